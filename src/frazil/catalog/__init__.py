@@ -1,0 +1,1 @@
+"""Where table pointers live, and how one is swapped."""

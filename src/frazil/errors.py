@@ -1,0 +1,159 @@
+"""Every error that Frazil raises, in one tree.
+
+    FrazilError
+    ├── ValidationException            what was asked contradicts the table or the specification
+    │   ├── EvolutionError             a schema, partition or sort change that is not allowed
+    │   ├── PredicateError             a filter that cannot be parsed or bound
+    │   └── SchemaMismatchError        rows that do not fit the table's schema
+    ├── ConfigurationError             a setting is missing, unknown or malformed
+    ├── UnsupportedError               valid, but outside of what this release supports
+    │   └── UnsupportedVersionError    a format version that is not adopted
+    ├── InvalidFormatError             bytes that break the specification
+    │   ├── InvalidMetadataError       a table metadata file
+    │   ├── InvalidManifestError       a manifest or a manifest list
+    │   └── InvalidDataFileError       a data, delete or Puffin file
+    ├── NotFoundError
+    │   ├── NoSuchNamespaceError
+    │   ├── NoSuchTableError
+    │   ├── NoSuchSnapshotError
+    │   ├── NoSuchRefError
+    │   └── MissingFileError           a file that the table names is not there
+    ├── AlreadyExistsError
+    │   ├── NamespaceAlreadyExistsError
+    │   └── TableAlreadyExistsError
+    ├── NamespaceNotEmptyError
+    ├── CommitError
+    │   ├── CommitFailedException      another writer was first; nothing was changed
+    │   ├── ConflictError              a concurrent commit contradicts this one; nothing was changed
+    │   └── CommitStateUnknownException  the swap was sent and no answer came; nothing was deleted
+    └── StorageError                   the store refused or failed
+"""
+
+from __future__ import annotations
+
+
+class FrazilError(Exception):
+    """The base of every error that Frazil raises."""
+
+
+class ValidationException(FrazilError, ValueError):
+    """What was asked contradicts the table or the specification."""
+
+
+class EvolutionError(ValidationException):
+    """A schema, partition or sort change that the specification does not allow."""
+
+
+class PredicateError(ValidationException):
+    """A filter that cannot be parsed, or does not bind to the schema."""
+
+
+class SchemaMismatchError(ValidationException):
+    """Rows that do not fit the table's schema; nothing was written."""
+
+
+class ConfigurationError(FrazilError, ValueError):
+    """A setting is missing, unknown or malformed."""
+
+
+class UnsupportedError(FrazilError, NotImplementedError):
+    """Valid Iceberg, but outside of what this release supports."""
+
+
+class UnsupportedVersionError(UnsupportedError):
+    """A format version that is unknown or not adopted (SPEC rule 1)."""
+
+
+class InvalidFormatError(FrazilError, ValueError):
+    """Bytes that break the specification.
+
+    Attributes:
+        file: the path of the file, where known.
+        field: the dotted name of the offending field, where known.
+    """
+
+    def __init__(self, message: str, *, file: str | None = None, field: str | None = None) -> None:
+        self.reason = message
+        self.file = file
+        self.field = field
+        place = ", ".join(
+            part
+            for part in (
+                f"field {field!r}" if field is not None else "",
+                f"file {file}" if file is not None else "",
+            )
+            if part
+        )
+        super().__init__(f"{message} ({place})" if place else message)
+
+
+class InvalidMetadataError(InvalidFormatError):
+    """A table metadata file that breaks the specification."""
+
+
+class InvalidManifestError(InvalidFormatError):
+    """A manifest or a manifest list that breaks the specification."""
+
+
+class InvalidDataFileError(InvalidFormatError):
+    """A data, delete or Puffin file that breaks the specification."""
+
+
+class NotFoundError(FrazilError):
+    """Something that was named is not there."""
+
+
+class NoSuchNamespaceError(NotFoundError):
+    """The namespace does not exist."""
+
+
+class NoSuchTableError(NotFoundError):
+    """The table does not exist."""
+
+
+class NoSuchSnapshotError(NotFoundError, ValueError):
+    """The table has no such snapshot, or none at that time."""
+
+
+class NoSuchRefError(NotFoundError, ValueError):
+    """The table has no such branch or tag."""
+
+
+class AlreadyExistsError(FrazilError):
+    """Something of that name is already there."""
+
+
+class NamespaceAlreadyExistsError(AlreadyExistsError):
+    """The namespace exists."""
+
+
+class TableAlreadyExistsError(AlreadyExistsError):
+    """The table exists."""
+
+
+class NamespaceNotEmptyError(FrazilError):
+    """The namespace still holds tables or namespaces."""
+
+
+class CommitError(FrazilError):
+    """A change that did not become part of the table."""
+
+
+class CommitFailedException(CommitError):
+    """Another writer was first, or a requirement no longer holds; nothing was changed."""
+
+
+class ConflictError(CommitError, ValidationException):
+    """A concurrent commit contradicts this operation; nothing was changed."""
+
+
+class CommitStateUnknownException(CommitError):
+    """The swap was sent and its outcome is unknown; no file was deleted."""
+
+
+class StorageError(FrazilError, OSError):
+    """The store refused or failed."""
+
+
+class MissingFileError(NotFoundError, StorageError):
+    """A file that the table names is not there."""

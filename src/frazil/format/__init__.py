@@ -1,0 +1,1 @@
+"""The specification as values and rules: no I/O, no Spark."""

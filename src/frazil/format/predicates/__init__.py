@@ -1,0 +1,1 @@
+"""Predicates: parse, bind, project, evaluate."""

@@ -1,0 +1,1 @@
+"""From a snapshot and a predicate to a scan plan, in columns."""

@@ -1,0 +1,1 @@
+"""A scan plan becomes a DataFrame, a DataFrame becomes data files."""

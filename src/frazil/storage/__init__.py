@@ -1,0 +1,1 @@
+"""Where bytes live: files, Avro manifests, Parquet footers."""

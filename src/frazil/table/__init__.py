@@ -1,0 +1,1 @@
+"""The table handle and its operations; every change is a commit."""
