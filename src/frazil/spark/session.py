@@ -1,0 +1,72 @@
+"""Session settings that reading and writing need, and the only touch of the JVM.
+
+Nothing here is needed for a session to work: over Spark Connect every function takes the way that
+uses public settings alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+READ_SETTINGS: Final[Mapping[str, str]] = {
+    # Columns of a Parquet file are found by field id, never by name (SPEC rule 52).
+    "spark.sql.parquet.fieldId.read.enabled": "true",
+    # A file without any id is read by Frazil's own name mapping; Spark's check would refuse it.
+    "spark.sql.parquet.fieldId.read.ignoreMissing": "true",
+}
+"""Settings that a lazily evaluated DataFrame needs when it runs: they stay set."""
+
+WRITE_SETTINGS: Final[Mapping[str, str]] = {
+    # Iceberg forbids INT96 (SPEC rule 258), which is Spark's default for timestamps.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.fieldId.write.enabled": "true",
+    # Three-level lists and decimals in int32 and int64 (SPEC rules 256 and 257).
+    "spark.sql.parquet.writeLegacyFormat": "false",
+    # Days and instants before 1582 keep their proleptic Gregorian meaning.
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+}
+"""Settings for the moment of a native write: they are set around it and restored."""
+
+
+def prepare_session(spark: SparkSession) -> None:
+    """Set what every DataFrame over an Iceberg table needs when it runs.
+
+    Calling it again costs one look-up a setting. Settings are the session's own: another session
+    of the same application keeps its.
+    """
+    for key, value in READ_SETTINGS.items():
+        if spark.conf.get(key, None) != value:
+            spark.conf.set(key, value)
+
+
+@contextmanager
+def temporary_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Set session settings for the block and restore what was there, also when the block fails."""
+    before = {key: spark.conf.get(key, None) for key in settings}
+    changed = [key for key, value in settings.items() if before[key] != value]
+    try:
+        for key in changed:
+            spark.conf.set(key, settings[key])
+        yield
+    finally:
+        for key in changed:
+            value = before[key]
+            if value is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, value)
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Whether the session talks to a Spark Connect server instead of a JVM beside it."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def is_case_sensitive(spark: SparkSession) -> bool:
+    """Whether column names are matched with their case (``spark.sql.caseSensitive``)."""
+    return str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
