@@ -1,0 +1,43 @@
+# Two commands do it all: `make demo` (the main job) and `make test`.
+SHELL := /bin/sh
+PY := .venv/bin/python
+PY41 := .venv41/bin/python
+export SPARK_LOCAL_IP := 127.0.0.1
+
+.PHONY: demo test interop bench conformance lint docs java clean
+
+demo: .venv/.ready java
+	$(PY) examples/flights.py
+
+test: .venv/.ready java lint docs
+	FRAZIL_POSTGRES_BIN="$$(scripts/postgres.sh)" $(PY) -m pytest --cov --cov-report=term:skip-covered tests
+
+interop: .venv/.ready .venv41/.ready java
+	$(PY41) -m pytest -p no:cacheprovider interop
+
+conformance: .venv/.ready java
+	$(PY) -m tests.conformance
+
+bench: .venv/.ready .venv41/.ready java
+	$(PY41) -m bench $(if $(ONLY),--only $(ONLY)) --python43 $(PY)
+
+lint: .venv/.ready
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	.venv/bin/lint-imports
+
+docs: .venv/.ready
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build -q --strict
+
+java:
+	@scripts/java.sh
+
+.venv/.ready: requirements/spark43.txt
+	scripts/environment.sh .venv requirements/spark43.txt
+
+.venv41/.ready: requirements/spark41.txt
+	scripts/environment.sh .venv41 requirements/spark41.txt
+
+clean:
+	rm -rf .venv .venv41 site build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
