@@ -1,0 +1,1 @@
+"""The Iceberg table format for PySpark in pure Python, no jar."""
