@@ -1,0 +1,288 @@
+"""FileIO: files of every store, with typed errors and no credentials in them.
+
+Local files are written whole or not at all; other stores go through fsspec with PyIceberg's
+property names (``s3.endpoint``, ``gcs.oauth2.token``, ``adls.account-name``, …).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, BinaryIO, TypeVar
+
+from frazil.errors import AlreadyExistsError, FrazilError, MissingFileError, StorageError
+from frazil.storage import local_store
+from frazil.storage.paths import (
+    is_inside,
+    is_local,
+    local_path,
+    normalize_location,
+    redact,
+    redact_properties,
+    resolve_inside,
+    same_location,
+)
+from frazil.storage.remote_store import RemoteStore, store_key
+
+__all__ = [
+    "FileIO",
+    "FileInfo",
+    "is_inside",
+    "is_local",
+    "local_path",
+    "normalize_location",
+    "redact",
+    "redact_properties",
+    "resolve_inside",
+    "same_location",
+]
+
+_DELETE_THREADS = 16
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """One listed file.
+
+    Attributes:
+        path: in the spelling of the prefix that was listed.
+        size: in bytes.
+        modified_ms: of the last change, milliseconds since the epoch; 0 where the store tells none.
+    """
+
+    path: str
+    size: int
+    modified_ms: int
+
+
+class FileIO:
+    """Files by literal path; safe to share between threads and to send to other processes.
+
+    Every method raises MissingFileError for a file that is not there and StorageError for every
+    other failure of the store; both name the path.
+    """
+
+    def __init__(self, properties: Mapping[str, str] | None = None) -> None:
+        self.properties: Mapping[str, str] = MappingProxyType(dict(properties or {}))
+        self._stores: dict[tuple[str, str], RemoteStore] = {}
+
+    def __repr__(self) -> str:
+        return f"FileIO({redact_properties(self.properties)})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"properties": dict(self.properties)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.properties = MappingProxyType(dict(state["properties"]))
+        self._stores = {}
+
+    def read(self, path: str) -> bytes:
+        """The whole file."""
+        return self._run("read", path, local_store.read, RemoteStore.read)
+
+    def read_range(self, path: str, *, offset: int, length: int) -> bytes:
+        """At most ``length`` bytes from ``offset``; fewer at the end of the file."""
+        if offset < 0 or length < 0:
+            raise StorageError(
+                f"cannot read {path}: offset {offset} or length {length} is negative"
+            )
+        return self._run(
+            "read",
+            path,
+            lambda local: local_store.read_range(local, offset, length),
+            lambda store, remote: store.read_range(remote, offset, length),
+        )
+
+    def open_input(self, path: str) -> BinaryIO:
+        """A seekable stream of the file; the caller closes it."""
+        return self._run("open", path, local_store.open_input, RemoteStore.open_input)
+
+    def create(self, path: str, data: bytes) -> None:
+        """Write a file that must not exist yet; parents are made.
+
+        On local disks, S3, GCS and Azure the store itself decides which of two writers is first
+        (see creates_atomically); elsewhere the check comes before the write.
+
+        Raises:
+            AlreadyExistsError: the name is taken; the file there is unchanged.
+        """
+        self._run(
+            "create",
+            path,
+            lambda local: local_store.create(local, data),
+            lambda store, remote: store.create(remote, data),
+        )
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        """Write a file; with ``overwrite`` it takes the place of the one there, in one step.
+
+        Raises:
+            AlreadyExistsError: the name is taken and overwrite is not set.
+        """
+        if not overwrite:
+            self.create(path, data)
+            return
+        self._run(
+            "write",
+            path,
+            lambda local: local_store.replace(local, data),
+            lambda store, remote: store.replace(remote, data),
+        )
+
+    def creates_atomically(self, path: str) -> bool:
+        """Whether of two writers that create this path exactly one succeeds."""
+        return self._run("open", path, lambda _: True, lambda store, _: store.creates_atomically)
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or folder has this name."""
+        return self._run("look up", path, local_store.exists, RemoteStore.exists)
+
+    def size(self, path: str) -> int:
+        """The file's length in bytes."""
+        return self._run("look up", path, local_store.size, RemoteStore.size)
+
+    def delete(self, path: str) -> None:
+        """Remove one file."""
+        self._run("delete", path, local_store.delete, RemoteStore.delete)
+
+    def delete_many(self, paths: Iterable[str]) -> dict[str, StorageError]:
+        """Remove files in parallel; what is not there counts as removed.
+
+        Returns:
+            the failures by path; empty when everything is gone.
+        """
+        with ThreadPoolExecutor(_DELETE_THREADS, "frazil-delete") as pool:
+            names = list(dict.fromkeys(paths))
+            failures = zip(names, pool.map(self._delete_quietly, names), strict=True)
+            return {path: failure for path, failure in failures if failure is not None}
+
+    def delete_folder(self, path: str) -> None:
+        """Remove a folder and everything below it."""
+        self._run("delete", path, local_store.delete_folder, RemoteStore.delete_folder)
+
+    def delete_empty_folder(self, path: str) -> None:
+        """Remove a folder that holds nothing; StorageError if it holds something."""
+        self._run("delete", path, local_store.delete_empty_folder, RemoteStore.delete_empty_folder)
+
+    def list(self, prefix: str) -> Iterator[FileInfo]:
+        """Every file below a folder, at any depth, hidden ones too; none if there is no folder."""
+        base = prefix.rstrip("/")
+        local = local_path(base or "/")
+        try:
+            if local is None:
+                for path, size, modified_ms in self._store(base).walk(base):
+                    yield FileInfo(path, size, modified_ms)
+                return
+            root = local.rstrip("/")
+            for path, size, modified_ms in local_store.walk(local):
+                yield FileInfo(base + path[len(root) :], size, modified_ms)
+        except FrazilError:
+            raise
+        except FileNotFoundError:
+            return
+        except Exception as error:
+            raise self._typed("list", prefix, error) from None
+
+    def list_folder(self, path: str) -> tuple[tuple[str, bool], ...]:
+        """(name, is a folder) of what lies directly in a folder, by name.
+
+        Raises:
+            MissingFileError: there is no such folder.
+        """
+        return self._run(
+            "list",
+            path,
+            lambda local: tuple(sorted(local_store.children(local))),
+            lambda store, remote: tuple(sorted(store.children(remote))),
+        )
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder and its parents; nothing happens if it is there."""
+        self._run("make", path, local_store.make_folder, RemoteStore.make_folder)
+
+    def is_folder(self, path: str) -> bool:
+        """Whether there is a folder of this name."""
+        return self._run("look up", path, local_store.is_folder, RemoteStore.is_folder)
+
+    def rename_if_absent(self, source: str, target: str) -> None:
+        """Give a file another name in the same store.
+
+        Raises:
+            AlreadyExistsError: the target's name is taken; nothing changed.
+        """
+        self._rename(source, target, local_store.rename_if_absent, RemoteStore.rename_if_absent)
+
+    def move(self, source: str, target: str) -> None:
+        """Give a file another name in the same store, taking the place of one that is there."""
+        self._rename(source, target, local_store.move, RemoteStore.move)
+
+    def lock(self, folder: str) -> contextlib.AbstractContextManager[None]:
+        """Keep other processes of this machine out while held; other stores have no such lock."""
+        local = local_path(folder)
+        return contextlib.nullcontext() if local is None else local_store.lock(local)
+
+    def _delete_quietly(self, path: str) -> StorageError | None:
+        try:
+            self.delete(path)
+        except MissingFileError:
+            return None
+        except StorageError as error:
+            return error
+        return None
+
+    def _rename(
+        self,
+        source: str,
+        target: str,
+        on_disk: Callable[[str, str], None],
+        on_store: Callable[[RemoteStore, str, str], None],
+    ) -> None:
+        target_local = local_path(target)
+        if (local_path(source) is None) != (target_local is None):
+            raise StorageError(f"cannot rename {source} to {target}: the stores differ")
+        try:
+            self._run(
+                "rename",
+                source,
+                lambda local: on_disk(local, target_local or target),
+                lambda store, remote: on_store(store, remote, target),
+            )
+        except AlreadyExistsError:
+            raise AlreadyExistsError(f"cannot rename {source}: {target} exists") from None
+
+    def _store(self, path: str) -> RemoteStore:
+        key = store_key(path)
+        if key not in self._stores:
+            self._stores[key] = RemoteStore(*key, self.properties)
+        return self._stores[key]
+
+    def _run(
+        self,
+        verb: str,
+        path: str,
+        on_disk: Callable[[str], T],
+        on_store: Callable[[RemoteStore, str], T],
+    ) -> T:
+        try:
+            local = local_path(path)
+            if local is not None:
+                return on_disk(local)
+            return on_store(self._store(path), path)
+        except FrazilError:
+            raise
+        except Exception as error:
+            raise self._typed(verb, path, error) from None
+
+    def _typed(self, verb: str, path: str, error: Exception) -> FrazilError:
+        shown = redact(path, self.properties)
+        if isinstance(error, FileNotFoundError):
+            return MissingFileError(f"cannot {verb} {shown}: there is no such file")
+        if isinstance(error, FileExistsError):
+            return AlreadyExistsError(f"cannot {verb} {shown}: it exists")
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        return StorageError(f"cannot {verb} {shown}: {redact(str(reason), self.properties)}")

@@ -1,0 +1,225 @@
+"""The local disk: files that appear whole or not at all.
+
+A new file is written under a temporary name beside the target, flushed to the disk and then linked
+to its name: the link fails if the name is taken, and a writer that is killed leaves at most the
+temporary file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import importlib
+import os
+import shutil
+import stat
+import uuid
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+_fcntl: Any = importlib.import_module("fcntl") if os.name == "posix" else None
+_NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+
+
+def read(path: str) -> bytes:
+    """The whole file."""
+    with open(path, "rb") as stream:
+        return stream.read()
+
+
+def read_range(path: str, offset: int, length: int) -> bytes:
+    """At most ``length`` bytes from ``offset``."""
+    with open(path, "rb") as stream:
+        stream.seek(offset)
+        return stream.read(length)
+
+
+def open_input(path: str) -> BinaryIO:
+    """A seekable stream of a regular file."""
+    return open(path, "rb")
+
+
+def create(path: str, data: bytes) -> None:
+    """Write a file that must not exist; FileExistsError if it does."""
+    temporary = _write_temporary(path, data)
+    try:
+        _link_or_fail(temporary, path, data)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+    _sync_folder(path)
+
+
+def replace(path: str, data: bytes) -> None:
+    """Write a file, taking the place of the one that is there, in one step."""
+    temporary = _write_temporary(path, data)
+    try:
+        _drop_checksum(path)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    _sync_folder(path)
+
+
+def exists(path: str) -> bool:
+    """Whether a file or folder has this name."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def size(path: str) -> int:
+    """The length in bytes of a regular file."""
+    status = os.stat(path)
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    return status.st_size
+
+
+def delete(path: str) -> None:
+    """Remove a file, and the checksum that Hadoop may have left beside it."""
+    os.unlink(path)
+    _drop_checksum(path)
+
+
+def delete_folder(path: str) -> None:
+    """Remove a folder and everything below it."""
+    shutil.rmtree(path)
+
+
+def delete_empty_folder(path: str) -> None:
+    """Remove a folder that holds nothing."""
+    os.rmdir(path)
+
+
+def rename_if_absent(source: str, target: str) -> None:
+    """Give a file another name; FileExistsError if that name is taken."""
+    try:
+        os.link(source, target)
+    except OSError as error:
+        if error.errno not in _NO_HARD_LINKS:
+            raise
+        _create_in_place(target, read(source))
+    os.unlink(source)
+    _drop_checksum(source)
+    _sync_folder(target)
+
+
+def move(source: str, target: str) -> None:
+    """Give a file another name, taking the place of one that is there."""
+    os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
+    _drop_checksum(target)
+    os.replace(source, target)
+    _drop_checksum(source)
+    _sync_folder(target)
+
+
+def make_folder(path: str) -> None:
+    """Make a folder and its parents."""
+    os.makedirs(path, exist_ok=True)
+
+
+def is_folder(path: str) -> bool:
+    """Whether a folder has this name."""
+    return os.path.isdir(path)
+
+
+def children(path: str) -> Iterator[tuple[str, bool]]:
+    """(name, is a folder) of what lies directly in a folder."""
+    with os.scandir(path) as entries:
+        for entry in entries:
+            yield entry.name, entry.is_dir()
+
+
+def walk(path: str) -> Iterator[tuple[str, int, int]]:
+    """(path, bytes, modified ms) of every file below a folder; linked folders are not followed."""
+    pending = [path]
+    while pending:
+        folder = pending.pop()
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                pending.append(entry.path)
+                continue
+            try:
+                status = entry.stat()
+            except FileNotFoundError:
+                continue
+            if stat.S_ISREG(status.st_mode):
+                yield entry.path, status.st_size, status.st_mtime_ns // 1_000_000
+
+
+@contextlib.contextmanager
+def lock(folder: str) -> Iterator[None]:
+    """Hold the folder's advisory lock; the system releases it when the process dies."""
+    if _fcntl is None:
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        _fcntl.flock(descriptor, _fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _write_temporary(path: str, data: bytes) -> str:
+    folder, name = os.path.split(path)
+    temporary = os.path.join(folder, f".{name[-100:]}.{uuid.uuid4().hex}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    try:
+        descriptor = os.open(temporary, flags, 0o666)
+    except FileNotFoundError:
+        os.makedirs(folder or ".", exist_ok=True)
+        descriptor = os.open(temporary, flags, 0o666)
+    try:
+        _write_and_sync(descriptor, data)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    return temporary
+
+
+def _write_and_sync(descriptor: int, data: bytes) -> None:
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _link_or_fail(temporary: str, path: str, data: bytes) -> None:
+    try:
+        os.link(temporary, path)
+    except OSError as error:
+        if error.errno not in _NO_HARD_LINKS:
+            raise
+        _create_in_place(path, data)
+
+
+def _create_in_place(path: str, data: bytes) -> None:
+    # Without hard links the name is claimed first; a writer killed here leaves a short file.
+    _write_and_sync(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), data)
+
+
+def _drop_checksum(path: str) -> None:
+    # Hadoop's local file system verifies `.name.crc` where it exists, so a stale one breaks reads.
+    folder, name = os.path.split(path)
+    with contextlib.suppress(OSError):
+        os.unlink(os.path.join(folder, f".{name}.crc"))
+
+
+def _sync_folder(path: str) -> None:
+    with contextlib.suppress(OSError):
+        descriptor = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

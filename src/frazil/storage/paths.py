@@ -1,0 +1,158 @@
+"""Paths as text: schemes, equality, containment, and what must not be shown.
+
+Iceberg paths are literal (SPEC rule 8): nothing in them is percent-encoded, so ``file:///a%20b``
+is a file whose name holds a percent sign.  Only the scheme and the authority are parsed here.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Mapping
+
+from frazil.errors import ConfigurationError, ValidationException
+
+_SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.\-]*):(?=/)")
+_USER_INFO = re.compile(r"(?<=://)[^/@\s'\"]*:[^/\s'\"]*@")
+_SECRET_WORDS = (
+    "secret",
+    "password",
+    "passwd",
+    "token",
+    "credential",
+    "access-key",
+    "account-key",
+    "private-key",
+    "sas",
+    "connection-string",
+    "connection_string",
+    "session-kwargs",
+    "authorization",
+)
+REDACTED = "***"
+
+
+def scheme_of(path: str) -> str:
+    """The scheme in lower case, or ``""`` for a plain local path."""
+    match = _SCHEME.match(path)
+    return match.group(1).lower() if match else ""
+
+
+def is_local(path: str) -> bool:
+    """Whether the path lies on the local file system: no scheme, or ``file:``."""
+    return scheme_of(path) in ("", "file")
+
+
+def local_path(path: str) -> str | None:
+    """The operating system's name of a local file, or None for another store.
+
+    ``file:///a``, ``file:/a``, ``file://localhost/a`` and ``/a`` name the same file.
+    """
+    scheme = scheme_of(path)
+    if scheme == "":
+        return path
+    if scheme != "file":
+        return None
+    rest = path[len("file:") :]
+    if rest.startswith("//"):
+        host, slash, tail = rest[2:].partition("/")
+        if host not in ("", "localhost"):
+            raise ValidationException(
+                f"the file URI {path!r} names the host {host!r}: a local file is file:///<path>"
+            )
+        rest = slash + tail
+    return _squeeze_leading_slashes(rest)
+
+
+def normalize_location(location: str | os.PathLike[str]) -> str:
+    """The one spelling of a location, so that equal locations compare equal.
+
+    A local path becomes ``file:///absolute`` with ``.``, ``..`` and doubled slashes resolved as
+    text; other stores keep their text.  Trailing slashes go.
+
+    Raises:
+        ConfigurationError: the location is empty.
+    """
+    text = os.fspath(location)
+    if not text.strip():
+        raise ConfigurationError(
+            "a location is empty: give a folder or a URI such as s3://bucket/path"
+        )
+    local = local_path(text)
+    if local is None:
+        stripped = text.rstrip("/")
+        return text if stripped.endswith(":") else stripped
+    return "file://" + _squeeze_leading_slashes(os.path.abspath(local))
+
+
+def same_location(left: str, right: str) -> bool:
+    """Whether two paths name the same place, whatever their spelling."""
+    return left == right or normalize_location(left) == normalize_location(right)
+
+
+def join(base: str, *parts: str) -> str:
+    """Join with exactly one slash between base and each part (SPEC rules 305, 306)."""
+    return "/".join([base.rstrip("/"), *parts]) if parts else base
+
+
+def parent_of(path: str) -> str:
+    """The folder that holds the path, in the path's own spelling."""
+    return path.rstrip("/").rpartition("/")[0]
+
+
+def name_of(path: str) -> str:
+    """The last part of the path."""
+    return path.rstrip("/").rpartition("/")[2]
+
+
+def resolve_inside(base: str, relative: str) -> str:
+    """Join a relative path to a base, refusing every result outside of the base.
+
+    Raises:
+        ValidationException: the path is absolute, has a scheme, a NUL character, or climbs out.
+    """
+    if (
+        not relative
+        or "\x00" in relative
+        or relative.startswith(("/", "\\"))
+        or scheme_of(relative)
+    ):
+        raise ValidationException(f"{relative!r} is not a relative path below {base}")
+    resolved = posixpath.normpath(relative)
+    if resolved in (".", "..") or resolved.startswith("../"):
+        raise ValidationException(f"the path {relative!r} leads out of {base}")
+    return join(base, resolved)
+
+
+def is_inside(base: str, path: str) -> bool:
+    """Whether the path lies below the base folder, after both are normalized."""
+    folder = normalize_location(base).rstrip("/") + "/"
+    candidate = path if not is_local(path) else normalize_location(path)
+    if not candidate.startswith(folder):
+        return False
+    return ".." not in candidate[len(folder) :].split("/")
+
+
+def is_secret(key: str) -> bool:
+    """Whether a property's name says that its value is a secret."""
+    lowered = key.lower()
+    return any(word in lowered for word in _SECRET_WORDS)
+
+
+def redact(text: str, properties: Mapping[str, str] | None = None) -> str:
+    """The text without credentials: user info of URIs and the values of secret properties."""
+    shown = _USER_INFO.sub(f"{REDACTED}@", text)
+    for key, value in (properties or {}).items():
+        if is_secret(key) and len(value) > 3:
+            shown = shown.replace(value, REDACTED)
+    return shown
+
+
+def redact_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties as they may be shown."""
+    return {key: REDACTED if is_secret(key) else redact(value) for key, value in properties.items()}
+
+
+def _squeeze_leading_slashes(path: str) -> str:
+    return "/" + path.lstrip("/") if path.startswith("/") else path
