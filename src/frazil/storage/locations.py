@@ -1,0 +1,154 @@
+"""Where a table's files go and what they are called (SPEC rules 304-307)."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Mapping
+
+import mmh3
+
+from frazil.errors import ConfigurationError
+from frazil.format.metadata import TableMetadata
+from frazil.storage.paths import join, name_of, parent_of
+
+_HASH_BITS = 20
+_ENTROPY_FOLDERS = 3
+_ENTROPY_LENGTH = 4
+_VERSION = re.compile(r"v?(\d+)(?:-[^/]*)?(?:\.gz)?\.metadata\.json(?:\.gz)?")
+
+
+def data_location(metadata: TableMetadata) -> str:
+    """The folder that data files go to (write.data.path, else ``<location>/data``)."""
+    keys = ["write.data.path", "write.folder-storage.path"]
+    if _uses_object_storage(metadata.properties):
+        keys.insert(1, "write.object-storage.path")
+    for key in keys:
+        if value := metadata.properties.get(key):
+            return value.rstrip("/")
+    return f"{metadata.location.rstrip('/')}/data"
+
+
+def metadata_location(metadata: TableMetadata) -> str:
+    """The folder that metadata, manifest lists and manifests go to (write.metadata.path)."""
+    configured = metadata.properties.get("write.metadata.path")
+    return (configured or f"{metadata.location.rstrip('/')}/metadata").rstrip("/")
+
+
+def data_file_path(metadata: TableMetadata, file_name: str, *, partition_path: str = "") -> str:
+    """The full path of a data file, in Java's layout (SPEC rules 305, 306).
+
+    Args:
+        metadata: the table's.
+        file_name: the last part.
+        partition_path: ``name=value/…``, already encoded; empty in an unpartitioned table.
+    """
+    base = data_location(metadata)
+    if not _uses_object_storage(metadata.properties):
+        return join(base, partition_path, file_name) if partition_path else join(base, file_name)
+    partitioned = _flag(metadata.properties, "write.object-storage.partitioned-paths", default=True)
+    name = f"{partition_path}/{file_name}" if partition_path and partitioned else file_name
+    folders = entropy_folders(name)
+    context = _context(base, metadata.location)
+    if context is not None:
+        return join(base, folders, context, name)
+    return join(base, folders, name) if partitioned else f"{base}/{folders}-{name}"
+
+
+def new_data_folder(metadata: TableMetadata, operation_id: str) -> str:
+    """A folder that one write alone fills.
+
+    With write.object-storage.enabled the folder lies below the entropy folders of its name.
+    """
+    base = data_location(metadata)
+    if not _uses_object_storage(metadata.properties):
+        return join(base, operation_id)
+    context = _context(base, metadata.location)
+    parts = [entropy_folders(operation_id), *([context] if context else []), operation_id]
+    return join(base, *parts)
+
+
+def data_file_name(
+    *, partition_id: int, task_id: int, operation_id: str, count: int, extension: str
+) -> str:
+    """``00003-7-<operation>-00001.parquet`` (SPEC rule 304)."""
+    return f"{partition_id:05d}-{task_id}-{operation_id}-{count:05d}.{extension}"
+
+
+def delete_file_name(
+    *, partition_id: int, task_id: int, operation_id: str, count: int, extension: str
+) -> str:
+    """``00003-7-<operation>-00001-deletes.parquet`` (SPEC rule 304)."""
+    return f"{partition_id:05d}-{task_id}-{operation_id}-{count:05d}-deletes.{extension}"
+
+
+def manifest_path(metadata: TableMetadata, commit_id: str, number: int) -> str:
+    """``<metadata>/<commit>-m<n>.avro`` (SPEC rule 305)."""
+    return join(metadata_location(metadata), f"{commit_id}-m{number}.avro")
+
+
+def manifest_list_path(
+    metadata: TableMetadata, snapshot_id: int, *, attempt: int, commit_id: str
+) -> str:
+    """``<metadata>/snap-<snapshot>-<attempt>-<commit>.avro`` (SPEC rule 305)."""
+    return join(metadata_location(metadata), f"snap-{snapshot_id}-{attempt}-{commit_id}.avro")
+
+
+def statistics_path(metadata: TableMetadata, snapshot_id: int) -> str:
+    """A fresh ``<metadata>/<snapshot>-<uuid>.stats`` for a Puffin file."""
+    return join(metadata_location(metadata), f"{snapshot_id}-{uuid.uuid4()}.stats")
+
+
+def new_metadata_file_path(metadata: TableMetadata, *, version: int) -> str:
+    """A fresh ``<metadata>/00003-<uuid>.metadata.json`` (SPEC rules 214, 305)."""
+    name = f"{version:05d}-{uuid.uuid4()}{metadata_extension(metadata.properties)}"
+    return join(metadata_location(metadata), name)
+
+
+def metadata_extension(properties: Mapping[str, str]) -> str:
+    """``.metadata.json`` or ``.gz.metadata.json`` by write.metadata.compression-codec.
+
+    Raises:
+        ConfigurationError: the codec is neither none nor gzip.
+    """
+    codec = properties.get("write.metadata.compression-codec", "none").lower()
+    if codec not in ("none", "gzip"):
+        raise ConfigurationError(
+            f"write.metadata.compression-codec is {codec!r}: it must be none or gzip"
+        )
+    return ".gz.metadata.json" if codec == "gzip" else ".metadata.json"
+
+
+def metadata_version(path: str) -> int | None:
+    """The version in a metadata file's name, ``v3.…`` or ``00003-….…``; None for other names."""
+    match = _VERSION.fullmatch(name_of(path))
+    return int(match.group(1)) if match else None
+
+
+def entropy_folders(name: str) -> str:
+    """20 bits of the name's murmur3 hash as folders of 4, 4, 4 and 8 digits (SPEC rule 306)."""
+    bits = format(mmh3.hash(name, signed=False) & ((1 << _HASH_BITS) - 1), f"0{_HASH_BITS}b")
+    length = _ENTROPY_LENGTH
+    heads = [bits[start * length : (start + 1) * length] for start in range(_ENTROPY_FOLDERS)]
+    return "/".join([*heads, bits[_ENTROPY_FOLDERS * length :]])
+
+
+def _uses_object_storage(properties: Mapping[str, str]) -> bool:
+    return _flag(properties, "write.object-storage.enabled", default=False)
+
+
+def _context(base: str, location: str) -> str | None:
+    # Tables that share a data path are kept apart by `<db>/<table>` (SPEC rule 306).
+    location = location.rstrip("/")
+    if base.startswith(location):
+        return None
+    return "/".join(part for part in (name_of(parent_of(location)), name_of(location)) if part)
+
+
+def _flag(properties: Mapping[str, str], name: str, *, default: bool) -> bool:
+    value = properties.get(name)
+    if value is None:
+        return default
+    if value.lower() not in ("true", "false"):
+        raise ConfigurationError(f"{name} is {value!r}: it must be true or false")
+    return value.lower() == "true"
