@@ -15,8 +15,9 @@ from pyspark.sql import SparkSession
 READ_SETTINGS: Final[Mapping[str, str]] = {
     # Columns of a Parquet file are found by field id, never by name (SPEC rule 52).
     "spark.sql.parquet.fieldId.read.enabled": "true",
-    # A file without any id is read by Frazil's own name mapping; Spark's check would refuse it.
-    "spark.sql.parquet.fieldId.read.ignoreMissing": "true",
+    # A file without any id must fail in Spark's reader, not read as NULLs: Frazil reads such files
+    # by their names, and this is what notices one that it took for a file with ids.
+    "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
 }
 """Settings that a lazily evaluated DataFrame needs when it runs: they stay set."""
 
