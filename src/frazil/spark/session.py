@@ -12,6 +12,8 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from frazil.spark.types import SparkTypeSupport
+
 READ_SETTINGS: Final[Mapping[str, str]] = {
     # Columns of a Parquet file are found by field id, never by name (SPEC rule 52).
     "spark.sql.parquet.fieldId.read.enabled": "true",
@@ -70,4 +72,16 @@ def is_connect(spark: SparkSession) -> bool:
 
 def is_case_sensitive(spark: SparkSession) -> bool:
     """Whether column names are matched with their case (``spark.sql.caseSensitive``)."""
-    return str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+    return _is_on(spark, "spark.sql.caseSensitive")
+
+
+def type_support(spark: SparkSession) -> SparkTypeSupport:
+    """Which of Spark's newer types the session has switched on."""
+    return SparkTypeSupport(
+        time=_is_on(spark, "spark.sql.timeType.enabled"),
+        geospatial=_is_on(spark, "spark.sql.geospatial.enabled"),
+    )
+
+
+def _is_on(spark: SparkSession, key: str) -> bool:
+    return str(spark.conf.get(key, "false")).lower() == "true"
