@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import uuid
 from decimal import Decimal, localcontext
 from typing import Any
 
@@ -81,7 +80,7 @@ def _hashed_bytes(value_type: IcebergType, value: Any) -> bytes:
         case StringType():
             return str(value).encode("utf-8")
         case UUIDType():
-            return value.bytes if isinstance(value, uuid.UUID) else bytes(value)
+            return bytes(value.bytes)
         case FixedType() | BinaryType():
             return bytes(value)
         case DecimalType():

@@ -74,8 +74,7 @@ class PartitionSpec:
     fields: tuple[PartitionField, ...] = ()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.fields, tuple):
-            object.__setattr__(self, "fields", tuple(self.fields))
+        object.__setattr__(self, "fields", tuple(self.fields))
         _check_unique("name", [field.name for field in self.fields], self.spec_id)
         _check_unique("id", [field.field_id for field in self.fields], self.spec_id)
 
@@ -213,10 +212,6 @@ class PartitionSpec:
 
     def __str__(self) -> str:
         return "[" + ", ".join(str(field) for field in self.fields) + "]"
-
-
-UNPARTITIONED = PartitionSpec()
-"""The spec without fields, of id 0."""
 
 
 def field_result_type(field: PartitionField, schema: Schema) -> IcebergType:
@@ -374,3 +369,7 @@ def _check_unique(what: str, values: Sequence[object], spec_id: int) -> None:
 def _url_encoded(text: str) -> str:
     # As Java's URLEncoder: a space becomes '+', '*' stays and '~' does not.
     return quote_plus(text, safe="*").replace("~", "%7E")
+
+
+UNPARTITIONED = PartitionSpec()
+"""The spec without fields, of id 0."""

@@ -1,4 +1,4 @@
-"""Schemas: a struct with an id, identifier fields and lookups by name and id (SPEC 2.B, 2.C, 2.F)."""
+"""Schemas: columns with an id, identifier fields, lookups by name and id (SPEC 2.B, 2.C, 2.F)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from frazil.format.types import (
     MapType,
     NestedField,
     StructType,
+    field_to_json,
     parse_type,
-    type_to_json,
 )
 
 
@@ -197,10 +197,8 @@ class Schema:
         json_value: dict[str, Any] = {"type": "struct", "schema-id": self.schema_id}
         if self.identifier_field_ids:
             json_value["identifier-field-ids"] = list(self.identifier_field_ids)
-        struct = type_to_json(self._struct)
-        return (
-            {**json_value, "fields": struct["fields"]} if isinstance(struct, dict) else json_value
-        )
+        json_value["fields"] = [field_to_json(field) for field in self.fields]
+        return json_value
 
     def __str__(self) -> str:
         return "table {\n" + "".join(f"  {field}\n" for field in self.fields) + "}"

@@ -158,7 +158,7 @@ class BucketTransform(Transform):
 
 @dataclass(frozen=True, slots=True)
 class TruncateTransform(Transform):
-    """Numbers rounded down to a multiple of ``width``; prefixes of that length (rules 79, 85-88)."""
+    """Numbers rounded down to a multiple of ``width``, prefixes of it (rules 79, 85-88)."""
 
     width: int
 

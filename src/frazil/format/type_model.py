@@ -280,8 +280,7 @@ class StructType(IcebergType):
     fields: tuple[NestedField, ...] = ()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.fields, tuple):
-            object.__setattr__(self, "fields", tuple(self.fields))
+        object.__setattr__(self, "fields", tuple(self.fields))
         names: dict[str, int] = {}
         for field in self.fields:
             if field.name in names:

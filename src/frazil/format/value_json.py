@@ -1,4 +1,4 @@
-"""Single values as JSON (SPEC rule 276), as defaults, REST expressions and view metadata hold them."""
+"""Single values as JSON (SPEC rule 276), as the defaults of fields hold them."""
 
 from __future__ import annotations
 
