@@ -1,0 +1,68 @@
+"""`python -m bench`: every figure, or one of them, as lines and as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import frazil
+from bench import commits, planning, scans, small, writes
+from bench.context import CATALOG, Context
+from bench.figures import Figure, line, write_json
+from bench.sessions import start
+
+MEASUREMENTS: dict[str, Callable[[Context], Iterator[Figure]]] = {
+    "scan": scans.run,
+    "append": writes.run,
+    "small": small.run,
+    "planning": planning.run,
+    "commits": commits.run,
+}
+ON_EVERY_SPARK = ("scan", "append", "small")
+
+
+def main() -> int:
+    """0 when every bar holds."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=sorted(MEASUREMENTS), help="one measurement")
+    parser.add_argument("--rows", type=int, default=10_000_000, help="rows of the big tables")
+    parser.add_argument("--json", type=Path, default=Path("bench-results.json"))
+    parser.add_argument("--python43", help="a Python with Spark 4.3, to measure Frazil alone there")
+    options = parser.parse_args()
+    names = [options.only] if options.only else list(MEASUREMENTS)
+
+    folder = Path(tempfile.mkdtemp(prefix="frazil-bench-"))
+    figures: list[Figure] = []
+    spark = start(folder)
+    try:
+        with frazil.connect(spark, warehouse=str(folder), name=CATALOG) as lake:
+            lake.create_namespace("bench")
+            context = Context(spark, lake, folder, options.rows)
+            for name in names:
+                for figure in MEASUREMENTS[name](context):
+                    figures.append(figure)
+                    print(line(figure), flush=True)
+    finally:
+        spark.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+    write_json(figures, options.json)
+    held = all(figure.holds for figure in figures)
+
+    if options.python43:
+        for name in (name for name in names if name in ON_EVERY_SPARK):
+            json = options.json.with_stem(f"{options.json.stem}-43-{name}")
+            ran = subprocess.run(
+                [options.python43, "-m", "bench", "--only", name, "--rows", str(options.rows), "--json", str(json)],
+                check=False,
+            )
+            held = held and ran.returncode == 0
+    return 0 if held else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

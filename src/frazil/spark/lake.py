@@ -1,0 +1,373 @@
+"""A lake: a catalog of Iceberg tables beside a Spark session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, TypeAlias
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from frazil.catalog.base import Catalog
+from frazil.catalog.config import load_catalog
+from frazil.catalog.identifiers import Identifier
+from frazil.catalog.static import StaticCatalog
+from frazil.errors import (
+    ConfigurationError,
+    NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+    ValidationException,
+)
+from frazil.format.metadata import TableMetadata, new_table_metadata
+from frazil.format.partitioning import PartitionField, spec_for
+from frazil.format.schema import Schema
+from frazil.format.sorting import SortField, order_for
+from frazil.spark.session import prepare_session
+from frazil.spark.table import Table
+from frazil.spark.types import query_schema_from_spark, schema_from_spark
+
+DEFAULT_CATALOG_NAME = "default"
+
+SchemaLike: TypeAlias = "Schema | StructType | DataFrame | str"
+"""A Frazil schema, a Spark schema, a DataFrame (its schema), or DDL text."""
+
+
+def connect(
+    spark: SparkSession,
+    *,
+    warehouse: str | None = None,
+    name: str = DEFAULT_CATALOG_NAME,
+    **properties: str,
+) -> Lake:
+    """A lake on a catalog; by default an embedded SQLite catalog in the warehouse.
+
+    Settings are taken from the keywords, else from the environment
+    (``FRAZIL_CATALOG__<NAME>__URI``), else from ``~/.frazil.yaml``; their names are PyIceberg's.
+
+    Args:
+        spark: the session that moves the data, classic or Spark Connect.
+        warehouse: where new tables lie: a folder or a URI such as ``s3://bucket/warehouse``.
+        name: the catalog's name, in its rows and in the configuration.
+        **properties: ``type`` (``sql`` or ``hadoop``), ``uri``, ``s3.endpoint`` (as
+            ``**{"s3.endpoint": …}``) and the others.
+
+    Raises:
+        ConfigurationError: a setting is missing, unknown or malformed.
+    """
+    if not isinstance(spark, SparkSession):
+        # A Spark Connect session is another class of the same face.
+        if not hasattr(spark, "createDataFrame") or not hasattr(spark, "conf"):
+            raise ConfigurationError(
+                f"connect() takes a Spark session, not {type(spark).__name__}: "
+                "frazil.connect(spark, warehouse=…)"
+            )
+    given = dict(properties)
+    if warehouse is not None:
+        given["warehouse"] = warehouse
+    prepare_session(spark)
+    return Lake(spark, load_catalog(name, **given))
+
+
+def open_table(
+    spark: SparkSession,
+    location: str,
+    *,
+    moved: Mapping[str, str] | None = None,
+    **properties: str,
+) -> Table:
+    """A table without a catalog, read only: a metadata file, or a table's folder (its newest).
+
+    Args:
+        spark: the session that reads it.
+        location: the path of a ``*.metadata.json`` file or of the folder that holds ``metadata/``.
+        moved: old path prefix → new path prefix, for a table whose absolute paths no longer hold.
+        **properties: storage settings, as for `connect`.
+
+    Raises:
+        MissingFileError: there is nothing at that place.
+        InvalidMetadataError: the metadata breaks the specification.
+    """
+    prepare_session(spark)
+    catalog = StaticCatalog(location, properties, moved=moved)
+    return Table(spark, catalog, catalog.load())
+
+
+class Lake:
+    """Namespaces and tables of one catalog, with a Spark session to fill and read them.
+
+    Identifiers are ``"namespace.table"`` or tuples of names.
+
+    Attributes:
+        spark: the session.
+        catalog: the catalog below.
+    """
+
+    def __init__(self, spark: SparkSession, catalog: Catalog) -> None:
+        self.spark = spark
+        self.catalog = catalog
+
+    def __repr__(self) -> str:
+        return f"Lake({self.catalog!r})"
+
+    def __enter__(self) -> Lake:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give back the catalog's connections."""
+        self.catalog.close()
+
+    # -- namespaces ------------------------------------------------------------------------------
+
+    def create_namespace(
+        self, namespace: str | Sequence[str], properties: Mapping[str, str] | None = None
+    ) -> None:
+        """Make a namespace; NamespaceAlreadyExistsError if it is there."""
+        self.catalog.create_namespace(namespace, properties)
+
+    def create_namespace_if_not_exists(
+        self, namespace: str | Sequence[str], properties: Mapping[str, str] | None = None
+    ) -> None:
+        """Make a namespace unless it is there."""
+        try:
+            self.catalog.create_namespace(namespace, properties)
+        except NamespaceAlreadyExistsError:
+            return
+
+    def drop_namespace(self, namespace: str | Sequence[str]) -> None:
+        """Remove an empty namespace; NamespaceNotEmptyError if it holds anything."""
+        self.catalog.drop_namespace(namespace)
+
+    def list_namespaces(self, parent: str | Sequence[str] = ()) -> list[Identifier]:
+        """The namespaces directly below a namespace, or the top ones."""
+        return self.catalog.list_namespaces(parent)
+
+    def namespace_exists(self, namespace: str | Sequence[str]) -> bool:
+        """Whether there is a namespace of that name."""
+        return self.catalog.namespace_exists(namespace)
+
+    def load_namespace_properties(self, namespace: str | Sequence[str]) -> dict[str, str]:
+        """A namespace's properties; NoSuchNamespaceError if it is not there."""
+        return self.catalog.load_namespace_properties(namespace)
+
+    def update_namespace_properties(
+        self,
+        namespace: str | Sequence[str],
+        *,
+        updates: Mapping[str, str] | None = None,
+        removals: Sequence[str] = (),
+    ) -> None:
+        """Set and remove properties of a namespace in one step."""
+        self.catalog.update_namespace_properties(namespace, updates=updates, removals=removals)
+
+    # -- tables ----------------------------------------------------------------------------------
+
+    def create_table(
+        self,
+        identifier: str | Sequence[str],
+        schema: SchemaLike,
+        *,
+        partition_by: Sequence[str | PartitionField] = (),
+        sort_by: Sequence[str | SortField] = (),
+        properties: Mapping[str, str] | None = None,
+        location: str | None = None,
+        format_version: int | None = None,
+    ) -> Table:
+        """Make an empty table.
+
+        Args:
+            identifier: its name.
+            schema: a `Schema`, a Spark ``StructType``, DDL text, or a DataFrame, of which only the
+                schema is taken (`create_table_as_select` takes its rows too).
+            partition_by: expressions such as ``"month(ts)"``, ``"bucket(16, id)"``, ``"city"``.
+            sort_by: expressions such as ``"ts desc nulls last"``.
+            properties: table properties.
+            location: where its files lie; chosen by the catalog unless given.
+            format_version: 1, 2 (the default) or 3.
+
+        Raises:
+            TableAlreadyExistsError: the name is taken.
+            NoSuchNamespaceError: the namespace is not there.
+            ValidationException: the schema, a partition or a sort expression breaks a rule.
+        """
+        metadata = self._new_metadata(
+            identifier, schema, partition_by, sort_by, properties, location, format_version
+        )
+        return Table(self.spark, self.catalog, self.catalog.create_table(identifier, metadata))
+
+    def create_table_if_not_exists(
+        self, identifier: str | Sequence[str], schema: SchemaLike, **options: Any
+    ) -> Table:
+        """The table of that name, made as `create_table` makes it unless it is there."""
+        try:
+            return self.load_table(identifier)
+        except NoSuchTableError:
+            try:
+                return self.create_table(identifier, schema, **options)
+            except TableAlreadyExistsError:
+                return self.load_table(identifier)
+
+    def create_table_as_select(
+        self,
+        identifier: str | Sequence[str],
+        df: DataFrame,
+        *,
+        partition_by: Sequence[str | PartitionField] = (),
+        sort_by: Sequence[str | SortField] = (),
+        properties: Mapping[str, str] | None = None,
+        location: str | None = None,
+        format_version: int | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> Table:
+        """Make a table of a DataFrame's schema and rows in one commit.
+
+        Raises:
+            TableAlreadyExistsError: the name is taken; nothing was written.
+        """
+        if self.catalog.table_exists(identifier):
+            raise TableAlreadyExistsError(f"the table {_shown(identifier)} exists")
+        self._require_namespace(identifier)
+        metadata = self._new_metadata(
+            identifier, df, partition_by, sort_by, properties, location, format_version
+        )
+        return Table.create_as_select(
+            self.spark, self.catalog, identifier, metadata, df, snapshot_properties
+        )
+
+    def replace_table_as_select(
+        self,
+        identifier: str | Sequence[str],
+        df: DataFrame,
+        *,
+        partition_by: Sequence[str | PartitionField] = (),
+        sort_by: Sequence[str | SortField] = (),
+        properties: Mapping[str, str] | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> Table:
+        """Give a table a DataFrame's schema and rows in one commit; its history stays.
+
+        Raises:
+            NoSuchTableError: there is no such table.
+        """
+        table = self.load_table(identifier)
+        return table.replace_as_select(
+            df,
+            partition_by=partition_by,
+            sort_by=sort_by,
+            properties=properties,
+            snapshot_properties=snapshot_properties,
+        )
+
+    def create_or_replace_table_as_select(
+        self, identifier: str | Sequence[str], df: DataFrame, **options: Any
+    ) -> Table:
+        """`replace_table_as_select` if the table is there, else `create_table_as_select`."""
+        if self.catalog.table_exists(identifier):
+            fixed = sorted({"location", "format_version"} & set(options))
+            if fixed:
+                raise ValidationException(
+                    f"{_shown(identifier)} exists: replacing keeps its {' and '.join(fixed)}"
+                )
+            return self.replace_table_as_select(identifier, df, **options)
+        return self.create_table_as_select(identifier, df, **options)
+
+    def load_table(self, identifier: str | Sequence[str]) -> Table:
+        """The table as it is now; NoSuchTableError if there is none."""
+        return Table(self.spark, self.catalog, self.catalog.load_table(identifier))
+
+    def table_exists(self, identifier: str | Sequence[str]) -> bool:
+        """Whether there is a table of that name."""
+        return self.catalog.table_exists(identifier)
+
+    def list_tables(self, namespace: str | Sequence[str]) -> list[Identifier]:
+        """The tables directly in a namespace."""
+        return self.catalog.list_tables(namespace)
+
+    def drop_table(self, identifier: str | Sequence[str]) -> None:
+        """Remove a table from the catalog; its files stay (`purge_table` deletes them)."""
+        self.catalog.drop_table(identifier)
+
+    def drop_table_if_exists(self, identifier: str | Sequence[str]) -> None:
+        """Remove a table from the catalog if it is there; its files stay."""
+        try:
+            self.catalog.drop_table(identifier)
+        except (NoSuchTableError, NoSuchNamespaceError):
+            return
+
+    def purge_table(self, identifier: str | Sequence[str]) -> None:
+        """Remove a table and every file that its snapshots reach."""
+        self.catalog.purge_table(identifier)
+
+    def rename_table(self, source: str | Sequence[str], target: str | Sequence[str]) -> None:
+        """Give a table another name; its files stay where they are."""
+        self.catalog.rename_table(source, target)
+
+    def register_table(self, identifier: str | Sequence[str], metadata_location: str) -> Table:
+        """Make a table of an existing metadata file."""
+        loaded = self.catalog.register_table(identifier, metadata_location)
+        return Table(self.spark, self.catalog, loaded)
+
+    # -- parts -----------------------------------------------------------------------------------
+
+    def _require_namespace(self, identifier: str | Sequence[str]) -> None:
+        parts = tuple(identifier.split(".")) if isinstance(identifier, str) else tuple(identifier)
+        if not self.catalog.namespace_exists(parts[:-1]):
+            raise NoSuchNamespaceError(f"there is no namespace {'.'.join(parts[:-1])}")
+
+    def _new_metadata(
+        self,
+        identifier: str | Sequence[str],
+        schema: SchemaLike,
+        partition_by: Sequence[str | PartitionField],
+        sort_by: Sequence[str | SortField],
+        properties: Mapping[str, str] | None,
+        location: str | None,
+        format_version: int | None,
+    ) -> TableMetadata:
+        resolved = schema_of(schema)
+        place = location if location is not None else self.catalog.default_table_location(identifier)
+        return new_table_metadata(
+            resolved,
+            spec_for(resolved, list(partition_by)),
+            order_for(resolved, list(sort_by)),
+            place,
+            dict(properties or {}),
+            format_version=format_version,
+        )
+
+
+def schema_of(schema: SchemaLike) -> Schema:
+    """A Frazil schema of anything that names columns and types.
+
+    Raises:
+        ValidationException: it is of another kind.
+        UnsupportedError: a Spark type has no Iceberg type.
+    """
+    if isinstance(schema, Schema):
+        return schema
+    if isinstance(schema, str):
+        return schema_from_spark(StructType.fromDDL(schema))
+    if isinstance(schema, StructType):
+        return schema_from_spark(schema)
+    fields = getattr(schema, "schema", None)
+    if isinstance(fields, StructType):
+        # A query's nullability says little about the table that it fills, so all become optional.
+        return query_schema_from_spark(fields)
+    raise ValidationException(
+        f"a schema is DDL text, a Spark StructType, a DataFrame or a frazil.Schema, "
+        f"not {type(schema).__name__}"
+    )
+
+
+def _shown(identifier: str | Sequence[str]) -> str:
+    return identifier if isinstance(identifier, str) else ".".join(identifier)
