@@ -1,0 +1,297 @@
+"""Put field ids and logical types into a Parquet footer that another writer left without them.
+
+Spark's writer knows ids for struct fields only, and no type for nanoseconds. Both are nothing but
+entries of the footer's schema, so they are put there after the write (SPEC rules 255, 258). Only
+the schema list is decoded; every other byte of the footer stays as it is, and what this module
+does not know inside the schema is kept.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from thrift.protocol.TCompactProtocol import TCompactProtocol
+from thrift.protocol.TProtocol import TProtocolException
+from thrift.Thrift import TException, TType
+from thrift.transport.TTransport import TMemoryBuffer
+
+from frazil.errors import InvalidDataFileError
+from frazil.format import types as I
+
+MAGIC: Final = b"PAR1"
+_TAIL: Final = 8
+
+# FileMetaData
+_VERSION, _SCHEMA = 1, 2
+# SchemaElement
+_TYPE, _NAME, _NUM_CHILDREN, _CONVERTED_TYPE, _FIELD_ID, _LOGICAL_TYPE = 1, 4, 5, 6, 9, 10
+# LogicalType, its TimeUnit and ConvertedType
+_TIME, _TIMESTAMP, _GEOMETRY, _GEOGRAPHY = 7, 8, 17, 18
+_MICROS, _NANOS = 2, 3
+_CONVERTED_TIME_MICROS: Final = 8
+_EDGE_ALGORITHMS: Final = {"spherical": 0, "vincenty": 1, "thomas": 2, "andoyer": 3, "karney": 4}
+
+Value = tuple[int, Any]
+"""A Thrift value with its type; a struct is a dict of field id to Value, a list (type, items)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """One element of the schema with its children."""
+
+    element: dict[int, Value]
+    children: tuple[_Node, ...]
+
+    @property
+    def name(self) -> str:
+        return str(self.element[_NAME][1].decode("utf-8"))
+
+
+def footer_of(path: str) -> bytes:
+    """The Thrift footer of a local file.
+
+    Raises:
+        InvalidDataFileError: the file is no Parquet file.
+    """
+    with open(path, "rb") as file:
+        return _read_footer(file, path)[1]
+
+
+def patch_file(path: str, schema: I.StructType) -> int:
+    """Give a local file the field ids and logical types of a schema, in place.
+
+    Columns are found by name, at every level.
+
+    Args:
+        path: of the local file system.
+        schema: the columns that the file holds, in any order; unknown columns may be missing.
+
+    Returns:
+        the new length of the file in bytes.
+
+    Raises:
+        InvalidDataFileError: the file is no Parquet file or holds other columns.
+    """
+    with open(path, "r+b") as file:
+        start, footer = _read_footer(file, path)
+        patched = patch_footer(footer, schema, file=path)
+        if patched != footer:
+            file.seek(start)
+            file.write(patched + struct.pack("<I", len(patched)) + MAGIC)
+            file.truncate()
+            file.flush()
+            os.fsync(file.fileno())
+        return start + len(patched) + _TAIL
+
+
+def patch_footer(footer: bytes, schema: I.StructType, *, file: str | None = None) -> bytes:
+    """A footer with the field ids and logical types of a schema.
+
+    Raises:
+        InvalidDataFileError: the footer is damaged, or its columns are not the schema's.
+    """
+    try:
+        version, elements, rest = _split(footer)
+    except (TException, EOFError, IndexError, KeyError, AssertionError) as error:
+        raise InvalidDataFileError(f"the Parquet footer is damaged: {error}", file=file) from error
+    remaining = iter(elements)
+    root = _tree(remaining, file)
+    _label_struct(root.children, schema, "", file)
+    return _join(version, elements, rest)
+
+
+def _read_footer(file: Any, path: str) -> tuple[int, bytes]:
+    size = file.seek(0, os.SEEK_END)
+    if size < len(MAGIC) + _TAIL:
+        raise InvalidDataFileError(f"{size} bytes are no Parquet file", file=path)
+    file.seek(size - _TAIL)
+    tail = file.read(_TAIL)
+    length = int(struct.unpack("<I", tail[:4])[0])
+    start = size - _TAIL - length
+    if tail[4:] != MAGIC or start < len(MAGIC):
+        raise InvalidDataFileError("the file does not end as a Parquet file does", file=path)
+    file.seek(start)
+    return start, file.read(length)
+
+
+def _split(footer: bytes) -> tuple[Value, list[dict[int, Value]], bytes]:
+    """The version, the schema's elements and the bytes after them."""
+    buffer = TMemoryBuffer(footer)
+    protocol = TCompactProtocol(buffer)
+    protocol.readStructBegin()
+    _, kind, field = protocol.readFieldBegin()
+    if field != _VERSION:
+        raise TProtocolException(message=f"the first field is {field}, not the version")
+    version = (kind, _read(protocol, kind))
+    protocol.readFieldEnd()
+    _, kind, field = protocol.readFieldBegin()
+    if field != _SCHEMA or kind != TType.LIST:
+        raise TProtocolException(message=f"the second field is {field}, not the schema")
+    item_type, items = _read(protocol, kind)
+    if item_type != TType.STRUCT:
+        raise TProtocolException(message="the schema is no list of elements")
+    protocol.readFieldEnd()
+    return version, items, footer[buffer.cstringio_buf.tell() :]
+
+
+def _join(version: Value, elements: list[dict[int, Value]], rest: bytes) -> bytes:
+    buffer = TMemoryBuffer()
+    protocol = TCompactProtocol(buffer)
+    protocol.writeStructBegin("")
+    for field, (kind, value) in (
+        (_VERSION, version),
+        (_SCHEMA, (TType.LIST, (TType.STRUCT, elements))),
+    ):
+        protocol.writeFieldBegin("", kind, field)
+        _write(protocol, kind, value)
+        protocol.writeFieldEnd()
+    # The rest starts with the header of the field after the schema, relative to the schema's id.
+    return bytes(buffer.getvalue()) + rest
+
+
+def _read(protocol: TCompactProtocol, kind: int) -> Any:
+    match kind:
+        case TType.BOOL:
+            return protocol.readBool()
+        case TType.BYTE:
+            return protocol.readByte()
+        case TType.I16:
+            return protocol.readI16()
+        case TType.I32:
+            return protocol.readI32()
+        case TType.I64:
+            return protocol.readI64()
+        case TType.DOUBLE:
+            return protocol.readDouble()
+        case TType.STRING:
+            return protocol.readBinary()
+        case TType.LIST | TType.SET:
+            item_type, size = protocol.readListBegin()
+            items = [_read(protocol, item_type) for _ in range(size)]
+            protocol.readListEnd()
+            return item_type, items
+        case TType.STRUCT:
+            fields: dict[int, Value] = {}
+            protocol.readStructBegin()
+            while True:
+                _, field_kind, field = protocol.readFieldBegin()
+                if field_kind == TType.STOP:
+                    break
+                fields[field] = (field_kind, _read(protocol, field_kind))
+                protocol.readFieldEnd()
+            protocol.readStructEnd()
+            return fields
+        case _:
+            raise TProtocolException(message=f"Thrift type {kind} has no place in a schema")
+
+
+def _write(protocol: TCompactProtocol, kind: int, value: Any) -> None:
+    match kind:
+        case TType.BOOL:
+            protocol.writeBool(value)
+        case TType.BYTE:
+            protocol.writeByte(value)
+        case TType.I16:
+            protocol.writeI16(value)
+        case TType.I32:
+            protocol.writeI32(value)
+        case TType.I64:
+            protocol.writeI64(value)
+        case TType.DOUBLE:
+            protocol.writeDouble(value)
+        case TType.STRING:
+            protocol.writeBinary(value)
+        case TType.LIST | TType.SET:
+            item_type, items = value
+            protocol.writeListBegin(item_type, len(items))
+            for item in items:
+                _write(protocol, item_type, item)
+            protocol.writeListEnd()
+        case _:
+            protocol.writeStructBegin("")
+            for field, (field_kind, field_value) in sorted(value.items()):
+                protocol.writeFieldBegin("", field_kind, field)
+                _write(protocol, field_kind, field_value)
+                protocol.writeFieldEnd()
+            protocol.writeFieldStop()
+            protocol.writeStructEnd()
+
+
+def _tree(elements: Iterator[dict[int, Value]], file: str | None) -> _Node:
+    element = next(elements, None)
+    if element is None or _NAME not in element:
+        raise InvalidDataFileError("the Parquet schema ends before its last column", file=file)
+    count = element.get(_NUM_CHILDREN, (TType.I32, 0))[1]
+    return _Node(element, tuple(_tree(elements, file) for _ in range(count)))
+
+
+def _label_struct(
+    nodes: tuple[_Node, ...], struct_type: I.StructType, path: str, file: str | None
+) -> None:
+    fields = {field.name: field for field in struct_type.fields}
+    for node in nodes:
+        field = fields.pop(node.name, None)
+        place = f"{path}{node.name}"
+        if field is None:
+            raise InvalidDataFileError(f"the file holds the unexpected column {place!r}", file=file)
+        _label(node, field, place, file)
+    missing = [
+        path + name
+        for name, field in fields.items()
+        if not isinstance(field.field_type, I.UnknownType)
+    ]
+    if missing:
+        raise InvalidDataFileError(f"the file lacks the columns {missing}", file=file)
+
+
+def _label(node: _Node, field: I.NestedField, place: str, file: str | None) -> None:
+    node.element[_FIELD_ID] = (TType.I32, field.field_id)
+    match field.field_type:
+        case I.StructType():
+            _label_struct(node.children, field.field_type, f"{place}.", file)
+        case I.ListType():
+            (element,) = _entries(node, 1, place, file)
+            _label(element, field.field_type.element_field, f"{place}.element", file)
+        case I.MapType():
+            key, value = _entries(node, 2, place, file)
+            _label(key, field.field_type.key_field, f"{place}.key", file)
+            _label(value, field.field_type.value_field, f"{place}.value", file)
+        case _:
+            _annotate(node.element, field.field_type)
+
+
+def _entries(node: _Node, count: int, place: str, file: str | None) -> tuple[_Node, ...]:
+    """The element, or the key and value, of a three-level list or map (SPEC rule 256)."""
+    if len(node.children) != 1 or len(node.children[0].children) != count:
+        raise InvalidDataFileError(f"{place!r} is no three-level list or map", file=file)
+    return node.children[0].children
+
+
+def _annotate(element: dict[int, Value], iceberg_type: I.IcebergType) -> None:
+    """Say what a plain long or binary column means."""
+    match iceberg_type:
+        case I.TimeType():
+            logical = (_TIME, _unit(_MICROS, is_utc=False))
+            element[_CONVERTED_TYPE] = (TType.I32, _CONVERTED_TIME_MICROS)
+        case I.TimestampNanoType():
+            logical = (_TIMESTAMP, _unit(_NANOS, is_utc=False))
+        case I.TimestamptzNanoType():
+            logical = (_TIMESTAMP, _unit(_NANOS, is_utc=True))
+        case I.GeometryType(crs=crs):
+            logical = (_GEOMETRY, {1: (TType.STRING, crs.encode())})
+        case I.GeographyType(crs=crs, algorithm=algorithm):
+            edges = (TType.I32, _EDGE_ALGORITHMS[algorithm])
+            logical = (_GEOGRAPHY, {1: (TType.STRING, crs.encode()), 2: edges})
+        case _:
+            return
+    kind, parameters = logical
+    element[_LOGICAL_TYPE] = (TType.STRUCT, {kind: (TType.STRUCT, parameters)})
+
+
+def _unit(unit: int, *, is_utc: bool) -> dict[int, Value]:
+    units: dict[int, Value] = {unit: (TType.STRUCT, {})}
+    return {1: (TType.BOOL, is_utc), 2: (TType.STRUCT, units)}
