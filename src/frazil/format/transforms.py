@@ -193,7 +193,7 @@ class _TimeTransform(Transform):
     _human: ClassVar[Callable[[int], str]] = staticmethod(str)
 
     def can_transform(self, source_type: IcebergType) -> bool:
-        return isinstance(source_type, DateType | _TIMESTAMP_TYPES)
+        return isinstance(source_type, (DateType, *_TIMESTAMP_TYPES))
 
     @property
     def preserves_order(self) -> bool:
