@@ -1,0 +1,186 @@
+"""The Avro object container: header and blocks as one decompressed body.
+
+A manifest's blocks are decompressed here, outside of any decoder: the codecs of the interpreter are
+faster than the decoders' own, they release the interpreter lock, and a body in one piece can be
+handed to any decoder under a header of our own.
+"""
+
+from __future__ import annotations
+
+import bz2
+import json
+import lzma
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from frazil.errors import InvalidManifestError, UnsupportedError
+
+MAGIC = b"Obj\x01"
+ENCRYPTED_MAGIC = b"AGS1"
+SYNC_SIZE = 16
+_SYNC = b"frazil-in-memory"
+_MAX_VARINT_BYTES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class AvroContainer:
+    """A container file, decompressed.
+
+    Attributes:
+        metadata: the header's key-value pairs, `avro.schema` among them.
+        count: the number of records in `body`.
+        body: the records, one after the other, in Avro's binary encoding.
+        block_offsets: where in `body` each non-empty block's first record starts.
+    """
+
+    metadata: Mapping[str, bytes]
+    count: int
+    body: bytes
+    block_offsets: tuple[int, ...]
+
+
+def read_container(data: bytes, *, file: str) -> AvroContainer:
+    """Read a container file; `file` names it in errors.
+
+    Raises:
+        InvalidManifestError: the bytes are not an Avro container, or are cut short or damaged.
+        UnsupportedError: the file is encrypted, or its codec is not known.
+    """
+    if data[:4] == ENCRYPTED_MAGIC:
+        raise UnsupportedError(
+            f"the manifest {file} is encrypted (AES GCM stream), which this release cannot read"
+        )
+    if data[:4] != MAGIC:
+        raise InvalidManifestError(
+            f"not an Avro file: it starts with {data[:4]!r}, not {MAGIC!r}", file=file
+        )
+    try:
+        metadata, position = _read_header(data)
+        sync = data[position : position + SYNC_SIZE]
+        codec = metadata.get("avro.codec", b"null").decode("ascii")
+        bodies: list[bytes] = []
+        offsets: list[int] = []
+        count = offset = 0
+        for records, block in _blocks(data, position + SYNC_SIZE, sync):
+            body = _decompress(codec, block)
+            if records > len(body):
+                raise ValueError(f"a block of {len(body)} bytes states {records} records")
+            if records:
+                offsets.append(offset)
+            bodies.append(body)
+            count += records
+            offset += len(body)
+    except UnsupportedError as error:
+        raise UnsupportedError(f"{error} ({file})") from None
+    except (ValueError, OSError, EOFError, zlib.error, lzma.LZMAError, pa.ArrowException) as error:
+        raise InvalidManifestError(f"damaged Avro container: {error}", file=file) from error
+    return AvroContainer(metadata, count, b"".join(bodies), tuple(offsets))
+
+
+def as_container(schema: Mapping[str, Any], count: int, body: bytes) -> bytes:
+    """An uncompressed container of one block: `body` under another, byte-compatible schema."""
+    text = json.dumps(schema, separators=(",", ":")).encode()
+    header = [MAGIC, _varint(2)]
+    for key, value in ((b"avro.schema", text), (b"avro.codec", b"null")):
+        header += [_varint(len(key)), key, _varint(len(value)), value]
+    header += [_varint(0), _SYNC]
+    if not count:
+        return b"".join(header)
+    return b"".join([*header, _varint(count), _varint(len(body)), body, _SYNC])
+
+
+def _read_header(data: bytes) -> tuple[dict[str, bytes], int]:
+    metadata: dict[str, bytes] = {}
+    position = len(MAGIC)
+    while True:
+        pairs, position = _read_long(data, position)
+        if pairs == 0:
+            break
+        if pairs < 0:
+            pairs = -pairs
+            _, position = _read_long(data, position)
+        for _ in range(pairs):
+            key, position = _read_bytes(data, position)
+            metadata[key.decode("utf-8")], position = _read_bytes(data, position)
+    if "avro.schema" not in metadata:
+        raise ValueError("the header has no avro.schema")
+    if position + SYNC_SIZE > len(data):
+        raise ValueError("the header is cut short")
+    return metadata, position
+
+
+def _blocks(data: bytes, position: int, sync: bytes) -> Iterator[tuple[int, memoryview]]:
+    view = memoryview(data)
+    while position < len(data):
+        count, position = _read_long(data, position)
+        size, position = _read_long(data, position)
+        end = position + size
+        if count < 0 or size < 0 or end + SYNC_SIZE > len(data):
+            raise ValueError(f"a block at byte {position} is cut short")
+        if data[end : end + SYNC_SIZE] != sync:
+            raise ValueError(f"the sync marker at byte {end} does not match the header's")
+        yield count, view[position:end]
+        position = end + SYNC_SIZE
+
+
+def _decompress(codec: str, block: memoryview) -> bytes:
+    match codec:
+        case "deflate":
+            decoder = zlib.decompressobj(wbits=-zlib.MAX_WBITS)
+            body = decoder.decompress(block)
+            if not decoder.eof:
+                raise ValueError("a deflated block is cut short")
+            return body
+        case "null":
+            return bytes(block)
+        case "snappy":
+            checked = block[:-4]
+            size, _ = _read_unsigned(checked, 0)
+            body = pa.Codec("snappy").decompress(checked, size, asbytes=True)
+            if zlib.crc32(body) != int.from_bytes(block[-4:], "big"):
+                raise ValueError("the checksum of a snappy block does not match")
+            return bytes(body)
+        case "zstandard":
+            with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
+                return bytes(stream.read())
+        case "bzip2":
+            return bz2.decompress(block)
+        case "xz":
+            return lzma.decompress(block)
+    raise UnsupportedError(f"the Avro codec {codec!r} is not known")
+
+
+def _read_long(data: bytes | memoryview, position: int) -> tuple[int, int]:
+    raw, position = _read_unsigned(data, position)
+    return (raw >> 1) ^ -(raw & 1), position
+
+
+def _read_unsigned(data: bytes | memoryview, position: int) -> tuple[int, int]:
+    value = 0
+    for index, byte in enumerate(data[position : position + _MAX_VARINT_BYTES]):
+        value |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            return value, position + index + 1
+    raise ValueError(f"no number ends at byte {position}")
+
+
+def _read_bytes(data: bytes, position: int) -> tuple[bytes, int]:
+    size, position = _read_long(data, position)
+    end = position + size
+    if size < 0 or end > len(data):
+        raise ValueError(f"{size} bytes at byte {position} reach beyond the end")
+    return data[position:end], end
+
+
+def _varint(value: int) -> bytes:
+    raw = value << 1
+    out = bytearray()
+    while raw > 0x7F:
+        out.append(raw & 0x7F | 0x80)
+        raw >>= 7
+    out.append(raw)
+    return bytes(out)
