@@ -267,7 +267,8 @@ def _comparable(iceberg_type: I.IcebergType, raw: Any) -> Any:
 def _internal(iceberg_type: I.IcebergType, value: Any) -> Any:
     match iceberg_type:
         case I.DecimalType():
-            return Decimal(Decimal(value).as_tuple()._replace(exponent=-iceberg_type.scale))
+            sign, digits, _ = Decimal(value).as_tuple()
+            return Decimal((sign, digits, -iceberg_type.scale))
         case I.StringType():
             return value.decode("utf-8")
         case I.UUIDType():
