@@ -41,7 +41,7 @@ def bucket_hash(value_type: IcebergType, value: Any) -> int:
     Raises:
         UnsupportedError: for types that the specification gives no hash.
     """
-    return mmh3.hash(_hashed_bytes(value_type, value), 0, signed=True)
+    return int(mmh3.hash(_hashed_bytes(value_type, value), 0, signed=True))
 
 
 def unscaled_value(value: Decimal) -> int:

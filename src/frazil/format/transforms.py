@@ -185,7 +185,7 @@ class TruncateTransform(Transform):
 
 
 @dataclass(frozen=True, slots=True)
-class _TimeTransform(Transform):
+class TimeTransform(Transform):
     """The base of year, month, day and hour: units since 1970, rounded down (rules 80, 89)."""
 
     name: ClassVar[str] = ""
@@ -200,7 +200,7 @@ class _TimeTransform(Transform):
         return True
 
     def satisfies_order_of(self, other: Transform) -> bool:
-        return isinstance(other, _TimeTransform) and other.fineness <= self.fineness
+        return isinstance(other, TimeTransform) and other.fineness <= self.fineness
 
     def result_type_of_dropped_source(self) -> IcebergType:
         return IntegerType()
@@ -216,7 +216,7 @@ class _TimeTransform(Transform):
 
 
 @dataclass(frozen=True, slots=True)
-class YearTransform(_TimeTransform):
+class YearTransform(TimeTransform):
     """Years since 1970."""
 
     name: ClassVar[str] = "year"
@@ -228,7 +228,7 @@ class YearTransform(_TimeTransform):
 
 
 @dataclass(frozen=True, slots=True)
-class MonthTransform(_TimeTransform):
+class MonthTransform(TimeTransform):
     """Months since 1970-01."""
 
     name: ClassVar[str] = "month"
@@ -241,7 +241,7 @@ class MonthTransform(_TimeTransform):
 
 
 @dataclass(frozen=True, slots=True)
-class DayTransform(_TimeTransform):
+class DayTransform(TimeTransform):
     """Days since 1970-01-01; the result is a date, which readers also take as int (rule 81)."""
 
     name: ClassVar[str] = "day"
@@ -259,7 +259,7 @@ class DayTransform(_TimeTransform):
 
 
 @dataclass(frozen=True, slots=True)
-class HourTransform(_TimeTransform):
+class HourTransform(TimeTransform):
     """Hours since 1970-01-01 00:00; timestamps only."""
 
     name: ClassVar[str] = "hour"
