@@ -221,10 +221,21 @@ class FileIO:
         """Give a file another name in the same store, taking the place of one that is there."""
         self._rename(source, target, local_store.move, RemoteStore.move)
 
-    def lock(self, folder: str) -> contextlib.AbstractContextManager[None]:
-        """Keep other processes of this machine out while held; other stores have no such lock."""
-        local = local_path(folder)
-        return contextlib.nullcontext() if local is None else local_store.lock(local)
+    @contextlib.contextmanager
+    def lock(self, folder: str) -> Iterator[None]:
+        """Keep other processes of this machine out while held; other stores have no such lock.
+
+        Raises:
+            MissingFileError: there is no such folder.
+        """
+        with contextlib.ExitStack() as held:
+            self._run(
+                "lock",
+                folder,
+                lambda local: held.enter_context(local_store.lock(local)),
+                lambda store, remote: None,
+            )
+            yield
 
     def _delete_quietly(self, path: str) -> StorageError | None:
         try:

@@ -1,0 +1,311 @@
+"""What every catalog does: names of namespaces and tables, and the swap of a table's pointer."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from frazil.catalog.identifiers import (
+    Identifier,
+    parse_table_identifier,
+    shown,
+)
+from frazil.catalog.metadata_files import read_metadata
+from frazil.catalog.purge import refuse_purge_without_gc, remove_files_of
+from frazil.errors import NoSuchNamespaceError, NoSuchTableError, TableAlreadyExistsError
+from frazil.format.changes import (
+    AssertCreate,
+    Requirement,
+    Update,
+    apply_updates,
+    check_requirements,
+)
+from frazil.format.metadata import TableMetadata
+from frazil.format.snapshots import MetadataLogEntry
+from frazil.storage.files import FileIO
+from frazil.storage.paths import redact_properties
+
+_PREVIOUS_VERSIONS_DEFAULT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedTable:
+    """A table as it was when the catalog was asked.
+
+    Attributes:
+        identifier: namespace levels and the table's name.
+        metadata: the content of the metadata file.
+        metadata_location: that file's path.
+    """
+
+    identifier: Identifier
+    metadata: TableMetadata
+    metadata_location: str
+
+
+class Catalog(ABC):
+    """Namespaces, tables, and one atomic step: a table's pointer moves to new metadata (rule 214).
+
+    Identifiers and namespaces are given as ``"db.t"`` or ``("db", "t")``.
+
+    Attributes:
+        name: the catalog's, as in its rows and in the configuration.
+        properties: as configured; secrets stay in them, so never print them (repr does not).
+        io: reads and writes the tables' files.
+    """
+
+    kind: ClassVar[str] = "catalog"
+
+    def __init__(
+        self, name: str, properties: Mapping[str, str], *, io: FileIO | None = None
+    ) -> None:
+        self.name = name
+        self.properties = dict(properties)
+        self.io = io if io is not None else FileIO(properties)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, {redact_properties(self.properties)})"
+
+    # -- namespaces ------------------------------------------------------------------------------
+
+    @abstractmethod
+    def create_namespace(
+        self, namespace: str | Sequence[str], properties: Mapping[str, str] | None = None
+    ) -> None:
+        """Make a namespace.
+
+        Raises:
+            NamespaceAlreadyExistsError: it exists.
+            UnsupportedError: properties were given and the catalog keeps none.
+        """
+
+    @abstractmethod
+    def drop_namespace(self, namespace: str | Sequence[str]) -> None:
+        """Remove an empty namespace.
+
+        Raises:
+            NoSuchNamespaceError: it does not exist.
+            NamespaceNotEmptyError: it holds tables, views or namespaces.
+        """
+
+    @abstractmethod
+    def list_namespaces(self, parent: str | Sequence[str] = ()) -> list[Identifier]:
+        """The namespaces directly below a namespace, or the top ones, sorted.
+
+        Raises:
+            NoSuchNamespaceError: the parent does not exist.
+        """
+
+    @abstractmethod
+    def namespace_exists(self, namespace: str | Sequence[str]) -> bool:
+        """Whether the namespace was made or holds something."""
+
+    @abstractmethod
+    def load_namespace_properties(self, namespace: str | Sequence[str]) -> dict[str, str]:
+        """The namespace's properties; NoSuchNamespaceError if it does not exist."""
+
+    @abstractmethod
+    def update_namespace_properties(
+        self,
+        namespace: str | Sequence[str],
+        *,
+        updates: Mapping[str, str] | None = None,
+        removals: Sequence[str] = (),
+    ) -> None:
+        """Set and remove properties in one step.
+
+        Raises:
+            NoSuchNamespaceError: it does not exist.
+            ValidationException: a key is both set and removed.
+            UnsupportedError: the catalog keeps no properties of namespaces.
+        """
+
+    # -- tables ----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def list_tables(self, namespace: str | Sequence[str]) -> list[Identifier]:
+        """The tables directly in a namespace, sorted; NoSuchNamespaceError if it does not exist."""
+
+    @abstractmethod
+    def rename_table(self, source: str | Sequence[str], target: str | Sequence[str]) -> None:
+        """Give a table another name.
+
+        Raises:
+            NoSuchTableError: there is no such table.
+            TableAlreadyExistsError: the target's name is taken.
+            NoSuchNamespaceError: the target's namespace does not exist.
+            UnsupportedError: the catalog cannot rename.
+        """
+
+    @abstractmethod
+    def default_table_location(self, identifier: str | Sequence[str]) -> str:
+        """Where a new table lies unless its creator says otherwise.
+
+        Raises:
+            ConfigurationError: neither the namespace nor the catalog has a location.
+        """
+
+    def create_table(self, identifier: str | Sequence[str], metadata: TableMetadata) -> LoadedTable:
+        """Make a table of new metadata; of concurrent creators exactly one succeeds.
+
+        Raises:
+            TableAlreadyExistsError: the name is taken.
+            NoSuchNamespaceError: the namespace does not exist.
+        """
+        name = parse_table_identifier(identifier)
+        self._require_namespace(name[:-1])
+        if self._find(name) is not None:
+            raise TableAlreadyExistsError(f"the table {shown(name)} exists in {self.name}")
+        return self._create(name, metadata)
+
+    def load_table(self, identifier: str | Sequence[str]) -> LoadedTable:
+        """The table as it is now.
+
+        Raises:
+            NoSuchTableError: there is no such table.
+            InvalidMetadataError: its metadata file, or the catalog's own record, is broken.
+            MissingFileError: its metadata file is gone.
+        """
+        name = parse_table_identifier(identifier)
+        location = self._find(name)
+        if location is None:
+            raise NoSuchTableError(f"there is no table {shown(name)} in the catalog {self.name}")
+        return LoadedTable(name, read_metadata(self.io, location), location)
+
+    def table_exists(self, identifier: str | Sequence[str]) -> bool:
+        """Whether there is a table of that name; its metadata is not read."""
+        return self._find(parse_table_identifier(identifier)) is not None
+
+    def register_table(
+        self, identifier: str | Sequence[str], metadata_location: str
+    ) -> LoadedTable:
+        """Make a table of an existing metadata file.
+
+        Raises:
+            TableAlreadyExistsError: the name is taken.
+            NoSuchNamespaceError: the namespace does not exist.
+            MissingFileError, InvalidMetadataError: the file is not a table's metadata.
+        """
+        name = parse_table_identifier(identifier)
+        self._require_namespace(name[:-1])
+        metadata = read_metadata(self.io, metadata_location)
+        if self._find(name) is not None:
+            raise TableAlreadyExistsError(f"the table {shown(name)} exists in {self.name}")
+        return self._register(name, metadata, metadata_location)
+
+    def drop_table(self, identifier: str | Sequence[str]) -> None:
+        """Remove a table from the catalog; NoSuchTableError if there is none."""
+        self._drop(parse_table_identifier(identifier))
+
+    def purge_table(self, identifier: str | Sequence[str]) -> None:
+        """Remove a table from the catalog, and every file that its snapshots reach.
+
+        Raises:
+            NoSuchTableError: there is no such table.
+            ValidationException: the table's gc.enabled is false; nothing was changed.
+            StorageError: files could not be deleted; the table is gone from the catalog.
+        """
+        table = self.load_table(identifier)
+        refuse_purge_without_gc(table.metadata, shown(table.identifier))
+        self._purge(table)
+
+    def commit_table(
+        self,
+        identifier: str | Sequence[str],
+        requirements: Sequence[Requirement],
+        updates: Sequence[Update],
+    ) -> LoadedTable:
+        """Check the requirements against the table as it is, apply the updates, swap the pointer.
+
+        With AssertCreate the updates make a new table. Updates that change nothing swap nothing.
+
+        Returns:
+            The table after the commit.
+
+        Raises:
+            CommitFailedException: a requirement does not hold, or another writer was first; nothing
+                was changed and the metadata file of this try is deleted.
+            CommitStateUnknownException: no answer came and none could be had; nothing was deleted.
+            NoSuchTableError: there is no such table, and no AssertCreate.
+            ValidationException: the updates contradict the table or the specification.
+        """
+        name = parse_table_identifier(identifier)
+        location = self._find(name)
+        creates = any(isinstance(requirement, AssertCreate) for requirement in requirements)
+        if location is None and not creates:
+            raise NoSuchTableError(f"there is no table {shown(name)} in the catalog {self.name}")
+        if location is None:
+            self._require_namespace(name[:-1])
+            check_requirements(None, tuple(requirements))
+            return self._create(name, apply_updates(None, tuple(updates), _now_ms()))
+        base = LoadedTable(name, read_metadata(self.io, location), location)
+        check_requirements(base.metadata, tuple(requirements))
+        updated = apply_updates(base.metadata, tuple(updates), _now_ms())
+        if updated == base.metadata:
+            return base
+        updated = with_previous_file(base, updated)
+        committed = self._swap(base, updated)
+        self._delete_trimmed(base.metadata, updated)
+        return committed
+
+    def close(self) -> None:  # noqa: B027
+        """Give back connections; the catalog is not used afterwards."""
+
+    # -- what a catalog is made of ---------------------------------------------------------------
+
+    @abstractmethod
+    def _find(self, name: Identifier) -> str | None:
+        """The current metadata file of a table, None if there is no table."""
+
+    @abstractmethod
+    def _create(self, name: Identifier, metadata: TableMetadata) -> LoadedTable:
+        """Write the first metadata file and make the name, if it is still free."""
+
+    @abstractmethod
+    def _register(
+        self, name: Identifier, metadata: TableMetadata, metadata_location: str
+    ) -> LoadedTable:
+        """Make the name point to an existing metadata file, if it is still free."""
+
+    @abstractmethod
+    def _swap(self, base: LoadedTable, updated: TableMetadata) -> LoadedTable:
+        """Write the metadata and move the pointer, if it still points to the base."""
+
+    @abstractmethod
+    def _drop(self, name: Identifier) -> None:
+        """Remove the name; NoSuchTableError if there is none."""
+
+    def _purge(self, table: LoadedTable) -> None:
+        # The name goes first: a half-deleted table must not be readable.
+        self._drop(table.identifier)
+        remove_files_of(self.io, table.metadata, table.metadata_location)
+
+    def _require_namespace(self, namespace: Identifier) -> None:
+        if not self.namespace_exists(namespace):
+            raise NoSuchNamespaceError(
+                f"there is no namespace {shown(namespace)} in the catalog {self.name}: "
+                f"make it with create_namespace"
+            )
+
+    def _delete_trimmed(self, base: TableMetadata, updated: TableMetadata) -> None:
+        if updated.properties.get("write.metadata.delete-after-commit.enabled", "") != "true":
+            return
+        kept = {entry.metadata_file for entry in updated.metadata_log}
+        self.io.delete_many(
+            entry.metadata_file for entry in base.metadata_log if entry.metadata_file not in kept
+        )
+
+
+def with_previous_file(base: LoadedTable, updated: TableMetadata) -> TableMetadata:
+    """The metadata with the base's file in its log, cut to write.metadata.previous-versions-max."""
+    text = updated.properties.get("write.metadata.previous-versions-max", "")
+    keep = max(1, int(text) if text.isdecimal() else _PREVIOUS_VERSIONS_DEFAULT)
+    entry = MetadataLogEntry(base.metadata.last_updated_ms, base.metadata_location)
+    return replace(updated, metadata_log=(*updated.metadata_log, entry)[-keep:])
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,207 @@
+"""Which catalog is meant: keywords, then environment variables, then a file (PyIceberg's names).
+
+``FRAZIL_CATALOG__PROD__S3__ACCESS_KEY_ID`` sets ``s3.access-key-id`` of the catalog ``prod``; the
+file ``~/.frazil.yaml`` (or ``.pyiceberg.yaml``) holds ``catalog: {prod: {uri: …}}``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from frazil.catalog.base import Catalog
+from frazil.catalog.filesystem import FilesystemCatalog
+from frazil.catalog.sql import SqlCatalog
+from frazil.errors import ConfigurationError, UnsupportedError
+from frazil.storage.paths import is_local, join, local_path, normalize_location, redact_properties
+
+DEFAULT_NAME = "default"
+DATABASE_NAME = "catalog.db"
+_ENVIRONMENT_PREFIXES = ("PYICEBERG_CATALOG__", "FRAZIL_CATALOG__")
+_FILE_NAMES = (".frazil.yaml", ".pyiceberg.yaml")
+_KINDS: dict[str, type[Catalog]] = {
+    "sql": SqlCatalog,
+    "jdbc": SqlCatalog,
+    "filesystem": FilesystemCatalog,
+    "hadoop": FilesystemCatalog,
+}
+_ELSEWHERE = ("rest", "hive", "glue", "nessie", "dynamodb", "bigquery", "in-memory")
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogConfig:
+    """A catalog's name and properties; secrets do not show in its repr."""
+
+    name: str
+    properties: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return f"CatalogConfig({self.name!r}, {redact_properties(self.properties)})"
+
+
+def load_catalog(name: str | None = None, **properties: Any) -> Catalog:
+    """The configured catalog.
+
+    Keyword names may be written with underscores for hyphens and dots only where they are so in
+    the property; give the others as ``**{"s3.endpoint": …}``.
+
+    Raises:
+        ConfigurationError: a setting is missing or malformed.
+        UnsupportedError: the type is one that this release does not have.
+    """
+    return open_catalog(resolve(name, properties))
+
+
+def resolve(
+    name: str | None = None,
+    properties: Mapping[str, Any] | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    files: Iterable[Path] | None = None,
+) -> CatalogConfig:
+    """Merge what keywords, environment and file say; the earlier of these wins.
+
+    Args:
+        name: the catalog's; ``default`` unless given.
+        properties: what the caller says.
+        environment: ``os.environ`` unless given.
+        files: candidates, the first that exists is read; unless given ``.frazil.yaml`` and
+            ``.pyiceberg.yaml`` in $FRAZIL_HOME, $PYICEBERG_HOME, the home and the current folder.
+
+    Raises:
+        ConfigurationError: the file is not YAML of the expected shape, or a value is no scalar.
+    """
+    chosen = name or DEFAULT_NAME
+    variables = os.environ if environment is None else environment
+    candidates = _candidates(variables) if files is None else files
+    merged = {
+        **_from_file(chosen, candidates),
+        **_from_environment(chosen, variables),
+        **_texts(properties or {}, f"the catalog {chosen}"),
+    }
+    return CatalogConfig(chosen, merged)
+
+
+def open_catalog(config: CatalogConfig) -> Catalog:
+    """The catalog of a configuration.
+
+    Without ``type`` a database URI means sql.  Without ``type`` and ``uri`` a local warehouse gets
+    a SQLite database in its folder.
+
+    Raises:
+        ConfigurationError: a setting is missing or malformed.
+        UnsupportedError: the type is one that this release does not have.
+    """
+    properties = dict(config.properties)
+    kind = properties.get("type", "").lower() or _guess_kind(config.name, properties)
+    if kind in _ELSEWHERE:
+        raise UnsupportedError(
+            f"the catalog {config.name} is of the type {kind}, which this release does not have; "
+            f"it has sql and filesystem"
+        )
+    if kind not in _KINDS:
+        raise ConfigurationError(
+            f"the catalog {config.name} is of the unknown type {kind!r}: use sql or filesystem"
+        )
+    if _KINDS[kind] is SqlCatalog and "uri" not in properties:
+        properties["uri"] = _default_database(config.name, properties)
+    return _KINDS[kind](config.name, properties)
+
+
+def _guess_kind(name: str, properties: Mapping[str, str]) -> str:
+    uri = properties.get("uri", "")
+    if uri.startswith(("http://", "https://")):
+        return "rest"
+    if uri.startswith("thrift://"):
+        return "hive"
+    if uri or "warehouse" in properties:
+        return "sql"
+    raise ConfigurationError(
+        f"nothing is known of the catalog {name}: give warehouse=… or uri=…, set "
+        f"FRAZIL_CATALOG__{name.upper()}__URI, or write ~/.frazil.yaml"
+    )
+
+
+def _default_database(name: str, properties: Mapping[str, str]) -> str:
+    warehouse = properties.get("warehouse")
+    if not warehouse:
+        raise ConfigurationError(f"the sql catalog {name} needs the property uri or warehouse")
+    location = normalize_location(warehouse)
+    if not is_local(location):
+        raise ConfigurationError(
+            f"the warehouse {location} is not on a local disk, so no SQLite catalog can lie in "
+            f"it: give uri=… of a database, or type='filesystem'"
+        )
+    return f"sqlite:///{local_path(join(location, DATABASE_NAME))}"
+
+
+def _from_environment(name: str, variables: Mapping[str, str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for prefix in _ENVIRONMENT_PREFIXES:
+        own = f"{prefix}{name.upper().replace('-', '_')}__"
+        for variable, value in variables.items():
+            if variable.upper().startswith(own):
+                key = variable[len(own) :].lower().replace("__", ".").replace("_", "-")
+                found[_UNDERSCORED.get(key, key)] = value
+    return found
+
+
+_UNDERSCORED = {name.replace("_", "-"): name for name in ("init_catalog_tables", "schema_version")}
+
+
+def _candidates(variables: Mapping[str, str]) -> list[Path]:
+    homes = [variables.get("FRAZIL_HOME"), variables.get("PYICEBERG_HOME")]
+    folders = [Path(home) for home in homes if home] + [Path.home(), Path.cwd()]
+    return [folder / name for name in _FILE_NAMES for folder in folders]
+
+
+def _from_file(name: str, candidates: Iterable[Path]) -> dict[str, str]:
+    for path in candidates:
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            continue
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigurationError(f"cannot read {path}: {type(error).__name__}") from None
+        try:
+            content = yaml.safe_load(text) or {}
+        except (yaml.YAMLError, RecursionError):
+            # The parser's message quotes the file, which may hold secrets.
+            raise ConfigurationError(f"{path} is not YAML") from None
+        catalogs = content.get("catalog", {}) if isinstance(content, dict) else None
+        entry = catalogs.get(name, {}) if isinstance(catalogs, dict) else None
+        if not isinstance(entry, dict):
+            raise ConfigurationError(f"{path} is not of the form catalog: {{name: {{key: value}}}}")
+        return _texts(_flattened(entry), str(path))
+    return {}
+
+
+def _flattened(entry: Mapping[Any, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in entry.items():
+        if isinstance(value, dict):
+            flat |= _flattened(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
+def _texts(properties: Mapping[str, Any], where: str) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for key, value in properties.items():
+        if value is None:
+            continue
+        if isinstance(value, bool):
+            texts[key] = "true" if value else "false"
+        elif isinstance(value, str | int | float | os.PathLike):
+            texts[key] = str(value)
+        else:
+            raise ConfigurationError(
+                f"the property {key} of {where} must be text, not {type(value).__name__}"
+            )
+    return texts

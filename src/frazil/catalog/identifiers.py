@@ -1,0 +1,90 @@
+"""Names of tables and namespaces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from frazil.errors import ValidationException
+
+Identifier = tuple[str, ...]
+
+
+def parse_identifier(identifier: str | Sequence[str]) -> Identifier:
+    """The parts of a dotted name; a part in backticks may hold dots.
+
+    >>> parse_identifier("a.b.t")
+    ('a', 'b', 't')
+    >>> parse_identifier("a.`t.1`")
+    ('a', 't.1')
+
+    Raises:
+        ValidationException: a part is empty, not text, or holds a control character.
+    """
+    parts = _split(identifier) if isinstance(identifier, str) else tuple(identifier)
+    for part in parts:
+        if not isinstance(part, str) or not part.strip():
+            raise ValidationException(f"the name {identifier!r} has an empty part")
+        if any(ord(character) < 32 for character in part):
+            raise ValidationException(f"the name {identifier!r} holds a control character")
+    return parts
+
+
+def parse_table_identifier(identifier: str | Sequence[str]) -> Identifier:
+    """A table's identifier: at least one namespace level and the table's name.
+
+    Raises:
+        ValidationException: there is no namespace, or a part is malformed.
+    """
+    parts = parse_identifier(identifier)
+    if len(parts) < 2:
+        raise ValidationException(
+            f"the table name {identifier!r} has no namespace: write namespace.table"
+        )
+    return parts
+
+
+def parse_namespace(namespace: str | Sequence[str]) -> Identifier:
+    """A namespace's levels; ``()`` and ``""`` are the root.
+
+    Raises:
+        ValidationException: a level is malformed.
+    """
+    return parse_identifier(namespace) if namespace else ()
+
+
+def parse_named_namespace(namespace: str | Sequence[str]) -> Identifier:
+    """A namespace's levels, at least one.
+
+    Raises:
+        ValidationException: it is the root, or a level is malformed.
+    """
+    levels = parse_namespace(namespace)
+    if not levels:
+        raise ValidationException("a namespace needs a name")
+    return levels
+
+
+def shown(parts: Identifier) -> str:
+    """A name as messages show it."""
+    return ".".join(f"`{part}`" if "." in part else part for part in parts)
+
+
+def _split(text: str) -> Identifier:
+    if "`" not in text:
+        return tuple(text.split("."))
+    parts: list[str] = []
+    rest = text
+    while True:
+        if rest.startswith("`"):
+            part, quote, rest = rest[1:].partition("`")
+            if not quote or (rest and not rest.startswith(".")):
+                raise ValidationException(f"the name {text!r} has an unmatched backtick")
+            parts.append(part)
+            if not rest:
+                return tuple(parts)
+            rest = rest[1:]
+        else:
+            part, dot, rest = rest.partition(".")
+            parts.append(part)
+            if not dot:
+                return tuple(parts)

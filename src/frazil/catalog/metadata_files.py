@@ -1,0 +1,52 @@
+"""Metadata files: their bytes, compressed or not (SPEC rule 191)."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+
+from frazil.errors import InvalidMetadataError
+from frazil.format.metadata import TableMetadata, parse_metadata
+from frazil.storage.files import FileIO
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_LARGEST_METADATA = 1 << 30
+
+
+def read_metadata(io: FileIO, location: str) -> TableMetadata:
+    """Read a metadata file; gzip is recognized by its first bytes, whatever the name.
+
+    Raises:
+        MissingFileError: there is no such file.
+        InvalidMetadataError: it is not metadata of a supported version.
+        UnsupportedVersionError: its format version is not adopted.
+    """
+    data = io.read(location)
+    if data.startswith(_GZIP_MAGIC):
+        data = _decompress(data, location)
+    return parse_metadata(data, file=location)
+
+
+def metadata_bytes(metadata: TableMetadata, *, path: str) -> bytes:
+    """The content of the metadata file of that name: gzip if the name says so."""
+    text = json.dumps(metadata.to_json(), ensure_ascii=False, separators=(",", ":"))
+    data = text.encode()
+    if path.endswith((".gz.metadata.json", ".metadata.json.gz")):
+        return gzip.compress(data, mtime=0)
+    return data
+
+
+def _decompress(data: bytes, location: str) -> bytes:
+    decoder = zlib.decompressobj(wbits=31)
+    try:
+        plain = decoder.decompress(data, _LARGEST_METADATA)
+    except zlib.error as error:
+        raise InvalidMetadataError(f"not a gzip file: {error}", file=location) from None
+    if decoder.unconsumed_tail:
+        raise InvalidMetadataError(
+            f"the file unpacks to more than {_LARGEST_METADATA} bytes", file=location
+        )
+    if not decoder.eof:
+        raise InvalidMetadataError("the gzip file is cut short", file=location)
+    return plain

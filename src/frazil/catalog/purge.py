@@ -1,0 +1,64 @@
+"""Delete every file that a dropped table's snapshots reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from frazil.errors import InvalidFormatError, MissingFileError, StorageError, ValidationException
+from frazil.format.manifests import ManifestFile
+from frazil.format.metadata import TableMetadata
+from frazil.storage.avro import manifests_of, read_file_paths
+from frazil.storage.files import FileIO
+
+
+def refuse_purge_without_gc(metadata: TableMetadata, table: str) -> None:
+    """Raise ValidationException if gc.enabled is false: the table's files may be another's."""
+    if metadata.properties.get("gc.enabled", "true").lower() == "false":
+        raise ValidationException(
+            f"cannot purge {table}: gc.enabled is false, its files may belong to another table; "
+            f"drop it without purge, or set gc.enabled to true"
+        )
+
+
+def remove_files_of(io: FileIO, metadata: TableMetadata, metadata_location: str) -> None:
+    """Delete data files, manifests, manifest lists, statistics and metadata, in that order.
+
+    A manifest that is missing or broken is skipped over: what it names stays, the rest goes.
+
+    Raises:
+        StorageError: some files could not be deleted; the message counts them and names one.
+    """
+    failures: dict[str, StorageError] = {}
+    manifests = {manifest.manifest_path: manifest for manifest in _manifests(io, metadata)}
+    for manifest in manifests.values():
+        failures |= io.delete_many(_paths_in(io, manifest))
+    failures |= io.delete_many(manifests)
+    failures |= io.delete_many(
+        snapshot.manifest_list for snapshot in metadata.snapshots if snapshot.manifest_list
+    )
+    failures |= io.delete_many(
+        file.statistics_path for file in (*metadata.statistics, *metadata.partition_statistics)
+    )
+    failures |= io.delete_many(entry.metadata_file for entry in metadata.metadata_log)
+    failures |= io.delete_many([metadata_location])
+    if failures:
+        path, reason = next(iter(failures.items()))
+        raise StorageError(
+            f"the table is dropped, but {len(failures)} of its files could not be deleted: "
+            f"{path}: {reason}"
+        )
+
+
+def _manifests(io: FileIO, metadata: TableMetadata) -> Iterator[ManifestFile]:
+    for snapshot in metadata.snapshots:
+        try:
+            yield from manifests_of(io, snapshot)
+        except (MissingFileError, InvalidFormatError):
+            continue
+
+
+def _paths_in(io: FileIO, manifest: ManifestFile) -> tuple[str, ...]:
+    try:
+        return read_file_paths(io, manifest.manifest_path)
+    except (MissingFileError, InvalidFormatError):
+        return ()

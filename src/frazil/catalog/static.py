@@ -1,0 +1,193 @@
+"""One table without a catalog: a metadata file, or a folder and its newest metadata; read only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, NoReturn
+
+from frazil.catalog.base import Catalog, LoadedTable
+from frazil.catalog.identifiers import Identifier
+from frazil.catalog.metadata_files import read_metadata
+from frazil.catalog.versions import EXTENSIONS, VersionFolder
+from frazil.errors import InvalidMetadataError, NoSuchTableError, UnsupportedError
+from frazil.format.metadata import TableMetadata
+from frazil.storage.files import FileIO
+from frazil.storage.locations import metadata_version
+from frazil.storage.paths import join, name_of, normalize_location, parent_of
+
+_FILE = re.compile(r".*\.json(\.gz)?")
+
+
+class StaticCatalog(Catalog):
+    """The catalog of one table, whose every change is refused.
+
+    ``load_table`` returns that table whatever the identifier, as its folder is now.
+    """
+
+    kind: ClassVar[str] = "static"
+
+    def __init__(
+        self,
+        location: str,
+        properties: Mapping[str, str] | None = None,
+        *,
+        io: FileIO | None = None,
+    ) -> None:
+        super().__init__("static", properties or {}, io=io)
+        self.location = normalize_location(location)
+
+    @property
+    def identifier(self) -> Identifier:
+        """``("static", <folder name>)``."""
+        place = parent_of(self.location) if _FILE.fullmatch(self.location) else self.location
+        if name_of(place) == "metadata":
+            place = parent_of(place)
+        return ("static", name_of(place) or "table")
+
+    def list_tables(self, namespace: str | Sequence[str]) -> list[Identifier]:
+        return [self.identifier]
+
+    def list_namespaces(self, parent: str | Sequence[str] = ()) -> list[Identifier]:
+        return []
+
+    def namespace_exists(self, namespace: str | Sequence[str]) -> bool:
+        return True
+
+    def load_namespace_properties(self, namespace: str | Sequence[str]) -> dict[str, str]:
+        return {}
+
+    def create_namespace(
+        self, namespace: str | Sequence[str], properties: Mapping[str, str] | None = None
+    ) -> None:
+        self._refuse()
+
+    def drop_namespace(self, namespace: str | Sequence[str]) -> None:
+        self._refuse()
+
+    def update_namespace_properties(
+        self,
+        namespace: str | Sequence[str],
+        *,
+        updates: Mapping[str, str] | None = None,
+        removals: Sequence[str] = (),
+    ) -> None:
+        self._refuse()
+
+    def rename_table(self, source: str | Sequence[str], target: str | Sequence[str]) -> None:
+        self._refuse()
+
+    def drop_table(self, identifier: str | Sequence[str]) -> None:
+        self._refuse()
+
+    def purge_table(self, identifier: str | Sequence[str]) -> None:
+        self._refuse()
+
+    def create_table(self, identifier: str | Sequence[str], metadata: TableMetadata) -> LoadedTable:
+        self._refuse()
+
+    def register_table(
+        self, identifier: str | Sequence[str], metadata_location: str
+    ) -> LoadedTable:
+        self._refuse()
+
+    def table_exists(self, identifier: str | Sequence[str]) -> bool:
+        try:
+            newest_metadata_file(self.io, self.location)
+        except NoSuchTableError:
+            return False
+        return True
+
+    def default_table_location(self, identifier: str | Sequence[str]) -> str:
+        self._refuse()
+
+    def _find(self, name: Identifier) -> str | None:
+        return newest_metadata_file(self.io, self.location)
+
+    def _create(self, name: Identifier, metadata: TableMetadata) -> LoadedTable:
+        self._refuse()
+
+    def _register(
+        self, name: Identifier, metadata: TableMetadata, metadata_location: str
+    ) -> LoadedTable:
+        self._refuse()
+
+    def _swap(self, base: LoadedTable, updated: TableMetadata) -> LoadedTable:
+        self._refuse()
+
+    def _drop(self, name: Identifier) -> None:
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise UnsupportedError(
+            f"the table {self.location} is opened without a catalog and cannot be changed: "
+            f"register it in a catalog first"
+        )
+
+
+def open_table(location: str, properties: Mapping[str, str] | None = None) -> LoadedTable:
+    """The table of a metadata file, or the newest of a table's folder.
+
+    Raises:
+        NoSuchTableError: there is no metadata file.
+        InvalidMetadataError: the metadata is broken.
+    """
+    catalog = StaticCatalog(location, properties)
+    return catalog.load_table(catalog.identifier)
+
+
+def newest_metadata_file(io: FileIO, location: str) -> str:
+    """The metadata file itself, or the newest one in a table's folder or its ``metadata`` folder.
+
+    ``version-hint.text`` is followed where it names a file that is there; otherwise the highest
+    version in the names wins, and among equals the newest content.
+
+    Raises:
+        NoSuchTableError: there is no metadata file.
+    """
+    if _FILE.fullmatch(location):
+        return location
+    for folder in (join(location, "metadata"), location):
+        found = _hinted(VersionFolder(io, folder)) or _newest_listed(io, folder)
+        if found is not None:
+            return found
+    raise NoSuchTableError(f"there is no metadata file in {location}/metadata or {location}")
+
+
+def _hinted(versions: VersionFolder) -> str | None:
+    text = versions.hint_text()
+    if text is None or not re.fullmatch(r"[\w.\-]{1,200}", text):
+        return None
+    if versions.hint() is not None:
+        found = versions.current()
+        return None if found is None else found.path
+    names = [text] if text.endswith(EXTENSIONS) else [text + extension for extension in EXTENSIONS]
+    for name in names:
+        path = join(versions.folder, name)
+        if versions.io.exists(path):
+            return path
+    return None
+
+
+def _newest_listed(io: FileIO, folder: str) -> str | None:
+    if not io.is_folder(folder):
+        return None
+    newest: list[str] = []
+    highest = -1
+    for name, is_folder in io.list_folder(folder):
+        version = None if is_folder else metadata_version(name)
+        if version is not None and version >= highest:
+            newest = [*newest, name] if version == highest else [name]
+            highest = version
+    paths = [join(folder, name) for name in newest]
+    if len(paths) <= 1:
+        return paths[0] if paths else None
+    # Two writers tried the same version: the loser's file may still lie here.
+    return max(paths, key=lambda path: (_updated_ms(io, path), path))
+
+
+def _updated_ms(io: FileIO, path: str) -> int:
+    try:
+        return read_metadata(io, path).last_updated_ms
+    except InvalidMetadataError:
+        return -1
