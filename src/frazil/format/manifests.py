@@ -6,10 +6,30 @@ here as well: `entry_schema(version, partition_type)` and `manifest_list_schema(
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, Literal
+
+from frazil.errors import InvalidManifestError
+from frazil.format.manifest_schemas import entry_schema, manifest_list_schema
+
+__all__ = [
+    "UNASSIGNED_SEQUENCE_NUMBER",
+    "Content",
+    "DataFile",
+    "EntryStatus",
+    "FieldSummary",
+    "FileFormat",
+    "ManifestContent",
+    "ManifestEntry",
+    "ManifestFile",
+    "assign_first_row_ids",
+    "assign_sequence_numbers",
+    "entry_schema",
+    "inherit",
+    "manifest_list_schema",
+]
 
 FileFormat = Literal["parquet", "orc", "avro", "puffin"]
 
@@ -162,3 +182,99 @@ class ManifestFile:
     def has_live_files(self) -> bool:
         """Whether the manifest may hold files that belong to the snapshot (rule 171)."""
         return self.has_added_files or self.has_existing_files
+
+
+UNASSIGNED_SEQUENCE_NUMBER = -1
+"""The number of a manifest that this commit wrote, until the manifest list is (rule 136)."""
+
+
+def inherit(entries: Iterable[ManifestEntry], manifest: ManifestFile) -> Iterator[ManifestEntry]:
+    """Entries as they stand in a manifest, with what they leave out taken from the manifest list.
+
+    Snapshot id, sequence numbers of ADDED entries (rules 107, 111, 132), 0 for every number in
+    manifests of v1 (rule 135), and row ids for the data files that have none (rules 138, 141).
+
+    Raises:
+        InvalidManifestError: an EXISTING entry without its sequence numbers (rule 111).
+    """
+    next_row_id = manifest.first_row_id if manifest.content is ManifestContent.DATA else None
+    for entry in entries:
+        inherited = _with_numbers(entry, manifest)
+        if next_row_id is not None and entry.is_live and entry.data_file.first_row_id is None:
+            file = replace(entry.data_file, first_row_id=next_row_id)
+            next_row_id += file.record_count
+            inherited = replace(inherited, data_file=file)
+        yield inherited
+
+
+def assign_sequence_numbers(
+    manifests: Iterable[ManifestFile], *, sequence_number: int
+) -> tuple[ManifestFile, ...]:
+    """The manifests for a manifest list, with the numbers that this commit's own ones take.
+
+    Unassigned numbers are `UNASSIGNED_SEQUENCE_NUMBER`; an unassigned minimum means that every live
+    file is new (rules 132, 136, 166).
+    """
+
+    def assigned(number: int) -> int:
+        return sequence_number if number == UNASSIGNED_SEQUENCE_NUMBER else number
+
+    return tuple(
+        replace(
+            manifest,
+            sequence_number=assigned(manifest.sequence_number),
+            min_sequence_number=assigned(manifest.min_sequence_number),
+        )
+        for manifest in manifests
+    )
+
+
+def assign_first_row_ids(
+    manifests: Iterable[ManifestFile], *, next_row_id: int
+) -> tuple[tuple[ManifestFile, ...], int]:
+    """The manifests of a v3 manifest list with first row ids, and the table's next row id.
+
+    Ids that are there are kept; data manifests without one take the next free range of added plus
+    existing rows; delete manifests have none (rules 151, 153, 156, 168).
+
+    Raises:
+        InvalidManifestError: a data manifest that needs ids does not state its row counts.
+    """
+    numbered: list[ManifestFile] = []
+    for manifest in manifests:
+        if manifest.content is ManifestContent.DELETES:
+            numbered.append(replace(manifest, first_row_id=None))
+        elif manifest.first_row_id is not None:
+            numbered.append(manifest)
+        elif manifest.added_rows_count is None or manifest.existing_rows_count is None:
+            raise InvalidManifestError(
+                "row ids cannot be assigned: the manifest list does not state the manifest's row"
+                " counts; rewrite the manifest first",
+                file=manifest.manifest_path,
+                field="added_rows_count",
+            )
+        else:
+            numbered.append(replace(manifest, first_row_id=next_row_id))
+            next_row_id += manifest.added_rows_count + manifest.existing_rows_count
+    return tuple(numbered), next_row_id
+
+
+def _with_numbers(entry: ManifestEntry, manifest: ManifestFile) -> ManifestEntry:
+    snapshot_id = manifest.added_snapshot_id if entry.snapshot_id is None else entry.snapshot_id
+    number, file_number = entry.sequence_number, entry.file_sequence_number
+    if entry.status is EntryStatus.ADDED or manifest.sequence_number == 0:
+        number = manifest.sequence_number if number is None else number
+        file_number = manifest.sequence_number if file_number is None else file_number
+    elif number is None and entry.status is EntryStatus.EXISTING:
+        raise InvalidManifestError(
+            f"the existing file {entry.data_file.file_path} has no sequence number; only added"
+            " files inherit one",
+            file=manifest.manifest_path,
+            field="sequence_number",
+        )
+    return replace(
+        entry,
+        snapshot_id=snapshot_id,
+        sequence_number=number,
+        file_sequence_number=file_number,
+    )

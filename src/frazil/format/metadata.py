@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from frazil.format.metadata_json import (
+    metadata_from_json,
+    metadata_to_bytes,
+    metadata_to_gzip_bytes,
+    metadata_to_json,
+    parse_metadata,
+)
 from frazil.format.table_metadata import (
     DEFAULT_FORMAT_VERSION,
     SUPPORTED_FORMAT_VERSIONS,
@@ -14,4 +21,9 @@ __all__ = [
     "SUPPORTED_FORMAT_VERSIONS",
     "EncryptedKey",
     "TableMetadata",
+    "metadata_from_json",
+    "metadata_to_bytes",
+    "metadata_to_gzip_bytes",
+    "metadata_to_json",
+    "parse_metadata",
 ]

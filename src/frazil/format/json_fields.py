@@ -1,0 +1,236 @@
+"""Reading JSON objects field by field with type checks, so that broken input names its field."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from frazil.errors import InvalidFormatError, InvalidMetadataError
+
+T = TypeVar("T")
+
+MAX_INT = 2**31 - 1
+MAX_LONG = 2**63 - 1
+MAX_UNSIGNED_LONG = 2**64 - 1
+
+
+def load_json(
+    data: bytes,
+    *,
+    what: str,
+    file: str | None = None,
+    error: type[InvalidFormatError] = InvalidMetadataError,
+) -> Any:
+    """The JSON value of UTF-8 bytes; `error` where they are no JSON."""
+    try:
+        return json.loads(data.decode("utf-8-sig"))
+    except UnicodeDecodeError as cause:
+        raise error(f"{what} is not UTF-8 text: {cause}", file=file) from cause
+    except RecursionError as cause:
+        raise error(f"{what} is nested too deeply", file=file) from cause
+    except ValueError as cause:
+        raise error(f"{what} is not JSON: {cause}", file=file) from cause
+
+
+class JsonObject:
+    """A JSON object that is read with type checks.
+
+    Every reader raises `error` with the dotted name of the field and the file. The optional readers
+    treat a null as an absent field.
+    """
+
+    __slots__ = ("error", "fields", "file", "path")
+
+    def __init__(
+        self,
+        value: Any,
+        *,
+        path: str = "",
+        file: str | None = None,
+        error: type[InvalidFormatError] = InvalidMetadataError,
+    ) -> None:
+        self.path = path
+        self.file = file
+        self.error = error
+        if not isinstance(value, dict):
+            raise error(
+                f"expected a JSON object, found {shown(value)}", file=file, field=path or None
+            )
+        self.fields: dict[str, Any] = value
+
+    def __contains__(self, name: str) -> bool:
+        return self.fields.get(name) is not None
+
+    def field_path(self, name: str) -> str:
+        """The dotted name of a field of this object."""
+        return f"{self.path}.{name}" if self.path else name
+
+    def broken(self, name: str, message: str) -> InvalidFormatError:
+        """The error that says what is wrong with a field."""
+        return self.error(message, file=self.file, field=self.field_path(name))
+
+    def expected(self, name: str, what: str, value: Any) -> InvalidFormatError:
+        """The error for a value of the wrong kind, or for an absent one."""
+        if value is None:
+            return self.broken(name, f"the required field is missing; expected {what}")
+        return self.broken(name, f"expected {what}, found {shown(value)}")
+
+    def raw(self, name: str) -> Any:
+        """The value as it stands; it must be there."""
+        value = self.fields.get(name)
+        if value is None:
+            raise self.expected(name, "a value", None)
+        return value
+
+    def string(self, name: str) -> str:
+        """A required string."""
+        value = self.fields.get(name)
+        if not isinstance(value, str):
+            raise self.expected(name, "a string", value)
+        return value
+
+    def optional_string(self, name: str) -> str | None:
+        """A string or None."""
+        return self.string(name) if name in self else None
+
+    def integer(self, name: str) -> int:
+        """A required whole number of 32 bits."""
+        return self._whole_number(name, MAX_INT, "a 32-bit whole number")
+
+    def optional_integer(self, name: str) -> int | None:
+        """A whole number of 32 bits or None."""
+        return self.integer(name) if name in self else None
+
+    def long(self, name: str) -> int:
+        """A required whole number of 64 bits."""
+        return self._whole_number(name, MAX_LONG, "a 64-bit whole number")
+
+    def optional_long(self, name: str) -> int | None:
+        """A whole number of 64 bits or None."""
+        return self.long(name) if name in self else None
+
+    def snapshot_id(self, name: str) -> int:
+        """A required snapshot id: 64 bits; real tables hold unsigned ones too."""
+        return self._whole_number(name, MAX_UNSIGNED_LONG, "a 64-bit snapshot id")
+
+    def optional_snapshot_id(self, name: str) -> int | None:
+        """A snapshot id or None."""
+        return self.snapshot_id(name) if name in self else None
+
+    def _whole_number(self, name: str, highest: int, what: str) -> int:
+        value = self.fields.get(name)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise self.expected(name, what, value)
+        if not max(-highest - 1, -MAX_LONG - 1) <= value <= highest:
+            raise self.expected(name, what, value)
+        return value
+
+    def array(self, name: str) -> list[Any]:
+        """A required array."""
+        value = self.fields.get(name)
+        if not isinstance(value, list):
+            raise self.expected(name, "an array", value)
+        return value
+
+    def integers(self, name: str) -> tuple[int, ...]:
+        """A required array of 32-bit whole numbers."""
+        return tuple(self._numbers(name, MAX_INT, "an array of 32-bit whole numbers"))
+
+    def snapshot_ids(self, name: str) -> tuple[int, ...]:
+        """A required array of snapshot ids."""
+        return tuple(self._numbers(name, MAX_UNSIGNED_LONG, "an array of snapshot ids"))
+
+    def _numbers(self, name: str, highest: int, what: str) -> Iterator[int]:
+        values = self.array(name)
+        for value in values:
+            if (
+                not isinstance(value, int)
+                or isinstance(value, bool)
+                or not max(-highest - 1, -MAX_LONG - 1) <= value <= highest
+            ):
+                raise self.expected(name, what, value)
+            yield value
+
+    def strings(self, name: str) -> tuple[str, ...]:
+        """A required array of strings."""
+        values = self.array(name)
+        for value in values:
+            if not isinstance(value, str):
+                raise self.expected(name, "an array of strings", value)
+        return tuple(values)
+
+    def string_map(self, name: str) -> dict[str, str]:
+        """An object of strings; absent is empty."""
+        value = self.fields.get(name)
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            raise self.expected(name, "an object of strings", value)
+        for key, text in value.items():
+            if not isinstance(text, str):
+                raise self.broken(f"{name}.{key}", f"expected a string, found {shown(text)}")
+        return dict(value)
+
+    def object(self, name: str) -> JsonObject:
+        """A required object."""
+        value = self.fields.get(name)
+        if not isinstance(value, dict):
+            raise self.expected(name, "a JSON object", value)
+        return self._child(value, self.field_path(name))
+
+    def objects(self, name: str) -> list[JsonObject]:
+        """An array of objects; absent is empty."""
+        if name not in self:
+            return []
+        where = self.field_path(name)
+        return [
+            self._child(value, f"{where}[{position}]")
+            for position, value in enumerate(self.array(name))
+        ]
+
+    def object_map(self, name: str) -> dict[str, JsonObject]:
+        """An object of objects; absent is empty."""
+        if name not in self:
+            return {}
+        child = self.object(name)
+        return {key: child.object(key) for key in child.fields}
+
+    def parsed(self, name: str, parse: Callable[[Any], T]) -> T:
+        """What `parse` makes of a required value; its complaints get the field and the file."""
+        value = self.raw(name)
+        try:
+            return parse(value)
+        except RecursionError as cause:
+            raise self.broken(name, "the value is nested too deeply") from cause
+        except ValueError as cause:
+            reason = cause.reason if isinstance(cause, InvalidFormatError) else cause
+            raise self.broken(name, str(reason)) from cause
+
+    def parsed_list(self, name: str, parse: Callable[[Any], T]) -> tuple[T, ...]:
+        """What `parse` makes of every element of a required array."""
+        where = JsonObject(
+            {f"[{position}]": value for position, value in enumerate(self.array(name))},
+            path=self.field_path(name),
+            file=self.file,
+            error=self.error,
+        )
+        return tuple(where.parsed(position, parse) for position in where.fields)
+
+    def _child(self, value: Any, path: str) -> JsonObject:
+        return JsonObject(value, path=path, file=self.file, error=self.error)
+
+
+def shown(value: Any) -> str:
+    """A value for an error message, cut where it is long."""
+    text = json.dumps(value, default=str) if not isinstance(value, dict | list) else ""
+    if isinstance(value, dict):
+        text = "an object"
+    elif isinstance(value, list):
+        text = f"an array of {len(value)}"
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def without_nulls(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """A JSON object without the fields that are None: absent is how optional is written."""
+    return {name: value for name, value in fields.items() if value is not None}
