@@ -1,0 +1,678 @@
+"""Predicates as values: what a filter says, before and after it is bound to a schema.
+
+Truth is SQL's: three values, and a row is kept where the predicate is TRUE. What each node means
+where its column is NULL:
+
+    ==================================  ======================  =======================
+    node                                column is NULL          its negation on NULL
+    ==================================  ======================  =======================
+    ``= != < <= > >=``, In, NotIn       NULL: not kept          NULL: not kept
+    StartsWith, NotStartsWith           NULL: not kept          NULL: not kept
+    AlwaysNull (``a = NULL``)           NULL: not kept          NULL: not kept
+    IsNull / NotNull                    TRUE / FALSE            FALSE / TRUE
+    IsNaN / NotNaN                      FALSE / TRUE            TRUE / FALSE
+    ==================================  ======================  =======================
+
+Floating point follows Spark: NaN equals NaN and is greater than every other value, and -0.0 equals
+0.0. Iceberg's Java evaluators keep NULL rows under ``!=`` and ``NOT IN``; SQL does not, nor do
+these.
+
+The same classes serve both states: unbound, a leaf's ``ref`` is a `Reference` and its literals are
+Python objects; bound (`frazil.format.predicates.bind`), ``ref`` is a `BoundRef`, literals are
+internal values of the column's type and no `Not` or `AlwaysNull` is left.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import date, time
+from decimal import Decimal
+from enum import StrEnum
+from numbers import Integral, Real
+from typing import Any, TypeVar
+from uuid import UUID
+
+from frazil.errors import PredicateError
+from frazil.format.predicates.quoting import (
+    SparkForms,
+    TypedText,
+    python_text,
+    quote_name,
+    spark_text,
+)
+from frazil.format.types import IcebergType
+
+R = TypeVar("R")
+
+
+class Op(StrEnum):
+    """A comparison of a column with a literal."""
+
+    EQ = "="
+    NE = "!="
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+
+    @property
+    def negated(self) -> Op:
+        """The comparison that is TRUE exactly where this one is FALSE."""
+        return _NEGATED[self]
+
+    @property
+    def flipped(self) -> Op:
+        """The same comparison with its two sides exchanged."""
+        return _FLIPPED[self]
+
+
+_NEGATED = {
+    Op.EQ: Op.NE,
+    Op.NE: Op.EQ,
+    Op.LT: Op.GE,
+    Op.GE: Op.LT,
+    Op.GT: Op.LE,
+    Op.LE: Op.GT,
+}
+_FLIPPED = {
+    Op.EQ: Op.EQ,
+    Op.NE: Op.NE,
+    Op.LT: Op.GT,
+    Op.GT: Op.LT,
+    Op.LE: Op.GE,
+    Op.GE: Op.LE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A column by its name: one part a level of nesting."""
+
+    parts: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The dotted name."""
+        return ".".join(self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundRef:
+    """A column, or a partition field, by its id.
+
+    Attributes:
+        field_id: the id of the schema's field, or of the partition field.
+        type: the type of the values that literals are compared with.
+        parts: the name's parts, for messages and SQL text.
+    """
+
+    field_id: int
+    type: IcebergType
+    parts: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The dotted name."""
+        return ".".join(self.parts)
+
+    @property
+    def is_nested(self) -> bool:
+        """True for a field of a struct column."""
+        return len(self.parts) > 1
+
+
+class Expression:
+    """A predicate; combine with ``&``, ``|`` and ``~``."""
+
+    __slots__ = ()
+
+    def __and__(self, other: Expression) -> Expression:
+        return And(self, other) if isinstance(other, Expression) else NotImplemented
+
+    def __or__(self, other: Expression) -> Expression:
+        return Or(self, other) if isinstance(other, Expression) else NotImplemented
+
+    def __invert__(self) -> Expression:
+        return self.negated()
+
+    def __bool__(self) -> bool:
+        raise PredicateError(
+            "a predicate has no truth value in Python: combine predicates with &, | and ~ (with "
+            "parentheses), not with and, or, not or a chain like 1 < col('a') < 3"
+        )
+
+    def negated(self) -> Expression:
+        """NOT of this predicate."""
+        return Not(self)
+
+    def to_sql(self) -> str:
+        """The predicate as SQL text that Spark and `parse_predicate` read."""
+        return render(self, _literal_text, quote_name)
+
+    def __repr__(self) -> str:
+        return self.to_sql()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AlwaysTrue(Expression):
+    """Keeps every row."""
+
+    def negated(self) -> Expression:
+        """Keeps no row."""
+        return AlwaysFalse()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AlwaysFalse(Expression):
+    """Keeps no row; every row under NOT."""
+
+    def negated(self) -> Expression:
+        """Keeps every row."""
+        return AlwaysTrue()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AlwaysNull(Expression):
+    """A comparison with NULL: keeps no row, also under NOT."""
+
+    def negated(self) -> Expression:
+        """NOT NULL is NULL."""
+        return self
+
+
+class Junction(Expression):
+    """AND or OR of any number of predicates, without a nested one of the same kind."""
+
+    __slots__ = ("_flat", "_parts")
+    _flat: tuple[Expression, ...] | None
+    _parts: tuple[Expression, ...]
+
+    def __init__(self, *parts: Expression) -> None:
+        object.__setattr__(self, "_parts", parts)
+        object.__setattr__(self, "_flat", None)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a {type(self).__name__} is immutable")
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        """The operands, in order."""
+        if self._flat is None:
+            # Flattened once and late: a chain of n operators costs n, not n squared.
+            object.__setattr__(self, "_flat", tuple(self._flatten()))
+            object.__setattr__(self, "_parts", self._flat)
+        flat = self._flat
+        assert flat is not None
+        return flat
+
+    def _flatten(self) -> Iterator[Expression]:
+        stack = list(reversed(self._parts))
+        while stack:
+            part = stack.pop()
+            if isinstance(part, Junction) and type(part) is type(self):
+                stack.extend(reversed(part._parts))
+            else:
+                yield part
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self.children == other.children
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, self.children))
+
+
+class And(Junction):
+    """TRUE where every operand is TRUE, FALSE where one is FALSE, NULL otherwise."""
+
+    __slots__ = ()
+
+
+class Or(Junction):
+    """TRUE where one operand is TRUE, FALSE where all are FALSE, NULL otherwise."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Not(Expression):
+    """TRUE where the operand is FALSE and the reverse; NULL where it is NULL."""
+
+    child: Expression
+
+    def negated(self) -> Expression:
+        """The operand itself."""
+        return self.child
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Leaf(Expression):
+    """A predicate on one column."""
+
+    ref: Reference | BoundRef
+
+    @property
+    def bound_ref(self) -> BoundRef:
+        """The bound column; `PredicateError` where the predicate is not bound."""
+        if isinstance(self.ref, BoundRef):
+            return self.ref
+        raise PredicateError(f"{self!r} is not bound to a schema: call bind() first")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Comparison(Leaf):
+    """``column op literal``; NULL where the column is NULL."""
+
+    op: Op
+    literal: Any
+
+    def __init__(self, op: Op, ref: Reference | BoundRef, literal: Any) -> None:
+        object.__setattr__(self, "op", op)
+        object.__setattr__(self, "ref", ref)
+        object.__setattr__(self, "literal", literal)
+
+    def negated(self) -> Expression:
+        """The opposite comparison, which is NULL on NULL as well."""
+        return Comparison(self.op.negated, self.ref, self.literal)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class In(Leaf):
+    """The column equals one of the values; bound, they are sorted and distinct."""
+
+    values: tuple[Any, ...]
+
+    def negated(self) -> Expression:
+        """NOT IN."""
+        return NotIn(self.ref, self.values)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class NotIn(Leaf):
+    """The column is not NULL and equals none of the values; bound, sorted and distinct."""
+
+    values: tuple[Any, ...]
+
+    def negated(self) -> Expression:
+        """IN."""
+        return In(self.ref, self.values)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class IsNull(Leaf):
+    """The column is NULL, also because a struct around it is."""
+
+    def negated(self) -> Expression:
+        """IS NOT NULL."""
+        return NotNull(self.ref)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class NotNull(Leaf):
+    """The column is not NULL."""
+
+    def negated(self) -> Expression:
+        """IS NULL."""
+        return IsNull(self.ref)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class IsNaN(Leaf):
+    """The column is NaN; FALSE on NULL."""
+
+    def negated(self) -> Expression:
+        """Not NaN."""
+        return NotNaN(self.ref)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class NotNaN(Leaf):
+    """The column is a number or NULL."""
+
+    def negated(self) -> Expression:
+        """NaN."""
+        return IsNaN(self.ref)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class StartsWith(Leaf):
+    """The string begins with the prefix; NULL on NULL."""
+
+    prefix: str
+
+    def negated(self) -> Expression:
+        """Not starts with."""
+        return NotStartsWith(self.ref, self.prefix)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class NotStartsWith(Leaf):
+    """The string is not NULL and does not begin with the prefix."""
+
+    prefix: str
+
+    def negated(self) -> Expression:
+        """Starts with."""
+        return StartsWith(self.ref, self.prefix)
+
+
+def fold(
+    root: Expression,
+    leaf: Callable[[Expression], R],
+    combine: Callable[[Expression, list[R]], R],
+) -> R:
+    """Evaluate a predicate from its leaves up, without recursion.
+
+    Args:
+        leaf: the result of a node without operands.
+        combine: the result of an `And`, `Or` or `Not`, given those of its operands in order.
+    """
+    frames: list[tuple[Expression, Iterator[Expression], list[R]]] = []
+    node = root
+    while True:
+        operands = operands_of(node)
+        if operands is not None:
+            frames.append((node, iter(operands), []))
+        else:
+            result = leaf(node)
+            if not frames:
+                return result
+            frames[-1][2].append(result)
+        while True:
+            parent, rest, results = frames[-1]
+            following = next(rest, None)
+            if following is not None:
+                node = following
+                break
+            frames.pop()
+            result = combine(parent, results)
+            if not frames:
+                return result
+            frames[-1][2].append(result)
+
+
+def operands_of(node: Expression) -> tuple[Expression, ...] | None:
+    """The operands of an `And`, `Or` or `Not`; None for every other node."""
+    if isinstance(node, Junction):
+        return node.children
+    return (node.child,) if isinstance(node, Not) else None
+
+
+def leaves(root: Expression) -> Iterator[Leaf]:
+    """Every predicate on a column, in order."""
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Leaf):
+            yield node
+        else:
+            stack.extend(reversed(operands_of(node) or ()))
+
+
+def all_of(parts: Iterable[Expression]) -> Expression:
+    """AND of the predicates, simplified; TRUE where there are none."""
+    kept: list[Expression] = []
+    for part in parts:
+        if isinstance(part, AlwaysFalse):
+            return part
+        if not isinstance(part, AlwaysTrue):
+            kept.append(part)
+    if not kept:
+        return AlwaysTrue()
+    return kept[0] if len(kept) == 1 else And(*kept)
+
+
+def any_of(parts: Iterable[Expression]) -> Expression:
+    """OR of the predicates, simplified; FALSE where there are none."""
+    kept: list[Expression] = []
+    for part in parts:
+        if isinstance(part, AlwaysTrue):
+            return part
+        if not isinstance(part, AlwaysFalse):
+            kept.append(part)
+    if not kept:
+        return AlwaysFalse()
+    return kept[0] if len(kept) == 1 else Or(*kept)
+
+
+def push_down_not(root: Expression) -> Expression:
+    """The same predicate with NOT only inside of the leaves (De Morgan holds for three values)."""
+
+    def both(node: Expression) -> tuple[Expression, Expression]:
+        return node, node.negated()
+
+    def combine(
+        node: Expression, parts: list[tuple[Expression, Expression]]
+    ) -> tuple[Expression, Expression]:
+        if isinstance(node, Not):
+            positive, negative = parts[0]
+            return negative, positive
+        positives, negatives = (part[0] for part in parts), (part[1] for part in parts)
+        if isinstance(node, And):
+            return all_of(positives), any_of(negatives)
+        return any_of(positives), all_of(negatives)
+
+    return fold(root, both, combine)[0]
+
+
+def render(
+    root: Expression,
+    literal_text: Callable[[Leaf, Any], str],
+    name_text: Callable[[tuple[str, ...]], str],
+) -> str:
+    """SQL text of a predicate, given how names and literals are written."""
+
+    def leaf(node: Expression) -> str:
+        return _leaf_text(node, literal_text, name_text)
+
+    def combine(node: Expression, parts: list[str]) -> str:
+        if isinstance(node, Not):
+            return f"NOT ({parts[0]})"
+        if not parts:
+            return "TRUE" if isinstance(node, And) else "FALSE"
+        operands = operands_of(node) or ()
+        word = " AND " if isinstance(node, And) else " OR "
+        return word.join(
+            f"({text})" if isinstance(operand, Junction) else text
+            for operand, text in zip(operands, parts, strict=True)
+        )
+
+    return fold(root, leaf, combine)
+
+
+def _leaf_text(
+    node: Expression,
+    literal_text: Callable[[Leaf, Any], str],
+    name_text: Callable[[tuple[str, ...]], str],
+) -> str:
+    match node:
+        case AlwaysTrue():
+            return "TRUE"
+        case AlwaysFalse():
+            return "FALSE"
+        case AlwaysNull():
+            return "NULL"
+        case Comparison(op=op, ref=ref, literal=literal):
+            return f"{name_text(ref.parts)} {op} {literal_text(node, literal)}"
+        case In(ref=ref, values=values):
+            listed = ", ".join(literal_text(node, value) for value in values)
+            return f"{name_text(ref.parts)} IN ({listed})" if values else "FALSE"
+        case NotIn(ref=ref, values=values):
+            listed = ", ".join(literal_text(node, value) for value in values)
+            return f"{name_text(ref.parts)} NOT IN ({listed})" if values else "TRUE"
+        case IsNull(ref=ref):
+            return f"{name_text(ref.parts)} IS NULL"
+        case NotNull(ref=ref):
+            return f"{name_text(ref.parts)} IS NOT NULL"
+        case IsNaN(ref=ref):
+            return f"isnan({name_text(ref.parts)})"
+        case NotNaN(ref=ref):
+            return f"NOT isnan({name_text(ref.parts)})"
+        case StartsWith(ref=ref, prefix=prefix):
+            return f"startswith({name_text(ref.parts)}, {python_text(prefix)})"
+        case NotStartsWith(ref=ref, prefix=prefix):
+            return f"NOT startswith({name_text(ref.parts)}, {python_text(prefix)})"
+        case _:
+            raise PredicateError(f"{type(node).__name__} is not a predicate that has SQL text")
+
+
+def _literal_text(node: Leaf, value: Any) -> str:
+    if isinstance(node.ref, BoundRef):
+        return spark_text(node.ref.type, value, SparkForms())
+    return python_text(value)
+
+
+class Column:
+    """A column to build predicates from: ``col("a") > 1``, ``col("b").is_in([1, 2])``."""
+
+    __slots__ = ("ref",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, ref: Reference) -> None:
+        self.ref = ref
+
+    def __repr__(self) -> str:
+        return quote_name(self.ref.parts)
+
+    def __bool__(self) -> bool:
+        raise PredicateError(f"write {self!r} == True to filter on a boolean column")
+
+    def __eq__(self, other: object) -> Expression:  # type: ignore[override]
+        return self._compare(Op.EQ, other)
+
+    def __ne__(self, other: object) -> Expression:  # type: ignore[override]
+        return self._compare(Op.NE, other)
+
+    def __lt__(self, other: object) -> Expression:
+        return self._compare(Op.LT, other)
+
+    def __le__(self, other: object) -> Expression:
+        return self._compare(Op.LE, other)
+
+    def __gt__(self, other: object) -> Expression:
+        return self._compare(Op.GT, other)
+
+    def __ge__(self, other: object) -> Expression:
+        return self._compare(Op.GE, other)
+
+    def is_in(self, values: Iterable[Any]) -> Expression:
+        """The column equals one of the values; with no values FALSE, also on NULL."""
+        listed = tuple(self._literal(value) for value in values)
+        return In(self.ref, listed) if listed else AlwaysFalse()
+
+    def not_in(self, values: Iterable[Any]) -> Expression:
+        """The column is not NULL and equals none of the values; with no values TRUE."""
+        return self.is_in(values).negated()
+
+    def is_null(self) -> Expression:
+        """The column is NULL."""
+        return IsNull(self.ref)
+
+    def not_null(self) -> Expression:
+        """The column is not NULL."""
+        return NotNull(self.ref)
+
+    def is_nan(self) -> Expression:
+        """The column is NaN."""
+        return IsNaN(self.ref)
+
+    def not_nan(self) -> Expression:
+        """The column is a number or NULL."""
+        return NotNaN(self.ref)
+
+    def between(self, low: Any, high: Any) -> Expression:
+        """``low <= column <= high``."""
+        return And(self >= low, self <= high)
+
+    def starts_with(self, prefix: str) -> Expression:
+        """The string begins with the prefix."""
+        return StartsWith(self.ref, _checked_prefix(self.ref, prefix))
+
+    def not_starts_with(self, prefix: str) -> Expression:
+        """The string is not NULL and does not begin with the prefix."""
+        return NotStartsWith(self.ref, _checked_prefix(self.ref, prefix))
+
+    def equals_null_safe(self, value: Any) -> Expression:
+        """``<=>``: as ``=``, but never NULL; with None the same as `is_null`."""
+        if value is None:
+            return self.is_null()
+        return And(self._compare(Op.EQ, value), self.not_null())
+
+    def _compare(self, op: Op, other: object) -> Expression:
+        return Comparison(op, self.ref, self._literal(other))
+
+    def _literal(self, value: object) -> Any:
+        if value is None:
+            raise PredicateError(
+                f"column {self.ref.name!r} is compared with None: no row equals NULL in SQL; use "
+                ".is_null() or .not_null()"
+            )
+        if isinstance(value, Column):
+            raise PredicateError(
+                f"columns {self.ref.name!r} and {value.ref.name!r} are compared with each other; "
+                "a predicate compares a column with a literal"
+            )
+        return literal_of(value)
+
+
+def col(name: str) -> Column:
+    """A column by its name; dots go into structs, backticks quote a part that holds a dot."""
+    return Column(Reference(split_name(name)))
+
+
+_NAME_PART = re.compile(r"(?:`((?:[^`]|``)*)`|([^.`]+))(\.|$)")
+
+
+def split_name(name: str) -> tuple[str, ...]:
+    """The parts of a dotted name, some of them perhaps in backticks."""
+    parts: list[str] = []
+    position, dot = 0, "."
+    while dot == ".":
+        match = _NAME_PART.match(name, position)
+        if match is None:
+            raise PredicateError(
+                f"{name!r} is not a column name: write a.b for field b of struct a, and `a.b` in "
+                "backticks for a name that holds a dot"
+            )
+        parts.append(match[2] if match[1] is None else match[1].replace("``", "`"))
+        position, dot = match.end(), match[3]
+    return tuple(parts)
+
+
+def literal_of(value: object) -> Any:
+    """A Python object as a literal: scalars of NumPy and pandas become Python's own."""
+    match value:
+        case bool() | str() | bytes() | Decimal() | UUID() | TypedText():
+            return value
+        case Integral():
+            return int(value)
+        case Real():
+            return float(value)
+        case date() | time():
+            if getattr(value, "nanosecond", 0):
+                return TypedText("TIMESTAMP", value.isoformat())
+            return value
+        case bytearray() | memoryview():
+            return bytes(value)
+        case _:
+            raise PredicateError(
+                f"{value!r} of type {type(value).__name__} is not a literal: use a bool, int, "
+                "float, Decimal, str, bytes, date, datetime, time or UUID"
+            )
+
+
+def _checked_prefix(ref: Reference, prefix: object) -> str:
+    if isinstance(prefix, str):
+        return prefix
+    raise PredicateError(
+        f"the prefix of column {ref.name!r} must be a string, not {prefix!r} of type "
+        f"{type(prefix).__name__}"
+    )
+
+
+def with_ref(leaf: Leaf, ref: BoundRef) -> Leaf:
+    """The same predicate on another column."""
+    if isinstance(leaf, Comparison):
+        return Comparison(leaf.op, ref, leaf.literal)
+    return replace(leaf, ref=ref)

@@ -1,0 +1,319 @@
+"""Where a literal lies among the values that a column can hold.
+
+A literal need not be a value of the column: 3.5 and 3e9 lie between and above those of an ``int``.
+The comparison is still exact, so a literal becomes a *place*: on a value, in the gap above one,
+past either end, or NaN. Binding then compares with column values only.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import ROUND_FLOOR, Decimal, InvalidOperation, localcontext
+from enum import Enum
+from typing import Any
+from uuid import UUID
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from frazil.errors import PredicateError
+from frazil.format.civil import (
+    NANOS_PER_DAY,
+    NANOS_PER_MICRO,
+    NANOS_PER_SECOND,
+    parse_date,
+    parse_time,
+    parse_timestamp,
+)
+from frazil.format.predicates.quoting import TypedText
+from frazil.format.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_FLOAT_WORDS = {
+    "nan": math.nan,
+    "inf": math.inf,
+    "+inf": math.inf,
+    "infinity": math.inf,
+    "+infinity": math.inf,
+    "-inf": -math.inf,
+    "-infinity": -math.inf,
+}
+_INT_BITS: dict[type[IcebergType], int] = {IntegerType: 32, LongType: 64, DateType: 32}
+_MAX_EXPONENT = 5_000
+_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+
+
+class Outside(Enum):
+    """Places that are on no value and above no value, or above all."""
+
+    BELOW = "below every value"
+    ABOVE = "above every value"
+    NAN = "not a number"
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """A place among the values: on ``value``, or in the gap right above it."""
+
+    value: Any
+    exact: bool
+
+
+Place = Inside | Outside
+
+
+class _Mismatch(Exception):
+    """A literal of a kind that the column's type does not take; the text says what it takes."""
+
+
+def place_literal(column_type: IcebergType, literal: Any, *, column: str, time_zone: str) -> Place:
+    """Find the place of a literal.
+
+    Args:
+        literal: a Python object as `frazil.format.predicates.expressions.literal_of` gives it.
+        column: the column's name, for messages.
+        time_zone: the zone of a timestamp without one that is compared with a moment.
+
+    Raises:
+        PredicateError: where the column's type cannot be compared with such a literal.
+    """
+    try:
+        return _place(column_type, literal, time_zone)
+    except _Mismatch as mismatch:
+        why = str(mismatch)
+    except (ValueError, OverflowError, InvalidOperation) as error:
+        why = str(error) or "it is not a value of that type"
+    raise PredicateError(
+        f"column {column!r} of type {column_type} cannot be compared with {_shown(literal)}: {why}"
+    )
+
+
+def _shown(literal: Any) -> str:
+    text = repr(literal)
+    return f"{text if len(text) <= 80 else text[:77] + '...'} of type {type(literal).__name__}"
+
+
+def _place(column_type: IcebergType, literal: Any, time_zone: str) -> Place:
+    match column_type:
+        case BooleanType():
+            return Inside(_boolean(literal), exact=True)
+        case IntegerType() | LongType():
+            return _whole_number(column_type, _number(literal))
+        case FloatType() | DoubleType():
+            return _floating(_number(literal))
+        case DecimalType():
+            return _decimal(column_type, _number(literal))
+        case StringType():
+            return Inside(_of_kind(literal, str, "a string"), exact=True)
+        case UUIDType():
+            return Inside(_uuid(literal), exact=True)
+        case FixedType() | BinaryType():
+            return Inside(_of_kind(literal, bytes, "bytes, in SQL X'00FF'"), exact=True)
+        case DateType():
+            return _date(literal)
+        case TimeType():
+            return _floored(_time_nanos(literal), NANOS_PER_MICRO, 64)
+        case TimestampType():
+            return _floored(_local_nanos(literal), NANOS_PER_MICRO, 64)
+        case TimestampNanoType():
+            return _floored(_local_nanos(literal), 1, 64)
+        case TimestamptzType():
+            return _floored(_utc_nanos(literal, time_zone), NANOS_PER_MICRO, 64)
+        case TimestamptzNanoType():
+            return _floored(_utc_nanos(literal, time_zone), 1, 64)
+        case _:
+            raise _Mismatch("such a column can only be tested with IS NULL and IS NOT NULL")
+
+
+def _of_kind(literal: Any, kind: type, expected: str) -> Any:
+    if isinstance(literal, kind):
+        return literal
+    raise _Mismatch(f"the literal must be {expected}")
+
+
+def _boolean(literal: Any) -> bool:
+    if isinstance(literal, bool):
+        return literal
+    if isinstance(literal, str) and literal.strip().lower() in ("true", "false"):
+        return literal.strip().lower() == "true"
+    raise _Mismatch("the literal must be true or false")
+
+
+def _number(literal: Any) -> int | float | Decimal:
+    if isinstance(literal, int | float | Decimal) and not isinstance(literal, bool):
+        return literal
+    if isinstance(literal, str):
+        text = literal.strip()
+        if _NUMBER.fullmatch(text):
+            return Decimal(text)
+        if text.lower() in _FLOAT_WORDS:
+            return _FLOAT_WORDS[text.lower()]
+    raise _Mismatch("the literal must be a number")
+
+
+def _beyond(value: float | Decimal) -> Outside:
+    # NaN is above every number in Spark's order, and equal to none but itself.
+    return Outside.ABOVE if value != value or value > 0 else Outside.BELOW
+
+
+def _whole_number(column_type: IcebergType, number: int | float | Decimal) -> Place:
+    if not isinstance(number, int):
+        exact_number = number if isinstance(number, Decimal) else Decimal(number)
+        if not exact_number.is_finite():
+            return _beyond(number)
+        if exact_number.adjusted() > 40:
+            return _beyond(exact_number)
+        floor = int(exact_number.to_integral_value(rounding=ROUND_FLOOR))
+        return _in_bits(floor, _INT_BITS[type(column_type)], exact=floor == exact_number)
+    return _in_bits(number, _INT_BITS[type(column_type)], exact=True)
+
+
+def _in_bits(value: int, bits: int, *, exact: bool) -> Place:
+    limit = 1 << (bits - 1)
+    if value < -limit:
+        return Outside.BELOW
+    if value >= limit or (value == limit - 1 and not exact):
+        return Outside.ABOVE
+    return Inside(value, exact)
+
+
+def _floating(number: int | float | Decimal) -> Place:
+    if isinstance(number, Decimal) and not number.is_finite():
+        number = float(number)
+    try:
+        value = float(number)
+    except OverflowError:
+        value = math.inf if number > 0 else -math.inf
+    if math.isnan(value):
+        return Outside.NAN
+    if math.isinf(value) and not isinstance(number, float):
+        # A finite number past the largest double lies between it and infinity.
+        return Inside(sys.float_info.max if value > 0 else -math.inf, exact=False)
+    return Inside(value, exact=True)
+
+
+def _decimal(column_type: DecimalType, number: int | float | Decimal) -> Place:
+    # The shortest text of a float is the decimal that its writer meant, and Spark's comparison.
+    exact_number = Decimal(repr(number)) if isinstance(number, float) else Decimal(number)
+    if not exact_number.is_finite() or exact_number.adjusted() > 40:
+        return _beyond(exact_number)
+    if exact_number and exact_number.as_tuple().exponent < -_MAX_EXPONENT:  # type: ignore[operator]
+        raise _Mismatch(f"it has more than {_MAX_EXPONENT} digits after the point")
+    with localcontext(prec=_MAX_EXPONENT + 100):
+        floor = exact_number.quantize(Decimal(1).scaleb(-column_type.scale), rounding=ROUND_FLOOR)
+        largest = Decimal(10**column_type.precision - 1).scaleb(-column_type.scale)
+        if floor < -largest:
+            return Outside.BELOW
+        exact = bool(floor == exact_number)
+        if floor > largest or (floor == largest and not exact):
+            return Outside.ABOVE
+    return Inside(abs(floor) if floor == 0 else floor, exact)
+
+
+def _uuid(literal: Any) -> UUID:
+    if isinstance(literal, UUID):
+        return literal
+    if isinstance(literal, str):
+        return UUID(literal.strip())
+    if isinstance(literal, bytes) and len(literal) == 16:
+        return UUID(bytes=literal)
+    raise _Mismatch("the literal must be a UUID, its text or its 16 bytes")
+
+
+def _floored(nanos: int, unit: int, bits: int) -> Place:
+    value, rest = divmod(nanos, unit)
+    return _in_bits(value, bits, exact=rest == 0)
+
+
+def _date(literal: Any) -> Place:
+    if isinstance(literal, TypedText) and literal.kind == "DATE":
+        return _in_bits(parse_date(literal.text), 32, exact=True)
+    if isinstance(literal, date) and not isinstance(literal, datetime):
+        return Inside(literal.toordinal() - _EPOCH_ORDINAL, exact=True)
+    nanos = _local_nanos(literal)
+    if isinstance(literal, str) and nanos % NANOS_PER_DAY:
+        raise _Mismatch(
+            "the string has a time of day; write DATE '...' for a day or TIMESTAMP_NTZ '...' for "
+            "an instant"
+        )
+    return _floored(nanos, NANOS_PER_DAY, 32)
+
+
+def _time_nanos(literal: Any) -> int:
+    if isinstance(literal, time):
+        if literal.tzinfo is not None:
+            raise _Mismatch("a time of day has no zone")
+        return parse_time(literal.isoformat())
+    if isinstance(literal, str):
+        return parse_time(literal)
+    if isinstance(literal, TypedText) and literal.kind == "TIME":
+        return parse_time(literal.text)
+    raise _Mismatch("the literal must be a time or text like '22:31:08.123456'")
+
+
+def _wall_clock(literal: Any) -> tuple[int, int | None]:
+    """Nanoseconds of the written wall clock, and the offset in nanoseconds where one is written."""
+    if isinstance(literal, datetime):
+        offset = literal.utcoffset()
+        wall = literal.replace(tzinfo=None) - datetime(1970, 1, 1)
+        return _nanos(wall), None if offset is None else _nanos(offset)
+    if isinstance(literal, date):
+        return (literal.toordinal() - _EPOCH_ORDINAL) * NANOS_PER_DAY, None
+    if isinstance(literal, TypedText) and literal.kind == "DATE":
+        return parse_date(literal.text) * NANOS_PER_DAY, None
+    if isinstance(literal, TypedText) and literal.kind != "TIME":
+        literal = literal.text
+    if isinstance(literal, str):
+        nanos, seconds = parse_timestamp(literal)
+        return nanos, None if seconds is None else seconds * NANOS_PER_SECOND
+    raise _Mismatch("the literal must be a datetime, a date or text like '2024-01-31 22:31:08'")
+
+
+def _nanos(delta: timedelta) -> int:
+    return (delta // timedelta(microseconds=1)) * NANOS_PER_MICRO
+
+
+def _local_nanos(literal: Any) -> int:
+    nanos, offset = _wall_clock(literal)
+    if offset is not None:
+        raise _Mismatch("the column has no time zone and the literal has one; leave it out")
+    return nanos
+
+
+def _utc_nanos(literal: Any, time_zone: str) -> int:
+    nanos, offset = _wall_clock(literal)
+    if offset is None:
+        offset = 0 if time_zone in ("UTC", "Z") else _zone_offset(nanos, time_zone)
+    return nanos - offset
+
+
+def _zone_offset(wall_nanos: int, time_zone: str) -> int:
+    try:
+        zone = ZoneInfo(time_zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise _Mismatch(
+            f"the time zone {time_zone!r} of literals without an offset is not known"
+        ) from error
+    wall = datetime(1970, 1, 1) + timedelta(microseconds=wall_nanos // NANOS_PER_MICRO)
+    offset = wall.replace(tzinfo=zone).utcoffset()
+    return _nanos(offset) if offset is not None else 0

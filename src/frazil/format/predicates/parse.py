@@ -1,0 +1,305 @@
+"""SQL text to predicates: Spark's dialect, read by sqlglot, what a file can be pruned by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import SqlglotError
+
+from frazil.errors import PredicateError
+from frazil.format.predicates.expressions import (
+    AlwaysFalse,
+    AlwaysNull,
+    AlwaysTrue,
+    And,
+    Comparison,
+    Expression,
+    In,
+    IsNaN,
+    IsNull,
+    NotNull,
+    Op,
+    Or,
+    Reference,
+    StartsWith,
+)
+from frazil.format.predicates.sql_literals import (
+    NOT_A_LITERAL,
+    compare_constants,
+    literal_value,
+    spark_tokens,
+    without_parentheses,
+)
+
+_SUPPORTED = (
+    "a predicate is made of AND, OR, NOT, column {=, !=, <, <=, >, >=, <=>} literal, [NOT] IN "
+    "(literals), [NOT] BETWEEN, IS [NOT] NULL, IS [NOT] TRUE or FALSE, LIKE 'prefix%', "
+    "startswith(column, 'prefix') and isnan(column)"
+)
+_OPS: dict[type[exp.Expression], Op] = {
+    exp.EQ: Op.EQ,
+    exp.NEQ: Op.NE,
+    exp.LT: Op.LT,
+    exp.LTE: Op.LE,
+    exp.GT: Op.GT,
+    exp.GTE: Op.GE,
+}
+_WILDCARDS = ("%", "_")
+
+
+def parse_predicate(text: str) -> Expression:
+    r"""Parse the text of a WHERE clause.
+
+    Strings are Spark's: ``'it''s'`` and ``'it\'s'`` are one string, ``\n`` a line feed, ``r'\n'``
+    is raw; ``"..."`` is a string, backticks quote names. ``1.5`` and ``1.20BD`` are exact decimals,
+    ``1e3`` and ``1.5D`` doubles. A comparison with NULL keeps no row.
+
+    Raises:
+        PredicateError: where the text is not SQL, or not a predicate of the supported kind.
+    """
+    if not isinstance(text, str):
+        raise PredicateError(f"{text!r} is not the text of a predicate")
+    try:
+        parsed = Spark().parser().parse(spark_tokens(text), text)
+    except RecursionError as error:
+        raise PredicateError(
+            "the predicate's parentheses are nested too deeply to be parsed; use IN for many values"
+        ) from error
+    except (SqlglotError, ValueError, IndexError) as error:
+        first_line = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise PredicateError(f"{_shortened(text)} is not a SQL predicate: {first_line}") from error
+    statements = [node for node in parsed if isinstance(node, exp.Expression)]
+    if len(statements) != 1:
+        raise PredicateError(
+            f"{_shortened(text)} holds {len(statements)} SQL expressions; a predicate is one"
+        )
+    return _convert(statements[0])
+
+
+def _shortened(text: str) -> str:
+    return repr(text if len(text) <= 120 else text[:117] + "...")
+
+
+def _unsupported(node: exp.Expression, why: str = "") -> PredicateError:
+    try:
+        text = node.sql(dialect="spark")
+    except (RecursionError, SqlglotError, ValueError):
+        text = type(node).__name__
+    return PredicateError(f"{_shortened(text)} is not supported: {why or _SUPPORTED}")
+
+
+def _convert(root: exp.Expression) -> Expression:
+    frames: list[tuple[exp.Expression, Iterator[exp.Expression], list[Expression]]] = []
+    node: exp.Expression | None = root
+    while True:
+        assert node is not None
+        if isinstance(node, exp.And | exp.Or):
+            frames.append((node, iter((node.this, node.expression)), []))
+        elif isinstance(node, exp.Not | exp.Paren):
+            frames.append((node, iter((node.this,)), []))
+        else:
+            result = _leaf(node)
+            if not frames:
+                return result
+            frames[-1][2].append(result)
+        while True:
+            parent, rest, results = frames[-1]
+            node = next(rest, None)
+            if node is not None:
+                break
+            frames.pop()
+            result = _combined(parent, results)
+            if not frames:
+                return result
+            frames[-1][2].append(result)
+
+
+def _combined(node: exp.Expression, parts: list[Expression]) -> Expression:
+    if isinstance(node, exp.And):
+        return And(*parts)
+    if isinstance(node, exp.Or):
+        return Or(*parts)
+    return parts[0].negated() if isinstance(node, exp.Not) else parts[0]
+
+
+def _leaf(node: exp.Expression) -> Expression:
+    match node:
+        case exp.Boolean():
+            return AlwaysTrue() if node.this else AlwaysFalse()
+        case exp.Null():
+            return AlwaysNull()
+        case exp.Column() | exp.Dot():
+            return Comparison(Op.EQ, _column(node), True)
+        case exp.NullSafeEQ():
+            return _null_safe(node)
+        case exp.NullSafeNEQ():
+            return _null_safe(node).negated()
+        case exp.In():
+            return _in(node)
+        case exp.Between():
+            return _between(node)
+        case exp.Is():
+            return _is(node)
+        case exp.Like():
+            return _like(node, "\\")
+        case exp.Escape() if isinstance(node.this, exp.Like):
+            escape = literal_value(node.expression)
+            if not isinstance(escape, str) or len(escape) != 1 or escape in _WILDCARDS:
+                raise _unsupported(node, "ESCAPE takes one character, neither % nor _")
+            return _like(node.this, escape)
+        case exp.IsNan():
+            return IsNaN(_column(node.this))
+        case exp.StartsWith():
+            return _starts_with(node)
+        case exp.Anonymous() if str(node.this).lower() in ("isnull", "isnotnull"):
+            return _is_null_function(node)
+    op = _OPS.get(type(node))
+    if op is None:
+        raise _unsupported(node)
+    return _compare(node, node.this, op, node.expression)
+
+
+def _column(node: exp.Expression) -> Reference:
+    reference = _column_or_none(node)
+    if reference is None:
+        raise _unsupported(node, f"here a column must stand; {_SUPPORTED}")
+    return reference
+
+
+def _column_or_none(node: exp.Expression) -> Reference | None:
+    node = without_parentheses(node)
+    if not isinstance(node, exp.Column | exp.Dot):
+        return None
+    parts = node.parts
+    if not all(isinstance(part, exp.Identifier) for part in parts):
+        return None
+    return Reference(tuple(part.this for part in parts))
+
+
+def _compare(
+    node: exp.Expression, left: exp.Expression, op: Op, right: exp.Expression
+) -> Expression:
+    column, literal_side = _column_or_none(left), right
+    if column is None:
+        column, literal_side, flipped = _column_or_none(right), left, op.flipped
+    else:
+        flipped = op
+    if column is None:
+        return _constant(node, left, op, right)
+    literal = literal_value(literal_side)
+    if literal is NOT_A_LITERAL:
+        raise _unsupported(node)
+    return AlwaysNull() if literal is None else Comparison(flipped, column, literal)
+
+
+def _constant(
+    node: exp.Expression, left: exp.Expression, op: Op, right: exp.Expression
+) -> Expression:
+    first, second = literal_value(left), literal_value(right)
+    if first is NOT_A_LITERAL or second is NOT_A_LITERAL:
+        raise _unsupported(node)
+    if first is None or second is None:
+        return AlwaysNull()
+    truth = compare_constants(first, op, second)
+    if truth is None:
+        raise _unsupported(node, "the two literals cannot be compared with each other")
+    return AlwaysTrue() if truth else AlwaysFalse()
+
+
+def _null_safe(node: exp.Expression) -> Expression:
+    column, literal_side = _column_or_none(node.this), node.expression
+    if column is None:
+        column, literal_side = _column_or_none(node.expression), node.this
+    literal = literal_value(literal_side)
+    if column is None or literal is NOT_A_LITERAL:
+        raise _unsupported(node)
+    if literal is None:
+        return IsNull(column)
+    return And(Comparison(Op.EQ, column, literal), NotNull(column))
+
+
+def _in(node: exp.In) -> Expression:
+    if any(node.args.get(key) is not None for key in ("query", "unnest", "field")):
+        raise _unsupported(node, "IN takes a list of literals, not a query")
+    column = _column(node.this)
+    values = [literal_value(item) for item in node.expressions]
+    if not values or any(value is NOT_A_LITERAL for value in values):
+        raise _unsupported(node, "IN takes a list of literals")
+    present = tuple(value for value in values if value is not None)
+    found: Expression = In(column, present) if present else AlwaysNull()
+    return found if len(present) == len(values) else Or(found, AlwaysNull())
+
+
+def _between(node: exp.Between) -> Expression:
+    if node.args.get("symmetric"):
+        raise _unsupported(node, "BETWEEN SYMMETRIC; write the smaller literal first")
+    low, high = node.args["low"], node.args["high"]
+    return And(_compare(node, node.this, Op.GE, low), _compare(node, node.this, Op.LE, high))
+
+
+def _is(node: exp.Is) -> Expression:
+    column = _column(node.this)
+    what = without_parentheses(node.expression)
+    if isinstance(what, exp.Null):
+        return IsNull(column)
+    if isinstance(what, exp.Boolean):
+        return And(Comparison(Op.EQ, column, bool(what.this)), NotNull(column))
+    raise _unsupported(node)
+
+
+def _like(node: exp.Expression, escape: str) -> Expression:
+    column, pattern = _column(node.this), literal_value(node.expression)
+    if pattern is None:
+        return AlwaysNull()
+    if not isinstance(pattern, str):
+        raise _unsupported(node, "LIKE takes a string literal as its pattern")
+    prefix, is_open = _like_prefix(node, pattern, escape)
+    return StartsWith(column, prefix) if is_open else Comparison(Op.EQ, column, prefix)
+
+
+def _like_prefix(node: exp.Expression, pattern: str, escape: str) -> tuple[str, bool]:
+    """The text before the wildcard, and whether there is one."""
+    prefix: list[str] = []
+    position = 0
+    while position < len(pattern):
+        character = pattern[position]
+        if character == escape:
+            following = pattern[position + 1 : position + 2]
+            if following not in (*_WILDCARDS, escape) or not following:
+                raise _unsupported(
+                    node, f"in a pattern {escape!r} must stand before %, _ or {escape!r}"
+                )
+            prefix.append(following)
+            position += 2
+        elif character == "%" and not pattern[position:].strip("%"):
+            return "".join(prefix), True
+        elif character in _WILDCARDS:
+            raise _unsupported(
+                node,
+                "of LIKE only patterns with one % at the end are, as in 'abc%'; write "
+                f"{escape}% or {escape}_ for the characters themselves",
+            )
+        else:
+            prefix.append(character)
+            position += 1
+    return "".join(prefix), False
+
+
+def _starts_with(node: exp.StartsWith) -> Expression:
+    column, prefix = _column(node.this), literal_value(node.expression)
+    if prefix is None:
+        return AlwaysNull()
+    if not isinstance(prefix, str):
+        raise _unsupported(node, "startswith takes a column and a string literal")
+    return StartsWith(column, prefix)
+
+
+def _is_null_function(node: exp.Anonymous) -> Expression:
+    arguments: Sequence[Any] = node.expressions
+    if len(arguments) != 1:
+        raise _unsupported(node, "it takes one column")
+    column = _column(arguments[0])
+    return IsNull(column) if str(node.this).lower() == "isnull" else NotNull(column)

@@ -1,0 +1,234 @@
+"""SQL text of names and values, as Spark's parser reads it.
+
+A name is quoted wherever Spark could read it as anything but itself. Strings escape the backslash
+and the quote, and control characters by their code, so that the text is one line of printable
+characters whatever the value.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any, Literal
+from uuid import UUID
+
+from frazil.errors import PredicateError
+from frazil.format.civil import (
+    NANOS_PER_MICRO,
+    format_date,
+    format_time,
+    format_timestamp,
+)
+from frazil.format.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_ESCAPES = {
+    "\\": "\\\\",
+    "'": "\\'",
+    **{chr(code): f"\\u{code:04x}" for code in (*range(32), 127)},
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+}
+_TO_ESCAPE = re.compile(r"[\x00-\x1f\x7f\\']")
+# Words that SQL or this parser reads as something else where a name is written bare.
+_RESERVED = re.compile(
+    r"""
+    all|and|any|array|as|asc|between|binary|bigint|boolean|both|by|case|cast|char|column
+    |create|cross|current_date|current_time|current_timestamp|current_user|date|decimal|delete
+    |desc|distinct|div|double|drop|else|end|escape|exists|false|filter|float|for|from|full
+    |group|having|ilike|in|inner|insert|int|integer|intersect|interval|into|is|isnan|isnull
+    |isnotnull|join|lateral|leading|left|like|map|natural|not|null|on|or|order|outer|overlaps
+    |regexp|right|rlike|select|session_user|set|smallint|some|startswith|starts_with|string
+    |struct|table|then|time|timestamp|timestamp_ltz|timestamp_ntz|tinyint|to|trailing|true
+    |try_cast|union|unique|unknown|update|user|using|values|when|where|window|with|x
+    """,
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TypedText:
+    """A SQL literal whose value Python's ``datetime`` cannot hold: nanoseconds, far years.
+
+    Attributes:
+        kind: ``DATE``, ``TIME``, ``TIMESTAMP``, ``TIMESTAMP_NTZ`` or ``TIMESTAMP_LTZ``.
+        text: what stands between the quotes.
+    """
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SparkForms:
+    """How the columns of types that Spark lacks look in the DataFrame that is filtered.
+
+    Attributes:
+        uuid: ``string`` (lower-case canonical text) or ``binary`` (16 bytes).
+        time: ``time`` (Spark's own type) or ``long`` (microseconds since midnight).
+        timestamp_ns: ``long`` (nanoseconds since the epoch) or ``timestamp`` (microseconds; a
+            literal that needs nanoseconds is then refused).
+    """
+
+    uuid: Literal["string", "binary"] = "string"
+    time: Literal["time", "long"] = "time"
+    timestamp_ns: Literal["long", "timestamp"] = "long"
+
+
+def quote_name(parts: Sequence[str]) -> str:
+    """The dotted name, each part in backticks unless it is a plain word."""
+    return ".".join(_quote_part(part) for part in parts)
+
+
+def quote_name_always(parts: Sequence[str]) -> str:
+    """The dotted name with every part in backticks."""
+    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+
+
+def _quote_part(part: str) -> str:
+    if _PLAIN_NAME.fullmatch(part) and not _RESERVED.fullmatch(part.lower()):
+        return part
+    return "`" + part.replace("`", "``") + "`"
+
+
+def string_text(value: str) -> str:
+    """A string literal that Spark reads back as exactly this string."""
+    return "'" + _TO_ESCAPE.sub(lambda match: _ESCAPES[match[0]], value) + "'"
+
+
+def double_text(value: float) -> str:
+    """A double literal; infinities and NaN as casts."""
+    if math.isfinite(value):
+        return f"{value!r}D"
+    name = "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+    return f"CAST('{name}' AS DOUBLE)"
+
+
+def decimal_text(value: Decimal) -> str:
+    """An exact decimal literal, like ``1.20BD``."""
+    return f"{value:f}BD"
+
+
+def binary_text(value: bytes) -> str:
+    """A binary literal, like ``X'00FF'``."""
+    return f"X'{value.hex().upper()}'"
+
+
+def python_text(value: Any) -> str:
+    """SQL text of a literal that has not been bound to a column yet."""
+    match value:
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case int():
+            return str(value)
+        case float():
+            return double_text(value)
+        case Decimal():
+            return decimal_text(value) if value.is_finite() else double_text(float(value))
+        case str():
+            return string_text(value)
+        case bytes():
+            return binary_text(value)
+        case UUID():
+            return string_text(str(value))
+        case datetime() if value.tzinfo is None:
+            return f"TIMESTAMP_NTZ '{value.isoformat(sep=' ')}'"
+        case datetime():
+            return f"TIMESTAMP_LTZ '{value.isoformat(sep=' ')}'"
+        case date():
+            return f"DATE '{value.isoformat()}'"
+        case time():
+            return f"TIME '{value.isoformat()}'"
+        case TypedText():
+            return f"{value.kind} {string_text(value.text)}"
+        case _:
+            raise PredicateError(
+                f"{value!r} of type {type(value).__name__} has no form as a SQL literal"
+            )
+
+
+def spark_text(column_type: IcebergType, value: Any, forms: SparkForms) -> str:
+    """SQL text of an internal value of a column of that type.
+
+    The literal has the column's own Spark type, so that Spark compares without casting the column
+    and can push the comparison into the Parquet reader.
+    """
+    match column_type:
+        case BooleanType():
+            return "TRUE" if value else "FALSE"
+        case IntegerType():
+            return str(value)
+        case LongType():
+            return f"{value}L"
+        case FloatType() if _is_float32(value):
+            return f"{value!r}F" if math.isfinite(value) else double_text(value)
+        case FloatType() | DoubleType():
+            return double_text(value)
+        case DecimalType():
+            return decimal_text(value)
+        case StringType():
+            return string_text(value)
+        case FixedType() | BinaryType():
+            return binary_text(value)
+        case UUIDType():
+            return binary_text(value.bytes) if forms.uuid == "binary" else string_text(str(value))
+        case DateType():
+            return f"DATE '{format_date(value)}'"
+        case TimeType() if forms.time == "time":
+            return f"TIME '{format_time(value * NANOS_PER_MICRO, 6)}'"
+        case TimestampType() | TimestamptzType():
+            return _timestamp_text(column_type, value)
+        case TimestampNanoType() | TimestamptzNanoType() if forms.timestamp_ns == "timestamp":
+            return _nanoseconds_as_timestamp(column_type, value)
+        case TimeType() | TimestampNanoType() | TimestamptzNanoType():
+            return f"{value}L"
+        case _:
+            raise PredicateError(f"a value of type {column_type} has no form as a SQL literal")
+
+
+def _is_float32(value: float) -> bool:
+    try:
+        return bool(struct.unpack("<f", struct.pack("<f", value))[0] == value)
+    except OverflowError:
+        return False
+
+
+def _timestamp_text(column_type: IcebergType, micros: int) -> str:
+    text = format_timestamp(micros * NANOS_PER_MICRO, 6).replace("T", " ")
+    if isinstance(column_type, TimestamptzType | TimestamptzNanoType):
+        return f"TIMESTAMP_LTZ '{text}+00:00'"
+    return f"TIMESTAMP_NTZ '{text}'"
+
+
+def _nanoseconds_as_timestamp(column_type: IcebergType, nanos: int) -> str:
+    micros, rest = divmod(nanos, NANOS_PER_MICRO)
+    if rest:
+        raise PredicateError(
+            f"{nanos} ns since the epoch does not fit Spark's microseconds; read the {column_type} "
+            "column as a long to compare nanoseconds"
+        )
+    return _timestamp_text(column_type, micros)
