@@ -1,7 +1,14 @@
 """Predicates: parse, bind, project, evaluate."""
 
 from frazil.format.predicates.bind import bind, in_values, not_in_values, rejects_null, resolve
-from frazil.format.predicates.evaluate import keeps, keeps_partition, keeps_value
+from frazil.format.predicates.evaluate import (
+    keeps,
+    keeps_partition,
+    keeps_value,
+    may_match,
+    may_match_manifest,
+    must_match,
+)
 from frazil.format.predicates.expressions import (
     AlwaysFalse,
     AlwaysNull,
@@ -33,14 +40,7 @@ from frazil.format.predicates.expressions import (
 from frazil.format.predicates.parse import parse_predicate
 from frazil.format.predicates.project import inclusive, strict
 from frazil.format.predicates.quoting import SparkForms
-from frazil.format.predicates.ranges import (
-    ColumnRange,
-    may_match,
-    may_match_file,
-    may_match_manifest,
-    must_match,
-    must_match_file,
-)
+from frazil.format.predicates.ranges import ColumnRange, may_match_ranges, must_match_ranges
 from frazil.format.predicates.residual import Residuals, residual_for
 from frazil.format.predicates.sql_text import to_spark_sql, to_sql
 
@@ -81,10 +81,10 @@ __all__ = [
     "keeps_value",
     "leaves",
     "may_match",
-    "may_match_file",
     "may_match_manifest",
+    "may_match_ranges",
     "must_match",
-    "must_match_file",
+    "must_match_ranges",
     "not_in_values",
     "parse_predicate",
     "rejects_null",

@@ -1,32 +1,89 @@
-"""A bound predicate on one row: the meaning that every other evaluator must agree with."""
+"""A bound predicate on one row, one partition, one file's metrics, one manifest's summaries.
+
+`keeps` is the meaning of a predicate. ``may_match`` and ``must_match`` never contradict it: what is
+not known of rows, or contradicts itself, never decides (`frazil.format.predicates.ranges`).
+"""
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from frazil.errors import PredicateError
+from frazil.format.manifests import DataFile, ManifestFile
 from frazil.format.partitioning import PartitionSpec
 from frazil.format.predicates.expressions import (
     AlwaysFalse,
     AlwaysTrue,
     And,
-    Comparison,
+    BoundRef,
     Expression,
-    In,
-    IsNaN,
-    IsNull,
     Leaf,
-    NotIn,
-    NotNaN,
-    NotNull,
-    NotStartsWith,
-    Op,
     Or,
-    StartsWith,
     fold,
 )
+from frazil.format.predicates.leaf_values import contains, keeps_nan, keeps_value
+from frazil.format.predicates.ranges import (
+    UNKNOWN_RANGE,
+    ColumnRange,
+    may_match_ranges,
+    must_match_ranges,
+    range_in_file,
+    range_in_summary,
+)
+from frazil.format.types import StructType
+
+__all__ = [
+    "contains",
+    "keeps",
+    "keeps_nan",
+    "keeps_partition",
+    "keeps_value",
+    "may_match",
+    "may_match_manifest",
+    "must_match",
+    "partition_values",
+]
+
+
+def may_match(bound: Expression, file: DataFile) -> bool:
+    """False where a file's metrics show that it holds no row that the predicate keeps (rule 174).
+
+    Args:
+        bound: a predicate bound to the table's schema.
+    """
+    if file.record_count == 0:
+        return False
+    return may_match_ranges(bound, lambda ref: range_in_file(ref, file))
+
+
+def must_match(bound: Expression, file: DataFile) -> bool:
+    """True where a file's metrics show that the predicate keeps each of its rows."""
+    if file.record_count == 0:
+        return True
+    return must_match_ranges(bound, lambda ref: range_in_file(ref, file))
+
+
+def may_match_manifest(
+    projected: Expression, manifest: ManifestFile, *, partition_type: StructType
+) -> bool:
+    """False where a manifest's summaries show that no file's partition matches (rule 171).
+
+    Args:
+        projected: an inclusive projection on the manifest's own spec (rule 172).
+        partition_type: of that spec; there is one summary for each field, in order (rule 164).
+    """
+    summaries = manifest.partitions or ()
+    fields = partition_type.fields
+    known = dict(zip((field.field_id for field in fields), summaries, strict=False))
+    if len(summaries) != len(fields):
+        known = {}
+
+    def range_of(ref: BoundRef) -> ColumnRange:
+        summary = known.get(ref.field_id)
+        return UNKNOWN_RANGE if summary is None else range_in_summary(ref.type, summary)
+
+    return may_match_ranges(projected, range_of)
 
 
 def keeps(bound: Expression, row: Mapping[int, Any]) -> bool:
@@ -79,55 +136,3 @@ def _combined(node: Expression, parts: list[bool]) -> bool:
     if isinstance(node, Or):
         return any(parts)
     raise PredicateError(f"{node!r} is not bound to a schema: call bind() first")
-
-
-def keeps_value(leaf: Leaf, value: Any) -> bool:
-    """True where a bound leaf is TRUE for a value of its column, None for NULL."""
-    if value is None:
-        return isinstance(leaf, IsNull | NotNaN)
-    if isinstance(value, float) and value != value:
-        return keeps_nan(leaf)
-    match leaf:
-        case Comparison(op=op, literal=literal):
-            return _compares(value, op, literal)
-        case In(values=values):
-            return contains(values, value)
-        case NotIn(values=values):
-            return not contains(values, value)
-        case StartsWith(prefix=prefix):
-            return bool(value.startswith(prefix))
-        case NotStartsWith(prefix=prefix):
-            return not value.startswith(prefix)
-        case NotNull() | NotNaN():
-            return True
-        case _:
-            return False
-
-
-def keeps_nan(leaf: Leaf) -> bool:
-    """True where a bound leaf is TRUE for NaN, which is above every literal."""
-    if isinstance(leaf, Comparison):
-        return leaf.op in (Op.GT, Op.GE, Op.NE)
-    return isinstance(leaf, NotIn | NotNull | IsNaN)
-
-
-def contains(values: Sequence[Any], value: Any) -> bool:
-    """True where sorted values hold a value."""
-    at = bisect_left(values, value)
-    return at < len(values) and bool(values[at] == value)
-
-
-def _compares(value: Any, op: Op, literal: Any) -> bool:
-    match op:
-        case Op.EQ:
-            return bool(value == literal)
-        case Op.NE:
-            return bool(value != literal)
-        case Op.LT:
-            return bool(value < literal)
-        case Op.LE:
-            return bool(value <= literal)
-        case Op.GT:
-            return bool(value > literal)
-        case Op.GE:
-            return bool(value >= literal)

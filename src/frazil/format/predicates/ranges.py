@@ -1,23 +1,21 @@
 """A bound predicate on what is known of many rows: a file's metrics, a manifest's summaries.
 
 Everything known of a column is a `ColumnRange`: which kinds of rows there may be (NULL, NaN,
-values) and bounds of the values. ``may_match`` is False only where no such row can be kept,
-``must_match`` is True only where every such row is kept. What is not known, or contradicts itself,
+values) and bounds of the values. ``may_match_ranges`` is False only where no such row can be kept,
+``must_match_ranges`` is True only where every such row is kept. What is not known, or contradicts itself,
 never decides.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from frazil.errors import FrazilError, PredicateError
 from frazil.format.manifests import DataFile, FieldSummary
-from frazil.format.partitioning import PartitionSpec
-from frazil.format.predicates.evaluate import contains, keeps_nan
 from frazil.format.predicates.expressions import (
     AlwaysFalse,
     AlwaysTrue,
@@ -38,6 +36,7 @@ from frazil.format.predicates.expressions import (
     StartsWith,
     fold,
 )
+from frazil.format.predicates.leaf_values import contains, keeps_nan
 from frazil.format.types import (
     DoubleType,
     FixedType,
@@ -73,50 +72,12 @@ class ColumnRange:
 UNKNOWN_RANGE = ColumnRange()
 
 
-def may_match_file(bound: Expression, file: DataFile) -> bool:
-    """False where a file's metrics show that it holds no row that the predicate keeps (rule 174).
-
-    Args:
-        bound: a predicate bound to the table's schema.
-    """
-    if file.record_count == 0:
-        return False
-    return may_match(bound, lambda ref: range_in_file(ref, file))
-
-
-def must_match_file(bound: Expression, file: DataFile) -> bool:
-    """True where a file's metrics show that the predicate keeps each of its rows."""
-    if file.record_count == 0:
-        return True
-    return must_match(bound, lambda ref: range_in_file(ref, file))
-
-
-def may_match_manifest(
-    projected: Expression, spec: PartitionSpec, summaries: Sequence[FieldSummary] | None
-) -> bool:
-    """False where a manifest's summaries show that no file's partition matches (rule 171).
-
-    Args:
-        projected: an inclusive projection on the manifest's own spec (rule 172).
-        summaries: one for each field of the spec, in order (rule 164); None where there are none.
-    """
-    if summaries is None or len(summaries) != len(spec.fields):
-        return may_match(projected, lambda _: UNKNOWN_RANGE)
-    by_id = {field.field_id: item for field, item in zip(spec.fields, summaries, strict=True)}
-
-    def range_of(ref: BoundRef) -> ColumnRange:
-        summary = by_id.get(ref.field_id)
-        return UNKNOWN_RANGE if summary is None else range_in_summary(ref.type, summary)
-
-    return may_match(projected, range_of)
-
-
-def may_match(bound: Expression, range_of: Callable[[BoundRef], ColumnRange]) -> bool:
+def may_match_ranges(bound: Expression, range_of: Callable[[BoundRef], ColumnRange]) -> bool:
     """False only where no row within the ranges is kept."""
     return _evaluate(bound, range_of, may_keep)
 
 
-def must_match(bound: Expression, range_of: Callable[[BoundRef], ColumnRange]) -> bool:
+def must_match_ranges(bound: Expression, range_of: Callable[[BoundRef], ColumnRange]) -> bool:
     """True only where every row within the ranges is kept."""
     return _evaluate(bound, range_of, must_keep)
 
