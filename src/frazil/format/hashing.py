@@ -76,7 +76,7 @@ def _hashed_bytes(value_type: IcebergType, value: Any) -> bytes:
         ):
             return int(value).to_bytes(8, "little", signed=True)
         case TimestampNanoType() | TimestamptzNanoType():
-            return (value // 1000).to_bytes(8, "little", signed=True)
+            return int(value // 1000).to_bytes(8, "little", signed=True)
         case StringType():
             return str(value).encode("utf-8")
         case UUIDType():

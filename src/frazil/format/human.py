@@ -37,7 +37,7 @@ def human_value(value_type: IcebergType, value: Any) -> str:
         case DateType():
             return human_day(value)
         case TimeType():
-            return _trimmed(civil.format_time(value * civil.NANOS_PER_MICRO, 9))
+            return _human_time(value)
         case TimestampType():
             return _trimmed(civil.format_timestamp(value * civil.NANOS_PER_MICRO, 9))
         case TimestamptzType():
@@ -77,6 +77,16 @@ def human_hour(hours: int) -> str:
 def _padded_year(year: int) -> str:
     # Java's %04d counts the minus sign as one of the four places.
     return f"{year:04d}"
+
+
+def _human_time(micros: int) -> str:
+    # Java's LocalTime.toString: no zero seconds, and fractions in threes of digits.
+    text = civil.format_time(micros * civil.NANOS_PER_MICRO, 6)
+    if micros % 60_000_000 == 0:
+        return text[:5]
+    if micros % 1_000_000 == 0:
+        return text[:8]
+    return text[:12] if micros % 1_000 == 0 else text
 
 
 def _trimmed(text: str) -> str:

@@ -158,7 +158,11 @@ class BucketTransform(Transform):
 
 @dataclass(frozen=True, slots=True)
 class TruncateTransform(Transform):
-    """Numbers rounded down to a multiple of ``width``, prefixes of it (rules 79, 85-88)."""
+    """Numbers rounded down to a multiple of ``width``, prefixes of it (rules 79, 85-88).
+
+    Within ``width`` of the least int or long the result is below that number: it still compares as
+    it should, but is no value of the type and has no bytes. (Java's arithmetic wraps around there.)
+    """
 
     width: int
 

@@ -6,7 +6,7 @@ import struct
 import uuid
 from typing import Any
 
-from frazil.errors import InvalidFormatError, UnsupportedError
+from frazil.errors import InvalidFormatError, UnsupportedError, ValidationException
 from frazil.format import civil
 from frazil.format.hashing import decimal_from_unscaled, minimal_bytes, unscaled_value
 from frazil.format.type_model import (
@@ -39,35 +39,15 @@ def to_bytes(value_type: IcebergType, value: Any) -> bytes:
     Geometry and geography values are given and returned as they are.
 
     Raises:
+        ValidationException: where the value is not one of the type, or out of its range.
         UnsupportedError: for nested types, variant and unknown.
     """
-    match value_type:
-        case BooleanType():
-            return b"\x01" if value else b"\x00"
-        case IntegerType() | DateType():
-            return struct.pack("<i", value)
-        case (
-            LongType()
-            | TimeType()
-            | TimestampType()
-            | TimestamptzType()
-            | TimestampNanoType()
-            | TimestamptzNanoType()
-        ):
-            return struct.pack("<q", value)
-        case FloatType():
-            return struct.pack("<f", value)
-        case DoubleType():
-            return struct.pack("<d", value)
-        case StringType():
-            return str(value).encode("utf-8")
-        case UUIDType():
-            return bytes(value.bytes)
-        case FixedType() | BinaryType() | GeometryType() | GeographyType():
-            return bytes(value)
-        case DecimalType():
-            return minimal_bytes(unscaled_value(value))
-    raise UnsupportedError(f"a value of type {value_type} has no single-value bytes")
+    try:
+        return _to_bytes(value_type, value)
+    except (struct.error, OverflowError, ValueError, TypeError, AttributeError) as error:
+        raise ValidationException(
+            f"{value!r} is not an internal value of type {value_type}: {error}"
+        ) from error
 
 
 def from_bytes(value_type: IcebergType, raw: bytes) -> Any:
@@ -128,6 +108,42 @@ def midnight(value_type: IcebergType, days: int) -> int:
     """The start of a day since the epoch as a value of a timestamp type (rule 45)."""
     nanos = isinstance(value_type, TimestampNanoType | TimestamptzNanoType)
     return days * (civil.NANOS_PER_DAY if nanos else civil.MICROS_PER_DAY)
+
+
+def _to_bytes(value_type: IcebergType, value: Any) -> bytes:
+    match value_type:
+        case BooleanType():
+            return b"\x01" if value else b"\x00"
+        case IntegerType() | DateType():
+            return struct.pack("<i", value)
+        case (
+            LongType()
+            | TimeType()
+            | TimestampType()
+            | TimestamptzType()
+            | TimestampNanoType()
+            | TimestamptzNanoType()
+        ):
+            return struct.pack("<q", value)
+        case FloatType():
+            return struct.pack("<f", value)
+        case DoubleType():
+            return struct.pack("<d", value)
+        case StringType():
+            return str(value).encode("utf-8")
+        case UUIDType():
+            return bytes(value.bytes)
+        case FixedType(length):
+            if len(value) != length:
+                raise ValueError(f"it has {len(value)} bytes")
+            return bytes(value)
+        case BinaryType() | GeometryType() | GeographyType():
+            return bytes(value)
+        case DecimalType(_, scale):
+            if value.as_tuple().exponent != -scale:
+                raise ValueError("it has another scale")
+            return minimal_bytes(unscaled_value(value))
+    raise UnsupportedError(f"a value of type {value_type} has no single-value bytes")
 
 
 def _signed(raw: bytes) -> int:

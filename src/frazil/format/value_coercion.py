@@ -177,9 +177,9 @@ def _integer(value_type: IntegerType | LongType, value: Any) -> int:
     elif isinstance(value, Integral):
         number = int(value)
     elif isinstance(value, Real | Decimal):
-        if not math.isfinite(value) or value != int(value):
+        if not math.isfinite(value) or value != math.trunc(value):
             raise _wrong(value_type, value, "it would lose its fraction")
-        number = int(value)
+        number = int(math.trunc(value))
     else:
         raise _wrong(value_type, value, "expected a whole number")
     if not value_type.min <= number <= value_type.max:

@@ -53,7 +53,7 @@ def to_json(value_type: IcebergType, value: Any) -> Any:
         case FloatType() | DoubleType():
             return _float_to_json(value)
         case DecimalType():
-            return str(value)
+            return f"{value:f}"
         case DateType():
             return civil.format_date(value)
         case TimeType():
