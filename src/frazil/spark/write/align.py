@@ -1,0 +1,340 @@
+"""Rows in the shape of a table: columns by name, safe widening, defaults, checks (SPEC 2.C, 2.D).
+
+Everything that can be known from the schemas is found before a row is read, and every problem is
+in one error. What only the values tell (nulls in required columns, lengths, the text of uuids)
+becomes an expression that stops the write.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as S
+
+from frazil.errors import SchemaMismatchError
+from frazil.format import types as I
+from frazil.format.schema import Schema
+from frazil.spark.types import FIELD_ID_KEY, type_to_spark
+
+Converter = Callable[[Column], Column]
+"""What a column goes through; None in place of one means that it stays as it is."""
+
+_MARK: Final = "[frazil] "
+_MARKED: Final = re.compile(r"\[frazil\] (.*?) \[/frazil\]", re.DOTALL)
+_UUID: Final = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
+_MICROS_OF_DAY: Final = 86_400_000_000
+_INTEGERS: Final = (S.ByteType, S.ShortType, S.IntegerType)
+_EPOCH: Final = dt.datetime(1970, 1, 1)
+
+
+def align(df: DataFrame, schema: Schema, *, case_sensitive: bool = False) -> DataFrame:
+    """The rows of a DataFrame with the columns of a table, in the table's order.
+
+    Each column carries its field id in its metadata. Times and nanoseconds become bigints, uuids
+    lower-case text, geometries WKB. Missing optional columns get their write default, else null
+    (rules 31-33). Columns of type unknown are left out (rule 17).
+
+    Args:
+        df: with the table's columns in any order.
+        schema: of the table.
+        case_sensitive: whether names are matched with their case.
+
+    Raises:
+        SchemaMismatchError: listing every column that is missing, unexpected or of a wrong type.
+    """
+    columns = _Alignment(case_sensitive=case_sensitive).columns(df.schema, schema)
+    return df.select(*columns)
+
+
+def value_problem(text: str) -> str | None:
+    """The fact that a check in the rows raised, found in the text of Spark's error."""
+    match = _MARKED.search(text)
+    return None if match is None else match.group(1)
+
+
+def storage_type(iceberg_type: I.IcebergType) -> S.DataType:
+    """The Spark type of an aligned column."""
+    return type_to_spark(iceberg_type)
+
+
+class _Alignment:
+    """Collects the problems of one schema while it builds the columns."""
+
+    def __init__(self, *, case_sensitive: bool) -> None:
+        self._key: Callable[[str], str] = str if case_sensitive else str.lower
+        self._problems: list[str] = []
+
+    def columns(self, source: S.StructType, schema: Schema) -> list[Column]:
+        found = self._by_name(source, "")
+        columns = []
+        for field in schema.fields:
+            given = found.pop(self._key(field.name), None)
+            if given is None:
+                value = self._default(field, field.name)
+            else:
+                convert = self._field(given.dataType, field, field.name, nullable=given.nullable)
+                column = F.col(_quoted(given.name))
+                value = column if convert is None else convert(column)
+            if not isinstance(field.field_type, I.UnknownType):
+                columns.append(value.alias(field.name, metadata={FIELD_ID_KEY: field.field_id}))
+        self._extra(found, "")
+        if self._problems:
+            raise SchemaMismatchError(
+                "the rows do not fit the table, nothing was written: " + "; ".join(self._problems)
+            )
+        return columns
+
+    def _by_name(self, struct: S.StructType, path: str) -> dict[str, S.StructField]:
+        found: dict[str, S.StructField] = {}
+        for field in struct.fields:
+            key = self._key(field.name)
+            if key in found:
+                self._problems.append(
+                    f"there are two columns {path + found[key].name!r} and {path + field.name!r}"
+                )
+            found[key] = field
+        return found
+
+    def _extra(self, rest: dict[str, S.StructField], path: str) -> None:
+        self._problems.extend(
+            f"the table has no column {path + field.name!r}" for field in rest.values()
+        )
+
+    def _default(self, field: I.NestedField, path: str) -> Column:
+        """The value of a column that the rows do not have (rules 31-33)."""
+        if field.write_default is None and field.required:
+            self._problems.append(f"the required column {path!r} is missing")
+        return default_literal(field)
+
+    def _field(
+        self, source: S.DataType, field: I.NestedField, path: str, *, nullable: bool
+    ) -> Converter | None:
+        if isinstance(source, S.NullType) and not field.required:
+            return lambda _: _null(field.field_type)
+        convert = self._type(source, field.field_type, path, nullable=nullable)
+        if field.required and nullable:
+            return _chained(convert, _not_null(path))
+        return convert
+
+    def _type(
+        self, source: S.DataType, target: I.IcebergType, path: str, *, nullable: bool
+    ) -> Converter | None:
+        match target, source:
+            case I.StructType(), S.StructType():
+                return self._struct(source, target, path, nullable=nullable)
+            case I.ListType(), S.ArrayType():
+                element = target.element_field
+                convert = self._field(
+                    source.elementType, element, f"{path}.element", nullable=source.containsNull
+                )
+                return None if convert is None else lambda value: F.transform(value, convert)
+            case I.MapType(), S.MapType():
+                return self._map(source, target, path)
+            case _ if _accepts(target, source):
+                return _primitive(target, source, path)
+            case _:
+                self._problems.append(
+                    f"the column {path!r} is {target} and cannot hold {source.simpleString()}"
+                )
+                return None
+
+    def _struct(
+        self, source: S.StructType, target: I.StructType, path: str, *, nullable: bool
+    ) -> Converter | None:
+        found = self._by_name(source, f"{path}.")
+        parts: list[Converter] = []
+        changed = [f.name for f in source.fields] != [f.name for f in target.fields]
+        for field in target.fields:
+            place = f"{path}.{field.name}"
+            given = found.pop(self._key(field.name), None)
+            if given is None:
+                literal = self._default(field, place)
+                convert: Converter | None = None
+                read: Converter = _constant(literal)
+            else:
+                convert = self._field(given.dataType, field, place, nullable=given.nullable)
+                read = _part(given.name, convert)
+            unknown = isinstance(field.field_type, I.UnknownType)
+            changed = changed or given is None or convert is not None or unknown
+            if not unknown:
+                parts.append(_named(read, field.name))
+        self._extra(found, f"{path}.")
+        if not changed:
+            return None
+
+        def rebuild(value: Column) -> Column:
+            built = F.struct(*(part(value) for part in parts))
+            return F.when(value.isNotNull(), built) if nullable else built
+
+        return rebuild
+
+    def _map(self, source: S.MapType, target: I.MapType, path: str) -> Converter | None:
+        key = self._field(source.keyType, target.key_field, f"{path}.key", nullable=False)
+        value = self._field(
+            source.valueType,
+            target.value_field,
+            f"{path}.value",
+            nullable=source.valueContainsNull,
+        )
+        on_keys: Converter | None = (
+            None if key is None else lambda m: F.transform_keys(m, lambda k, _: key(k))
+        )
+        on_values: Converter | None = (
+            None if value is None else lambda m: F.transform_values(m, lambda _, v: value(v))
+        )
+        return _chained(on_keys, on_values)
+
+
+def default_literal(field: I.NestedField) -> Column:
+    """A field's write default as a column; null where there is none (rules 31-33, 39, 40)."""
+    value, iceberg_type = field.write_default, field.field_type
+    if value is None or isinstance(iceberg_type, I.UnknownType):
+        return _null(iceberg_type)
+    if isinstance(iceberg_type, I.StructType):
+        return F.struct(
+            *(
+                default_literal(child).alias(child.name)
+                for child in iceberg_type.fields
+                if not isinstance(child.field_type, I.UnknownType)
+            )
+        )
+    return _literal(iceberg_type, value).cast(storage_type(iceberg_type))
+
+
+def _literal(iceberg_type: I.IcebergType, value: Any) -> Column:
+    match iceberg_type:
+        case I.DateType():
+            return F.date_from_unix_date(F.lit(value))
+        case I.TimestamptzType():
+            return F.timestamp_micros(F.lit(value))
+        case I.TimestampType():
+            return F.lit((_EPOCH + dt.timedelta(microseconds=value)).isoformat(sep=" "))
+        case I.UUIDType():
+            return F.lit(str(value))
+        case I.DecimalType(scale=scale):
+            return F.lit(Decimal(value).quantize(Decimal((0, (1,), -scale))))
+        case _:
+            return F.lit(value)
+
+
+def _null(iceberg_type: I.IcebergType) -> Column:
+    return F.lit(None).cast(storage_type(iceberg_type))
+
+
+def _accepts(target: I.IcebergType, source: S.DataType) -> bool:
+    """Whether every value of a Spark type is a value of an Iceberg type, or can be checked."""
+    match target:
+        case I.IntegerType():
+            return isinstance(source, _INTEGERS)
+        case I.LongType():
+            return isinstance(source, (*_INTEGERS, S.LongType))
+        case I.DoubleType():
+            return isinstance(source, S.FloatType | S.DoubleType)
+        case I.DecimalType(precision=precision, scale=scale):
+            return (
+                isinstance(source, S.DecimalType)
+                and source.scale <= scale
+                and source.precision - source.scale <= precision - scale
+            )
+        case I.StringType() | I.UUIDType():
+            return isinstance(source, S.StringType | S.CharType | S.VarcharType)
+        case I.TimestampNanoType():
+            return isinstance(source, S.LongType | S.TimestampNTZType)
+        case I.TimestamptzNanoType():
+            return isinstance(source, S.LongType | S.TimestampType)
+        case I.TimeType():
+            return isinstance(source, S.LongType | S.TimeType)
+        case I.GeometryType():
+            return isinstance(source, S.BinaryType | S.GeometryType)
+        case I.GeographyType():
+            return isinstance(source, S.BinaryType | S.GeographyType)
+        case I.StructType() | I.ListType() | I.MapType():
+            return False
+        case _:
+            return type(type_to_spark(target)) is type(source)
+
+
+def _primitive(target: I.IcebergType, source: S.DataType, path: str) -> Converter | None:
+    match target:
+        case I.UUIDType():
+            problem = f"a value of the column {path!r} is no uuid"
+            return _checked(F.lower, lambda v: v.rlike(_UUID), problem)
+        case I.FixedType(length=length):
+            problem = f"a value of the column {path!r} has not exactly {length} bytes"
+            return _checked(None, lambda v: F.octet_length(v) == length, problem)
+        case I.TimeType():
+            problem = f"a value of the column {path!r} is no microsecond of a day"
+            if isinstance(source, S.TimeType):
+                return _micros_of_time
+            return _checked(None, lambda v: v.between(0, _MICROS_OF_DAY - 1), problem)
+        case I.TimestampNanoType() if isinstance(source, S.TimestampNTZType):
+            return lambda value: _micros_without_zone(value) * 1000
+        case I.TimestamptzNanoType() if isinstance(source, S.TimestampType):
+            return lambda value: F.unix_micros(value) * 1000
+        case I.GeometryType() | I.GeographyType() if not isinstance(source, S.BinaryType):
+            return lambda value: F.call_function("st_asbinary", value)
+        case _:
+            wanted = storage_type(target)
+            return None if wanted == source else lambda value: value.cast(wanted)
+
+
+def _micros_of_time(value: Column) -> Column:
+    seconds = F.hour(value) * 3600 + F.minute(value) * 60
+    return seconds.cast("bigint") * 1_000_000 + _second_micros(value)
+
+
+def _micros_without_zone(value: Column) -> Column:
+    days = F.unix_date(value.cast("date")).cast("bigint")
+    seconds = days * 86_400 + F.hour(value) * 3600 + F.minute(value) * 60
+    return seconds * 1_000_000 + _second_micros(value)
+
+
+def _second_micros(value: Column) -> Column:
+    return (F.extract(F.lit("SECOND"), value) * 1_000_000).cast("bigint")
+
+
+def _not_null(path: str) -> Converter:
+    problem = f"the column {path!r} is required and a row has null in it"
+    return lambda value: F.coalesce(value, _stop(problem))
+
+
+def _checked(first: Converter | None, is_right: Converter, problem: str) -> Converter:
+    def check(value: Column) -> Column:
+        kept = value if first is None else first(value)
+        return F.when(value.isNull() | is_right(value), kept).otherwise(_stop(problem))
+
+    return check
+
+
+def _stop(problem: str) -> Column:
+    return F.raise_error(F.lit(f"{_MARK}{problem} [/frazil]"))
+
+
+def _chained(first: Converter | None, second: Converter | None) -> Converter | None:
+    if first is None or second is None:
+        return first or second
+    return lambda value: second(first(value))
+
+
+def _constant(literal: Column) -> Converter:
+    return lambda _: literal
+
+
+def _part(name: str, convert: Converter | None) -> Converter:
+    if convert is None:
+        return lambda value: value.getField(name)
+    return lambda value: convert(value.getField(name))
+
+
+def _named(read: Converter, name: str) -> Converter:
+    return lambda value: read(value).alias(name)
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"

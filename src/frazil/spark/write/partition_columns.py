@@ -1,0 +1,228 @@
+"""Hidden partition transforms as Spark expressions (SPEC rules 75-89).
+
+Every expression equals `frazil.format.transforms` on every value of its column. Columns are in the
+form of `frazil.spark.types`: timestamps without a zone are timestamp_ntz, uuids strings,
+nanoseconds bigints. No expression depends on the session's time zone.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as S
+
+from frazil.errors import UnsupportedError
+from frazil.format import types as I
+from frazil.format.hashing import bucket_hash
+from frazil.format.partitioning import PartitionSpec
+from frazil.format.schema import Schema
+from frazil.format.transforms import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    Transform,
+    TruncateTransform,
+    VoidTransform,
+    YearTransform,
+)
+from frazil.spark.write.bucket_hash import bucket, bytes_hash, long_hash
+
+KEY_PREFIX: Final = "__frazil_p"
+"""What the derived columns are called that Spark lays out the files by: ``__frazil_p0``, …"""
+
+_MICROS_OF_DAY: Final = 86_400_000_000
+_MICROS_OF_HOUR: Final = 3_600_000_000
+_LONGEST_KEY: Final = 48
+_LONG_DIGITS: Final = 18
+
+
+def column_of(schema: Schema, field_id: int) -> Column:
+    """The column of a field, which may lie inside structs.
+
+    Raises:
+        ValidationException: the schema has no such field.
+    """
+    first, *rest = schema.name_path(field_id)
+    column = F.col(f"`{first.replace('`', '``')}`")
+    for name in rest:
+        column = column.getField(name)
+    return column
+
+
+def transform_column(transform: Transform, source_type: I.IcebergType, value: Column) -> Column:
+    """A transform of a column; null gives null (rule 83).
+
+    The result of truncate on a decimal may have one digit more than the column's type.
+
+    Raises:
+        ValidationException: the transform does not take the type.
+        UnsupportedError: an unknown transform, with which no file may be written (rule 7).
+    """
+    transform.check(source_type)
+    match transform:
+        case IdentityTransform():
+            return value
+        case VoidTransform():
+            return F.lit(None).cast("int")
+        case BucketTransform(buckets=buckets):
+            hashed = bucket(_hash(source_type, value), buckets)
+            return F.when(value.isNotNull(), hashed)
+        case TruncateTransform(width=width):
+            return _truncated(source_type, value, width)
+        case YearTransform():
+            return (F.year(_date(source_type, value)) - 1970).cast("int")
+        case MonthTransform():
+            date = _date(source_type, value)
+            return ((F.year(date) - 1970) * 12 + F.month(date) - 1).cast("int")
+        case DayTransform():
+            return _date(source_type, value)
+        case HourTransform():
+            return _hours(source_type, value).cast("int")
+        case _:
+            raise UnsupportedError(f"files cannot be written with the transform {transform}")
+
+
+def partition_keys(schema: Schema, spec: PartitionSpec) -> dict[str, Column]:
+    """One derived column for each partition field that can differ between rows.
+
+    Two rows have equal keys if and only if they belong to one partition, also where a key has
+    passed through a folder name: there Spark takes an empty string for null.
+
+    Raises:
+        UnsupportedError: the spec has an unknown transform (rule 7).
+    """
+    keys: dict[str, Column] = {}
+    for position, field in enumerate(spec.fields):
+        if field.is_void:
+            continue
+        source = schema.find_field(field.source_id)
+        if isinstance(source.field_type, I.UnknownType):
+            continue
+        value = transform_column(
+            field.transform, source.field_type, column_of(schema, field.source_id)
+        )
+        result_type = field.transform.result_type(source.field_type)
+        keys[f"{KEY_PREFIX}{position}"] = _folder_key(result_type, value)
+    return keys
+
+
+def _hash(source_type: I.IcebergType, value: Column) -> Column:
+    match source_type:
+        case I.IntegerType() | I.LongType():
+            return long_hash(value.cast("bigint"))
+        case I.DateType():
+            return long_hash(F.unix_date(value).cast("bigint"))
+        case I.TimestampType() | I.TimestamptzType() | I.TimeType():
+            return long_hash(value)
+        case I.TimestampNanoType() | I.TimestamptzNanoType():
+            return long_hash(_floor_div(value, 1000))
+        case I.UUIDType():
+            return long_hash(F.unhex(F.replace(value, F.lit("-"), F.lit(""))))
+        case I.DecimalType(precision=precision) if precision > _LONG_DIGITS:
+            return _hash_in_python(source_type, value)
+        case I.DecimalType():
+            return bytes_hash(_minimal_bytes(_unscaled(source_type, value)))
+        case _:
+            return bytes_hash(value)
+
+
+def _unscaled(source_type: I.DecimalType, value: Column) -> Column:
+    """A decimal of at most 18 digits without its point, as a bigint."""
+    factor = F.lit(Decimal(10**source_type.scale)).cast(S.DecimalType(source_type.scale + 1, 0))
+    return (value * factor).cast("bigint")
+
+
+def _minimal_bytes(value: Column) -> Column:
+    """The shortest two's complement, big-endian, of a bigint (rule 266)."""
+    eight = F.unhex(F.lpad(F.hex(value), 16, "0"))
+    length = F.lit(8)
+    for count in range(7, 0, -1):
+        limit = 1 << (8 * count - 1)
+        length = F.when((value >= -limit) & (value < limit), F.lit(count)).otherwise(length)
+    return F.substring(eight, F.lit(9) - length, length)
+
+
+def _hash_in_python(source_type: I.DecimalType, value: Column) -> Column:
+    """The hash of decimals that no bigint holds, through Arrow."""
+
+    def hashes(values: pa.Array) -> pa.Array:
+        found = [None if v is None else bucket_hash(source_type, v) for v in values.to_pylist()]
+        return pa.array(found, pa.int32())
+
+    hashes.__annotations__ = {"values": pa.Array, "return": pa.Array}
+    column: Column = F.arrow_udf(hashes, "int")(value)
+    return column
+
+
+def _truncated(source_type: I.IcebergType, value: Column, width: int) -> Column:
+    match source_type:
+        case I.IntegerType():
+            return value - F.pmod(value, F.lit(width).cast("int"))
+        case I.LongType():
+            return value - F.pmod(value, F.lit(width).cast("bigint"))
+        case I.DecimalType(scale=scale):
+            return value - F.pmod(value, F.lit(Decimal(width).scaleb(-scale)))
+        case _:
+            return F.substring(value, 1, width)
+
+
+def _date(source_type: I.IcebergType, value: Column) -> Column:
+    match source_type:
+        case I.DateType():
+            return value
+        case I.TimestampType():
+            return value.cast("date")
+        case _:
+            days = _floor_div(_micros(source_type, value), _MICROS_OF_DAY)
+            return F.date_from_unix_date(days.cast("int"))
+
+
+def _hours(source_type: I.IcebergType, value: Column) -> Column:
+    if isinstance(source_type, I.TimestampType):
+        return F.unix_date(value.cast("date")).cast("bigint") * 24 + F.hour(value)
+    return _floor_div(_micros(source_type, value), _MICROS_OF_HOUR)
+
+
+def _micros(source_type: I.IcebergType, value: Column) -> Column:
+    if isinstance(source_type, I.TimestamptzType):
+        return F.unix_micros(value)
+    return _floor_div(value, 1000)
+
+
+def _floor_div(value: Column, divisor: int) -> Column:
+    """Division that rounds towards minus infinity; no step of it can overflow."""
+    by = F.lit(divisor).cast("bigint")
+    down = F.when(value % by < 0, F.lit(1)).otherwise(F.lit(0))
+    return F.call_function("div", value, by) - down
+
+
+def _folder_key(result_type: I.IcebergType, value: Column) -> Column:
+    match result_type:
+        case I.IntegerType() | I.LongType() | I.TimestampNanoType() | I.TimestamptzNanoType():
+            return value
+        case I.BooleanType():
+            return value.cast("int")
+        case I.DateType():
+            return F.unix_date(value)
+        case I.TimestamptzType():
+            return F.unix_micros(value)
+        case I.StringType():
+            return _short(F.concat(F.lit("s"), value), F.octet_length(value), value)
+        case I.UUIDType():
+            return F.lower(value)
+        case I.BinaryType() | I.FixedType():
+            return _short(F.concat(F.lit("b"), F.hex(value)), F.octet_length(value), value)
+        case _:
+            return value.cast("string")
+
+
+def _short(key: Column, length: Column, value: Column) -> Column:
+    # A folder's name has at most 255 bytes, and each byte may be escaped as three.
+    digest = F.concat(F.lit("h"), F.sha2(value.cast("binary"), 256))
+    return F.when(length > _LONGEST_KEY, digest).otherwise(key)
