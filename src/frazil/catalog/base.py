@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from frazil.catalog.identifiers import (
@@ -22,13 +21,12 @@ from frazil.format.changes import (
     Update,
     apply_updates,
     check_requirements,
+    dropped_metadata_files,
+    with_previous_metadata,
 )
 from frazil.format.metadata import TableMetadata
-from frazil.format.snapshots import MetadataLogEntry
 from frazil.storage.files import FileIO
 from frazil.storage.paths import redact_properties
-
-_PREVIOUS_VERSIONS_DEFAULT = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,14 +237,16 @@ class Catalog(ABC):
             raise NoSuchTableError(f"there is no table {shown(name)} in the catalog {self.name}")
         if location is None:
             self._require_namespace(name[:-1])
-            check_requirements(None, tuple(requirements))
-            return self._create(name, apply_updates(None, tuple(updates), _now_ms()))
+            check_requirements(None, requirements)
+            return self._create(name, apply_updates(None, updates))
         base = LoadedTable(name, read_metadata(self.io, location), location)
-        check_requirements(base.metadata, tuple(requirements))
-        updated = apply_updates(base.metadata, tuple(updates), _now_ms())
-        if updated == base.metadata:
+        check_requirements(base.metadata, requirements)
+        updated = apply_updates(base.metadata, updates)
+        if updated is base.metadata:
             return base
-        updated = with_previous_file(base, updated)
+        updated = with_previous_metadata(
+            updated, base.metadata_location, updated_ms=base.metadata.last_updated_ms
+        )
         committed = self._swap(base, updated)
         self._delete_trimmed(base.metadata, updated)
         return committed
@@ -291,21 +291,7 @@ class Catalog(ABC):
             )
 
     def _delete_trimmed(self, base: TableMetadata, updated: TableMetadata) -> None:
-        if updated.properties.get("write.metadata.delete-after-commit.enabled", "") != "true":
+        name = "write.metadata.delete-after-commit.enabled"
+        if updated.properties.get(name, "false").lower() != "true":
             return
-        kept = {entry.metadata_file for entry in updated.metadata_log}
-        self.io.delete_many(
-            entry.metadata_file for entry in base.metadata_log if entry.metadata_file not in kept
-        )
-
-
-def with_previous_file(base: LoadedTable, updated: TableMetadata) -> TableMetadata:
-    """The metadata with the base's file in its log, cut to write.metadata.previous-versions-max."""
-    text = updated.properties.get("write.metadata.previous-versions-max", "")
-    keep = max(1, int(text) if text.isdecimal() else _PREVIOUS_VERSIONS_DEFAULT)
-    entry = MetadataLogEntry(base.metadata.last_updated_ms, base.metadata_location)
-    return replace(updated, metadata_log=(*updated.metadata_log, entry)[-keep:])
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
+        self.io.delete_many(dropped_metadata_files(base, updated))

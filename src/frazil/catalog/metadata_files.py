@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import zlib
 
 from frazil.errors import InvalidMetadataError
-from frazil.format.metadata import TableMetadata, parse_metadata
+from frazil.format.metadata import (
+    TableMetadata,
+    metadata_to_bytes,
+    metadata_to_gzip_bytes,
+    parse_metadata,
+)
 from frazil.storage.files import FileIO
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -30,11 +33,9 @@ def read_metadata(io: FileIO, location: str) -> TableMetadata:
 
 def metadata_bytes(metadata: TableMetadata, *, path: str) -> bytes:
     """The content of the metadata file of that name: gzip if the name says so."""
-    text = json.dumps(metadata.to_json(), ensure_ascii=False, separators=(",", ":"))
-    data = text.encode()
     if path.endswith((".gz.metadata.json", ".metadata.json.gz")):
-        return gzip.compress(data, mtime=0)
-    return data
+        return metadata_to_gzip_bytes(metadata)
+    return metadata_to_bytes(metadata)
 
 
 def _decompress(data: bytes, location: str) -> bytes:

@@ -36,9 +36,8 @@ def remove_files_of(io: FileIO, metadata: TableMetadata, metadata_location: str)
     failures |= io.delete_many(
         snapshot.manifest_list for snapshot in metadata.snapshots if snapshot.manifest_list
     )
-    failures |= io.delete_many(
-        file.statistics_path for file in (*metadata.statistics, *metadata.partition_statistics)
-    )
+    failures |= io.delete_many(file.statistics_path for file in metadata.statistics)
+    failures |= io.delete_many(file.statistics_path for file in metadata.partition_statistics)
     failures |= io.delete_many(entry.metadata_file for entry in metadata.metadata_log)
     failures |= io.delete_many([metadata_location])
     if failures:

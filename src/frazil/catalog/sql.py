@@ -504,7 +504,7 @@ def _namespace_text(levels: Identifier) -> str:
     for level in levels:
         if "." in level:
             raise ValidationException(
-                f"the namespace level {level!r} holds a dot, which in a sql catalog separates levels"
+                f"the namespace level {level!r} holds a dot, which separates levels here"
             )
     return ".".join(levels)
 
