@@ -1,7 +1,7 @@
-"""The Avro object container: header and blocks as one decompressed body.
+"""The Avro object container: header and blocks decompressed.
 
 A manifest's blocks are decompressed here, outside of any decoder: the codecs of the interpreter are
-faster than the decoders' own, they release the interpreter lock, and a body in one piece can be
+faster than the decoders' own, they release the interpreter lock, and the records can be
 handed to any decoder under a header of our own.
 """
 
@@ -11,7 +11,7 @@ import bz2
 import json
 import lzma
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,15 +32,13 @@ class AvroContainer:
 
     Attributes:
         metadata: the header's key-value pairs, `avro.schema` among them.
-        count: the number of records in `body`.
-        body: the records, one after the other, in Avro's binary encoding.
-        block_offsets: where in `body` each non-empty block's first record starts.
+        count: the number of records in all blocks.
+        blocks: the records, one after the other, in Avro's binary encoding.
     """
 
     metadata: Mapping[str, bytes]
     count: int
-    body: bytes
-    block_offsets: tuple[int, ...]
+    blocks: tuple[bytes, ...]
 
 
 def read_container(data: bytes, *, file: str) -> AvroContainer:
@@ -63,26 +61,22 @@ def read_container(data: bytes, *, file: str) -> AvroContainer:
         sync = data[position : position + SYNC_SIZE]
         codec = metadata.get("avro.codec", b"null").decode("ascii")
         bodies: list[bytes] = []
-        offsets: list[int] = []
-        count = offset = 0
+        count = 0
         for records, block in _blocks(data, position + SYNC_SIZE, sync):
             body = _decompress(codec, block)
             if records > len(body):
                 raise ValueError(f"a block of {len(body)} bytes states {records} records")
-            if records:
-                offsets.append(offset)
             bodies.append(body)
             count += records
-            offset += len(body)
     except UnsupportedError as error:
         raise UnsupportedError(f"{error} ({file})") from None
     except (ValueError, OSError, EOFError, zlib.error, lzma.LZMAError, pa.ArrowException) as error:
         raise InvalidManifestError(f"damaged Avro container: {error}", file=file) from error
-    return AvroContainer(metadata, count, b"".join(bodies), tuple(offsets))
+    return AvroContainer(metadata, count, tuple(bodies))
 
 
-def as_container(schema: Mapping[str, Any], count: int, body: bytes) -> bytes:
-    """An uncompressed container of one block: `body` under another, byte-compatible schema."""
+def as_container(schema: Mapping[str, Any], count: int, blocks: Sequence[bytes]) -> bytes:
+    """An uncompressed container of one block: records under another, byte-compatible schema."""
     text = json.dumps(schema, separators=(",", ":")).encode()
     header = [MAGIC, _varint(2)]
     for key, value in ((b"avro.schema", text), (b"avro.codec", b"null")):
@@ -90,7 +84,8 @@ def as_container(schema: Mapping[str, Any], count: int, body: bytes) -> bytes:
     header += [_varint(0), _SYNC]
     if not count:
         return b"".join(header)
-    return b"".join([*header, _varint(count), _varint(len(body)), body, _SYNC])
+    size = sum(map(len, blocks))
+    return b"".join([*header, _varint(count), _varint(size), *blocks, _SYNC])
 
 
 def _read_header(data: bytes) -> tuple[dict[str, bytes], int]:

@@ -6,11 +6,14 @@ fastavro reads the same bytes under the same schema.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from io import BytesIO
+from itertools import accumulate
 from typing import Any
 
 import fastavro
+import numpy as np
 import polars as pl
 
 from frazil.errors import InvalidManifestError, ValidationException
@@ -62,6 +65,7 @@ ENTRY_DTYPES: Mapping[str, pl.DataType] = {
     "content_offset": pl.Int64(),
     "content_size_in_bytes": pl.Int64(),
 }
+_FIXED_MAPS_FROM = 200
 REQUIRED = ("status", "file_path", "file_format", "record_count", "file_size_in_bytes")
 _POLARS_FAILURES = (
     pl.exceptions.PolarsError,
@@ -105,45 +109,44 @@ def read_manifest_columns(
         InvalidManifestError: the file is not a manifest, is damaged, or breaks the specification.
         MissingFileError, StorageError: it cannot be read.
     """
-    return decode_manifest(
-        io.read(manifest.manifest_path),
-        manifest,
-        specs=specs,
-        schema=schema,
-        statistics=statistics,
-        values=values,
+    data = io.read(manifest.manifest_path)
+    [frame] = decode_manifests(
+        [(manifest, data)], specs=specs, schema=schema, statistics=statistics, values=values
     )
+    return frame
 
 
-def decode_manifest(
-    data: bytes,
-    manifest: ManifestFile,
+def decode_manifests(
+    files: Sequence[tuple[ManifestFile, bytes]],
     *,
     specs: Mapping[int, PartitionSpec],
     schema: Schema,
     statistics: Collection[str] = STATISTICS,
     values: Mapping[str, Collection[int]] | None = None,
-) -> pl.DataFrame:
-    """The entries of a manifest's bytes; see `read_manifest_columns`."""
-    file = manifest.manifest_path
-    container = read_container(data, file=file)
-    flat = flatten(container.metadata["avro.schema"], file=file)
+) -> list[pl.DataFrame]:
+    """The entries of each manifest, given its bytes; see `read_manifest_columns`.
+
+    Manifests of one Avro schema and partition spec are decoded as one, so that many small ones
+    cost little more than a large one.
+    """
     wanted = {name: frozenset(ids) for name, ids in (values or {}).items() if ids}
-    frame = _decode(container, flat, statistics, wanted, file)
-    for column, branch in flat.branches.items():
-        if not (frame[column] == branch).all():
-            raise InvalidManifestError("an entry has no data_file or no partition", file=file)
-    kinds = _partition_types(manifest, specs, schema)
-    partition = [_partition_values(frame, column, kinds, file) for column in flat.partition]
-    entries = _entries(frame, flat, manifest, file)
-    maps = [
-        frame[name].cast(map_dtype(name))
-        if name in frame.columns
-        else pl.Series(name, [None] * len(frame), dtype=map_dtype(name))
-        for name in statistics
-    ]
-    found = [frame[value_column(name, f)] for name, ids in wanted.items() for f in sorted(ids)]
-    return entries.with_columns(*partition, *maps, *found)
+    groups: dict[tuple[bytes, int], list[int]] = {}
+    containers: list[AvroContainer] = []
+    for index, (manifest, data) in enumerate(files):
+        container = read_container(data, file=manifest.manifest_path)
+        containers.append(container)
+        key = (container.metadata["avro.schema"], manifest.partition_spec_id)
+        groups.setdefault(key, []).append(index)
+    frames: list[pl.DataFrame] = [pl.DataFrame()] * len(files)
+    for (schema_text, spec_id), indexes in groups.items():
+        manifests = [files[i][0] for i in indexes]
+        flat = flatten(schema_text, file=manifests[0].manifest_path)
+        kinds = _partition_types(manifests[0].manifest_path, spec_id, specs, schema)
+        decoder = _Decoder(flat, kinds, tuple(statistics), wanted)
+        bodies = [containers[i] for i in indexes]
+        for index, frame in zip(indexes, decoder.decode(manifests, bodies), strict=True):
+            frames[index] = frame
+    return frames
 
 
 def partition_struct(columns: Collection[str]) -> pl.Expr:
@@ -158,37 +161,138 @@ def partition_struct(columns: Collection[str]) -> pl.Expr:
     return packed.alias("partition")
 
 
-def _decode(
-    container: AvroContainer,
-    flat: FlatSchema,
-    statistics: Collection[str],
-    wanted: Mapping[str, frozenset[int]],
-    file: str,
-) -> pl.DataFrame:
-    """The base columns, the maps of `statistics`, and the values of `wanted`."""
-    available = flat.names
-    base = [
-        *(name for name in ENTRY_DTYPES if name in available),
-        *flat.branches,
-        *(column.name for column in flat.partition),
-        *(name for name in statistics if name in available),
-    ]
-    alone = {name: ids for name, ids in wanted.items() if name not in statistics}
-    fixed: dict[str, FixedMap] = {}
-    if container.count and any(name in available for name in alone):
-        first = _first_entry(flat, container, file)
-        fixed = fixed_maps(flat, first, alone, container.body, container.count)
-    if fixed:
-        lists = [name for name in alone if name in available and name not in fixed]
-        columns = [c for name, layout in fixed.items() for c in layout.columns(alone[name])]
-        frame = _polars(with_fixed_maps(flat, fixed), container, [*base, *lists, *columns])
-        if frame is not None and all(fixed[n].holds(frame, alone[n]) for n in fixed):
-            return _with_values(frame, wanted, fixed)
-    columns = [*base, *(name for name in alone if name in available)]
-    frame = _polars(flat, container, columns)
-    if frame is None:
-        frame = _fastavro(flat, container, columns, file)
-    return _with_values(frame, wanted, {})
+@dataclass(frozen=True, slots=True)
+class _Decoder:
+    """Decodes manifests of one Avro schema and one partition spec.
+
+    Attributes:
+        kinds: the types of the partition fields, where known.
+        statistics: the maps to decode whole.
+        wanted: the fields whose values to decode, of each map.
+    """
+
+    flat: FlatSchema
+    kinds: Mapping[int, IcebergType]
+    statistics: tuple[str, ...]
+    wanted: Mapping[str, frozenset[int]]
+
+    def decode(
+        self, manifests: Sequence[ManifestFile], containers: Sequence[AvroContainer]
+    ) -> list[pl.DataFrame]:
+        """The frame of each manifest; an error names the file that it lies in."""
+        try:
+            return self._decode(manifests, containers)
+        except InvalidManifestError:
+            if len(manifests) == 1:
+                raise
+            pairs = zip(manifests, containers, strict=True)
+            return [self._decode([one], [container])[0] for one, container in pairs]
+
+    def _decode(
+        self, manifests: Sequence[ManifestFile], containers: Sequence[AvroContainer]
+    ) -> list[pl.DataFrame]:
+        file = manifests[0].manifest_path
+        counts = [container.count for container in containers]
+        body = _Body(sum(counts), [block for one in containers for block in one.blocks], file)
+        frame = self._columns(body)
+        for column, branch in self.flat.branches.items():
+            if not (frame[column] == branch).all():
+                raise InvalidManifestError("an entry has no data_file or no partition", file=file)
+        entries = _entries(frame, self.flat.names, file)
+        entries = _inherited(entries, manifests, counts, file)
+        partition = [
+            _partition_values(frame, column, self.kinds, file) for column in self.flat.partition
+        ]
+        maps = [_map_column(frame, name) for name in self.statistics]
+        found = [
+            frame[value_column(name, field_id)]
+            for name, ids in self.wanted.items()
+            for field_id in sorted(ids)
+        ]
+        entries = entries.with_columns(*partition, *maps, *found)
+        offsets = [0, *accumulate(counts)]
+        return [
+            entries.slice(offset, count) for offset, count in zip(offsets[:-1], counts, strict=True)
+        ]
+
+    def _columns(self, body: _Body) -> pl.DataFrame:
+        """The base columns, the maps of `statistics`, and the values of `wanted`."""
+        available = self.flat.names
+        base = [
+            *(name for name in ENTRY_DTYPES if name in available),
+            *self.flat.branches,
+            *(column.name for column in self.flat.partition),
+            *(name for name in self.statistics if name in available),
+        ]
+        alone = {
+            name: ids
+            for name, ids in self.wanted.items()
+            if name in available and name not in self.statistics
+        }
+        if alone and body.count >= _FIXED_MAPS_FROM:
+            first = body.first_entry(self.flat)
+            fixed = fixed_maps(self.flat, first, alone, body.blocks, body.count)
+            lists = [name for name in alone if name not in fixed]
+            columns = [c for name, layout in fixed.items() for c in layout.columns(alone[name])]
+            schema = with_fixed_maps(self.flat, fixed)
+            frame = body.by_polars(schema, [*base, *lists, *columns]) if fixed else None
+            if frame is not None and all(fixed[n].holds(frame, alone[n]) for n in fixed):
+                return _with_values(frame, self.wanted, fixed)
+        columns = [*base, *alone]
+        frame = body.by_polars(self.flat, columns)
+        if frame is None:
+            frame = body.by_fastavro(self.flat, columns)
+        return _with_values(frame, self.wanted, {})
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """Records in Avro's binary encoding, block by block; `file` names them in errors."""
+
+    count: int
+    blocks: Sequence[bytes]
+    file: str
+
+    def by_polars(self, flat: FlatSchema, columns: Collection[str]) -> pl.DataFrame | None:
+        """The columns by polars; None where its decoder cannot read these bytes."""
+        data = as_container(flat.as_avro(), self.count, self.blocks)
+        try:
+            frame = pl.read_avro(BytesIO(data), columns=list(columns))
+        except _POLARS_FAILURES:
+            return None
+        return frame if len(frame) == self.count else None
+
+    def by_fastavro(self, flat: FlatSchema, columns: Collection[str]) -> pl.DataFrame:
+        """The columns row by row: the slow way, for bytes that polars cannot read."""
+        wide = {**ENTRY_DTYPES, **{name: map_dtype(name) for name in STATISTICS}}
+        stream = BytesIO(b"".join(self.blocks))
+        try:
+            schema: Any = fastavro.parse_schema(flat.as_avro())
+            rows: list[Any] = [
+                fastavro.schemaless_reader(stream, schema, None) for _ in range(self.count)
+            ]
+            data = [
+                pl.Series(name, [row[name] for row in rows], dtype=wide.get(name), strict=False)
+                for name in columns
+            ]
+        except (*_FASTAVRO_FAILURES, *_POLARS_FAILURES) as error:
+            reason = str(error) or type(error).__name__
+            raise InvalidManifestError(
+                f"damaged manifest entries: {reason}", file=self.file
+            ) from error
+        return pl.DataFrame(data)
+
+    def first_entry(self, flat: FlatSchema) -> Mapping[str, Any]:
+        """The first record."""
+        first = next(block for block in self.blocks if block)
+        try:
+            schema: Any = fastavro.parse_schema(flat.as_avro())
+            entry: Any = fastavro.schemaless_reader(BytesIO(first), schema, None)
+        except _FASTAVRO_FAILURES as error:
+            raise InvalidManifestError(
+                f"damaged manifest entries: {error}", file=self.file
+            ) from error
+        return dict(entry)
 
 
 def _with_values(
@@ -219,55 +323,20 @@ def _value_in_lists(lists: pl.Series, field_id: int) -> pl.Series:
     return joined["value"]
 
 
-def _polars(
-    flat: FlatSchema, container: AvroContainer, columns: Collection[str]
-) -> pl.DataFrame | None:
-    """The columns by polars; None where its decoder cannot read these bytes."""
-    data = as_container(flat.as_avro(), container.count, container.body)
-    try:
-        frame = pl.read_avro(BytesIO(data), columns=list(columns))
-    except _POLARS_FAILURES:
-        return None
-    return frame if len(frame) == container.count else None
-
-
-def _fastavro(
-    flat: FlatSchema, container: AvroContainer, columns: Collection[str], file: str
-) -> pl.DataFrame:
-    """The columns row by row: the slow way, for bytes that polars cannot read."""
-    stream = BytesIO(container.body)
-    try:
-        schema = fastavro.parse_schema(flat.as_avro())
-        rows = [fastavro.schemaless_reader(stream, schema, None) for _ in range(container.count)]
-        wide = {**ENTRY_DTYPES, **{name: map_dtype(name) for name in STATISTICS}}
-        data = [
-            pl.Series(name, [row[name] for row in rows], dtype=wide.get(name), strict=False)
-            for name in columns
-        ]
-    except (*_FASTAVRO_FAILURES, *_POLARS_FAILURES) as error:
-        reason = str(error) or type(error).__name__
-        raise InvalidManifestError(f"damaged manifest entries: {reason}", file=file) from error
-    return pl.DataFrame(data)
-
-
-def _first_entry(flat: FlatSchema, container: AvroContainer, file: str) -> Mapping[str, Any]:
-    try:
-        schema = fastavro.parse_schema(flat.as_avro())
-        entry: Any = fastavro.schemaless_reader(BytesIO(container.body), schema, None)
-    except _FASTAVRO_FAILURES as error:
-        raise InvalidManifestError(f"damaged manifest entries: {error}", file=file) from error
-    return dict(entry)
+def _map_column(frame: pl.DataFrame, name: str) -> pl.Series:
+    if name in frame.columns:
+        return frame[name].cast(map_dtype(name))
+    return pl.Series(name, [None] * len(frame), dtype=map_dtype(name))
 
 
 def _partition_types(
-    manifest: ManifestFile, specs: Mapping[int, PartitionSpec], schema: Schema
+    file: str, spec_id: int, specs: Mapping[int, PartitionSpec], schema: Schema
 ) -> dict[int, IcebergType]:
-    spec = specs.get(manifest.partition_spec_id)
+    spec = specs.get(spec_id)
     if spec is None:
         raise InvalidManifestError(
-            f"the manifest's partition spec {manifest.partition_spec_id} is not one of the "
-            f"table's: {sorted(specs)}",
-            file=manifest.manifest_path,
+            f"the manifest's partition spec {spec_id} is not one of the table's: {sorted(specs)}",
+            file=file,
         )
     try:
         fields = spec.partition_type(schema).fields
@@ -300,17 +369,14 @@ def _partition_values(
         return values if dtype is None else values.cast(dtype)
     except (*_POLARS_FAILURES, AttributeError) as error:
         raise InvalidManifestError(
-            f"partition values of Avro type {avro} do not fit the type {kind}: {error}",
+            f"partition values of Avro type {avro!r} do not fit the type {kind}: {error}",
             file=file,
             field=f"partition field {column.field_id}",
         ) from error
 
 
-def _entries(
-    frame: pl.DataFrame, flat: FlatSchema, manifest: ManifestFile, file: str
-) -> pl.DataFrame:
-    """The entry's own columns, complete, checked and inherited."""
-    available = flat.names
+def _entries(frame: pl.DataFrame, available: Collection[str], file: str) -> pl.DataFrame:
+    """The entry's own columns, complete and checked."""
     try:
         entries = frame.select(
             pl.col(name).cast(dtype) if name in available else pl.lit(None, dtype).alias(name)
@@ -325,34 +391,48 @@ def _entries(
         pl.col("content").fill_null(0), pl.col("file_format").str.to_lowercase()
     )
     for name in ("status", "content"):
-        if not entries[name].is_between(0, 2).all():
-            bad = entries[name].filter(~entries[name].is_between(0, 2)).first()
+        inside = entries[name].is_between(0, 2)
+        if not inside.all():
+            bad = entries[name].filter(~inside).first()
             raise InvalidManifestError(f"{bad} is not 0, 1 or 2", file=file, field=name)
-    if (entries["record_count"] < 0).any() or (entries["file_size_in_bytes"] < 0).any():
-        raise InvalidManifestError("a record count or a file size is negative", file=file)
-    return _inherited(entries, manifest, file)
+    return entries
 
 
-def _inherited(entries: pl.DataFrame, manifest: ManifestFile, file: str) -> pl.DataFrame:
+def _inherited(
+    entries: pl.DataFrame, manifests: Sequence[ManifestFile], counts: Sequence[int], file: str
+) -> pl.DataFrame:
     """Sequence numbers and row ids from the manifest list (rules 111, 132-135, 138, 140, 141)."""
-    number = pl.lit(manifest.sequence_number, pl.Int64)
-    added = pl.col("status") == 1
+    rows = pl.DataFrame(
+        {
+            "of": np.repeat(np.arange(len(manifests), dtype=np.uint32), counts),
+        }
+    )
+    stated = pl.DataFrame(
+        {
+            "snapshot": [manifest.added_snapshot_id for manifest in manifests],
+            "number": [manifest.sequence_number for manifest in manifests],
+            "row_id": [_first_row_id(manifest) for manifest in manifests],
+        },
+        schema={"snapshot": pl.Int64, "number": pl.Int64, "row_id": pl.Int64},
+    )
+    given = stated[rows["of"]] if len(manifests) > 1 else stated
+    snapshot, number, row_id = (pl.lit(given[name]) for name in given.columns)
     # Manifests of v1 have the number 0, and so have all of their files (rule 135).
-    inherits = pl.lit(True) if manifest.sequence_number == 0 else added
-    sequence = pl.when(pl.col("sequence_number").is_null() & inherits).then(number)
-    file_sequence = pl.when(pl.col("file_sequence_number").is_null() & inherits).then(number)
+    inherits = (number == 0) | (pl.col("status") == 1)
     columns = [
-        pl.col("snapshot_id").fill_null(pl.lit(manifest.added_snapshot_id, pl.Int64)),
-        sequence.otherwise(pl.col("sequence_number")).alias("sequence_number"),
-        file_sequence.otherwise(pl.col("file_sequence_number")).alias("file_sequence_number"),
-        pl.lit(manifest.partition_spec_id, pl.Int32).alias("spec_id"),
+        pl.coalesce("snapshot_id", snapshot),
+        *(
+            pl.coalesce(name, pl.when(inherits).then(number)).alias(name)
+            for name in ("sequence_number", "file_sequence_number")
+        ),
+        pl.lit(manifests[0].partition_spec_id, pl.Int32).alias("spec_id"),
     ]
-    if manifest.content is ManifestContent.DATA and manifest.first_row_id is not None:
+    if stated["row_id"].is_not_null().any():
         unassigned = pl.col("first_row_id").is_null() & (pl.col("status") != 2)
-        rows = pl.when(unassigned).then(pl.col("record_count")).otherwise(0)
-        before = rows.cum_sum() - rows
-        first = pl.when(unassigned).then(before + manifest.first_row_id)
-        columns.append(first.otherwise(pl.col("first_row_id")).alias("first_row_id"))
+        counted = pl.when(unassigned).then(pl.col("record_count")).otherwise(0)
+        before = (counted.cum_sum() - counted).over(pl.lit(rows["of"]))
+        first = pl.when(unassigned).then(before + row_id)
+        columns.append(pl.coalesce("first_row_id", first).alias("first_row_id"))
     entries = entries.with_columns(columns)
     unknown = entries["sequence_number"].is_null() & (entries["status"] != 2)
     if unknown.any():
@@ -363,3 +443,8 @@ def _inherited(entries: pl.DataFrame, manifest: ManifestFile, file: str) -> pl.D
             field="sequence_number",
         )
     return entries
+
+
+def _first_row_id(manifest: ManifestFile) -> int | None:
+    """Where the row ids of a manifest's files start; delete files have none (rule 140)."""
+    return manifest.first_row_id if manifest.content is ManifestContent.DATA else None

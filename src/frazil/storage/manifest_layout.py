@@ -1,9 +1,9 @@
 """How a manifest's records are laid out, and a byte-compatible schema that decodes them as columns.
 
 Avro writes a record as its fields one after the other, with nothing between them. So a record
-within a record can be read as fields of the outer one, under any names: `flatten` turns the writer's
-schema, matched by field ids (rules 52, 91, 101), into one flat record with canonical names, whose
-columns a columnar decoder can pick or skip one by one.
+within a record can be read as fields of the outer one, under any names: `flatten` turns the
+writer's schema, matched by field ids (rules 52, 91, 101), into one flat record with canonical
+names, whose columns a columnar decoder can pick or skip one by one.
 
 The same holds for the statistics maps, which are arrays of (key, value) pairs (rule 116). Where
 every entry of a manifest holds the same keys in the same order, as files of one schema do, a map
@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -139,6 +140,7 @@ class FixedMap:
         return list(range(len(self.keys)))
 
 
+@lru_cache(maxsize=256)
 def flatten(schema_text: bytes, *, file: str) -> FlatSchema:
     """The flat form of a manifest's Avro schema.
 
@@ -172,13 +174,13 @@ def fixed_maps(
     flat: FlatSchema,
     first_entry: Mapping[str, Any],
     wanted: Mapping[str, Collection[int]],
-    body: bytes,
+    blocks: Sequence[bytes],
     count: int,
 ) -> dict[str, FixedMap]:
     """The wanted maps that seem to hold the same keys in every entry, by the first one.
 
     A map's head (the end of what stands before it, its branch, its count and its first key) must
-    occur in the body as often as there are entries; that is no proof, but rarely wrong.
+    occur in the records as often as there are entries; that is no proof, but rarely wrong.
     """
     proposals: dict[str, FixedMap] = {}
     patterns: dict[str, bytes] = {}
@@ -193,7 +195,7 @@ def fixed_maps(
             proposals[name] = FixedMap(name, keys)
         previous = avro
     needed = {patterns[name] for name in wanted if name in patterns}
-    found = {pattern: _occurrences(body, pattern) for pattern in needed}
+    found = {pattern: sum(_occurrences(block, pattern) for block in blocks) for pattern in needed}
     expected = {p: count * sum(q == p for q in patterns.values()) for p in needed}
     return {
         name: proposals[name]
