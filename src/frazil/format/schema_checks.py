@@ -47,7 +47,7 @@ def check_identifier_fields(index: SchemaIndex, field_ids: Iterable[int]) -> Non
         name = ".".join(index.paths[field_id])
         if not isinstance(field.field_type, PrimitiveType):
             raise ValidationException(
-                f"{name!r} cannot identify rows: {field.field_type} is nested"
+                f"{name!r} cannot identify rows: {field.field_type} is not a primitive"
             )
         if field.optional:
             raise ValidationException(f"{name!r} cannot identify rows: it is optional")

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal, DecimalException, localcontext
 from numbers import Integral, Real
+from operator import index
 from typing import Any
 
 from frazil.errors import UnsupportedError, ValidationException
@@ -179,7 +180,7 @@ def _integer(value_type: IntegerType | LongType, value: Any) -> int:
     elif isinstance(value, Real | Decimal):
         if not math.isfinite(value) or value != math.trunc(value):
             raise _wrong(value_type, value, "it would lose its fraction")
-        number = int(math.trunc(value))
+        number = index(math.trunc(value))
     else:
         raise _wrong(value_type, value, "expected a whole number")
     if not value_type.min <= number <= value_type.max:

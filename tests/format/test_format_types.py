@@ -1,0 +1,499 @@
+"""Types, schemas and defaults (SPEC 2.B, 2.C, 2.F, rules 197, 198)."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from frazil.errors import InvalidMetadataError, ValidationException
+from frazil.format.defaults import check_added_field, initial_value, write_value
+from frazil.format.partitioning import PartitionSpec
+from frazil.format.schema import Schema
+from frazil.format.schema_ids import assign_fresh_ids, assign_fresh_type_ids
+from frazil.format.sorting import SortOrder
+from frazil.format.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+    VariantType,
+    as_type,
+    parse_type,
+    type_to_json,
+)
+
+JSON_FORMS = [
+    ("boolean", BooleanType()),
+    ("int", IntegerType()),
+    ("long", LongType()),
+    ("float", FloatType()),
+    ("double", DoubleType()),
+    ("decimal(9,2)", DecimalType(9, 2)),
+    ("decimal( 38 , 0 )", DecimalType(38, 0)),
+    ("date", DateType()),
+    ("time", TimeType()),
+    ("timestamp", TimestampType()),
+    ("timestamptz", TimestamptzType()),
+    ("timestamp_ns", TimestampNanoType()),
+    ("timestamptz_ns", TimestamptzNanoType()),
+    ("string", StringType()),
+    ("uuid", UUIDType()),
+    ("fixed[16]", FixedType(16)),
+    ("fixed[ 16 ]", FixedType(16)),
+    ("binary", BinaryType()),
+    ("unknown", UnknownType()),
+    ("variant", VariantType()),
+    ("geometry", GeometryType()),
+    ("geometry(srid:4326)", GeometryType("srid:4326")),
+    ("geometry( srid:4326 )", GeometryType("srid:4326")),
+    ("geometry(OGC:CRS84)", GeometryType()),
+    ("geometry(projjson:my.crs)", GeometryType("projjson:my.crs")),
+    ("geography", GeographyType()),
+    ("geography(srid:4326, spherical)", GeographyType("srid:4326")),
+    ("geography(srid:4326,karney)", GeographyType("srid:4326", "karney")),
+    ("geography( OGC:CRS84 , vincenty )", GeographyType(algorithm="vincenty")),
+    ("LONG", LongType()),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), JSON_FORMS)
+def test_primitive_json(text: str, expected: IcebergType) -> None:
+    """Rule 197."""
+    assert parse_type(text) == expected
+    assert parse_type(str(expected)) == expected
+    assert type_to_json(expected) == str(expected)
+    assert hash(parse_type(text)) == hash(expected)
+
+
+@pytest.mark.parametrize(
+    ("value_type", "text"),
+    [
+        (DecimalType(9, 2), "decimal(9, 2)"),
+        (FixedType(16), "fixed[16]"),
+        (GeometryType(), "geometry"),
+        (GeographyType(), "geography"),
+        (GeometryType("srid:4326"), "geometry(srid:4326)"),
+        (GeographyType("srid:4326", "andoyer"), "geography(srid:4326, andoyer)"),
+    ],
+)
+def test_str_is_the_json_form(value_type: IcebergType, text: str) -> None:
+    assert str(value_type) == text
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "integer",
+        "decimal(39,0)",
+        "decimal(0,0)",
+        "decimal(4,5)",
+        "decimal(4)",
+        "fixed[-1]",
+        "fixed",
+        "geography(srid:1, flat)",
+        'geometry({"a"})',
+        "",
+        None,
+        7,
+        {},
+        {"type": "set"},
+        {"type": "list", "element": "int", "element-required": True},
+        {"type": "list", "element-id": "1", "element": "int", "element-required": True},
+        {"type": "map", "key-id": 1, "key": "int", "value-id": 2, "value": "int"},
+        {"type": "struct"},
+        {"type": "struct", "fields": {}},
+        {"type": "struct", "fields": [{"id": 1, "name": "a", "type": "int"}]},
+        {"type": "struct", "fields": [{"id": 1, "name": 2, "type": "int", "required": True}]},
+        {
+            "type": "struct",
+            "fields": [
+                {
+                    "id": 1,
+                    "name": "a",
+                    "type": "int",
+                    "required": True,
+                    "initial-default": "34",
+                }
+            ],
+        },
+    ],
+)
+def test_malformed_types(wrong: Any) -> None:
+    with pytest.raises(InvalidMetadataError):
+        parse_type(wrong)
+
+
+def test_users_names() -> None:
+    assert as_type("bigint") == LongType()
+    assert as_type("Timestamp_NTZ") == TimestampType()
+    assert as_type(DateType()) == DateType()
+    assert as_type("decimal(10,2)") == DecimalType(10, 2)
+    for wrong in ("array<int>", 5):
+        with pytest.raises(ValidationException):
+            as_type(wrong)  # type: ignore[arg-type]
+
+
+POINT = {
+    "type": "struct",
+    "fields": [
+        {"id": 2, "name": "x", "type": "int", "required": True, "initial-default": 0,
+         "write-default": 0},
+        {"id": 3, "name": "y", "type": "int", "required": False, "initial-default": 0,
+         "write-default": 5},
+    ],
+}  # fmt: skip
+
+
+def field_json(**more: Any) -> dict[str, Any]:
+    return {"id": 1, "name": "point", "type": POINT, "required": False, **more}
+
+
+def test_struct_default_empty() -> None:
+    """Rules 39-41: an empty default is a struct of its fields' own defaults, null is null."""
+    schema = Schema.from_json({"fields": [field_json(**{"initial-default": {},
+                                                        "write-default": {}})]})  # fmt: skip
+    assert initial_value(schema.fields[0]) == (0, 0)
+    assert write_value(schema.fields[0]) == (0, 5)
+    json_value = schema.to_json()["fields"][0]
+    assert json_value["initial-default"] == {}
+    assert json_value["write-default"] == {}
+    schema.check_types_for(3)
+    without = Schema.from_json({"fields": [field_json()]})
+    assert initial_value(without.fields[0]) is None
+    assert write_value(without.fields[0]) is None
+
+
+DEFAULTS = [
+    ("boolean", True, True),
+    ("int", 34, 34),
+    ("long", 2**40, 2**40),
+    ("double", 1.5, 1.5),
+    ("float", 1, 1.0),
+    ("decimal(9,2)", "14.20", Decimal("14.20")),
+    ("decimal(9,2)", "14.2", Decimal("14.20")),
+    ("decimal(23,0)", "2E+20", Decimal(2 * 10**20)),
+    ("date", "2017-11-16", 17486),
+    ("date", "1969-12-31", -1),
+    ("time", "22:31:08.123456", 81068123456),
+    ("time", "22:31:08", 81068000000),
+    ("time", "22:31:08.1", 81068100000),
+    ("timestamp", "2017-11-16T22:31:08.123456", 1510871468123456),
+    ("timestamp", "2017-11-16T22:31:08", 1510871468000000),
+    ("timestamp", "2017-11-16T22:31:08.123", 1510871468123000),
+    ("timestamp", "2017-11-16T22:31:08.123456000", 1510871468123456),
+    ("timestamptz", "2017-11-16T22:31:08.123456+00:00", 1510871468123456),
+    ("timestamptz", "2017-11-16T14:31:08.123456-08:00", 1510871468123456),
+    ("timestamptz", "2017-11-16T22:31:08Z", 1510871468000000),
+    ("timestamp_ns", "2017-11-16T22:31:08.123456789", 1510871468123456789),
+    ("timestamptz_ns", "2017-11-16T22:31:08.123456789+00:00", 1510871468123456789),
+    ("string", "iceberg", "iceberg"),
+    ("fixed[4]", "00010aff", b"\x00\x01\x0a\xff"),
+    ("binary", "", b""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "json_value", "expected"), DEFAULTS)
+def test_defaults_are_internal_values(text: str, json_value: Any, expected: Any) -> None:
+    """Rule 276."""
+    schema = Schema.from_json(
+        {
+            "fields": [
+                {"id": 1, "name": "a", "required": True, "type": text,
+                 "initial-default": json_value, "write-default": json_value}
+            ]
+        }
+    )  # fmt: skip
+    assert schema.fields[0].initial_default == expected
+    assert type(schema.fields[0].write_default) is type(expected)
+    assert Schema.from_json(json.loads(json.dumps(schema.to_json()))) == schema
+
+
+@pytest.mark.parametrize(
+    ("field", "missing"),
+    [
+        (NestedField(1, "a", IntegerType(), True, None, 1, None), "write default"),
+        (NestedField(1, "a", IntegerType(), True, None, None, 1), "initial default"),
+        (NestedField(1, "a", IntegerType(), True, None, 1, 2), None),
+        (NestedField(1, "a", IntegerType()), None),
+    ],
+)
+def test_required_fields_are_added_with_defaults(field: NestedField, missing: str | None) -> None:
+    """Rules 36, 37."""
+    if missing is None:
+        check_added_field(field)
+    else:
+        with pytest.raises(ValidationException, match=missing):
+            check_added_field(field)
+
+
+def test_required_without_value_fails() -> None:
+    """Rule 32."""
+    with pytest.raises(ValidationException, match="required"):
+        write_value(NestedField(1, "a", IntegerType(), required=True, initial_default=1))
+
+
+@pytest.mark.parametrize(
+    ("field", "version", "message"),
+    [
+        (NestedField(1, "a", UnknownType()), 2, "format version 3"),
+        (NestedField(1, "a", VariantType()), 1, "format version 3"),
+        (NestedField(1, "a", GeometryType()), 2, "format version 3"),
+        (NestedField(1, "a", GeographyType()), 2, "format version 3"),
+        (NestedField(1, "a", TimestampNanoType()), 2, "format version 3"),
+        (NestedField(1, "a", ListType(2, TimestamptzNanoType())), 2, "'a.element'"),
+        (NestedField(1, "a", UnknownType(), required=True), 3, "optional"),
+        (NestedField(1, "a", UnknownType(), write_default=1), 3, "must be null"),
+        (NestedField(1, "a", VariantType(), initial_default=1), 3, "must be null"),
+        (NestedField(1, "a", GeometryType(), initial_default=b""), 3, "must be null"),
+        (NestedField(1, "a", GeographyType(), write_default=b""), 3, "must be null"),
+        (
+            NestedField(1, "a", StructType((NestedField(2, "b", LongType()),)), True, None, (1,)),
+            3,
+            "null or empty",
+        ),
+        (NestedField(1, "a", LongType(), initial_default=1), 2, "initial default"),
+        (NestedField(2147483448, "a", LongType()), 2, "out of range"),
+        (NestedField(2147483447, "a", LongType()), 1, None),
+        (NestedField(1, "a", VariantType()), 3, None),
+        (NestedField(1, "a", UnknownType()), 3, None),
+        (NestedField(1, "a", LongType(), initial_default=1), 3, None),
+    ],
+)
+def test_check_types_for(field: NestedField, version: int, message: str | None) -> None:
+    """Rules 17, 29, 38, 39, 66."""
+    schema = Schema((field,))
+    if message is None:
+        schema.check_types_for(version)
+    else:
+        with pytest.raises(ValidationException, match=message):
+            schema.check_types_for(version)
+
+
+def in_struct(required: bool) -> Schema:
+    inner = StructType((NestedField(2, "b", LongType(), required=True),))
+    return Schema((NestedField(1, "a", inner, required=required),), 0, (2,))
+
+
+def test_identifier_fields() -> None:
+    """Rules 64, 65."""
+    schema = in_struct(required=True)
+    assert schema.identifier_field_names() == ("a.b",)
+    assert Schema.from_json(schema.to_json()) == schema
+    with pytest.raises(ValidationException, match="optional struct 'a'"):
+        in_struct(required=False)
+
+
+@pytest.mark.parametrize(
+    ("field_type", "required", "field_id", "message"),
+    [
+        (LongType(), False, 1, "optional"),
+        (DoubleType(), True, 1, "floating"),
+        (FloatType(), True, 1, "floating"),
+        (StructType(()), True, 1, "not a primitive"),
+        (VariantType(), True, 1, "not a primitive"),
+        (ListType(2, LongType(), True), True, 2, "in a list or a map"),
+        (MapType(2, LongType(), 3, LongType(), True), True, 3, "in a list or a map"),
+        (LongType(), True, 9, "no column of id 9"),
+    ],
+)
+def test_not_identifiers(
+    field_type: IcebergType, required: bool, field_id: int, message: str
+) -> None:
+    """Rule 65."""
+    with pytest.raises(ValidationException, match=message):
+        Schema((NestedField(1, "a", field_type, required=required),), 0, (field_id,))
+
+
+def test_lookup_errors_and_ambiguity() -> None:
+    schema = Schema((NestedField(1, "a", LongType()), NestedField(2, "A", LongType())))
+    assert schema.find_field("A").field_id == 2
+    with pytest.raises(ValidationException, match="ambiguous"):
+        schema.find_field("a", case_sensitive=False)
+    with pytest.raises(ValidationException, match="no column 'b'"):
+        schema.find_field("b")
+    with pytest.raises(ValidationException, match="id 7"):
+        schema.find_field(7)
+    dotted = Schema(
+        (
+            NestedField(1, "a.b", LongType()),
+            NestedField(2, "a", StructType((NestedField(3, "b", LongType()),))),
+        )
+    )
+    with pytest.raises(ValidationException, match="ambiguous"):
+        dotted.find_field("a.b")
+    assert dotted.name_path(1) == ("a.b",)
+    assert dotted.name_path(3) == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        (NestedField(1, "a", LongType()), NestedField(1, "b", LongType())),
+        (NestedField(1, "a", LongType()), NestedField(2, "a", LongType())),
+        (NestedField(1, "a", ListType(1, LongType())),),
+    ],
+)
+def test_ids_and_names_are_unique(fields: tuple[NestedField, ...]) -> None:
+    """Rule 14."""
+    with pytest.raises(ValidationException):
+        Schema(fields)
+    with pytest.raises(InvalidMetadataError):
+        Schema.from_json(
+            {
+                "fields": [
+                    {"id": field.field_id, "name": field.name, "required": False,
+                     "type": type_to_json(field.field_type)}
+                    for field in fields
+                ]
+            }
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        None,
+        [],
+        {"fields": 1},
+        {"type": "list", "fields": []},
+        {"fields": [], "schema-id": "1"},
+        {"fields": [], "identifier-field-ids": [1]},
+        {"fields": [], "identifier-field-ids": "1"},
+    ],
+)
+def test_malformed_schemas(wrong: Any) -> None:
+    with pytest.raises(InvalidMetadataError):
+        Schema.from_json(wrong)
+
+
+def primitive_types() -> st.SearchStrategy[IcebergType]:
+    plain = [expected for _, expected in JSON_FORMS]
+    decimals = st.integers(1, 38).flatmap(
+        lambda precision: st.builds(DecimalType, st.just(precision), st.integers(0, precision))
+    )
+    return st.one_of(st.sampled_from(plain), decimals, st.builds(FixedType, st.integers(0, 99)))
+
+
+def nested_types(inner: st.SearchStrategy[IcebergType]) -> st.SearchStrategy[IcebergType]:
+    names = st.lists(
+        st.text(
+            st.characters(exclude_characters=".", exclude_categories=["Cs"]), min_size=1, max_size=4
+        ),
+        min_size=1,
+        max_size=4,
+        unique=True,
+    )
+    structs = names.flatmap(
+        lambda chosen: st.tuples(
+            *(
+                st.builds(NestedField, st.just(0), st.just(name), inner, st.booleans())
+                for name in chosen
+            )
+        ).map(StructType)
+    )
+    return st.one_of(
+        structs,
+        st.builds(ListType, st.just(0), inner, st.booleans()),
+        st.builds(MapType, st.just(0), inner, st.just(0), inner, st.booleans()),
+    )
+
+
+TYPES = st.recursive(primitive_types(), nested_types, max_leaves=12)
+
+
+@given(TYPES)
+def test_types_and_schemas_round_trip(value_type: IcebergType) -> None:
+    fresh = assign_fresh_type_ids(value_type, after=1)
+    assert parse_type(json.loads(json.dumps(type_to_json(fresh)))) == fresh
+    schema = Schema((NestedField(1, "column", fresh),))
+    assert Schema.from_json(json.loads(json.dumps(schema.to_json()))) == schema
+    assert schema.field_ids == frozenset(range(1, schema.highest_field_id + 1))
+    assert schema.select(["column"]) == schema
+    assert assign_fresh_ids(schema, after=100, base=schema) == schema
+    for field_id, parent in schema.parent_ids.items():
+        assert schema.name_path(field_id)[:-1] == schema.name_path(parent)
+        assert field_id in schema.select([field_id]).field_ids
+
+
+def test_fresh_ids_keep_defaults_docs_and_identifiers() -> None:
+    schema = Schema(
+        (
+            NestedField(7, "a", LongType(), True, "doc", 1, 2),
+            NestedField(9, "b", ListType(3, StringType())),
+        ),
+        4,
+        (7,),
+    )
+    fresh = assign_fresh_ids(schema, after=10)
+    assert fresh.fields[0] == NestedField(11, "a", LongType(), True, "doc", 1, 2)
+    assert fresh.fields[1] == NestedField(12, "b", ListType(13, StringType()))
+    assert (fresh.schema_id, fresh.identifier_field_ids) == (4, (11,))
+
+
+def metadata_files(fixtures: Path) -> list[dict[str, Any]]:
+    found = []
+    for path in sorted(fixtures.glob("**/metadata/*.metadata.json")):
+        raw = path.read_bytes()
+        found.append(json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw))
+    assert len(found) > 100
+    return found
+
+
+def test_real_schemas_specs_and_orders(fixtures_dir: Path) -> None:
+    for metadata in metadata_files(fixtures_dir):
+        newest: Schema | None = None
+        schemas = metadata.get("schemas") or [metadata.get("schema")]
+        for json_value in filter(None, schemas):
+            newest = Schema.from_json(json_value)
+            assert Schema.from_json(newest.to_json()) == newest
+        for json_value in metadata.get("partition-specs", []):
+            spec = PartitionSpec.from_json(json_value)
+            assert PartitionSpec.from_json(spec.to_json()) == spec
+            if newest is not None:
+                assert len(spec.partition_type(newest).fields) == len(json_value["fields"])
+        for json_value in metadata.get("sort-orders", []):
+            order = SortOrder.from_json(json_value)
+            assert SortOrder.from_json(order.to_json()) == order
+
+
+def test_real_defaults(fixtures_dir: Path) -> None:
+    """Rule 30, with a table whose writer put defaults of every type into version 2."""
+    folder = next(fixtures_dir.glob("duckdb/add_columns_with_defaults/**/metadata"))
+    metadata = json.loads(sorted(folder.glob("*.metadata.json"))[-1].read_text())
+    schema = Schema.from_json(metadata["schemas"][-1])
+    defaults = {field.name: field.initial_default for field in schema.fields}
+    written = {field["name"]: field.get("initial-default")
+               for field in metadata["schemas"][-1]["fields"]}  # fmt: skip
+    assert {name for name, value in defaults.items() if value is not None} == {
+        name for name, value in written.items() if value is not None
+    }
+    assert defaults["col_boolean"] is written["col_boolean"]
+    assert not any(isinstance(value, float) and math.isnan(value) for value in defaults.values())
