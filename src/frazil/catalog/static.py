@@ -139,8 +139,8 @@ def open_table(location: str, properties: Mapping[str, str] | None = None) -> Lo
 def newest_metadata_file(io: FileIO, location: str) -> str:
     """The metadata file itself, or the newest one in a table's folder or its ``metadata`` folder.
 
-    ``version-hint.text`` is followed where it names a file that is there; otherwise the highest
-    version in the names wins, and among equals the newest content.
+    ``version-hint.text`` is followed where it names a file that is there; otherwise the newest
+    content wins among the files of the highest version and those without one in their name.
 
     Raises:
         NoSuchTableError: there is no metadata file.
@@ -172,18 +172,22 @@ def _hinted(versions: VersionFolder) -> str | None:
 def _newest_listed(io: FileIO, folder: str) -> str | None:
     if not io.is_folder(folder):
         return None
-    newest: list[str] = []
     highest = -1
+    numbered: list[str] = []
+    other: list[str] = []
     for name, is_folder in io.list_folder(folder):
         version = None if is_folder else metadata_version(name)
         if version is not None and version >= highest:
-            newest = [*newest, name] if version == highest else [name]
+            numbered = [*numbered, name] if version == highest else [name]
             highest = version
-    paths = [join(folder, name) for name in newest]
+        elif version is None and not is_folder and name.endswith(EXTENSIONS):
+            other.append(name)
+    paths = [join(folder, name) for name in (*other, *numbered)]
     if len(paths) <= 1:
         return paths[0] if paths else None
-    # Two writers tried the same version: the loser's file may still lie here.
-    return max(paths, key=lambda path: (_updated_ms(io, path), path))
+    # Two writers may have tried the same version, and names may say nothing: the content decides.
+    order = {path: position for position, path in enumerate(paths)}
+    return max(paths, key=lambda path: (_updated_ms(io, path), order[path]))
 
 
 def _updated_ms(io: FileIO, path: str) -> int:

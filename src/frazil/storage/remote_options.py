@@ -8,9 +8,9 @@ from typing import Any
 
 from frazil.errors import ConfigurationError
 
-S3_SCHEMES = frozenset({"s3", "s3a", "s3n"})
+S3_SCHEMES = frozenset({"s3", "s3a"})
 GCS_SCHEMES = frozenset({"gs", "gcs"})
-ADLS_SCHEMES = frozenset({"abfs", "abfss", "wasb", "wasbs", "az"})
+ADLS_SCHEMES = frozenset({"abfs", "abfss", "az"})
 EXTRA_OF = {
     **dict.fromkeys(S3_SCHEMES, "s3"),
     **dict.fromkeys(GCS_SCHEMES, "gcs"),

@@ -165,7 +165,7 @@ def _file_system(scheme: str, authority: str, properties: Mapping[str, str]) -> 
         options.setdefault("account_name", authority.partition(".")[0])
     try:
         # A fresh instance keeps one catalog's credentials out of another's file system.
-        return fsspec.filesystem(scheme, skip_instance_cache=True, **options)
+        return fsspec.filesystem(EXTRA_OF.get(scheme, scheme), skip_instance_cache=True, **options)
     except ImportError:
         extra = EXTRA_OF.get(scheme)
         advice = (
