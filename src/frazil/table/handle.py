@@ -1,0 +1,312 @@
+"""TableHandle: a table, without any engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Self
+
+from frazil.catalog.base import Catalog, LoadedTable
+from frazil.errors import ValidationException
+from frazil.format.metadata import TableMetadata
+from frazil.format.partitioning import PartitionSpec
+from frazil.format.schema import Schema
+from frazil.format.snapshots import Snapshot, SnapshotRef
+from frazil.format.sorting import SortOrder
+from frazil.storage.files import FileIO
+from frazil.table.commit import commit
+from frazil.table.expire import (
+    ExpireResult,
+    ExpireSnapshots,
+    delete_unreachable,
+    remove_unused_specs_and_schemas,
+    unreachable_files,
+)
+from frazil.table.inspect import Inspector
+from frazil.table.operation import Operation
+from frazil.table.operations import TableOperations
+from frazil.table.replace import ReplaceDefinition
+from frazil.table.time_travel import find_snapshot, timestamp_ms_of
+from frazil.table.transaction import Transaction
+
+
+class TableHandle(TableOperations):
+    """A table as it was when it was loaded or changed through this handle, and how to change it.
+
+    Every change commits at once and moves the handle to what was committed; `transaction()`
+    collects several. `refresh()` looks for what others have committed.
+    """
+
+    def __init__(self, catalog: Catalog, loaded: LoadedTable) -> None:
+        self._catalog = catalog
+        self._loaded = loaded
+
+    def __repr__(self) -> str:
+        metadata = self.metadata
+        columns = ", ".join(
+            f"{field.name}: {field.field_type}" for field in metadata.schema.fields[:8]
+        )
+        more = len(metadata.schema.fields) - 8
+        spec = ", ".join(
+            f"{field.transform}({metadata.schema.find_column_name(field.source_id)})"
+            for field in metadata.spec.fields
+        )
+        return (
+            f"{type(self).__name__}({self.name}, format version {metadata.format_version})\n"
+            f"  columns: {columns}{f', and {more} more' if more > 0 else ''}\n"
+            f"  partitioned by: {spec or 'nothing'}\n"
+            f"  snapshot: {metadata.current_snapshot_id}, {len(metadata.snapshots)} kept\n"
+            f"  location: {metadata.location}"
+        )
+
+    # -- what it is ----
+
+    @property
+    def identifier(self) -> tuple[str, ...]:
+        """Namespace levels and the table's name."""
+        return self._loaded.identifier
+
+    @property
+    def name(self) -> str:
+        """The identifier as text."""
+        return ".".join(self._loaded.identifier)
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog that the table is in."""
+        return self._catalog
+
+    @property
+    def io(self) -> FileIO:
+        """The table's files."""
+        return self._catalog.io
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The metadata as last loaded or committed."""
+        return self._loaded.metadata
+
+    @property
+    def metadata_location(self) -> str:
+        """The path of the metadata file."""
+        return self._loaded.metadata_location
+
+    @property
+    def uuid(self) -> str | None:
+        """What makes the table the same one under any name; None only in some v1 tables."""
+        return self.metadata.table_uuid
+
+    @property
+    def location(self) -> str:
+        """The table's folder."""
+        return self.metadata.location
+
+    @property
+    def format_version(self) -> int:
+        """1, 2 or 3."""
+        return self.metadata.format_version
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The table's properties."""
+        return dict(self.metadata.properties)
+
+    @property
+    def schema(self) -> Schema:
+        """The current schema."""
+        return self.metadata.schema
+
+    @property
+    def schemas(self) -> Mapping[int, Schema]:
+        """Every schema that is kept, by its id."""
+        return dict(self.metadata.schemas_by_id)
+
+    @property
+    def spec(self) -> PartitionSpec:
+        """The partition spec of new files."""
+        return self.metadata.spec
+
+    @property
+    def specs(self) -> Mapping[int, PartitionSpec]:
+        """Every partition spec that is kept, by its id."""
+        return dict(self.metadata.specs_by_id)
+
+    @property
+    def sort_order(self) -> SortOrder:
+        """The sort order of new files."""
+        return self.metadata.sort_order
+
+    @property
+    def sort_orders(self) -> Mapping[int, SortOrder]:
+        """Every sort order that is kept, by its id."""
+        return dict(self.metadata.sort_orders_by_id)
+
+    @property
+    def current_snapshot(self) -> Snapshot | None:
+        """The newest snapshot of `main`; None in an empty table."""
+        return self.metadata.current_snapshot
+
+    @property
+    def snapshot_list(self) -> tuple[Snapshot, ...]:
+        """Every snapshot that is kept, in the order of commits."""
+        return self.metadata.snapshots
+
+    @property
+    def references(self) -> Mapping[str, SnapshotRef]:
+        """Branches and tags by name."""
+        return dict(self.metadata.refs)
+
+    @property
+    def inspect(self) -> Inspector:
+        """The metadata tables as polars frames."""
+        return Inspector(self.metadata, self.metadata_location, self.io)
+
+    def snapshot(
+        self,
+        snapshot_id: int | None = None,
+        *,
+        as_of: int | str | datetime | None = None,
+        ref: str | None = None,
+    ) -> Snapshot | None:
+        """A snapshot by its id, by a time, or by a branch or tag; by default the current one.
+
+        Args:
+            snapshot_id: its id.
+            as_of: milliseconds since the epoch, an ISO text or a datetime: the snapshot that was
+                current then (rule 188).
+            ref: the name of a branch or tag.
+
+        Raises:
+            NoSuchSnapshotError, NoSuchRefError: there is none.
+        """
+        return find_snapshot(self.metadata, snapshot_id=snapshot_id, as_of=as_of, ref=ref)
+
+    def ancestors(self, snapshot_id: int | None = None) -> tuple[Snapshot, ...]:
+        """A snapshot (by default the current one) and its kept ancestors, newest first."""
+        start = snapshot_id if snapshot_id is not None else self.metadata.current_snapshot_id
+        return () if start is None else self.metadata.ancestors_of(start)
+
+    # -- how it changes ----
+
+    def refresh(self) -> Self:
+        """Load what others have committed since.
+
+        Raises:
+            ValidationException: the name now belongs to another table (rule 192).
+            NoSuchTableError: the table is gone.
+        """
+        loaded = self._catalog.load_table(self.identifier)
+        if self.uuid is not None and loaded.metadata.table_uuid != self.uuid:
+            raise ValidationException(
+                f"{self.name} is another table now: its uuid was {self.uuid} and is "
+                f"{loaded.metadata.table_uuid}; load it again"
+            )
+        self._loaded = loaded
+        return self
+
+    def transaction(self) -> HandleTransaction:
+        """Several operations in one commit, for a `with` block."""
+        self.refresh()
+        return HandleTransaction(self)
+
+    def replace_transaction(
+        self,
+        schema: Schema,
+        *,
+        partition_by: Sequence[str] = (),
+        sort_by: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+    ) -> HandleTransaction:
+        """A transaction that starts by giving the table another definition and no rows.
+
+        The schema's ids are assigned anew, by name where the table has such a column. History,
+        other branches and tags stay.
+        """
+        transaction = self.transaction()
+        transaction.run_first(
+            ReplaceDefinition(
+                schema, partition_by=partition_by, sort_by=sort_by, properties=properties or {}
+            )
+        )
+        return transaction
+
+    def expire_snapshots(
+        self,
+        *,
+        older_than: int | str | datetime | None = None,
+        retain_last: int | None = None,
+        snapshot_ids: Iterable[int] = (),
+    ) -> ExpireResult:
+        """Forget snapshots that retention no longer keeps; delete the files that only they reach.
+
+        Args:
+            older_than: expire what is older; by default what `history.expire.max-snapshot-age-ms`
+                says, 5 days.
+            retain_last: keep at least so many of each branch.
+            snapshot_ids: expire these too, whatever their age; they must not be the head of a
+                branch or tag.
+
+        Raises:
+            ValidationException: gc.enabled is false, or a named snapshot is referenced.
+        """
+        operation = self._expire(older_than, retain_last, snapshot_ids)
+        if operation.base is None or not (operation.expired or operation.expired_refs):
+            return ExpireResult()
+        files = unreachable_files(self.io, operation.base, self.metadata)
+        return delete_unreachable(self.io, files, operation)
+
+    def expire_snapshots_keeping_files(
+        self,
+        *,
+        older_than: int | str | datetime | None = None,
+        retain_last: int | None = None,
+        snapshot_ids: Iterable[int] = (),
+    ) -> ExpireResult:
+        """`expire_snapshots` without deleting any file."""
+        operation = self._expire(older_than, retain_last, snapshot_ids)
+        return ExpireResult(
+            snapshot_ids=tuple(snapshot.snapshot_id for snapshot in operation.expired),
+            ref_names=operation.expired_refs,
+        )
+
+    def remove_unused_specs_and_schemas(self) -> None:
+        """Forget partition specs and schemas that no snapshot uses."""
+        self._run(remove_unused_specs_and_schemas(self.io))
+
+    def _expire(
+        self,
+        older_than: int | str | datetime | None,
+        retain_last: int | None,
+        snapshot_ids: Iterable[int],
+    ) -> ExpireSnapshots:
+        operation = ExpireSnapshots(
+            older_than_ms=None if older_than is None else timestamp_ms_of(older_than),
+            retain_last=retain_last,
+            snapshot_ids=snapshot_ids,
+        )
+        self._run(operation)
+        return operation
+
+    def _prepare(self) -> None:
+        self.refresh()
+
+    def _run(self, operation: Operation) -> None:
+        self._loaded = commit(self._catalog, self.identifier, operation, expected_uuid=self.uuid)
+
+
+class HandleTransaction(Transaction):
+    """A transaction that moves its handle to what was committed."""
+
+    def __init__(self, handle: TableHandle) -> None:
+        super().__init__(handle.catalog, handle._loaded, handle.io)
+        self._handle = handle
+
+    def run_first(self, operation: Operation) -> None:
+        """Apply an operation that the others build on."""
+        self._run(operation)
+
+    def commit(self) -> LoadedTable:
+        """Commit everything; the handle then shows it."""
+        committed = super().commit()
+        self._handle._loaded = committed
+        return committed

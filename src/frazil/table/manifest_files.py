@@ -1,0 +1,147 @@
+"""The manifests that one operation reads and writes, kept between the tries of its commit."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+
+from frazil.format.manifests import (
+    ManifestContent,
+    ManifestEntry,
+    ManifestFile,
+)
+from frazil.format.metadata import TableMetadata
+from frazil.format.snapshots import Snapshot
+from frazil.storage import avro, locations
+from frazil.storage.files import FileIO
+
+ENTRIES_PER_MANIFEST = 10_000
+DEFAULT_CODEC = "gzip"
+
+
+class ManifestFiles:
+    """Writes the manifests of one snapshot and remembers every file that it wrote.
+
+    A manifest carries no sequence number until its list is written (rule 132), so one manifest
+    serves every try of a commit (rule 136).
+    """
+
+    def __init__(self, io: FileIO) -> None:
+        self.io = io
+        self.commit_uuid = str(uuid.uuid4())
+        self._counter = 0
+        self._entries: dict[str, tuple[ManifestEntry, ...]] = {}
+        self._attempts = 1
+        self._lists: list[str] = []
+
+    @property
+    def written(self) -> frozenset[str]:
+        """Paths of the manifests written and not removed since."""
+        return frozenset(self._entries)
+
+    def manifests_of(self, snapshot: Snapshot | None) -> tuple[ManifestFile, ...]:
+        """The manifests of a snapshot, in the order of its list; none for no snapshot."""
+        return () if snapshot is None else avro.manifests_of(self.io, snapshot)
+
+    def entries_of(self, metadata: TableMetadata, manifest: ManifestFile) -> list[ManifestEntry]:
+        """The entries of a manifest, inherited; those written here still without numbers."""
+        own = self._entries.get(manifest.manifest_path)
+        return list(own) if own is not None else read_entries(self.io, metadata, manifest)
+
+    def write(
+        self,
+        metadata: TableMetadata,
+        entries: Sequence[ManifestEntry],
+        *,
+        spec_id: int,
+        content: ManifestContent,
+        snapshot_id: int,
+    ) -> ManifestFile:
+        """One new manifest of the entries, all of one spec (rules 102, 103)."""
+        path = locations.manifest_path(metadata, self.commit_uuid, self._counter)
+        self._counter += 1
+        self._entries[path] = tuple(entries)
+        return avro.write_manifest(
+            self.io,
+            path,
+            entries,
+            spec=metadata.spec_by_id(spec_id),
+            schema=metadata.schema,
+            format_version=metadata.format_version,
+            content=content,
+            snapshot_id=snapshot_id,
+            codec=metadata.properties.get("write.manifest.compression-codec", DEFAULT_CODEC),
+        )
+
+    def write_in_chunks(
+        self,
+        metadata: TableMetadata,
+        entries: Sequence[ManifestEntry],
+        *,
+        spec_id: int,
+        content: ManifestContent,
+        snapshot_id: int,
+    ) -> list[ManifestFile]:
+        """New manifests of at most `ENTRIES_PER_MANIFEST` entries each."""
+        return [
+            self.write(
+                metadata,
+                entries[start : start + ENTRIES_PER_MANIFEST],
+                spec_id=spec_id,
+                content=content,
+                snapshot_id=snapshot_id,
+            )
+            for start in range(0, len(entries), ENTRIES_PER_MANIFEST)
+        ]
+
+    def write_list(
+        self,
+        metadata: TableMetadata,
+        manifests: Sequence[ManifestFile],
+        *,
+        snapshot_id: int,
+        parent_snapshot_id: int | None,
+        sequence_number: int,
+        first_row_id: int | None,
+    ) -> str:
+        """A new manifest list for one try of the commit (rule 161); its path."""
+        path = locations.manifest_list_path(
+            metadata, snapshot_id, attempt=self._attempts, commit_id=self.commit_uuid
+        )
+        self._attempts += 1
+        self._lists.append(path)
+        avro.write_manifest_list(
+            self.io,
+            path,
+            manifests,
+            format_version=metadata.format_version,
+            snapshot_id=snapshot_id,
+            parent_snapshot_id=parent_snapshot_id,
+            sequence_number=sequence_number,
+            first_row_id=first_row_id,
+        )
+        return path
+
+    def keep_only(self, manifests: Iterable[str], manifest_list: str | None) -> None:
+        """Remove the files written here that are not among those named."""
+        keep = set(manifests)
+        unused = [path for path in self._entries if path not in keep]
+        unused_lists = [path for path in self._lists if path != manifest_list]
+        if unused or unused_lists:
+            self.io.delete_many([*unused, *unused_lists])
+        for path in unused:
+            del self._entries[path]
+        self._lists = [path for path in self._lists if path == manifest_list]
+
+    def remove_all(self) -> None:
+        """Remove every file written here."""
+        self.keep_only((), None)
+
+
+def read_entries(
+    io: FileIO, metadata: TableMetadata, manifest: ManifestFile
+) -> list[ManifestEntry]:
+    """The entries of a manifest with everything that they inherit (rules 132-141)."""
+    return list(
+        avro.read_manifest(io, manifest, specs=metadata.specs_by_id, schema=metadata.schema)
+    )

@@ -1,0 +1,370 @@
+"""Every change of a table as a method; what it is run on is the subclass's business.
+
+`TableHandle` commits each call, `Transaction` collects them for one commit.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from frazil.errors import ValidationException
+from frazil.format.manifests import DataFile
+from frazil.format.metadata import TableMetadata
+from frazil.format.snapshots import MAIN_BRANCH
+from frazil.format.sorting import SortExpr, SortField
+from frazil.format.statistics import PartitionStatisticsFile, StatisticsFile
+from frazil.storage.files import FileIO
+from frazil.table import properties, references, sort_update, table_statistics
+from frazil.table.append import EmptySnapshot, FastAppend, MergeAppend
+from frazil.table.cherry_pick import CherryPick, staged_snapshot
+from frazil.table.operation import Operation
+from frazil.table.overwrite import DeleteFiles, OverwriteFiles, ReplacePartitions
+from frazil.table.partition_update import UpdatePartitioning
+from frazil.table.producer import SnapshotOptions
+from frazil.table.references import DEFAULT_RETENTION, Retention
+from frazil.table.rewrite import RewriteFiles
+from frazil.table.row_delta import RowDelta
+from frazil.table.row_filter import Predicate
+from frazil.table.schema_update import UpdateSchema
+from frazil.table.time_travel import timestamp_ms_of
+from frazil.table.validation import Validation
+
+
+class TableOperations(ABC):
+    """The operations of a table, by readable names.
+
+    Methods named `commit_…` take files that are already written; engines build on them. They are
+    applied at once on a handle, and with the rest of the block in a transaction.
+    """
+
+    @property
+    @abstractmethod
+    def metadata(self) -> TableMetadata:
+        """The table's metadata."""
+
+    @property
+    @abstractmethod
+    def io(self) -> FileIO:
+        """The table's files."""
+
+    @abstractmethod
+    def _run(self, operation: Operation) -> None:
+        """Apply an operation."""
+
+    @abstractmethod
+    def _prepare(self) -> None:
+        """Make `metadata` as new as a change that starts from it should see."""
+
+    # -- schema, partitioning, order, properties ----
+
+    def update_schema(self, *, case_sensitive: bool = True) -> UpdateSchema:
+        """A builder of schema changes, for a `with` block."""
+        self._prepare()
+        return UpdateSchema(self.metadata, self._run, case_sensitive=case_sensitive)
+
+    def update_partitioning(self, *, case_sensitive: bool = True) -> UpdatePartitioning:
+        """A builder of changes to the partitioning, for a `with` block."""
+        self._prepare()
+        return UpdatePartitioning(self.metadata, self._run, case_sensitive=case_sensitive)
+
+    def replace_sort_order(
+        self, *fields: str | SortExpr | SortField, case_sensitive: bool = True
+    ) -> None:
+        """Sort new files by these keys, as `"ts desc nulls last"`; by none, do not sort them."""
+        self._run(sort_update.replace_sort_order(fields, case_sensitive=case_sensitive))
+
+    def set_properties(self, changes: Mapping[str, str] | None = None, /, **named: str) -> None:
+        """Set table properties; ValidationException for reserved ones."""
+        self._run(properties.set_properties({**(changes or {}), **named}))
+
+    def remove_properties(self, *names: str) -> None:
+        """Remove table properties; those that are not set are passed over."""
+        self._run(properties.remove_properties(names))
+
+    def set_location(self, location: str) -> None:
+        """Where new files go from now on; existing files stay."""
+        self._run(properties.set_location(location))
+
+    def upgrade(self, format_version: int) -> None:
+        """Raise the format version; there is no way back."""
+        self._run(properties.upgrade(format_version))
+
+    # -- files ----
+
+    def commit_append(
+        self,
+        files: Iterable[DataFile],
+        *,
+        branch: str | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+        wap_id: str | None = None,
+    ) -> None:
+        """Add data files; manifests are merged when enough small ones are there (rule 210)."""
+        options = _options(branch, snapshot_properties, wap_id)
+        self._run(MergeAppend(self.io, files, options))
+
+    def commit_fast_append(
+        self,
+        files: Iterable[DataFile],
+        *,
+        branch: str | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+        wap_id: str | None = None,
+    ) -> None:
+        """Add data files and leave every manifest as it is: the shortest commit (rule 210)."""
+        options = _options(branch, snapshot_properties, wap_id)
+        self._run(FastAppend(self.io, files, options))
+
+    def commit_overwrite(
+        self,
+        added: Iterable[DataFile] = (),
+        *,
+        removed: Iterable[DataFile] = (),
+        removed_paths: Iterable[str] = (),
+        where: Predicate | None = None,
+        validation: Validation | None = None,
+        case_sensitive: bool = True,
+        branch: str | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+        wap_id: str | None = None,
+    ) -> None:
+        """Remove files by name or by a predicate that all of their rows match, and add others.
+
+        Raises:
+            ValidationException: a file holds rows that match `where` and others.
+            ConflictError: `validation` found a conflict, or a named file is gone.
+        """
+        self._run(
+            OverwriteFiles(
+                self.io,
+                added=added,
+                removed=removed,
+                removed_paths=removed_paths,
+                where=where,
+                validation=validation,
+                case_sensitive=case_sensitive,
+                options=_options(branch, snapshot_properties, wap_id),
+            )
+        )
+
+    def commit_replace_partitions(
+        self,
+        added: Iterable[DataFile],
+        *,
+        validation: Validation | None = None,
+        branch: str | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+        wap_id: str | None = None,
+    ) -> None:
+        """Dynamic overwrite: the partitions of the new files lose their old ones."""
+        options = _options(branch, snapshot_properties, wap_id)
+        self._run(ReplacePartitions(self.io, added, validation=validation, options=options))
+
+    def commit_delete(
+        self,
+        *,
+        where: Predicate | None = None,
+        removed: Iterable[DataFile] = (),
+        removed_paths: Iterable[str] = (),
+        validation: Validation | None = None,
+        case_sensitive: bool = True,
+        branch: str | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+        wap_id: str | None = None,
+    ) -> None:
+        """Remove whole files, by a predicate that all of their rows match or by name (rule 212).
+
+        Raises:
+            ValidationException: a file holds rows that match `where` and others.
+            ConflictError: `validation` found a conflict, or a named file is gone.
+        """
+        self._run(
+            DeleteFiles(
+                self.io,
+                where=where,
+                removed=removed,
+                removed_paths=removed_paths,
+                validation=validation,
+                case_sensitive=case_sensitive,
+                options=_options(branch, snapshot_properties, wap_id),
+            )
+        )
+
+    def commit_row_delta(
+        self,
+        *,
+        added: Iterable[DataFile] = (),
+        added_deletes: Iterable[DataFile] = (),
+        removed: Iterable[DataFile] = (),
+        removed_deletes: Iterable[DataFile] = (),
+        referenced_data_files: Iterable[str] = (),
+        validation: Validation | None = None,
+        branch: str | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+        wap_id: str | None = None,
+    ) -> None:
+        """Merge-on-read change: add data files and delete files, replace earlier deletes.
+
+        `referenced_data_files` are those that position deletes of several files are about; they
+        must still be there if `validation` is given.
+        """
+        self._run(
+            RowDelta(
+                self.io,
+                added=added,
+                added_deletes=added_deletes,
+                removed=removed,
+                removed_deletes=removed_deletes,
+                referenced_data_files=referenced_data_files,
+                validation=validation,
+                options=_options(branch, snapshot_properties, wap_id),
+            )
+        )
+
+    def commit_rewrite(
+        self,
+        *,
+        removed: Iterable[DataFile] = (),
+        added: Iterable[DataFile] = (),
+        removed_deletes: Iterable[DataFile] = (),
+        added_deletes: Iterable[DataFile] = (),
+        data_sequence_number: int | None = None,
+        delete_sequence_number: int | None = None,
+        from_snapshot: int | None = None,
+        branch: str | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """Replace files by files of the same rows; give the sequence number it started from.
+
+        Raises:
+            ConflictError: a file to replace is gone, or has new deletes since `from_snapshot`.
+        """
+        self._run(
+            RewriteFiles(
+                self.io,
+                removed=removed,
+                added=added,
+                removed_deletes=removed_deletes,
+                added_deletes=added_deletes,
+                data_sequence_number=data_sequence_number,
+                delete_sequence_number=delete_sequence_number,
+                from_snapshot=from_snapshot,
+                options=_options(branch, snapshot_properties, None),
+            )
+        )
+
+    # -- branches, tags, the current snapshot ----
+
+    def create_branch(
+        self,
+        name: str,
+        *,
+        snapshot_id: int | None = None,
+        retention: Retention = DEFAULT_RETENTION,
+    ) -> None:
+        """Make a branch at a snapshot, by default the current one; an empty table's is empty."""
+        if snapshot_id is None and self.metadata.current_snapshot_id is None:
+            self._run(EmptySnapshot(self.io, SnapshotOptions(branch=name)))
+            if retention != DEFAULT_RETENTION:
+                self._run(references.set_retention(name, retention))
+            return
+        self._run(references.create_branch(name, snapshot_id=snapshot_id, retention=retention))
+
+    def create_tag(
+        self,
+        name: str,
+        *,
+        snapshot_id: int | None = None,
+        retention: Retention = DEFAULT_RETENTION,
+    ) -> None:
+        """Make a tag at a snapshot, by default the current one."""
+        self._run(references.create_tag(name, snapshot_id=snapshot_id, retention=retention))
+
+    def replace_branch(
+        self, name: str, *, snapshot_id: int | None = None, retention: Retention | None = None
+    ) -> None:
+        """Point an existing branch at another snapshot, by default the current one."""
+        self._run(references.replace_branch(name, snapshot_id=snapshot_id, retention=retention))
+
+    def replace_tag(
+        self, name: str, *, snapshot_id: int | None = None, retention: Retention | None = None
+    ) -> None:
+        """Point an existing tag at another snapshot, by default the current one."""
+        self._run(references.replace_tag(name, snapshot_id=snapshot_id, retention=retention))
+
+    def set_retention(self, name: str, retention: Retention) -> None:
+        """Change how long a branch or tag and its snapshots are kept."""
+        self._run(references.set_retention(name, retention))
+
+    def remove_branch(self, name: str) -> None:
+        """Remove a branch; its snapshots stay until they expire."""
+        self._run(references.remove_branch(name))
+
+    def remove_tag(self, name: str) -> None:
+        """Remove a tag; its snapshot stays until it expires."""
+        self._run(references.remove_tag(name))
+
+    def rename_branch(self, name: str, new_name: str) -> None:
+        """Give a branch another name."""
+        self._run(references.rename_branch(name, new_name))
+
+    def fast_forward(self, branch: str, to: str) -> None:
+        """Move a branch to the snapshot of another reference that builds on it."""
+        self._run(references.fast_forward(branch, to))
+
+    def set_current_snapshot(
+        self, snapshot_id: int | None = None, *, ref: str | None = None
+    ) -> None:
+        """Make a snapshot, or that of a reference, the current one."""
+        self._run(references.set_current_snapshot(snapshot_id=snapshot_id, ref=ref))
+
+    def rollback_to_snapshot(self, snapshot_id: int) -> None:
+        """Make an ancestor of the current snapshot the current one."""
+        self._run(references.rollback_to_snapshot(snapshot_id))
+
+    def rollback_to_timestamp(self, timestamp: int | str | datetime) -> None:
+        """Make the newest ancestor older than a time the current snapshot."""
+        self._run(references.rollback_to_timestamp(timestamp_ms_of(timestamp)))
+
+    def cherrypick_snapshot(self, snapshot_id: int) -> None:
+        """Apply the append or dynamic overwrite of a snapshot to `main`."""
+        self._prepare()
+        self._run(CherryPick(self.io, self.metadata, snapshot_id))
+
+    def publish_changes(self, wap_id: str) -> None:
+        """Apply the snapshot that was staged under a WAP id to `main`."""
+        self._prepare()
+        self.cherrypick_snapshot(staged_snapshot(self.metadata, wap_id).snapshot_id)
+
+    # -- statistics ----
+
+    def set_statistics(self, file: StatisticsFile | PartitionStatisticsFile) -> None:
+        """Register a statistics file of a snapshot, in place of the one before."""
+        if isinstance(file, StatisticsFile):
+            self._run(table_statistics.set_statistics(file))
+        else:
+            self._run(table_statistics.set_partition_statistics(file))
+
+    def remove_statistics(self, snapshot_id: int) -> None:
+        """Forget the statistics file of a snapshot; the file stays."""
+        self._run(table_statistics.remove_statistics(snapshot_id))
+
+    def remove_partition_statistics(self, snapshot_id: int) -> None:
+        """Forget the partition statistics of a snapshot; the file stays."""
+        self._run(table_statistics.remove_partition_statistics(snapshot_id))
+
+
+def _options(
+    branch: str | None, snapshot_properties: Mapping[str, str] | None, wap_id: str | None
+) -> SnapshotOptions:
+    if wap_id is not None and branch not in (None, MAIN_BRANCH):
+        raise ValidationException(
+            f"a snapshot is either staged (WAP id {wap_id!r}) or goes to branch {branch!r}"
+        )
+    return SnapshotOptions(
+        branch=branch if branch is not None else MAIN_BRANCH,
+        snapshot_properties=dict(snapshot_properties or {}),
+        wap_id=wap_id,
+    )

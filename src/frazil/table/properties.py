@@ -1,0 +1,116 @@
+"""Table properties, location and format version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from frazil.errors import UnsupportedVersionError, ValidationException
+from frazil.format.changes import (
+    RemoveProperties,
+    SetLocation,
+    SetProperties,
+    Update,
+    UpgradeFormatVersion,
+)
+from frazil.format.metadata import SUPPORTED_FORMAT_VERSIONS, TableMetadata
+from frazil.storage.files import normalize_location
+from frazil.table.operation import MetadataOperation
+
+RESERVED = frozenset(
+    {
+        "format-version",
+        "uuid",
+        "snapshot-count",
+        "current-snapshot-summary",
+        "current-snapshot-id",
+        "current-snapshot-timestamp-ms",
+        "current-schema",
+        "default-partition-spec",
+        "default-sort-order",
+    }
+)
+
+
+def set_properties(properties: Mapping[str, str]) -> MetadataOperation:
+    """Set properties; others stay.
+
+    Raises:
+        ValidationException: a key is reserved, or a key or value is no string.
+    """
+    _check_keys(properties)
+    for name, value in properties.items():
+        if not isinstance(value, str):
+            raise ValidationException(
+                f"property {name} is {value!r}; property values are strings, write {str(value)!r}"
+            )
+
+    def updates(base: TableMetadata) -> list[Update]:
+        changed = {
+            name: value for name, value in properties.items() if base.properties.get(name) != value
+        }
+        return [SetProperties(changed)] if changed else []
+
+    return MetadataOperation(updates)
+
+
+def remove_properties(names: Iterable[str]) -> MetadataOperation:
+    """Remove properties; those that are not set are passed over.
+
+    Raises:
+        ValidationException: a key is reserved.
+    """
+    wanted = tuple(dict.fromkeys(names))
+    _check_keys(wanted)
+
+    def updates(base: TableMetadata) -> list[Update]:
+        held = tuple(name for name in wanted if name in base.properties)
+        return [RemoveProperties(held)] if held else []
+
+    return MetadataOperation(updates)
+
+
+def set_location(location: str) -> MetadataOperation:
+    """Where new files go from now on; existing files stay where they are."""
+    normalized = normalize_location(location)
+
+    def updates(base: TableMetadata) -> list[Update]:
+        return [SetLocation(normalized)] if base.location != normalized else []
+
+    return MetadataOperation(updates)
+
+
+def upgrade(format_version: int) -> MetadataOperation:
+    """Raise the format version; data files are not rewritten, and there is no way back.
+
+    Raises:
+        UnsupportedVersionError: the version is not adopted (rule 1).
+        ValidationException: when run, if the table is of a newer version.
+    """
+    if format_version not in SUPPORTED_FORMAT_VERSIONS:
+        raise UnsupportedVersionError(
+            f"format version {format_version} is not supported; "
+            f"choose one of {list(SUPPORTED_FORMAT_VERSIONS)}"
+        )
+
+    def updates(base: TableMetadata) -> list[Update]:
+        if format_version < base.format_version:
+            raise ValidationException(
+                f"the table is of format version {base.format_version} and cannot go back to "
+                f"{format_version}"
+            )
+        if format_version == base.format_version:
+            return []
+        return [UpgradeFormatVersion(format_version)]
+
+    return MetadataOperation(updates)
+
+
+def _check_keys(names: Iterable[str]) -> None:
+    for name in names:
+        if not isinstance(name, str) or not name:
+            raise ValidationException(f"{name!r} is no property name")
+        if name in RESERVED:
+            raise ValidationException(
+                f"property {name!r} is reserved: it is part of the table's metadata"
+                + ("; use upgrade()" if name == "format-version" else "")
+            )

@@ -1,0 +1,37 @@
+"""The summary of a snapshot that adds and removes files (rule 303)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from frazil.format.manifests import DataFile
+from frazil.format.metadata import TableMetadata
+from frazil.format.snapshots import Snapshot, SummaryBuilder
+from frazil.format.table_properties import (
+    SUMMARY_PARTITION_LIMIT,
+    SUMMARY_PARTITION_LIMIT_DEFAULT,
+    integer_property,
+)
+
+
+def summarize(
+    operation: str,
+    *,
+    metadata: TableMetadata,
+    parent: Snapshot | None,
+    added: Iterable[DataFile],
+    removed: Iterable[DataFile],
+) -> dict[str, str]:
+    """The operation, what was added and removed, and totals that go on from the parent's."""
+    builder = SummaryBuilder(
+        specs=metadata.specs_by_id,
+        schema=metadata.schema,
+        partition_limit=integer_property(
+            metadata.properties, SUMMARY_PARTITION_LIMIT, SUMMARY_PARTITION_LIMIT_DEFAULT
+        ),
+    )
+    for file in added:
+        builder.add_file(file)
+    for file in removed:
+        builder.remove_file(file)
+    return builder.build(operation, previous=parent)
