@@ -2,8 +2,8 @@
 
 Everything known of a column is a `ColumnRange`: which kinds of rows there may be (NULL, NaN,
 values) and bounds of the values. ``may_match_ranges`` is False only where no such row can be kept,
-``must_match_ranges`` is True only where every such row is kept. What is not known, or contradicts itself,
-never decides.
+``must_match_ranges`` is True only where every such row is kept. What is not known, or contradicts
+itself, never decides.
 """
 
 from __future__ import annotations

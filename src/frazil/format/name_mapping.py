@@ -1,0 +1,233 @@
+"""Name mappings: field ids for files that carry none (SPEC rules 54, 58-63)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from frazil.errors import InvalidFormatError, InvalidMetadataError
+from frazil.format.schema import Schema
+from frazil.format.types import IcebergType, ListType, MapType, NestedField, StructType
+
+NAME_MAPPING_PROPERTY = "schema.name-mapping.default"
+"""The table property that holds a mapping as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class MappedField:
+    """Names that stand for one field of a struct, list or map.
+
+    Attributes:
+        names: every name that the field has in files; a dot in one is literal (rules 59, 61).
+        field_id: None for a field that is in files only (rule 62).
+        fields: what is in it; ``element`` of a list, ``key`` and ``value`` of a map (rule 60).
+    """
+
+    names: tuple[str, ...]
+    field_id: int | None = None
+    fields: tuple[MappedField, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FileColumn:
+    """A column of a file by its name, with what is in it, as `NameMapping.apply` takes it."""
+
+    name: str
+    children: tuple[FileColumn, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FileColumnIds:
+    """A file's column with the field id that it has by a mapping, None where it has none."""
+
+    name: str
+    field_id: int | None
+    children: tuple[FileColumnIds, ...] = ()
+
+
+@dataclass(frozen=True)
+class NameMapping:
+    """The names that a table's fields have in files without field ids.
+
+    Raises:
+        InvalidMetadataError: where two fields of one parent share a name, or two fields an id.
+    """
+
+    fields: tuple[MappedField, ...] = ()
+
+    def __post_init__(self) -> None:
+        _index_ids(self.fields, "", {})
+
+    @cached_property
+    def _ids(self) -> Mapping[int, tuple[str, ...]]:
+        ids: dict[int, tuple[str, ...]] = {}
+        _index_ids(self.fields, "", ids)
+        return ids
+
+    @classmethod
+    def from_json(cls, value: str | bytes | Sequence[Any]) -> NameMapping:
+        """The mapping of its JSON, as text or parsed (rule 58).
+
+        Raises:
+            InvalidMetadataError: where it is malformed.
+        """
+        parsed: Any = value
+        if isinstance(value, str | bytes):
+            try:
+                parsed = json.loads(value)
+            except (ValueError, RecursionError) as error:
+                raise InvalidMetadataError(
+                    f"the name mapping is not JSON: {error}", field=NAME_MAPPING_PROPERTY
+                ) from error
+        return cls(_fields_from_json(parsed, ""))
+
+    def to_json(self) -> str:
+        """The mapping as JSON text."""
+        return json.dumps(_fields_to_json(self.fields), ensure_ascii=False)
+
+    def names_of(self, field_id: int) -> tuple[str, ...]:
+        """All names of a field id; none where it is not mapped."""
+        return self._ids.get(field_id, ())
+
+    def apply(self, columns: Iterable[FileColumn]) -> tuple[FileColumnIds, ...]:
+        """Give a file's columns their ids, by name, level by level (rules 54, 59-61).
+
+        Only for a file without any field id (rule 63). What is in a column that is not mapped has
+        no id either.
+        """
+        return _apply(self.fields, columns)
+
+
+def mapping_for(schema: Schema) -> NameMapping:
+    """The mapping of a schema's own names, for files that are imported into its table."""
+    return NameMapping(_mapped_fields(schema.fields))
+
+
+def evolved_mapping(mapping: NameMapping, base: Schema, evolved: Schema) -> NameMapping:
+    """The mapping after its schema changed.
+
+    Added fields are mapped by their names; a renamed one keeps its names and has the new one as
+    well; a deleted one stays, so that its column in files is not taken for another. A name that now
+    belongs to another field of the same parent is taken from the one that had it.
+    """
+    return NameMapping(_evolved_fields(mapping.fields, base.as_struct(), evolved.as_struct()))
+
+
+def _index_ids(fields: Sequence[MappedField], path: str, ids: dict[int, tuple[str, ...]]) -> None:
+    seen: set[str] = set()
+    for mapped in fields:
+        for name in mapped.names:
+            if name in seen:
+                raise InvalidMetadataError(
+                    f"the name mapping has two fields named {name!r}" + (path and f" in {path!r}"),
+                    field=NAME_MAPPING_PROPERTY,
+                )
+            seen.add(name)
+        if mapped.field_id is not None:
+            if mapped.field_id in ids:
+                raise InvalidMetadataError(
+                    f"the name mapping maps the field id {mapped.field_id} twice: "
+                    f"{list(ids[mapped.field_id])} and {list(mapped.names)}",
+                    field=NAME_MAPPING_PROPERTY,
+                )
+            ids[mapped.field_id] = mapped.names
+        own = mapped.names[0] if mapped.names else "?"
+        _index_ids(mapped.fields, f"{path}.{own}" if path else own, ids)
+
+
+def _fields_from_json(value: Any, path: str) -> tuple[MappedField, ...]:
+    if not isinstance(value, list):
+        raise _malformed(f"{value!r} is not a list of mapped fields", path)
+    return tuple(_field_from_json(item, path) for item in value)
+
+
+def _field_from_json(value: Any, path: str) -> MappedField:
+    if not isinstance(value, dict):
+        raise _malformed(f"{value!r} is not a mapped field: expected an object", path)
+    names, field_id = value.get("names"), value.get("field-id")
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise _malformed(f"a mapped field needs a list of names, not {names!r}", path)
+    if field_id is not None and (not isinstance(field_id, int) or isinstance(field_id, bool)):
+        raise _malformed(f"the field id {field_id!r} is no number", path)
+    nested = value.get("fields")
+    own = names[0] if names else "?"
+    inside = f"{path}.{own}" if path else own
+    fields = () if nested is None else _fields_from_json(nested, inside)
+    return MappedField(tuple(dict.fromkeys(names)), field_id, fields)
+
+
+def _malformed(message: str, path: str) -> InvalidFormatError:
+    place = f"{NAME_MAPPING_PROPERTY} at {path}" if path else NAME_MAPPING_PROPERTY
+    return InvalidMetadataError(message, field=place)
+
+
+def _fields_to_json(fields: Iterable[MappedField]) -> list[dict[str, Any]]:
+    result: list[dict[str, Any]] = []
+    for mapped in fields:
+        value: dict[str, Any] = {"names": list(mapped.names)}
+        if mapped.field_id is not None:
+            value = {"field-id": mapped.field_id, **value}
+        if mapped.fields:
+            value["fields"] = _fields_to_json(mapped.fields)
+        result.append(value)
+    return result
+
+
+def _apply(
+    fields: Sequence[MappedField], columns: Iterable[FileColumn]
+) -> tuple[FileColumnIds, ...]:
+    by_name = {name: mapped for mapped in fields for name in mapped.names}
+    result: list[FileColumnIds] = []
+    for column in columns:
+        mapped = by_name.get(column.name)
+        nested = () if mapped is None else mapped.fields
+        field_id = None if mapped is None else mapped.field_id
+        result.append(FileColumnIds(column.name, field_id, _apply(nested, column.children)))
+    return tuple(result)
+
+
+def _mapped_fields(fields: Iterable[NestedField]) -> tuple[MappedField, ...]:
+    return tuple(_mapped(nested) for nested in fields)
+
+
+def _mapped(nested: NestedField) -> MappedField:
+    return MappedField((nested.name,), nested.field_id, _mapped_fields(_inside(nested.field_type)))
+
+
+def _inside(field_type: IcebergType | None) -> tuple[NestedField, ...]:
+    if isinstance(field_type, StructType | ListType | MapType):
+        return field_type.fields
+    return ()
+
+
+def _evolved_fields(
+    mapped_fields: Sequence[MappedField], base: IcebergType | None, evolved: IcebergType
+) -> tuple[MappedField, ...]:
+    before = {nested.field_id: nested for nested in _inside(base)}
+    after = {nested.field_id: nested for nested in _inside(evolved)}
+    known = {mapped.field_id for mapped in mapped_fields}
+    taken = {
+        nested.name: field_id
+        for field_id, nested in after.items()
+        if field_id not in before or before[field_id].name != nested.name
+    }
+    result: list[MappedField] = []
+    for mapped in mapped_fields:
+        names = tuple(
+            name for name in mapped.names if taken.get(name, mapped.field_id) == mapped.field_id
+        )
+        fields = mapped.fields
+        if mapped.field_id is not None and mapped.field_id in after:
+            now = after[mapped.field_id]
+            if now.name in taken and taken[now.name] == mapped.field_id:
+                names = tuple(dict.fromkeys((*names, now.name)))
+            was = before.get(mapped.field_id)
+            fields = _evolved_fields(
+                fields, None if was is None else was.field_type, now.field_type
+            )
+        result.append(replace(mapped, names=names, fields=fields))
+    added = (nested for field_id, nested in after.items() if field_id not in {*before, *known})
+    return (*result, *_mapped_fields(added))
