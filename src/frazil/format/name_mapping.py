@@ -92,6 +92,19 @@ class NameMapping:
         """All names of a field id; none where it is not mapped."""
         return self._ids.get(field_id, ())
 
+    def field_id(self, path: Sequence[str]) -> int | None:
+        """The id of a file's column by its names from the top down; None where it has none.
+
+        What a list and a map hold is named ``element``, ``key`` and ``value`` (rule 60).
+        """
+        fields, found = self.fields, None
+        for name in path:
+            found = next((mapped for mapped in fields if name in mapped.names), None)
+            if found is None:
+                return None
+            fields = found.fields
+        return None if found is None else found.field_id
+
     def apply(self, columns: Iterable[FileColumn]) -> tuple[FileColumnIds, ...]:
         """Give a file's columns their ids, by name, level by level (rules 54, 59-61).
 
