@@ -36,7 +36,7 @@ from frazil.storage.remote_options import storage_options
 ODD_NAMES = ["a b", "a%20b", "a%2Fb", "[x]", "{y}", "k=v", "ü", "#1", "q?x", "*", "~", "a:b", "a'b"]
 
 
-@pytest.fixture()
+@pytest.fixture
 def io() -> FileIO:
     return FileIO()
 

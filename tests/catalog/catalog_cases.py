@@ -1,0 +1,64 @@
+"""What the catalog tests share: catalogs by kind, a schema, and commits that try again."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from frazil.catalog.base import Catalog, LoadedTable
+from frazil.catalog.config import CatalogConfig, open_catalog
+from frazil.errors import CommitFailedException
+from frazil.format.changes import SetProperties
+from frazil.format.metadata import TableMetadata, new_table_metadata
+from frazil.format.schema import Schema
+from frazil.format.types import LongType, NestedField, StringType
+
+SCHEMA = Schema((NestedField(1, "id", LongType(), required=True), NestedField(2, "s", StringType())))
+KINDS = ("filesystem", "sqlite", "postgres")
+
+
+def properties_of(kind: str, folder: Path, postgres_url: str | None = None) -> dict[str, str]:
+    """The properties of a catalog in the folder."""
+    if kind == "filesystem":
+        return {"type": "filesystem", "warehouse": str(folder / "wh")}
+    uri = postgres_url if kind == "postgres" else f"sqlite:///{folder}/catalog.db"
+    assert uri is not None
+    return {"type": "sql", "uri": uri, "warehouse": str(folder / "wh")}
+
+
+def opened(properties: Mapping[str, str], name: str = "lake") -> Catalog:
+    """A catalog of those properties."""
+    return open_catalog(CatalogConfig(name, properties))
+
+
+def new_metadata(catalog: Catalog, name: str, **properties: str) -> TableMetadata:
+    """New metadata in the place that the catalog gives the table."""
+    location = catalog.default_table_location(name)
+    return new_table_metadata(SCHEMA, location=location, properties=properties)
+
+
+def made_table(catalog: Catalog, name: str = "db.t", **properties: str) -> LoadedTable:
+    """A new table, its namespace made where it is missing."""
+    namespace = name.rpartition(".")[0]
+    if not catalog.namespace_exists(namespace):
+        catalog.create_namespace(namespace)
+    return catalog.create_table(name, new_metadata(catalog, name, **properties))
+
+
+def set_properties(catalog: Catalog, name: str, **properties: str) -> LoadedTable:
+    """One commit, without trying again."""
+    return catalog.commit_table(name, (), (SetProperties(properties),))
+
+
+def set_properties_retrying(catalog: Catalog, name: str, **properties: str) -> LoadedTable:
+    """One commit, tried again until it is first."""
+    deadline = time.monotonic() + 120
+    while True:
+        try:
+            return set_properties(catalog, name, **properties)
+        except CommitFailedException:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(random.uniform(0, 0.02))
