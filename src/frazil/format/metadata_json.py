@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from frazil.errors import InvalidMetadataError, UnsupportedVersionError
-from frazil.format.json_fields import JsonObject, load_json, without_nulls
+from frazil.format.json_fields import MAX_INT, JsonObject, load_json, without_nulls
 from frazil.format.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.snapshot_json import (
@@ -81,8 +81,14 @@ def metadata_from_json(value: Any, *, file: str | None = None) -> TableMetadata:
             + (f" (file {file})" if file else "")
         )
     schemas, current_schema_id = _read_schemas(fields, version)
+    for schema in schemas:
+        _check_32_bits(fields, "schemas", (schema.schema_id, *schema.field_ids))
     specs, default_spec_id = _read_specs(fields, version)
+    for spec in specs:
+        ids = (field.field_id for field in spec.fields)
+        _check_32_bits(fields, "partition-specs", (spec.spec_id, *ids))
     orders, default_order_id = _read_sort_orders(fields, version)
+    _check_32_bits(fields, "sort-orders", (order.order_id for order in orders))
     snapshots = tuple(
         snapshot_from_json(snapshot, format_version=version)
         for snapshot in fields.objects("snapshots")
@@ -209,11 +215,11 @@ def _read_uuid(fields: JsonObject, version: int) -> str | None:
 def _read_schemas(fields: JsonObject, version: int) -> tuple[tuple[Schema, ...], int]:
     if "schemas" in fields or version > 1:
         schemas = fields.parsed_list("schemas", Schema.from_json)
+        _check_unique(fields, "schemas", (schema.schema_id for schema in schemas))
         if version == 1 and "current-schema-id" not in fields:
             return _with_current_schema(schemas, fields.parsed("schema", Schema.from_json))
         current_id = fields.integer("current-schema-id")
         _check_held(fields, "current-schema-id", current_id, (s.schema_id for s in schemas))
-        _check_unique(fields, "schemas", (schema.schema_id for schema in schemas))
         return schemas, current_id
     schema = fields.parsed("schema", Schema.from_json)
     return (schema,), schema.schema_id
@@ -336,6 +342,12 @@ def _check_held(fields: JsonObject, name: str, wanted: int, held: Iterable[int])
     known = sorted(held)
     if wanted not in known:
         raise fields.broken(name, f"{wanted} is not among the ids that the table has: {known}")
+
+
+def _check_32_bits(fields: JsonObject, name: str, ids: Iterable[int]) -> None:
+    for one in ids:
+        if not -MAX_INT - 1 <= one <= MAX_INT:
+            raise fields.broken(name, f"the id {one} has more than 32 bits")
 
 
 def _check_unique(fields: JsonObject, name: str, ids: Iterable[int]) -> None:
