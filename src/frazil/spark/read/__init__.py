@@ -1,0 +1,1 @@
+"""Reading: a scan plan becomes one native DataFrame."""

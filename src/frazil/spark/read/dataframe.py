@@ -1,0 +1,368 @@
+"""A scan plan as one DataFrame.
+
+Files are grouped by how they can be read and by the kinds of deletes that apply to them. A group
+without deletes is a plain native scan. The union of the groups is one DataFrame, which Spark
+optimizes as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Final
+
+import polars as pl
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as S
+
+from frazil.format import types as I
+from frazil.format.name_mapping import NameMapping
+from frazil.format.partitioning import unified_partition_type
+from frazil.format.predicates.quoting import quote_name_always
+from frazil.format.schema import Schema
+from frazil.format.transforms import IdentityTransform
+from frazil.spark.read.arrow_files import TableColumns
+from frazil.spark.read.arrow_scan import scan_with_arrow
+from frazil.spark.read.convert import converted, is_scanned
+from frazil.spark.read.delete_groups import DeleteGroup, delete_groups
+from frazil.spark.read.equality_deletes import (
+    ROW_SCOPE,
+    ROW_SEQUENCE,
+    deleted_keys,
+    key_schema,
+    matching,
+)
+from frazil.spark.read.file_log import POSITION
+from frazil.spark.read.file_rows import (
+    FileValue,
+    attach,
+    file_value,
+    partition_value,
+    scan_value,
+)
+from frazil.spark.read.inputs import PARTITION_PREFIX, ReadInput
+from frazil.spark.read.layouts import Layout, Reader
+from frazil.spark.read.native import ScanContext, Wanted, scan_by_id, scan_by_name
+from frazil.spark.read.position_deletes import position_bitmaps
+from frazil.spark.read.positions import only_deleted, without_deleted
+from frazil.spark.read.projection import (
+    DELETED,
+    FILE,
+    LAST_UPDATED,
+    LAST_UPDATED_FIELD,
+    PARTITION,
+    POS,
+    ROW_ID,
+    ROW_ID_FIELD,
+    SPEC_ID,
+    Projection,
+    is_metadata_column,
+    with_fields,
+)
+from frazil.spark.read.scan_names import scan_names
+from frazil.spark.read.survey import Survey, survey
+from frazil.spark.types import COMMENT_KEY, SparkTypeSupport, type_to_spark
+from frazil.storage.files import FileIO
+
+_FIRST_ROW_ID: Final = "_frazil_first_row_id"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reading:
+    """What the groups of one scan share."""
+
+    context: ScanContext
+    plan: ReadInput
+    projection: Projection
+    scanned: Projection
+    names: Mapping[int, str]
+    schema: Schema
+    table: TableColumns
+    survey: Survey
+
+    def field(self, field_id: int) -> I.NestedField:
+        """The scanned top-level column of an id."""
+        return next(field for field in self.scanned.fields if field.field_id == field_id)
+
+
+def dataframe_for(
+    spark: SparkSession,
+    plan: ReadInput,
+    projection: Projection,
+    *,
+    io: FileIO,
+    support: SparkTypeSupport,
+    mapping: NameMapping | None = None,
+) -> DataFrame:
+    """The rows of the plan's files, without those that are deleted, in the projection's columns.
+
+    With the column ``_deleted`` the deleted rows are there too, and the column tells them.
+
+    Args:
+        mapping: the table's name mapping, for files without field ids (SPEC rule 54).
+
+    Raises:
+        UnsupportedError: a delete or a file that cannot be applied or read rightly.
+        MissingFileError, InvalidDataFileError: a footer that had to be read cannot be.
+    """
+    context = ScanContext(
+        spark=spark, io=io, table_location=plan.metadata.location, support=support
+    )
+    if not len(plan.files):
+        return spark.createDataFrame([], _result_schema(plan, projection, support))
+    groups = delete_groups(plan, plan.files)
+    keys = frozenset(i for group in groups for part in group.equality for i in part.ids)
+    schema = key_schema(plan, keys)
+    table = TableColumns(fields=plan.schema.fields, mapping=mapping)
+    frames: list[DataFrame] = []
+    for group in groups:
+        wanted_ids = {i for part in group.equality for i in part.ids}
+        scanned = _scanned_fields(projection, schema, wanted_ids)
+        known = survey(io, _with_files(plan, group.files), scanned.fields, table)
+        reading = _Reading(
+            context=context,
+            plan=plan,
+            projection=projection,
+            scanned=scanned,
+            names=scan_names(scanned.fields, known.file_names),
+            schema=schema,
+            table=table,
+            survey=known,
+        )
+        frames.extend(_group_frames(reading, group))
+    return reduce(DataFrame.union, frames)
+
+
+def _with_files(plan: ReadInput, files: pl.DataFrame) -> ReadInput:
+    return replace(plan, files=files)
+
+
+def _scanned_fields(projection: Projection, schema: Schema, keys: set[int]) -> Projection:
+    """The columns to read: those of the result that files can hold, and the compared ones."""
+    stored = [
+        field
+        for field in projection.fields
+        if field.name in (ROW_ID, LAST_UPDATED) or not is_metadata_column(field)
+    ]
+    widened = with_fields(stored, schema, keys)
+    return Projection(tuple(f for f in widened.fields if is_scanned(f.field_type)))
+
+
+def _group_frames(reading: _Reading, group: DeleteGroup) -> list[DataFrame]:
+    """A DataFrame for each part of the group that is read in one way."""
+    parts: dict[tuple[int, tuple[int, ...]], list[pl.DataFrame]] = {}
+    by_way = reading.survey.files.group_by("layout", "spec_id", maintain_order=True)
+    for (layout_index, spec_id), files in by_way:
+        layout = reading.survey.layouts[int(str(layout_index))]
+        constants = _constant_ids(reading, layout, int(str(spec_id)))
+        parts.setdefault((int(str(layout_index)), constants), []).append(files)
+    frames: list[DataFrame] = []
+    for (layout_index, constants), members in parts.items():
+        layout = reading.survey.layouts[layout_index]
+        part = _Part(reading, group, pl.concat(members), layout, constants)
+        frames.extend(part.frames())
+    return frames
+
+
+def _constant_ids(reading: _Reading, layout: Layout, spec_id: int) -> tuple[int, ...]:
+    """Ids of scanned columns whose value is the file's identity partition value (rule 53).
+
+    A file whose columns are not known takes the partition value too: all its rows have it.
+    """
+    spec = reading.plan.metadata.spec_by_id(spec_id)
+    scanned = {field.field_id for field in reading.scanned.fields}
+    unknown = layout.reader is Reader.ARROW or not layout.columns
+    absent = scanned if unknown else layout.missing
+    return tuple(sorted(spec.identity_source_ids & scanned & absent))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Files of one delete group that are read in one way."""
+
+    reading: _Reading
+    group: DeleteGroup
+    files: pl.DataFrame
+    layout: Layout
+    constants: tuple[int, ...]
+
+    def frames(self) -> list[DataFrame]:
+        """The rows in the result's columns; with ``_deleted``, also the deleted ones."""
+        reading, context = self.reading, self.reading.context
+        rows, columns, known = self._attached()
+        keeps_deleted = DELETED in reading.projection.metadata_names
+        deleted: list[DataFrame] = []
+        if self.group.has_positions:
+            bitmaps = position_bitmaps(context, reading.plan, self.files["ordinal"])
+            if keeps_deleted:
+                deleted.append(only_deleted(rows, bitmaps.rows, bitmaps.grain))
+            rows = without_deleted(rows, bitmaps.rows, bitmaps.grain)
+        for part in self.group.equality:
+            keys = deleted_keys(context, reading.schema, part, reading.table)
+            matches = matching(columns, known, reading.schema, part, keys)
+            if keeps_deleted:
+                deleted.append(rows.join(keys, matches, "left_semi"))
+            rows = rows.join(keys, matches, "left_anti")
+        return [
+            self._result(rows, columns, known, is_deleted=False),
+            *(self._result(gone, columns, known, is_deleted=True) for gone in deleted),
+        ]
+
+    def _attached(self) -> tuple[DataFrame, dict[int, Column], dict[str, Column]]:
+        """The scan, its columns by field id, and the columns that the plan knows, by name."""
+        reading = self.reading
+        names = reading.names
+        rows, values = self._scan(), self._file_values()
+        rows, known = attach(reading.context.spark, rows, self.files["ordinal"], values)
+        columns = {
+            field.field_id: known[_constant_name(field.field_id)]
+            if field.field_id in self.constants
+            else F.col(quote_name_always([names[field.field_id]]))
+            for field in reading.scanned.fields
+        }
+        return rows, columns, known
+
+    def _scan(self) -> DataFrame:
+        reading, layout = self.reading, self.layout
+        requested = reading.projection.metadata_names
+        fields = tuple(f for f in reading.scanned.fields if f.field_id not in self.constants)
+        wanted = Wanted(
+            fields=fields,
+            names={field.field_id: reading.names[field.field_id] for field in fields},
+            ordinal=self.group.has_positions or bool(self._file_values()),
+            position=self.group.has_positions or bool(requested & {POS, ROW_ID}),
+        )
+        if layout.reader is Reader.BY_ID:
+            return scan_by_id(reading.context, self.files, wanted)
+        if layout.reader is Reader.BY_NAME:
+            return scan_by_name(reading.context, self.files, wanted, layout.columns)
+        return scan_with_arrow(reading.context, self.files, wanted, reading.table)
+
+    def _file_values(self) -> list[FileValue]:
+        reading, files = self.reading, self.files
+        support = reading.context.support
+        requested = reading.projection.metadata_names
+        values: list[FileValue] = []
+        for field_id in self.constants:
+            field = reading.field(field_id)
+            stored = self._partition_column(field_id)
+            values.append(
+                scan_value(_constant_name(field_id), stored, field.field_type, support)
+            )
+        if FILE in requested:
+            values.append(file_value(_named(FILE), files["path"], I.StringType(), support))
+        if SPEC_ID in requested:
+            values.append(file_value(_named(SPEC_ID), files["spec_id"], I.IntegerType(), support))
+        if PARTITION in requested:
+            values.append(_partition(reading, files))
+        if requested & {ROW_ID, LAST_UPDATED}:
+            values.append(FileValue.of_longs(_FIRST_ROW_ID, files["first_row_id"]))
+        equality = self.group.equality
+        if LAST_UPDATED in requested or any(part.needs_sequence for part in equality):
+            values.append(FileValue.of_longs(ROW_SEQUENCE, files["sequence_number"]))
+        if any(part.needs_scope for part in equality):
+            values.append(FileValue.of_longs(ROW_SCOPE, files["scope"]))
+        return values
+
+    def _partition_column(self, source_id: int) -> pl.Series:
+        """The identity partition value of a source column, for every file of the part."""
+        specs = self.reading.plan.metadata.specs_by_id
+        names = {
+            spec_id: f"{PARTITION_PREFIX}{field.field_id}"
+            for spec_id in self.files["spec_id"].unique()
+            for field in specs[spec_id].fields_of_source(source_id)
+            if isinstance(field.transform, IdentityTransform)
+        }
+        chosen = pl.coalesce(
+            *(
+                pl.when(pl.col("spec_id") == spec_id).then(pl.col(name))
+                for spec_id, name in names.items()
+            )
+        )
+        return self.files.select(chosen.alias("value"))["value"]
+
+    def _result(
+        self,
+        rows: DataFrame,
+        columns: Mapping[int, Column],
+        known: Mapping[str, Column],
+        *,
+        is_deleted: bool,
+    ) -> DataFrame:
+        reading = self.reading
+        support = reading.context.support
+        chosen: list[Column] = []
+        for field in reading.projection.fields:
+            if is_metadata_column(field):
+                column = _metadata_column(field.name, columns, known, is_deleted)
+            elif not is_scanned(field.field_type):
+                column = F.lit(None).cast(type_to_spark(field.field_type, support=support))
+            else:
+                column = converted(
+                    columns[field.field_id],
+                    field.field_type,
+                    support,
+                    scanned=reading.field(field.field_id).field_type,
+                    required=field.required,
+                )
+            chosen.append(column.alias(field.name, metadata=_metadata_of(field)))
+        return rows.select(*chosen)
+
+
+def _metadata_column(
+    name: str, columns: Mapping[int, Column], known: Mapping[str, Column], is_deleted: bool
+) -> Column:
+    if name == POS:
+        return F.col(POSITION)
+    if name == DELETED:
+        return F.lit(is_deleted)
+    if name == ROW_ID:
+        first = known[_FIRST_ROW_ID]
+        inherited = F.coalesce(columns[ROW_ID_FIELD.field_id], first + F.col(POSITION))
+        return F.when(first.isNotNull(), inherited)
+    if name == LAST_UPDATED:
+        stored = columns[LAST_UPDATED_FIELD.field_id]
+        inherited = F.coalesce(stored, known[ROW_SEQUENCE])
+        return F.when(known[_FIRST_ROW_ID].isNotNull(), inherited)
+    return known[_named(name)]
+
+
+def _partition(reading: _Reading, files: pl.DataFrame) -> FileValue:
+    plan = reading.plan
+    unified = unified_partition_type(plan.metadata.partition_specs, plan.schema)
+    values = {
+        field.field_id: files[f"{PARTITION_PREFIX}{field.field_id}"]
+        for field in unified.fields
+        if f"{PARTITION_PREFIX}{field.field_id}" in files.columns
+    }
+    support = reading.context.support
+    return partition_value(_named(PARTITION), unified.fields, values, len(files), support)
+
+
+def _result_schema(
+    plan: ReadInput, projection: Projection, support: SparkTypeSupport
+) -> S.StructType:
+    fields = []
+    for field in projection.fields:
+        field_type = field.field_type
+        if field.name == PARTITION and is_metadata_column(field):
+            field_type = unified_partition_type(plan.metadata.partition_specs, plan.schema)
+        spark_type = type_to_spark(field_type, support=support)
+        fields.append(
+            S.StructField(field.name, spark_type, not field.required, _metadata_of(field))
+        )
+    return S.StructType(fields)
+
+
+def _metadata_of(field: I.NestedField) -> dict[str, str]:
+    return {} if field.doc is None else {COMMENT_KEY: field.doc}
+
+
+def _named(name: str) -> str:
+    return f"_frazil{name}"
+
+
+def _constant_name(field_id: int) -> str:
+    return f"_frazil_constant_{field_id}"

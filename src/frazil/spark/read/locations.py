@@ -1,0 +1,30 @@
+"""Paths as Spark opens them: moved prefixes and the schemes of Hadoop's connectors."""
+
+from __future__ import annotations
+
+import os
+
+import polars as pl
+from pyspark.sql import SparkSession
+
+from frazil.storage.files import FileIO
+from frazil.storage.moved import MovedFileIO
+
+
+def spark_paths(paths: pl.Series, spark: SparkSession, io: FileIO) -> pl.Series:
+    """Manifest paths as Spark shall open them, in the same order.
+
+    A moved table's prefixes are replaced. ``s3://`` becomes ``s3a://``, Hadoop's own connector,
+    unless the session names an implementation for ``s3``. Plain local paths get ``file://``.
+    """
+    if isinstance(io, MovedFileIO):
+        paths = pl.Series(paths.name, [io.physical(path) for path in paths], dtype=pl.String)
+    if paths.str.starts_with("s3://").any() and not spark.conf.get("spark.hadoop.fs.s3.impl", None):
+        paths = paths.str.replace("^s3://", "s3a://")
+    if paths.str.starts_with("/").any():
+        paths = paths.str.replace("^/+", "file:///")
+    relative = ~paths.str.contains("^[A-Za-z][A-Za-z0-9+.-]*:/")
+    if relative.any():
+        base = "file://" + os.path.abspath("") + "/"
+        paths = paths.scatter(relative.arg_true(), base + paths.filter(relative))
+    return paths

@@ -1,0 +1,162 @@
+"""Native Parquet scans by field id, or by a file's own names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import polars as pl
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as S
+
+from frazil.format import types as I
+from frazil.format.predicates.quoting import SparkForms, quote_name_always, spark_text
+from frazil.spark.read.convert import is_scanned, scan_type
+from frazil.spark.read.file_log import ORDINAL, POSITION, read_parquet
+from frazil.spark.read.footers import FileColumn
+from frazil.spark.types import FIELD_ID_KEY, SparkTypeSupport
+from frazil.storage.files import FileIO
+
+EXISTS_DEFAULT: Final = "EXISTS_DEFAULT"
+CURRENT_DEFAULT: Final = "CURRENT_DEFAULT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanContext:
+    """What every scan of one read shares.
+
+    Attributes:
+        io: the table's files.
+        table_location: where scratch files may lie if the driver sees nothing else.
+        support: the session's newer types.
+    """
+
+    spark: SparkSession
+    io: FileIO
+    table_location: str
+    support: SparkTypeSupport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a scan yields.
+
+    Attributes:
+        fields: the top-level columns to read, of types that files can hold.
+        names: the scan's column name of each by field id.
+        ordinal: whether rows carry their file's ordinal (`ORDINAL`).
+        position: whether rows carry their position in the file (`POSITION`).
+    """
+
+    fields: tuple[I.NestedField, ...]
+    names: Mapping[int, str]
+    ordinal: bool = False
+    position: bool = False
+
+
+def scan_by_id(context: ScanContext, files: pl.DataFrame, wanted: Wanted) -> DataFrame:
+    """The files' columns by field id (SPEC rule 52), under the scan's names, in scan types.
+
+    A top-level column that a file lacks is its initial default (rule 55), else NULL (rule 56).
+    """
+    schema = S.StructType(
+        [_scan_field(field, wanted.names[field.field_id], context) for field in wanted.fields]
+    )
+    return _scanned(context, files, schema, wanted, list(wanted.names.values()))
+
+
+def scan_by_name(
+    context: ScanContext, files: pl.DataFrame, wanted: Wanted, columns: Sequence[FileColumn]
+) -> DataFrame:
+    """The columns of files without ids, by the names in the files, as `scan_by_id` yields them.
+
+    Args:
+        columns: the files' columns with the ids that the table gives them.
+    """
+    by_id = {column.field_id: column for column in columns}
+    stored: list[S.StructField] = []
+    for field in wanted.fields:
+        column = by_id.get(field.field_id)
+        target = _scan_field(field, wanted.names[field.field_id], context)
+        if column is None:
+            metadata = {k: v for k, v in (target.metadata or {}).items() if k != FIELD_ID_KEY}
+            stored.append(S.StructField(_absent(field), target.dataType, True, metadata))
+        else:
+            data_type = _stored_type(target.dataType, field.field_type, column)
+            stored.append(S.StructField(column.name, data_type, target.nullable))
+    return _scanned(context, files, S.StructType(stored), wanted, [f.name for f in stored])
+
+
+def default_text(field: I.NestedField, support: SparkTypeSupport) -> str | None:
+    """SQL text of a field's initial default in the scan's type; None where there is none."""
+    if field.initial_default is None or field.field_type.is_nested:
+        return None
+    forms = SparkForms(uuid="binary", time="time" if support.time else "long")
+    return spark_text(field.field_type, field.initial_default, forms)
+
+
+def _scanned(
+    context: ScanContext,
+    files: pl.DataFrame,
+    schema: S.StructType,
+    wanted: Wanted,
+    stored_names: Sequence[str],
+) -> DataFrame:
+    data, ordinal = read_parquet(
+        context.spark, files, schema, io=context.io, table_location=context.table_location
+    )
+    chosen = []
+    for field, stored in zip(wanted.fields, stored_names, strict=True):
+        column = F.col(quote_name_always([stored]))
+        target = scan_type(field.field_type, context.support)
+        if field.field_type.is_nested and schema[stored].dataType != target:
+            column = column.cast(target)
+        chosen.append(column.alias(wanted.names[field.field_id], metadata={}))
+    if wanted.ordinal:
+        chosen.append(ordinal.alias(ORDINAL))
+    if wanted.position:
+        chosen.append(data.metadataColumn("_metadata").getField("row_index").alias(POSITION))
+    return data.select(*chosen)
+
+
+def _scan_field(field: I.NestedField, name: str, context: ScanContext) -> S.StructField:
+    metadata: dict[str, Any] = {FIELD_ID_KEY: field.field_id}
+    default = default_text(field, context.support)
+    if default is not None:
+        metadata |= {EXISTS_DEFAULT: default, CURRENT_DEFAULT: default}
+    nullable = not field.required or default is not None
+    return S.StructField(name, scan_type(field.field_type, context.support), nullable, metadata)
+
+
+def _absent(field: I.NestedField) -> str:
+    return f"absent (field {field.field_id})"
+
+
+def _stored_type(target: S.DataType, field_type: I.IcebergType, column: FileColumn) -> S.DataType:
+    """The type to read by the file's names; positions match those of the target."""
+    match target, field_type:
+        case S.StructType(), I.StructType(fields=fields):
+            by_id = {child.field_id: child for child in column.children}
+            renamed: list[S.StructField] = []
+            scanned = [field for field in fields if is_scanned(field.field_type)]
+            for part, field in zip(target.fields, scanned, strict=True):
+                child = by_id.get(field.field_id)
+                if child is None:
+                    renamed.append(S.StructField(_absent(field), part.dataType, True))
+                else:
+                    inner = _stored_type(part.dataType, field.field_type, child)
+                    renamed.append(S.StructField(child.name, inner, part.nullable))
+            return S.StructType(renamed)
+        case S.ArrayType(), I.ListType(element_type=element_type):
+            element = _stored_type(target.elementType, element_type, column.children[0])
+            return S.ArrayType(element, target.containsNull)
+        case S.MapType(), I.MapType(key_type=key_type, value_type=value_type):
+            return S.MapType(
+                _stored_type(target.keyType, key_type, column.children[0]),
+                _stored_type(target.valueType, value_type, column.children[1]),
+                target.valueContainsNull,
+            )
+        case _:
+            return target

@@ -1,0 +1,142 @@
+"""Deleted positions as bitmaps that Spark can join and test.
+
+A row's key is ``ordinal << 32 | position >> shift``. *Dense*: one row per 65 536 positions, 1 024
+words of 64 bits, the container of a Roaring bitmap. *Sparse*: one row per 64 positions, one word.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as S
+
+from frazil.errors import UnsupportedError
+from frazil.spark.read.file_log import ORDINAL, POSITION
+
+Longs = npt.NDArray[np.int64]
+
+KEY: Final = "_frazil_key"
+WORDS: Final = "_frazil_words"
+WORDS_PER_CONTAINER: Final = 1024
+DENSE_ROW_BYTES: Final = 8 * WORDS_PER_CONTAINER + 64
+SPARSE_ROW_BYTES: Final = 48
+
+
+class Grain(Enum):
+    """How many positions one bitmap row covers, as a power of two."""
+
+    DENSE = 16
+    SPARSE = 6
+
+    @property
+    def shift(self) -> int:
+        """The bits of a position that are not part of the key."""
+        return self.value
+
+    @property
+    def spark_schema(self) -> S.StructType:
+        """The columns of bitmap rows in Spark."""
+        words = S.LongType() if self is Grain.SPARSE else S.ArrayType(S.LongType(), False)
+        return S.StructType(
+            [S.StructField(KEY, S.LongType(), False), S.StructField(WORDS, words, False)]
+        )
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The columns of bitmap rows in Arrow."""
+        word = pa.field("element", pa.int64(), nullable=False)
+        words = pa.int64() if self is Grain.SPARSE else pa.list_(word)
+        return pa.schema(
+            [pa.field(KEY, pa.int64(), nullable=False), pa.field(WORDS, words, nullable=False)]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BitmapSize:
+    """What the bitmap rows of a scan take, from counts in the manifests.
+
+    Attributes:
+        positions: deleted positions, at most.
+        rows: rows of the data files that have any.
+        files: those data files.
+    """
+
+    positions: int
+    rows: int
+    files: int
+
+    @property
+    def grain(self) -> Grain:
+        """The grain that takes less memory."""
+        return Grain.DENSE if self._dense_bytes <= self._sparse_bytes else Grain.SPARSE
+
+    @property
+    def bytes(self) -> int:
+        """The memory that the rows of that grain take, at most about."""
+        return min(self._dense_bytes, self._sparse_bytes)
+
+    @property
+    def _dense_bytes(self) -> int:
+        containers = (self.rows >> Grain.DENSE.shift) + self.files
+        return min(containers, max(self.positions, 1)) * DENSE_ROW_BYTES
+
+    @property
+    def _sparse_bytes(self) -> int:
+        return self.positions * SPARSE_ROW_BYTES
+
+
+def bitmap_rows(ordinals: Longs | int, positions: Longs, grain: Grain) -> pa.RecordBatch:
+    """The bitmap rows of deleted positions; positions may repeat and come in any order.
+
+    Args:
+        ordinals: the data file of each position, or of all.
+
+    Raises:
+        UnsupportedError: a position that the key has no room for.
+    """
+    if len(positions) == 0:
+        return pa.RecordBatch.from_pylist([], schema=grain.arrow_schema)
+    if int(positions.min()) < 0 or int(positions.max()) >> grain.shift >= 1 << 31:
+        raise UnsupportedError(
+            f"deletes of positions {positions.min()} to {positions.max()} cannot be applied: "
+            f"positions from 0 to {(1 << 31 << grain.shift) - 1} can"
+        )
+    keys = (np.asarray(ordinals, dtype=np.int64) << 32) | (positions >> grain.shift)
+    keys, place = np.unique(keys, return_inverse=True)
+    per_row = 1 if grain is Grain.SPARSE else WORDS_PER_CONTAINER
+    bits = np.zeros(len(keys) * per_row, dtype=np.uint64)
+    word = place * per_row + ((positions >> 6) & (per_row - 1))
+    np.bitwise_or.at(bits, word, np.uint64(1) << (positions & 63).astype(np.uint64))
+    words = pa.array(bits.view(np.int64))
+    if grain is Grain.DENSE:
+        starts = pa.array(np.arange(len(keys) + 1, dtype=np.int32) * per_row)
+        words = pa.ListArray.from_arrays(starts, words, type=grain.arrow_schema.field(WORDS).type)
+    return pa.RecordBatch.from_arrays([pa.array(keys), words], schema=grain.arrow_schema)
+
+
+def without_deleted(rows: DataFrame, bitmaps: DataFrame, grain: Grain) -> DataFrame:
+    """The rows whose position is in no bitmap; they need `ORDINAL` and `POSITION`."""
+    return rows.join(bitmaps, _is_deleted(rows, bitmaps, grain), "left_anti")
+
+
+def only_deleted(rows: DataFrame, bitmaps: DataFrame, grain: Grain) -> DataFrame:
+    """The rows whose position is in a bitmap."""
+    return rows.join(bitmaps, _is_deleted(rows, bitmaps, grain), "left_semi")
+
+
+def _is_deleted(rows: DataFrame, bitmaps: DataFrame, grain: Grain) -> Column:
+    position = rows[POSITION]
+    key = F.shiftleft(rows[ORDINAL], 32).bitwiseOR(F.shiftright(position, grain.shift))
+    word = bitmaps[WORDS]
+    if grain is Grain.DENSE:
+        place = F.shiftright(position, 6).bitwiseAND(F.lit(WORDS_PER_CONTAINER - 1)).cast("int")
+        word = F.get(word, place)
+    bit = F.getbit(word, position.bitwiseAND(F.lit(63)).cast("int"))
+    return (key == bitmaps[KEY]) & (bit == 1)

@@ -1,0 +1,60 @@
+"""Column names under which a scan may push filters into the Parquet reader.
+
+Spark finds a column by its field id, but matches a pushed filter with the file's columns by name.
+Where a file has another column under that name (after a rename, or a drop and an add), row groups
+are then skipped by the wrong column's statistics: wrong rows. Such a column is scanned under a
+name that no file has, so that nothing is pushed for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from frazil.format.schema import Schema
+from frazil.format.types import NestedField, StructType
+
+
+def names_of_schemas(schemas: Iterable[Schema]) -> dict[str, frozenset[int]]:
+    """Every dotted name that fields of these schemas had, lower case, with the ids it stood for."""
+    names: dict[str, set[int]] = {}
+    for schema in schemas:
+        for name, field_id in _struct_paths(schema.fields, ""):
+            names.setdefault(name, set()).add(field_id)
+    return {name: frozenset(ids) for name, ids in names.items()}
+
+
+def scan_names(
+    fields: Sequence[NestedField], file_names: Mapping[str, frozenset[int]] | None
+) -> dict[int, str]:
+    """The scan's name of each top-level field.
+
+    Args:
+        fields: the top-level columns to scan.
+        file_names: dotted names, lower case, with the ids that they stand for in the files; None
+            where that is not known, which makes every name unlike any other.
+    """
+    spellings: dict[str, int] = {}
+    for field in fields:
+        key = field.name.lower()
+        spellings[key] = spellings.get(key, 0) + 1
+    chosen: dict[int, str] = {}
+    for field in fields:
+        clear = (
+            file_names is not None
+            and spellings[field.name.lower()] == 1
+            and all(
+                file_names.get(name, frozenset()) <= {field_id}
+                for name, field_id in _struct_paths((field,), "")
+            )
+        )
+        chosen[field.field_id] = field.name if clear else f"{field.name} (field {field.field_id})"
+    return chosen
+
+
+def _struct_paths(fields: Iterable[NestedField], prefix: str) -> Iterable[tuple[str, int]]:
+    # Filters are pushed for columns and fields of structs, not into lists and maps.
+    for field in fields:
+        name = prefix + field.name.lower()
+        yield name, field.field_id
+        if isinstance(field.field_type, StructType):
+            yield from _struct_paths(field.field_type.fields, name + ".")

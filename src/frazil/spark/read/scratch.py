@@ -1,0 +1,89 @@
+"""Short-lived folders that the Spark driver can see."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+import threading
+import uuid
+from dataclasses import dataclass, field
+
+from pyspark.sql import SparkSession
+
+from frazil.errors import FrazilError
+from frazil.spark.session import is_connect
+from frazil.storage.files import FileIO
+from frazil.storage.paths import is_local, join, local_path
+
+SCRATCH_SETTING = "frazil.scratch"
+"""Session setting: the folder for scratch files, on storage that the driver sees."""
+
+_at_exit_lock = threading.Lock()
+_at_exit: list[ScratchFolder] = []
+
+
+@dataclass(frozen=True)
+class ScratchFolder:
+    """One folder for the file log of one scan; ``location`` is how Spark names it."""
+
+    location: str
+    io: FileIO
+    kept: bool
+    _made: list[bool] = field(default_factory=list, repr=False, compare=False)
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write one file below the folder."""
+        self.io.create(join(self.location, name), data)
+
+    def release(self) -> None:
+        """Remove the folder now, or when the process ends if the session reads it again.
+
+        A classic session reads the folder while the DataFrame is made and never again; a Connect
+        server reads it for every action.
+        """
+        if not self.kept:
+            self.remove()
+            return
+        with _at_exit_lock:
+            if not _at_exit:
+                atexit.register(_remove_at_exit)
+            _at_exit.append(self)
+
+    def remove(self) -> None:
+        """Remove the folder; a failure leaves a few kilobytes behind and is not an error."""
+        local = local_path(self.location)
+        if local is not None:
+            shutil.rmtree(local, ignore_errors=True)
+            return
+        try:
+            self.io.delete_folder(self.location)
+        except FrazilError:
+            return
+
+
+def scratch_folder(spark: SparkSession, io: FileIO, table_location: str) -> ScratchFolder:
+    """A fresh folder for one scan.
+
+    The setting ``frazil.scratch`` names its parent. Without it: the local temporary folder where
+    the driver runs beside this process or the table itself is local, else a folder below the
+    table's ``metadata``.
+    """
+    connect = is_connect(spark)
+    parent = spark.conf.get(SCRATCH_SETTING, None)
+    name = f"frazil-{uuid.uuid4().hex}"
+    if not parent and connect and not is_local(table_location):
+        parent = join(table_location, "metadata", "scratch")
+    if not parent:
+        path = tempfile.mkdtemp(prefix="frazil-")
+        return ScratchFolder("file://" + os.path.abspath(path), FileIO(), kept=connect)
+    return ScratchFolder(join(parent, name), io, kept=connect)
+
+
+def _remove_at_exit() -> None:
+    with _at_exit_lock:
+        folders = list(_at_exit)
+        _at_exit.clear()
+    for folder in folders:
+        folder.remove()
