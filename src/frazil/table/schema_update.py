@@ -18,6 +18,7 @@ from frazil.format.changes import (
 )
 from frazil.format.evolution import SchemaEvolution
 from frazil.format.metadata import TableMetadata
+from frazil.format.name_mapping import NAME_MAPPING_PROPERTY, NameMapping, evolved_mapping
 from frazil.format.schema import Schema
 from frazil.table.operation import MetadataOperation, Operation
 
@@ -39,7 +40,7 @@ class UpdateSchema(SchemaEvolution):
             u.rename_column("a", "b")
 
     An exception inside of the block commits nothing. Table properties that name a column follow
-    it when it is renamed, and go when it is deleted.
+    it when it is renamed, and go when it is deleted; the name mapping learns new names.
     """
 
     def __init__(
@@ -97,6 +98,7 @@ def replace_schema(start: TableMetadata, schema: Schema, last_column_id: int) ->
             AddSchema(schema, last_column_id),
             SetCurrentSchema(LAST_ADDED),
             *_follow_columns(base.properties, base.schema, schema),
+            *_evolve_name_mapping(base.properties, base.schema, schema),
         ]
 
     return MetadataOperation(updates)
@@ -125,6 +127,17 @@ def _follow_columns(properties: Mapping[str, str], before: Schema, after: Schema
     if moved:
         updates.append(SetProperties(moved))
     return updates
+
+
+def _evolve_name_mapping(
+    properties: Mapping[str, str], before: Schema, after: Schema
+) -> list[Update]:
+    """The name mapping with new columns and new names, old names kept for old files (rule 61)."""
+    text = properties.get(NAME_MAPPING_PROPERTY)
+    if text is None:
+        return []
+    evolved = evolved_mapping(NameMapping.from_json(text), before, after).to_json()
+    return [SetProperties({NAME_MAPPING_PROPERTY: evolved})]
 
 
 def _sources_in_use(metadata: TableMetadata) -> frozenset[int]:
