@@ -30,8 +30,9 @@ _VERSION, _SCHEMA = 1, 2
 # SchemaElement
 _TYPE, _NAME, _NUM_CHILDREN, _CONVERTED_TYPE, _FIELD_ID, _LOGICAL_TYPE = 1, 4, 5, 6, 9, 10
 # LogicalType, its TimeUnit and ConvertedType
-_TIME, _TIMESTAMP, _GEOMETRY, _GEOGRAPHY = 7, 8, 17, 18
+_TIME, _TIMESTAMP, _VARIANT, _GEOMETRY, _GEOGRAPHY = 7, 8, 16, 17, 18
 _MICROS, _NANOS = 2, 3
+_VARIANT_VERSION: Final = 1
 _CONVERTED_TIME_MICROS: Final = 8
 _EDGE_ALGORITHMS: Final = {"spherical": 0, "vincenty": 1, "thomas": 2, "andoyer": 3, "karney": 4}
 
@@ -281,6 +282,8 @@ def _annotate(element: dict[int, Value], iceberg_type: I.IcebergType) -> None:
             logical = (_TIMESTAMP, _unit(_NANOS, is_utc=False))
         case I.TimestamptzNanoType():
             logical = (_TIMESTAMP, _unit(_NANOS, is_utc=True))
+        case I.VariantType():
+            logical = (_VARIANT, {1: (TType.BYTE, _VARIANT_VERSION)})
         case I.GeometryType(crs=crs):
             logical = (_GEOMETRY, {1: (TType.STRING, crs.encode())})
         case I.GeographyType(crs=crs, algorithm=algorithm):

@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
+from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
 
 from frazil.errors import UnsupportedError
 from frazil.format import types as I
@@ -156,7 +157,7 @@ def _hash_in_python(source_type: I.DecimalType, value: Column) -> Column:
         return pa.array(found, pa.int32())
 
     hashes.__annotations__ = {"values": pa.Array, "return": pa.Array}
-    column: Column = F.arrow_udf(hashes, "int")(value)
+    column: Column = arrow_udf(hashes, "int", ArrowUDFType.SCALAR)(value)
     return column
 
 

@@ -1,0 +1,316 @@
+"""Data files by PyArrow: for columns that Spark's Parquet writer has no physical type for.
+
+A task gets aligned rows, sorted by their partition keys, as Arrow batches. It writes one file after
+the other, each with rows of one partition, and gives back the files' entries.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark import TaskContext
+
+from frazil.errors import SchemaMismatchError
+from frazil.format import types as I
+from frazil.format.schema import Schema
+from frazil.spark.write.finish import Finisher
+from frazil.spark.write.options import WriteOptions
+from frazil.spark.write.wire import entry_to_text
+from frazil.storage.files import local_path
+from frazil.storage.locations import data_file_name
+
+_PLAIN: Final[dict[type[I.IcebergType], pa.DataType]] = {
+    I.BooleanType: pa.bool_(),
+    I.IntegerType: pa.int32(),
+    I.LongType: pa.int64(),
+    I.FloatType: pa.float32(),
+    I.DoubleType: pa.float64(),
+    I.DateType: pa.date32(),
+    I.TimeType: pa.time64("us"),
+    I.TimestampType: pa.timestamp("us"),
+    I.TimestamptzType: pa.timestamp("us", "UTC"),
+    I.TimestampNanoType: pa.timestamp("ns"),
+    I.TimestamptzNanoType: pa.timestamp("ns", "UTC"),
+    I.StringType: pa.string(),
+    I.UUIDType: pa.uuid(),
+    I.BinaryType: pa.binary(),
+    I.GeometryType: pa.binary(),
+    I.GeographyType: pa.binary(),
+}
+_VARIANT_PARTS: Final = ("metadata", "value")
+_FIELD_ID: Final = b"PARQUET:field_id"
+_CODECS: Final = {"uncompressed": "none"}
+
+
+def arrow_schema(schema: Schema) -> pa.Schema:
+    """The Arrow schema of a table's files, with field ids; unknown columns are left out."""
+    return pa.schema([_arrow_field(field) for field in _stored(schema.fields)])
+
+
+def to_storage(array: pa.Array, iceberg_type: I.IcebergType) -> pa.Array:
+    """An array of aligned values in the type that a file holds.
+
+    Raises:
+        SchemaMismatchError: a uuid's text is malformed.
+    """
+    match iceberg_type:
+        case I.UUIDType():
+            return _uuids(array)
+        case I.FixedType(length=length):
+            return array.cast(pa.binary(length))
+        case I.TimeType() | I.TimestampNanoType() | I.TimestamptzNanoType():
+            return array.cast(pa.int64()).view(_PLAIN[type(iceberg_type)])
+        case I.StructType():
+            fields = _stored(iceberg_type.fields)
+            parts = [to_storage(array.field(f.name), f.field_type) for f in fields]
+            return _struct(array, parts, [_arrow_field(f) for f in fields])
+        case I.VariantType():
+            parts = [array.field(name).cast(pa.binary()) for name in _VARIANT_PARTS]
+            return _struct(array, parts, [pa.field(n, pa.binary(), False) for n in _VARIANT_PARTS])
+        case I.ListType():
+            values = to_storage(array.values, iceberg_type.element_type)
+            return pa.ListArray.from_arrays(
+                _offsets(array),
+                values,
+                type=pa.list_(_arrow_field(iceberg_type.element_field)),
+            )
+        case I.MapType():
+            keys = to_storage(array.keys, iceberg_type.key_type)
+            items = to_storage(array.items, iceberg_type.value_type)
+            return pa.MapArray.from_arrays(
+                _offsets(array), keys, items, type=_arrow_type(iceberg_type)
+            )
+        case _:
+            return array.cast(_arrow_type(iceberg_type))
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowTask:
+    """What an executor does with one partition of the rows; called by ``mapInArrow``.
+
+    Attributes:
+        finisher: makes the entries; its schema is the files'.
+        keys: the names of the columns that say which partition a row belongs to.
+        folder: where the files go.
+        operation_id: of the write, for the files' names.
+        options: codec, target size and page sizes.
+        partition_type: of the entries.
+    """
+
+    finisher: Finisher
+    keys: tuple[str, ...]
+    folder: str
+    operation_id: str
+    options: WriteOptions
+    partition_type: I.StructType
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Write the rows; yield one line of JSON for each file."""
+        context = TaskContext.get()
+        task = 0 if context is None else context.partitionId()
+        attempt = 0 if context is None else context.taskAttemptId()
+        current: tuple[Any, ...] | None = None
+        file: _File | None = None
+        count = 0
+        try:
+            for batch in batches:
+                for key, rows in _runs(batch, self.keys):
+                    full = file is not None and file.size >= self.options.target_file_size
+                    if file is not None and (full or key != current):
+                        yield self._closed(file)
+                        file = None
+                    if file is None:
+                        count += 1
+                        name = data_file_name(
+                            partition_id=task,
+                            task_id=attempt,
+                            operation_id=self.operation_id,
+                            count=count,
+                            extension="parquet",
+                        )
+                        file = _File(f"{self.folder}/{name}", self.finisher.schema, self.options)
+                        current = key
+                    file.write(rows)
+            if file is not None:
+                yield self._closed(file)
+                file = None
+        finally:
+            if file is not None:
+                file.abandon()
+
+    def _closed(self, file: _File) -> pa.RecordBatch:
+        local = file.close()
+        # Geometries and variants get their logical types by the same labels as Spark's files.
+        finisher = replace(self.finisher, labels=True)
+        entry = finisher.finish(local, os.path.getsize(local))
+        if local_path(file.path) is None:
+            try:
+                with open(local, "rb") as stream:
+                    self.finisher.io.create(file.path, stream.read())
+            finally:
+                os.remove(local)
+        entry = replace(entry, file_path=file.path, nan_value_counts=file.nan_counts)
+        text = entry_to_text(entry, self.partition_type)
+        return pa.record_batch({"entry": pa.array([text], pa.string())})
+
+
+class _File:
+    """One data file while it is written, on a local disk."""
+
+    def __init__(self, path: str, schema: Schema, options: WriteOptions) -> None:
+        self.path = path
+        self.nan_counts: dict[int, int] = {}
+        self._fields = _stored(schema.fields)
+        self._schema = arrow_schema(schema)
+        target = local_path(path)
+        if target is None:
+            handle, target = tempfile.mkstemp(suffix=".parquet")
+            os.close(handle)
+        else:
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+        self._local = target
+        settings = options.parquet
+        self._writer = pq.ParquetWriter(
+            target,
+            self._schema,
+            compression=_CODECS.get(options.codec, options.codec),
+            compression_level=options.codec_level,
+            store_schema=False,
+            data_page_size=_number(settings, "parquet.page.size"),
+            dictionary_pagesize_limit=_number(settings, "parquet.dictionary.page.size"),
+        )
+        self._row_group_size = _number(settings, "parquet.block.size") or 128 << 20
+        self._pending: list[pa.RecordBatch] = []
+        self._pending_size = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes that the file has, with what waits for a row group counted as half."""
+        return int(os.path.getsize(self._local)) + self._pending_size // 2
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        arrays = [to_storage(rows.column(f.name), f.field_type) for f in self._fields]
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        for field, array in zip(self._fields, arrays, strict=True):
+            if isinstance(field.field_type, I.FloatType | I.DoubleType):
+                found = pc.sum(pc.is_nan(array)).as_py() or 0
+                self.nan_counts[field.field_id] = self.nan_counts.get(field.field_id, 0) + found
+        self._pending.append(batch)
+        self._pending_size += batch.nbytes
+        if self._pending_size >= self._row_group_size:
+            self._flush()
+
+    def close(self) -> str:
+        self._flush()
+        self._writer.close()
+        return self._local
+
+    def abandon(self) -> None:
+        self._writer.close()
+        os.remove(self._local)
+
+    def _flush(self) -> None:
+        if self._pending:
+            table = pa.Table.from_batches(self._pending)
+            self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+            self._pending, self._pending_size = [], 0
+
+
+def _number(settings: Mapping[str, str], key: str) -> int | None:
+    text = settings.get(key)
+    return int(text) if text is not None and text.isdigit() else None
+
+
+def _runs(
+    batch: pa.RecordBatch, keys: tuple[str, ...]
+) -> Iterator[tuple[tuple[Any, ...], pa.RecordBatch]]:
+    """The stretches of equal keys of a batch that is sorted by them."""
+    if not keys or not batch.num_rows:
+        if batch.num_rows:
+            yield (), batch
+        return
+    columns = [batch.column(key) for key in keys]
+    edges = {0, batch.num_rows}
+    for column in columns:
+        ends = pc.run_end_encode(column.cast(column.type)).run_ends.to_pylist()
+        edges.update(ends)
+    ordered = sorted(edges)
+    for start, end in pairwise(ordered):
+        key = tuple(column[start].as_py() for column in columns)
+        yield key, batch.slice(start, end - start)
+
+
+def _stored(fields: tuple[I.NestedField, ...]) -> list[I.NestedField]:
+    return [field for field in fields if not isinstance(field.field_type, I.UnknownType)]
+
+
+def _arrow_field(field: I.NestedField) -> pa.Field:
+    return pa.field(
+        field.name,
+        _arrow_type(field.field_type),
+        nullable=not field.required,
+        metadata={_FIELD_ID: str(field.field_id)},
+    )
+
+
+def _arrow_type(iceberg_type: I.IcebergType) -> pa.DataType:
+    match iceberg_type:
+        case I.DecimalType(precision=precision, scale=scale):
+            return pa.decimal128(precision, scale)
+        case I.FixedType(length=length):
+            return pa.binary(length)
+        case I.StructType():
+            return pa.struct([_arrow_field(field) for field in _stored(iceberg_type.fields)])
+        case I.ListType():
+            return pa.list_(_arrow_field(iceberg_type.element_field))
+        case I.MapType():
+            return pa.map_(
+                _arrow_field(iceberg_type.key_field), _arrow_field(iceberg_type.value_field)
+            )
+        case I.VariantType():
+            return pa.struct([pa.field(name, pa.binary(), False) for name in _VARIANT_PARTS])
+        case _:
+            return _PLAIN[type(iceberg_type)]
+
+
+def _uuids(array: pa.Array) -> pa.Array:
+    """Texts of 36 characters as 16 bytes, all of them in one decoding."""
+    missing = "0" * 32
+    texts = "".join(pc.fill_null(array.cast(pa.string()), missing).to_pylist())
+    try:
+        raw = bytes.fromhex(texts.replace("-", ""))
+    except ValueError as error:
+        raise SchemaMismatchError(f"a value of a uuid column is no uuid: {error}") from error
+    if len(raw) != 16 * len(array):
+        raise SchemaMismatchError("a value of a uuid column has not exactly 16 bytes")
+    stored = pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(16), len(array), [_validity(array), pa.py_buffer(raw)]
+    )
+    return pa.ExtensionArray.from_storage(pa.uuid(), stored)
+
+
+def _validity(array: pa.Array) -> pa.Buffer | None:
+    if not array.null_count:
+        return None
+    return pa.array(pc.is_valid(array).to_pylist(), pa.bool_()).buffers()[1]
+
+
+def _struct(array: pa.Array, parts: list[pa.Array], fields: list[pa.Field]) -> pa.Array:
+    mask = pc.is_null(array) if array.null_count else None
+    return pa.StructArray.from_arrays(parts, fields=fields, mask=mask)
+
+
+def _offsets(array: pa.Array) -> pa.Array:
+    """The offsets of a list or map, null where it is null."""
+    if not array.null_count:
+        return array.offsets
+    valid = pa.concat_arrays([pc.is_valid(array), pa.array([True])])
+    return pc.if_else(valid, array.offsets, pa.scalar(None, pa.int32()))

@@ -1,0 +1,361 @@
+"""Rows become data files: native Parquet where Spark's writer can, Arrow where it cannot.
+
+Spark writes under a fresh folder of the table's data location. What lies in that folder is read
+back footer by footer; on a local disk or HDFS each file is then moved to where the table's layout
+wants it, elsewhere it stays. Files that no commit refers to are invisible, and a write that fails
+removes its own.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final, Literal
+
+import polars as pl
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from frazil.errors import FrazilError, InvalidDataFileError, SchemaMismatchError, StorageError
+from frazil.format import types as I
+from frazil.format.manifests import DataFile
+from frazil.format.metadata import TableMetadata
+from frazil.format.partitioning import PartitionSpec
+from frazil.format.schema import Schema
+from frazil.spark.read.locations import spark_paths
+from frazil.spark.session import WRITE_SETTINGS, is_case_sensitive, temporary_settings
+from frazil.spark.write.align import align, value_problem
+from frazil.spark.write.arrow import ArrowTask
+from frazil.spark.write.distribute import distribute, order_columns
+from frazil.spark.write.finish import Finisher
+from frazil.spark.write.options import WriteOptions, write_options
+from frazil.spark.write.partition_columns import partition_keys
+from frazil.spark.write.wire import entry_from_text, entry_to_text
+from frazil.storage.files import FileInfo, FileIO, local_path
+from frazil.storage.locations import data_file_name, data_file_path, new_data_folder
+from frazil.storage.parquet_metrics import MetricsReader
+
+FILES_FOR_DRIVER: Final = 128
+"""Up to so many footers are read by the driver's threads; more are read by a Spark job."""
+
+_THREADS: Final = 8
+_TASK_NUMBER = re.compile(r"^(?:part-)?(\d+)-")
+_RENAMING_SCHEMES: Final = ("hdfs://", "viewfs://")
+
+_RAW_LOCAL_FILES: Final[Mapping[str, str]] = {
+    # Without checksum side files, which a patched or moved file would contradict.
+    "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "fs.file.impl.disable.cache": "true",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WriteProgress:
+    """What a write is at.
+
+    Attributes:
+        stage: ``writing`` rows, reading ``footers``, or ``done``.
+        files: so far; 0 while rows are written.
+        records: in those files.
+        size_in_bytes: of those files.
+    """
+
+    stage: Literal["writing", "footers", "done"]
+    files: int = 0
+    records: int = 0
+    size_in_bytes: int = 0
+
+
+def write_data_files(
+    spark: SparkSession,
+    df: DataFrame,
+    *,
+    metadata: TableMetadata,
+    io: FileIO,
+    options: Mapping[str, str] | None = None,
+    schema: Schema | None = None,
+    on_progress: Callable[[WriteProgress], None] | None = None,
+) -> list[DataFile]:
+    """Write rows as data files of a table; nothing is committed.
+
+    Args:
+        spark: the session of the rows.
+        df: the rows; columns are matched by name, see `align`.
+        metadata: of the table: schema, spec, sort order, properties and locations.
+        io: of the table.
+        options: the write's own, by the Java runtime's names: see `write_options`.
+        schema: of the rows, where it is not the table's current one; so row lineage columns can
+            be written beside the table's (rule 148).
+        on_progress: called at each stage.
+
+    Returns:
+        one entry for each file, without sequence numbers; none for no rows.
+
+    Raises:
+        SchemaMismatchError: the rows do not fit the table.
+        ConfigurationError: an option or property is malformed.
+        UnsupportedError: an unknown transform (rule 7) or another file format than Parquet.
+        StorageError: the store refused or failed.
+    """
+    tell = on_progress or _tell_nobody
+    write = _Write.planned(metadata, io, options, schema or metadata.schema)
+    aligned = align(df, write.schema, case_sensitive=is_case_sensitive(spark))
+    tell(WriteProgress("writing"))
+    try:
+        staged = write.with_arrow(spark, aligned) if write.needs_arrow else None
+        if staged is None:
+            write.natively(spark, aligned)
+            staged = write.entries(spark, tell)
+        files = write.published(staged)
+    except BaseException as error:
+        write.discard()
+        problem = value_problem(str(error)) if isinstance(error, PySparkException) else None
+        if problem is not None:
+            raise SchemaMismatchError(f"{problem}; nothing was written") from error
+        raise
+    tell(_progress("done", files))
+    return files
+
+
+def _tell_nobody(progress: WriteProgress) -> None:
+    pass
+
+
+def _progress(stage: Literal["footers", "done"], files: Sequence[DataFile]) -> WriteProgress:
+    return WriteProgress(
+        stage,
+        len(files),
+        sum(file.record_count for file in files),
+        sum(file.file_size_in_bytes for file in files),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """One write to one fresh folder."""
+
+    metadata: TableMetadata
+    schema: Schema
+    spec: PartitionSpec
+    options: WriteOptions
+    io: FileIO
+    operation_id: str
+    folder: str
+
+    @classmethod
+    def planned(
+        cls,
+        metadata: TableMetadata,
+        io: FileIO,
+        options: Mapping[str, str] | None,
+        schema: Schema,
+    ) -> _Write:
+        settings = write_options(metadata, schema, options)
+        spec = metadata.spec_by_id(settings.spec_id)
+        operation_id = str(uuid.uuid4())
+        folder = new_data_folder(metadata, operation_id)
+        return cls(metadata, schema, spec, settings, io, operation_id, folder)
+
+    @property
+    def is_local(self) -> bool:
+        return local_path(self.folder) is not None
+
+    @property
+    def renames(self) -> bool:
+        """Whether moving a file is one cheap step of its store."""
+        return self.is_local or self.folder.startswith(_RENAMING_SCHEMES)
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether the footers of Spark's writer lack an id or a type."""
+        return any(_lacks_label(field.field_type) for field in self.schema.fields)
+
+    @property
+    def needs_arrow(self) -> bool:
+        """Whether Spark's writer has no physical type for a column, or no patch can follow it."""
+        if any(_lacks_physical_type(field.field_type) for field in self.schema.fields):
+            return True
+        return self.needs_labels and not self.is_local
+
+    @property
+    def partition_type(self) -> I.StructType:
+        return self.spec.partition_type(self.schema)
+
+    def finisher(self) -> Finisher:
+        order = self.metadata.sort_order_by_id(self.options.sort_order_id)
+        reader = MetricsReader.for_table(
+            self.schema,
+            self.metadata.properties,
+            sorted_ids=[field.source_id for field in order.fields],
+        )
+        return Finisher(self.io, reader, self.spec, order.order_id, self.needs_labels)
+
+    def placed(self, aligned: DataFrame) -> tuple[DataFrame, tuple[str, ...]]:
+        """The rows with their partition keys, distributed and sorted."""
+        keys = partition_keys(self.schema, self.spec)
+        order = self.metadata.sort_order_by_id(self.options.sort_order_id)
+        keyed = aligned.withColumns(keys) if keys else aligned
+        placed = distribute(
+            keyed,
+            mode=self.options.distribution_mode,
+            keys=tuple(keys),
+            ordering=order_columns(self.schema, order),
+        )
+        return placed, tuple(keys)
+
+    def natively(self, spark: SparkSession, aligned: DataFrame) -> None:
+        """Let Spark write the folder."""
+        settings = dict(WRITE_SETTINGS)
+        if any(_holds(field.field_type, I.VariantType) for field in self.schema.fields):
+            shreds = str(self.options.shreds_variants).lower()
+            settings["spark.sql.variant.writeShredding.enabled"] = shreds
+        placed, keys = self.placed(aligned)
+        writer = placed.write.options(**self.options.spark_options())
+        if self.is_local:
+            writer = writer.options(**_RAW_LOCAL_FILES)
+        if keys:
+            writer = writer.partitionBy(*keys)
+        with temporary_settings(spark, settings):
+            writer.parquet(spark_paths(pl.Series([self.folder]), spark, self.io).item())
+
+    def with_arrow(self, spark: SparkSession, aligned: DataFrame) -> list[DataFile]:
+        """Let executors write the folder with PyArrow."""
+        placed, keys = self.placed(aligned)
+        if keys and not self.options.sort_order_id:
+            placed = placed.sortWithinPartitions(*keys)
+        task = ArrowTask(
+            finisher=self.finisher(),
+            keys=keys,
+            folder=self.folder,
+            operation_id=self.operation_id,
+            options=self.options,
+            partition_type=self.partition_type,
+        )
+        rows = placed.mapInArrow(task, "entry string").collect()
+        staged = [entry_from_text(row["entry"], self.partition_type) for row in rows]
+        # A task that was tried twice leaves the files of the try that failed.
+        kept = {entry.file_path for entry in staged}
+        self.io.delete_many(f.path for f in self.io.list(self.folder) if f.path not in kept)
+        return sorted(staged, key=lambda entry: entry.file_path)
+
+    def entries(self, spark: SparkSession, tell: Callable[[WriteProgress], None]) -> list[DataFile]:
+        """The entries of the files in the folder, in the order of their paths."""
+        written = sorted(
+            (file for file in self.io.list(self.folder) if file.path.endswith(".parquet")),
+            key=lambda file: file.path,
+        )
+        size = sum(file.size for file in written)
+        tell(WriteProgress("footers", len(written), 0, size))
+        finisher = self.finisher()
+        found: list[DataFile] | None = None
+        if len(written) > FILES_FOR_DRIVER:
+            found = self._on_executors(spark, finisher, written)
+        if found is None:
+            found = _on_driver(finisher, written)
+        empty = [entry for entry in found if not entry.record_count]
+        if empty:
+            self.io.delete_many(entry.file_path for entry in empty)
+        return [entry for entry in found if entry.record_count]
+
+    def _on_executors(
+        self, spark: SparkSession, finisher: Finisher, written: Sequence[FileInfo]
+    ) -> list[DataFile] | None:
+        """The entries by a Spark job; None where executors lack what the driver has."""
+        work = partial(
+            _finish_some, finisher, self.partition_type, [(f.path, f.size) for f in written]
+        )
+        tasks = min(len(written) // 32 + 1, 64)
+        try:
+            rows = spark.range(0, len(written), 1, tasks).mapInArrow(work, "entry string").collect()
+        except PySparkException as error:
+            if "ModuleNotFoundError" in str(error) or "PYTHON_VERSION_MISMATCH" in str(error):
+                return None
+            raise InvalidDataFileError(f"a written file cannot be read back: {error}") from error
+        entries = [entry_from_text(row["entry"], self.partition_type) for row in rows]
+        return sorted(entries, key=lambda entry: entry.file_path)
+
+    def published(self, staged: Sequence[DataFile]) -> list[DataFile]:
+        """The files where the table's layout wants them."""
+        if not self.renames:
+            return list(staged)
+        moved: list[DataFile] = []
+        try:
+            for count, entry in enumerate(staged):
+                target = self._final_path(entry, count)
+                self.io.move(entry.file_path, target)
+                moved.append(replace(entry, file_path=target))
+        except BaseException:
+            self.io.delete_many(entry.file_path for entry in moved)
+            raise
+        self.discard()
+        return moved
+
+    def _final_path(self, entry: DataFile, count: int) -> str:
+        task = _TASK_NUMBER.match(entry.file_path.rsplit("/", 1)[-1])
+        name = data_file_name(
+            partition_id=int(task.group(1)) if task else 0,
+            task_id=0,
+            operation_id=self.operation_id,
+            count=count + 1,
+            extension="parquet",
+        )
+        path = ""
+        if not self.spec.is_unpartitioned:
+            path = self.spec.partition_path(self.schema, entry.partition)
+        return data_file_path(self.metadata, name, partition_path=path)
+
+    def discard(self) -> None:
+        """Remove the folder; a store that fails here leaves what no commit refers to."""
+        with suppress(FrazilError, StorageError):
+            self.io.delete_folder(self.folder)
+
+
+def _on_driver(finisher: Finisher, written: Sequence[FileInfo]) -> list[DataFile]:
+    if len(written) < 4:
+        return [finisher.finish(file.path, file.size) for file in written]
+    with ThreadPoolExecutor(_THREADS, "frazil-footers") as pool:
+        return list(pool.map(lambda file: finisher.finish(file.path, file.size), written))
+
+
+def _finish_some(
+    finisher: Finisher,
+    partition_type: I.StructType,
+    files: Sequence[tuple[str, int]],
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        lines = [
+            entry_to_text(finisher.finish(*files[number]), partition_type)
+            for number in batch.column(0).to_pylist()
+        ]
+        yield pa.record_batch({"entry": pa.array(lines, pa.string())})
+
+
+def _holds(iceberg_type: I.IcebergType, *wanted: type[I.IcebergType]) -> bool:
+    if isinstance(iceberg_type, wanted):
+        return True
+    return any(_holds(field.field_type, *wanted) for field in getattr(iceberg_type, "fields", ()))
+
+
+def _lacks_label(iceberg_type: I.IcebergType) -> bool:
+    return _holds(
+        iceberg_type,
+        I.StructType,
+        I.ListType,
+        I.MapType,
+        I.TimeType,
+        I.TimestampNanoType,
+        I.TimestamptzNanoType,
+        I.GeometryType,
+        I.GeographyType,
+    )
+
+
+def _lacks_physical_type(iceberg_type: I.IcebergType) -> bool:
+    return _holds(iceberg_type, I.UUIDType, I.FixedType)

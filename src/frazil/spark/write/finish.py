@@ -1,0 +1,144 @@
+"""From a file that was written to its entry in a manifest.
+
+A footer tells the metrics, and the partition follows from the rows themselves: from the exact range
+of the source column where that settles it, else from the first row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from frazil.errors import InvalidDataFileError, StorageError
+from frazil.format import types as I
+from frazil.format.manifests import DataFile
+from frazil.format.partitioning import PartitionField, PartitionSpec
+from frazil.format.schema import Schema
+from frazil.storage.files import FileIO, local_path
+from frazil.storage.parquet_footer import patch_file
+from frazil.storage.parquet_metrics import ColumnRange, MetricsReader
+
+_INTEGERS: Final[dict[type[I.IcebergType], pa.DataType]] = {
+    I.DateType: pa.int32(),
+    I.TimeType: pa.int64(),
+    I.TimestampType: pa.int64(),
+    I.TimestamptzType: pa.int64(),
+    I.TimestampNanoType: pa.int64(),
+    I.TimestamptzNanoType: pa.int64(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finisher:
+    """Makes entries of the files of one write; runs on the driver or, pickled, on executors.
+
+    Attributes:
+        io: opens the files.
+        reader: of their footers; its schema is theirs.
+        spec: the partition spec that they were written with.
+        sort_order_id: the order of their rows.
+        labels: whether ids and types must still be put into the footers, of local files.
+    """
+
+    io: FileIO
+    reader: MetricsReader
+    spec: PartitionSpec
+    sort_order_id: int
+    labels: bool
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of the files."""
+        return self.reader.schema
+
+    def finish(self, path: str, size: int) -> DataFile:
+        """The entry of one file; calling it again gives the same.
+
+        Raises:
+            InvalidDataFileError: the file is damaged or holds rows of several partitions.
+            StorageError: the file cannot be read.
+        """
+        local = local_path(path)
+        if self.labels and local is not None:
+            size = patch_file(local, self.schema.as_struct())
+        try:
+            if local is not None:
+                with pq.ParquetFile(local) as file:
+                    return self._entry(file, path, size)
+            with self.io.open_input(path) as stream, pq.ParquetFile(stream) as file:
+                return self._entry(file, path, size)
+        except pa.ArrowInvalid as error:
+            raise InvalidDataFileError(f"the file cannot be read: {error}", file=path) from error
+        except OSError as error:
+            if isinstance(error, StorageError):
+                raise
+            raise StorageError(f"cannot read {path}: {error}") from error
+
+    def _entry(self, file: pq.ParquetFile, path: str, size: int) -> DataFile:
+        footer = file.metadata
+        metrics = self.reader.metrics(footer)
+        return DataFile(
+            file_path=path,
+            spec_id=self.spec.spec_id,
+            partition=tuple(self._partition_value(f, file, path) for f in self.spec.fields),
+            record_count=metrics.record_count,
+            file_size_in_bytes=size,
+            column_sizes=metrics.column_sizes,
+            value_counts=metrics.value_counts,
+            null_value_counts=metrics.null_value_counts,
+            lower_bounds=metrics.lower_bounds,
+            upper_bounds=metrics.upper_bounds,
+            split_offsets=metrics.split_offsets,
+            sort_order_id=self.sort_order_id,
+        )
+
+    def _partition_value(self, field: PartitionField, file: pq.ParquetFile, path: str) -> Any:
+        if field.is_void:
+            return None
+        source = self.schema.find_field(field.source_id)
+        if isinstance(source.field_type, I.UnknownType):
+            return None
+        found = self.reader.column_range(file.metadata, field.source_id)
+        if found is not None:
+            if found.is_all_null:
+                return None
+            if found.null_count:
+                raise _several(field, path)
+            if not _is_open(found):
+                low = field.transform.apply(source.field_type, found.lower)
+                high = field.transform.apply(source.field_type, found.upper)
+                if low == high:
+                    return low
+                if field.transform.preserves_order:
+                    raise _several(field, path)
+        first = _first_value(file, self.schema.name_path(field.source_id), source.field_type)
+        return field.transform.apply(source.field_type, first)
+
+
+def _several(field: PartitionField, path: str) -> InvalidDataFileError:
+    return InvalidDataFileError(
+        f"the rows belong to several partitions of {field.name!r}, not to one", file=path
+    )
+
+
+def _is_open(found: ColumnRange) -> bool:
+    """Whether a footer's zeros hide the sign of the rows' (rules 120, 180)."""
+    return isinstance(found.lower, float) and 0.0 in (found.lower, found.upper)
+
+
+def _first_value(file: pq.ParquetFile, names: tuple[str, ...], source_type: I.IcebergType) -> Any:
+    column = ".".join(names)
+    batch = next(file.iter_batches(batch_size=1, columns=[column], use_threads=False))
+    values = batch.column(names[0])
+    for name in names[1:]:
+        if not values[0].is_valid:
+            return None
+        values = values.field(name)
+    if not values[0].is_valid:
+        return None
+    if (integer := _INTEGERS.get(type(source_type))) is not None:
+        return values.cast(integer)[0].as_py()
+    return values[0].as_py()

@@ -1,0 +1,451 @@
+"""Data files of whole writes: layout, entries, ids, and what other engines read."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import struct
+from decimal import Decimal
+from pathlib import Path
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+
+from frazil.errors import ConfigurationError, SchemaMismatchError, UnsupportedError
+from frazil.format import types as I
+from frazil.format.metadata import new_table_metadata
+from frazil.format.partitioning import UNPARTITIONED, spec_for
+from frazil.format.schema import Schema
+from frazil.format.sorting import UNSORTED, order_for
+from frazil.spark.write import write_data_files
+from frazil.storage.files import FileIO, local_path
+
+pytestmark = pytest.mark.spark
+
+
+def column(field_id, name, field_type, *, required=False, **more):
+    return I.NestedField(field_id, name, field_type, required, **more)
+
+
+SIMPLE = Schema(
+    (
+        column(1, "id", I.LongType()),
+        column(2, "ts", I.TimestampType()),
+        column(3, "name", I.StringType()),
+        column(4, "x", I.DoubleType()),
+    )
+)
+
+
+def table(tmp_path, schema, *, partition_by=(), sort_by=(), version=2, **properties):
+    return new_table_metadata(
+        schema=schema,
+        location=f"file://{tmp_path}/table",
+        spec=spec_for(schema, list(partition_by)) if partition_by else UNPARTITIONED,
+        sort_order=order_for(schema, list(sort_by)) if sort_by else UNSORTED,
+        properties={key.replace("__", "."): value for key, value in properties.items()},
+        format_version=version,
+    )
+
+
+def write(spark, df, metadata, **more):
+    return write_data_files(spark, df, metadata=metadata, io=FileIO(), **more)
+
+
+def files_below(tmp_path):
+    root = tmp_path / "table"
+    return sorted(str(p.relative_to(root)) for p in root.rglob("*") if p.is_file())
+
+
+def simple_rows(spark, count=100):
+    return spark.sql(
+        f"""select id, timestamp_ntz'2024-01-01' + make_interval(0, 0, 0, int(id)) ts,
+        concat('name-', id) name, double(id) / 2 x from range({count})"""
+    )
+
+
+def test_unpartitioned_entries_and_layout(spark, tmp_path):
+    files = write(spark, simple_rows(spark), table(tmp_path, SIMPLE))
+    assert sum(f.record_count for f in files) == 100
+    on_disk = [local_path(f.file_path) for f in files]
+    assert sorted(os.path.relpath(p, tmp_path / "table") for p in on_disk) == files_below(tmp_path)
+    for entry, path in zip(files, on_disk, strict=True):
+        assert entry.file_path.startswith(f"file://{tmp_path}/table/data/")
+        assert os.path.dirname(path) == str(tmp_path / "table" / "data")
+        assert entry.file_size_in_bytes == os.path.getsize(path)
+        schema = pq.ParquetFile(path).schema_arrow
+        assert [f.metadata[b"PARQUET:field_id"] for f in schema] == [b"1", b"2", b"3", b"4"]
+        assert (entry.partition, entry.spec_id, entry.sort_order_id) == ((), 0, 0)
+    low = min(struct.unpack("<q", f.lower_bounds[1])[0] for f in files)
+    high = max(struct.unpack("<q", f.upper_bounds[1])[0] for f in files)
+    assert (low, high) == (0, 99)
+    assert sum(f.value_counts[3] for f in files) == 100
+    assert all(f.null_value_counts == {1: 0, 2: 0, 3: 0, 4: 0} for f in files)
+    assert all(f.split_offsets == (4,) for f in files)
+
+
+def test_no_rows_no_files(spark, tmp_path):
+    for partition_by in ((), ("day(ts)",)):
+        metadata = table(tmp_path, SIMPLE, partition_by=partition_by)
+        assert write(spark, simple_rows(spark, 0), metadata) == []
+        assert files_below(tmp_path) == []
+
+
+PARTITIONINGS = [
+    (["month(ts)"], {(648,), (649,), (650,), (651,)}, "ts_month=2024-01"),
+    (["day(ts)"], {(19723 + d,) for d in range(100)}, "ts_day=2024-01-01"),
+    (["bucket(4, id)"], {(0,), (1,), (2,), (3,)}, "id_bucket=0"),
+    (["truncate(50, id)"], {(0,), (50,)}, "id_trunc=50"),
+    (["name"], {(f"name-{n}",) for n in range(100)}, "name=name-7"),
+]
+
+
+@pytest.mark.parametrize("case", PARTITIONINGS, ids=lambda c: c[0][0])
+def test_partitions_come_from_the_rows_and_stay_in_the_files(spark, tmp_path, case):
+    partition_by, expected, folder = case
+    metadata = table(tmp_path, SIMPLE, partition_by=partition_by)
+    files = write(spark, simple_rows(spark), metadata)
+    assert {f.partition for f in files} == expected
+    assert any(f"/data/{folder}/" in f.file_path for f in files)
+    assert sorted(os.path.relpath(local_path(f.file_path), tmp_path / "table") for f in files) == (
+        files_below(tmp_path)
+    )
+    paths = [local_path(f.file_path) for f in files]
+    found = duckdb.sql(
+        "select count(*), count(distinct id), count(name), sum(x) "
+        f"from read_parquet({paths!r}, hive_partitioning=false)"
+    ).fetchone()
+    assert found == (100, 100, 100, 2475.0)
+    assert pq.ParquetFile(paths[0]).schema_arrow.names == ["id", "ts", "name", "x"]
+
+
+ODD_TEXTS = ["", "a/b", "50%", "x=y", " lead", "ü", "null", "__HIVE_DEFAULT_PARTITION__", "z" * 300]
+
+
+def test_odd_partition_texts_and_null_are_apart(spark, tmp_path):
+    schema = Schema((column(1, "name", I.StringType()), column(2, "n", I.IntegerType())))
+    rows = [(t, n) for n, t in enumerate([*ODD_TEXTS, None])]
+    metadata = table(tmp_path, schema, partition_by=["truncate(40, name)", "bucket(2, name)"])
+    files = write(spark, spark.createDataFrame(rows, "name string, n int"), metadata)
+    cut = {None if t is None else t[:40] for t in [*ODD_TEXTS, None]}
+    assert {f.partition[0] for f in files} == cut
+    assert sum(f.record_count for f in files) == len(rows)
+    for entry in files:
+        names = set(pq.ParquetFile(local_path(entry.file_path)).read()["name"].to_pylist())
+        assert {None if n is None else n[:40] for n in names} == {entry.partition[0]}
+
+
+def test_floats_are_partitioned_by_their_bits_rule_180(spark, tmp_path):
+    schema = Schema((column(1, "x", I.DoubleType()),))
+    rows = spark.sql("select explode(array(-0.0d, 0.0d, double('nan'), 1.5d, null)) x")
+    files = write(spark, rows, table(tmp_path, schema, partition_by=["x"]))
+    assert sorted(repr(f.partition[0]) for f in files) == ["-0.0", "0.0", "1.5", "None", "nan"]
+    for f in files:
+        low = f.lower_bounds.get(1)
+        assert (low is None) == (repr(f.partition[0]) in ("None", "nan"))
+
+
+NESTED = Schema(
+    (
+        column(1, "id", I.IntegerType(), required=True),
+        column(2, "tags", I.ListType(10, I.StringType())),
+        column(3, "m", I.MapType(11, I.StringType(), 12, I.LongType())),
+        column(
+            4,
+            "s",
+            I.StructType(
+                (
+                    column(13, "a", I.DecimalType(9, 2)),
+                    column(
+                        14, "deep", I.ListType(15, I.StructType((column(16, "z", I.DateType()),)))
+                    ),
+                )
+            ),
+        ),
+    )
+)
+
+
+def field_ids(arrow_field):
+    found = {}
+    field_id = (arrow_field.metadata or {}).get(b"PARQUET:field_id")
+    found[arrow_field.name] = None if field_id is None else int(field_id)
+    kind = arrow_field.type
+    children = []
+    if hasattr(kind, "key_field"):
+        children = [kind.key_field, kind.item_field]
+    elif hasattr(kind, "value_field"):
+        children = [kind.value_field]
+    elif kind.num_fields:
+        children = [kind.field(i) for i in range(kind.num_fields)]
+    return found | {f"{arrow_field.name}.{k}": v for c in children for k, v in field_ids(c).items()}
+
+
+def test_nested_columns_carry_every_id_rule_255(spark, tmp_path):
+    rows = spark.sql(
+        """select 1 id, array('a', null) tags, map('k', 1) m,
+        named_struct('deep', array(named_struct('z', date'2024-01-01')), 'a', 1.5) s"""
+    )
+    (entry,) = write(spark, rows, table(tmp_path, NESTED))
+    path = local_path(entry.file_path)
+    ids = {}
+    for field in pq.ParquetFile(path).schema_arrow:
+        ids |= field_ids(field)
+    assert set(ids.values()) == {1, 2, 3, 4, 10, 11, 12, 13, 14, 15, 16}
+    assert entry.file_size_in_bytes == os.path.getsize(path)
+    assert entry.lower_bounds.keys() == {1, 13}
+    assert entry.lower_bounds[13] == b"\x00\x96"
+    assert entry.column_sizes.keys() == {1, 10, 11, 12, 13, 16}
+    assert entry.value_counts.keys() == {1, 13}
+    expected = (
+        1,
+        ["a", None],
+        {"k": 1},
+        {"a": Decimal("1.50"), "deep": [{"z": dt.date(2024, 1, 1)}]},
+    )
+    assert duckdb.sql(f"select * from '{path}'").fetchone() == expected
+    assert spark.read.parquet(path).first().asDict(recursive=True) == {
+        "id": 1,
+        "tags": ["a", None],
+        "m": {"k": 1},
+        "s": {"a": Decimal("1.50"), "deep": [{"z": dt.date(2024, 1, 1)}]},
+    }
+
+
+ODD_TYPES = Schema(
+    (
+        column(1, "u", I.UUIDType()),
+        column(2, "f", I.FixedType(3)),
+        column(3, "t", I.TimeType()),
+        column(4, "n", I.TimestampNanoType()),
+        column(5, "z", I.TimestamptzNanoType()),
+        column(6, "g", I.GeometryType()),
+        column(7, "nothing", I.UnknownType()),
+        column(8, "us", I.ListType(9, I.UUIDType())),
+        column(10, "x", I.DoubleType()),
+        column(11, "st", I.StructType((column(12, "u", I.UUIDType()),))),
+        column(13, "m", I.MapType(14, I.StringType(), 15, I.FixedType(1))),
+        column(16, "v", I.VariantType()),
+    )
+)
+UUID = "f79c3e09-677c-4bbd-a479-3f349cb785e7"
+ODD_ROWS = f"""
+select '{UUID.upper()}' u, X'010203' f, 81068000000L t, 1L n, 2L z,
+  X'0101000000000000000000F03F0000000000000040' g, void(null) nothing,
+  array('{UUID}', null) us, double('nan') x, named_struct('u', '{UUID}') st, map('k', X'09') m,
+  parse_json('{{"a": 1}}') v
+union all select null, null, null, null, null, null, null, null, 1d, null, null, null
+"""
+
+
+@pytest.mark.parametrize("columns", [None, ("t", "n", "z", "g", "nothing", "x", "v")])
+def test_types_that_sparks_writer_does_not_know_rule_258(spark, tmp_path, columns):
+    schema = ODD_TYPES
+    if columns is not None:
+        schema = schema.select(columns)
+    rows = spark.sql(ODD_ROWS.replace("void(null)", "null"))
+    if columns is not None:
+        rows = rows.select(*columns)
+    files = write(spark, rows.coalesce(1), table(tmp_path, schema, version=3))
+    assert sum(f.record_count for f in files) == 2
+    (entry,) = files
+    parquet = pq.ParquetFile(local_path(entry.file_path))
+    text = str(parquet.schema)
+    wanted = {
+        "t": "int64 field_id=3 t (Time(isAdjustedToUTC=false, timeUnit=microseconds))",
+        "n": "int64 field_id=4 n (Timestamp(isAdjustedToUTC=false, timeUnit=nanoseconds",
+        "z": "int64 field_id=5 z (Timestamp(isAdjustedToUTC=true, timeUnit=nanoseconds",
+        "g": "binary field_id=6 g (Geometry(crs=OGC:CRS84))",
+        "u": "fixed_len_byte_array(16) field_id=1 u (UUID)",
+        "f": "fixed_len_byte_array(3) field_id=2 f",
+        "us": "fixed_len_byte_array(16) field_id=9 element (UUID)",
+        "st": "fixed_len_byte_array(16) field_id=12 u (UUID)",
+        "m": "fixed_len_byte_array(1) field_id=15 value",
+        "v": "group field_id=16 v (Variant(1))",
+    }
+    for name in schema.as_struct().fields:
+        if name.name in wanted:
+            assert wanted[name.name] in text, text
+    assert "nothing" not in text
+    if "u" in [f.name for f in schema.fields]:
+        assert entry.nan_value_counts == {10: 1}
+        found = duckdb.sql(
+            f"select u::varchar, f, us[1]::varchar, st.u::varchar, m['k'] "
+            f"from '{local_path(entry.file_path)}' where u is not null"
+        ).fetchone()
+        assert found == (UUID, b"\x01\x02\x03", UUID, UUID, b"\x09")
+        assert entry.lower_bounds[1] == bytes.fromhex(UUID.replace("-", ""))
+    assert entry.lower_bounds[3] == struct.pack("<q", 81068000000)
+    assert entry.upper_bounds[4] == struct.pack("<q", 1)
+
+
+@pytest.mark.parametrize("version", [2])
+def test_uuid_partitions_through_arrow(spark, tmp_path, version):
+    schema = Schema((column(1, "id", I.LongType()), column(2, "u", I.UUIDType())))
+    rows = spark.sql("select id, uuid() u from range(200)").cache()
+    rows.count()
+    metadata = table(tmp_path, schema, partition_by=["bucket(8, u)"], version=version)
+    files = write(spark, rows, metadata)
+    assert {f.partition[0] for f in files} == set(range(8))
+    assert sum(f.record_count for f in files) == 200
+    for f in files:
+        assert f"/data/u_bucket={f.partition[0]}/" in f.file_path
+    rows.unpersist()
+
+
+WRONG = Schema(
+    (
+        column(1, "a", I.IntegerType(), required=True),
+        column(2, "b", I.DateType()),
+        column(3, "s", I.StructType((column(4, "x", I.LongType(), required=True),))),
+    )
+)
+
+
+def test_every_misfit_is_in_one_error(spark, tmp_path):
+    rows = spark.sql("select 'x' b, 1 c, named_struct('y', 1) s")
+    with pytest.raises(SchemaMismatchError) as caught:
+        write(spark, rows, table(tmp_path, WRONG))
+    text = str(caught.value)
+    for part in ["'a' is missing", "'b' is date", "no column 'c'", "'s.x' is missing", "'s.y'"]:
+        assert part in text
+    assert files_below(tmp_path) == []
+
+
+BAD_VALUES = [
+    (I.IntegerType(), True, "cast(null as int)", "required"),
+    (I.FixedType(2), False, "X'010203'", "exactly 2 bytes"),
+    (I.UUIDType(), False, "'no-uuid'", "no uuid"),
+    (I.TimeType(), False, "86400000000L", "microsecond"),
+    (
+        I.StructType((column(2, "x", I.LongType(), required=True),)),
+        False,
+        "named_struct('x', cast(null as long))",
+        "'c.x' is required",
+    ),
+    (I.ListType(2, I.LongType(), True), False, "array(1, null)", "'c.element' is required"),
+]
+
+
+@pytest.mark.parametrize("case", BAD_VALUES, ids=lambda c: str(c[0]))
+def test_bad_values_stop_the_write_and_leave_nothing(spark, tmp_path, case):
+    field_type, required, sql, words = case
+    schema = Schema((column(1, "c", field_type, required=required),))
+    rows = spark.sql(
+        f"select if(id = 7, {sql}, null) c from range(8)" if not required else f"select {sql} c"
+    )
+    with pytest.raises(SchemaMismatchError, match=words):
+        write(spark, rows, table(tmp_path, schema))
+    assert files_below(tmp_path) == []
+    assert not list(Path(tmp_path, "table").rglob("*.parquet"))
+
+
+def test_missing_columns_get_write_defaults_rules_31_to_33(spark, tmp_path):
+    schema = Schema(
+        (
+            column(1, "id", I.LongType()),
+            column(2, "n", I.IntegerType(), required=True, initial_default=1, write_default=5),
+            column(3, "d", I.DateType(), write_default=19723),
+            column(4, "ts", I.TimestampType(), write_default=1),
+            column(5, "tz", I.TimestamptzType(), write_default=1),
+            column(6, "dec", I.DecimalType(9, 2), write_default=Decimal("1.50")),
+            column(7, "b", I.BinaryType(), write_default=b"\x00\x01"),
+            column(8, "none", I.StringType()),
+            column(
+                9,
+                "s",
+                I.StructType((column(10, "y", I.IntegerType(), write_default=3),)),
+                write_default=(),
+            ),
+        )
+    )
+    rows = spark.range(1)
+    (entry,) = write(spark, rows, table(tmp_path, schema, version=3))
+    utc = dt.datetime(1970, 1, 1, 0, 0, 0, 1, tzinfo=dt.UTC)
+    (row,) = pq.ParquetFile(local_path(entry.file_path)).read().to_pylist()
+    assert row == {
+        "id": 0, "n": 5, "d": dt.date(2024, 1, 1), "ts": utc.replace(tzinfo=None), "tz": utc,
+        "dec": Decimal("1.50"), "b": b"\x00\x01", "none": None, "s": {"y": 3},
+    }  # fmt: skip
+
+
+def test_names_match_with_or_without_their_case(spark, tmp_path):
+    rows = spark.sql("select 1L ID, 'a' NaMe")
+    assert len(write(spark, rows, table(tmp_path, SIMPLE))) == 1
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        with pytest.raises(SchemaMismatchError, match="no column 'ID'"):
+            write(spark, rows, table(tmp_path, SIMPLE))
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+
+
+@pytest.mark.parametrize("partition_by", [(), ("bucket(2, id)",)])
+def test_files_are_sorted_and_say_so_rule_96(spark, tmp_path, partition_by):
+    metadata = table(tmp_path, SIMPLE, sort_by=["name desc nulls last"], partition_by=partition_by)
+    files = write(spark, simple_rows(spark, 500).repartition(3), metadata)
+    assert {f.sort_order_id for f in files} == {metadata.default_sort_order_id} == {1}
+    for f in files:
+        names = pq.ParquetFile(local_path(f.file_path)).read()["name"].to_pylist()
+        assert names == sorted(names, reverse=True)
+
+
+def test_session_settings_are_restored_and_int96_is_never_written(spark, tmp_path):
+    schema = Schema((column(1, "tz", I.TimestamptzType()),))
+    key = "spark.sql.parquet.outputTimestampType"
+    before = spark.conf.get(key)
+    (entry,) = write(spark, spark.sql("select timestamp'2024-01-01' tz"), table(tmp_path, schema))
+    assert spark.conf.get(key) == before
+    physical = pq.ParquetFile(local_path(entry.file_path)).schema.column(0)
+    assert (physical.physical_type, "isAdjustedToUTC=true" in str(physical.logical_type)) == (
+        "INT64",
+        True,
+    )
+
+
+def test_parquet_options_reach_the_files(spark, tmp_path):
+    properties = {
+        "write.parquet.compression-codec": "gzip",
+        "write.parquet.bloom-filter-enabled.column.name": "true",
+        "write.parquet.dict-encoding-enabled.column.id": "false",
+    }
+    metadata = table(tmp_path, SIMPLE, **properties)
+    entry = write(spark, simple_rows(spark).coalesce(1), metadata)[0]
+    group = pq.ParquetFile(local_path(entry.file_path)).metadata.row_group(0)
+    assert group.column(0).compression == "GZIP"
+    assert group.column(2).bloom_filter_offset
+    assert not group.column(0).has_dictionary_page
+
+
+def test_small_target_makes_several_files(spark, tmp_path):
+    metadata = table(tmp_path, SIMPLE)
+    rows = simple_rows(spark, 1000).coalesce(1)
+    files = write(spark, rows, metadata, options={"target-file-size-bytes": "4800"})
+    assert len(files) == 10
+    assert sum(f.record_count for f in files) == 1000
+
+
+def test_unknown_options_and_formats_are_refused(spark, tmp_path):
+    metadata = table(tmp_path, SIMPLE)
+    with pytest.raises(ConfigurationError, match="compresion"):
+        write(spark, simple_rows(spark), metadata, options={"compresion": "zstd"})
+    with pytest.raises(UnsupportedError, match="orc"):
+        write(spark, simple_rows(spark), metadata, options={"write-format": "orc"})
+
+
+def test_many_files_are_finished_by_executors(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr("frazil.spark.write.files.FILES_FOR_DRIVER", 0)
+    metadata = table(tmp_path, SIMPLE, partition_by=["bucket(3, name)"])
+    stages = []
+    files = write(spark, simple_rows(spark), metadata, on_progress=lambda p: stages.append(p.stage))
+    assert {f.partition for f in files} == {(0,), (1,), (2,)}
+    assert sum(f.record_count for f in files) == 100
+    assert stages == ["writing", "footers", "done"]
+
+
+def test_a_location_with_odd_characters(spark, tmp_path):
+    folder = tmp_path / "a b%20[c]{d}"
+    files = write(spark, simple_rows(spark), table(folder, SIMPLE, partition_by=["bucket(2, id)"]))
+    assert all(os.path.exists(local_path(f.file_path)) for f in files)
+    assert sum(f.record_count for f in files) == 100
