@@ -84,7 +84,9 @@ def as_literal(kind: IcebergType, value: Any) -> Any:
 def predicates(kind: IcebergType, values: st.SearchStrategy[Any]) -> st.SearchStrategy[Expression]:
     values = values.map(lambda value: as_literal(kind, value))
     column = st.sampled_from([col("c"), col("s.inner")])
-    compared = st.tuples(column, st.sampled_from("= != < <= > >=".split()), values).map(_comparison)
+    compared = st.tuples(column, st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), values).map(
+        _comparison
+    )
     lists = st.lists(values, min_size=1, max_size=12)
     kinds = [
         compared,

@@ -7,7 +7,7 @@ whole columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
@@ -36,6 +36,8 @@ from frazil.format.predicates.expressions import (
     NotStartsWith,
     Op,
     StartsWith,
+    all_of,
+    any_of,
     fold,
     leaves,
 )
@@ -90,6 +92,20 @@ def needed_statistics(bound: Expression) -> dict[str, frozenset[int]]:
         for name in names:
             needed.setdefault(name, set()).add(ref.field_id)
     return {name: frozenset(ids) for name, ids in needed.items()}
+
+
+def only_columns(bound: Expression, field_ids: Collection[int]) -> Expression:
+    """A predicate on these columns alone that is TRUE wherever the given one is."""
+
+    def leaf(node: Expression) -> Expression:
+        if isinstance(node, Leaf) and node.bound_ref.field_id not in field_ids:
+            return AlwaysTrue()
+        return node
+
+    def combine(node: Expression, parts: list[Expression]) -> Expression:
+        return all_of(parts) if isinstance(node, And) else any_of(parts)
+
+    return fold(bound, leaf, combine)
 
 
 def keeps_partitions(projected: Expression, entries: pl.DataFrame) -> pl.Series:
@@ -176,11 +192,11 @@ class _RangesOfFiles:
 
     def of(self, ref: BoundRef) -> Ranges:
         if ref.field_id not in self._ranges:
-            self._ranges[ref.field_id] = _ranges(ref, self._entries)
+            self._ranges[ref.field_id] = ranges_of(ref, self._entries)
         return self._ranges[ref.field_id]
 
 
-def _ranges(ref: BoundRef, entries: pl.DataFrame) -> Ranges:
+def ranges_of(ref: BoundRef, entries: pl.DataFrame) -> Ranges:
     """What the metrics say of a column (rules 46, 114, 117, 119, 120)."""
     records = entries["record_count"]
     trusted = records >= 0
@@ -403,8 +419,10 @@ def _many(values: Iterable[Any], like: pl.Series) -> pl.Series:
 
 
 def _fits(value: Any, dtype: pl.DataType) -> bool:
-    bits = {pl.Int32: 31, pl.Int64: 63}.get(type(dtype))
-    return bits is None or -(1 << bits) <= value < 1 << bits
+    if not isinstance(dtype, pl.Int32 | pl.Int64):
+        return True
+    bits = 31 if isinstance(dtype, pl.Int32) else 63
+    return bool(-(1 << bits) <= value < 1 << bits)
 
 
 def _is_floating(kind: IcebergType) -> bool:

@@ -149,6 +149,18 @@ def decode_manifests(
     return frames
 
 
+def with_values(entries: pl.DataFrame, values: Mapping[str, Collection[int]]) -> pl.DataFrame:
+    """Entries that hold whole maps, with a column `<map>.<field id>` for each of `values`.
+
+    Columns that are there already stay.
+    """
+    wanted = {
+        name: frozenset(i for i in ids if value_column(name, i) not in entries.columns)
+        for name, ids in values.items()
+    }
+    return _with_values(entries, wanted, {})
+
+
 def partition_struct(columns: Collection[str]) -> pl.Expr:
     """The `partition` column: a struct whose fields are named by the partition field ids.
 
@@ -394,7 +406,7 @@ def _entries(frame: pl.DataFrame, available: Collection[str], file: str) -> pl.D
         inside = entries[name].is_between(0, 2)
         if not inside.all():
             bad = entries[name].filter(~inside).first()
-            raise InvalidManifestError(f"{bad} is not 0, 1 or 2", file=file, field=name)
+            raise InvalidManifestError(f"{bad!r} is not 0, 1 or 2", file=file, field=name)
     return entries
 
 

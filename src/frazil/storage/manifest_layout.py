@@ -188,7 +188,8 @@ def fixed_maps(
     for avro in flat.fields:
         name = avro["name"]
         pairs = first_entry.get(name)
-        if name in STATISTICS and pairs and _nullable_array(avro) and _ends_in_zero(previous):
+        usable = name in STATISTICS and pairs and _nullable_array(avro) and _plain_pairs(avro)
+        if pairs and usable and _ends_in_zero(previous):
             keys = tuple(pair["key"] for pair in pairs)
             head = b"\x00\x02" + _zigzag(len(keys)) + _zigzag(keys[0])
             patterns[name] = head[:_PATTERN_BYTES]
@@ -242,7 +243,17 @@ def _occurrences(body: bytes, pattern: bytes) -> int:
 
 def _nullable_array(avro: Mapping[str, Any]) -> bool:
     kind = avro["type"]
-    return isinstance(kind, list) and kind[0] == "null" and kind[1]["type"] == "array"
+    return isinstance(kind, list) and kind[0] == "null" and _kind_of(kind[1]) == "array"
+
+
+def _plain_pairs(avro: Mapping[str, Any]) -> bool:
+    """Whether a map's pairs are records of two required primitives."""
+    pair = avro["type"][1]["items"]
+    return _kind_of(pair) == "record" and all(isinstance(f["type"], str) for f in pair["fields"])
+
+
+def _kind_of(kind: Any) -> Any:
+    return kind["type"] if isinstance(kind, dict) else kind
 
 
 def _ends_in_zero(avro: Mapping[str, Any] | None) -> bool:
@@ -333,8 +344,10 @@ class _Flattener:
         """The record of a field; one declared optional is read as its branch and its fields."""
         if isinstance(kind, list):
             index = next(i for i, branch in enumerate(kind) if branch != "null")
-            name = f"branch#{len(self.branches)}"
-            self.branches[name] = index
+            name = f"branch#{len(self.fields)}"
+            if kind[index]["fields"]:
+                # A record without fields has no bytes: null or not is the same.
+                self.branches[name] = index
             self.fields.append({"name": name, "type": "long"})
             return kind[index]
         return kind
@@ -352,10 +365,11 @@ def _canonical_map(kind: Any) -> Any:
     """A statistics map with its pairs' fields named `key` and `value`."""
     if isinstance(kind, list):
         return [_canonical_map(branch) for branch in kind]
-    if isinstance(kind, dict) and kind["type"] == "array":
-        pair = kind["items"]
-        named = [{"name": n, "type": f["type"]} for n, f in zip(_PAIR, pair["fields"], strict=True)]
-        return {"type": "array", "items": {**pair, "fields": named}}
+    if _kind_of(kind) == "array":
+        return {"type": "array", "items": _canonical_map(kind["items"])}
+    if _kind_of(kind) == "record":
+        named = [{"name": n, "type": f["type"]} for n, f in zip(_PAIR, kind["fields"], strict=True)]
+        return {**kind, "fields": named}
     return kind
 
 

@@ -1,0 +1,163 @@
+"""Many manifests at once: read and decoded in parallel, through the cache."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+
+import polars as pl
+
+from frazil.format.manifests import ManifestFile
+from frazil.format.partitioning import PartitionSpec
+from frazil.format.schema import Schema
+from frazil.format.snapshots import Snapshot
+from frazil.planning.cache import MANIFESTS, ManifestCache, store_key
+from frazil.storage.avro import manifests_of
+from frazil.storage.columns import decode_manifests, value_column
+from frazil.storage.files import FileIO
+
+_READERS = 16
+_BATCH_BYTES = 2 * 1024 * 1024
+_BATCH_MANIFESTS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestLoader:
+    """Reads manifests of one table as columns.
+
+    Attributes:
+        io: the table's files.
+        specs: every partition spec of the table, by id.
+        schema: the schema that partition types are derived from.
+        cache: where decoded manifests are kept.
+    """
+
+    io: FileIO
+    specs: Mapping[int, PartitionSpec]
+    schema: Schema
+    cache: ManifestCache = MANIFESTS
+
+    def manifests(self, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
+        """The manifests of a snapshot, in the order of its list.
+
+        Raises:
+            InvalidManifestError, MissingFileError, StorageError: it cannot be read.
+        """
+        if snapshot.manifest_list is None:
+            return manifests_of(self.io, snapshot)
+        key = (store_key(self.io), snapshot.manifest_list)
+        found = self.cache.manifest_list(key)
+        if found is None:
+            found = manifests_of(self.io, snapshot)
+            self.cache.keep_manifest_list(key, found)
+        return found
+
+    def entries(
+        self,
+        manifests: Sequence[ManifestFile],
+        *,
+        statistics: Collection[str] = (),
+        values: Mapping[str, Collection[int]] | None = None,
+    ) -> list[pl.DataFrame]:
+        """The entries of each manifest, as `frazil.storage.columns.read_manifest_columns` gives.
+
+        A frame may hold more statistics columns than were asked for.
+
+        Raises:
+            InvalidManifestError, MissingFileError, StorageError: one cannot be read.
+        """
+        wanted = {name: frozenset(ids) for name, ids in (values or {}).items()}
+        columns = [*statistics, *(value_column(n, i) for n, ids in wanted.items() for i in ids)]
+        keys = self._keys(manifests)
+        frames: list[pl.DataFrame | None] = [self.cache.manifest(key) for key in keys]
+        missing = [
+            index
+            for index, frame in enumerate(frames)
+            if frame is None or not set(columns) <= set(frame.columns)
+        ]
+        for index, frame in self._decoded(manifests, missing, statistics, wanted):
+            kept = frames[index]
+            if kept is not None:
+                frame = kept.hstack([c for c in frame if c.name not in kept.columns])
+            frames[index] = frame
+            self.cache.keep_manifest(keys[index], frame)
+        return [frame for frame in frames if frame is not None]
+
+    def _decoded(
+        self,
+        manifests: Sequence[ManifestFile],
+        indexes: Sequence[int],
+        statistics: Collection[str],
+        values: Mapping[str, Collection[int]],
+    ) -> Iterator[tuple[int, pl.DataFrame]]:
+        def decode(
+            batch: Sequence[int], data: Sequence[Future[bytes]]
+        ) -> list[tuple[int, pl.DataFrame]]:
+            files = [(manifests[i], read.result()) for i, read in zip(batch, data, strict=True)]
+            frames = decode_manifests(
+                files,
+                specs=self.specs,
+                schema=self.schema,
+                statistics=statistics,
+                values=values,
+            )
+            return list(zip(batch, frames, strict=True))
+
+        readers, decoders = _pools()
+        running = []
+        for batch in _batches(manifests, indexes):
+            reads = [readers.submit(self.io.read, manifests[i].manifest_path) for i in batch]
+            running.append(decoders.submit(decode, batch, reads))
+        for future in running:
+            yield from future.result()
+
+    def _keys(self, manifests: Sequence[ManifestFile]) -> list[Hashable]:
+        """Path and length, with all else that the decoded columns depend on."""
+        store = store_key(self.io)
+        types = {
+            spec_id: str([f.source_ids and self._source_type(f.source_id) for f in spec.fields])
+            for spec_id, spec in self.specs.items()
+        }
+        return [
+            (
+                store,
+                manifest.manifest_path,
+                manifest.manifest_length,
+                manifest.sequence_number,
+                manifest.added_snapshot_id,
+                manifest.first_row_id,
+                types.get(manifest.partition_spec_id),
+            )
+            for manifest in manifests
+        ]
+
+    def _source_type(self, field_id: int) -> str:
+        field = self.schema.field_or_none(field_id)
+        return "dropped" if field is None else str(field.field_type)
+
+
+@lru_cache(maxsize=1)
+def _pools() -> tuple[ThreadPoolExecutor, ThreadPoolExecutor]:
+    """Threads that wait for the store, and as many that decode as there are processors."""
+    return (
+        ThreadPoolExecutor(_READERS, thread_name_prefix="frazil-read"),
+        ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="frazil-decode"),
+    )
+
+
+def _batches(manifests: Sequence[ManifestFile], indexes: Sequence[int]) -> Iterator[list[int]]:
+    """Small manifests together, large ones alone."""
+    batch: list[int] = []
+    size = 0
+    for index in indexes:
+        length = manifests[index].manifest_length
+        if batch and (size + length > _BATCH_BYTES or len(batch) == _BATCH_MANIFESTS):
+            yield batch
+            batch, size = [], 0
+        batch.append(index)
+        size += length
+    if batch:
+        yield batch

@@ -1,0 +1,367 @@
+"""Which delete file applies to which data file (SPEC rules 176-182), by sort and search.
+
+Every kind of delete has a scope (a path, a partition, the table) and a sequence number. Data files
+are sorted by scope and then by number or path, so that the files that a delete may apply to are one
+run of rows, found by binary search; runs are expanded to pairs, and pairs are tested as columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from frazil.errors import InvalidManifestError
+from frazil.format.manifests import Content
+from frazil.format.partitioning import PartitionSpec
+from frazil.format.predicates.expressions import BoundRef
+from frazil.format.schema import Schema
+from frazil.format.types import IcebergType, UnknownType, UUIDType
+from frazil.planning.prune import Ranges, ranges_of
+from frazil.storage.columns import value_column
+from frazil.storage.manifest_layout import PARTITION_PREFIX
+
+FILE_PATH_ID = 2147483546
+"""The field id of `file_path` in position delete files (rule 224)."""
+PAIRS_SCHEMA: Mapping[str, pl.DataType] = {"ordinal": pl.UInt32(), "delete": pl.UInt32()}
+_PAIRS_AT_ONCE = 5_000_000
+_GLOBAL = 0
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """For each delete file a run of sorted data files: rows `order[start:end]`."""
+
+    order: Integers
+    start: Integers
+    end: Integers
+
+
+def match_deletes(
+    data: pl.DataFrame,
+    deletes: pl.DataFrame,
+    *,
+    specs: Mapping[int, PartitionSpec],
+    schemas: Sequence[Schema],
+) -> pl.DataFrame:
+    """The pairs of a data file and a delete file that applies to it.
+
+    Args:
+        data: live data files, with `file_path`, `sequence_number`, `spec_id`, `record_count` and
+            `partition.<id>` columns; with the statistics of equality columns (`<map>.<id>`) to
+            match closer.
+        deletes: live delete files, with the same columns and `content`, `file_format`,
+            `equality_ids`, `referenced_data_file` and the bounds of `file_path`.
+        specs: every partition spec of the table, by id.
+        schemas: every schema of the table, the current one first: equality columns may be dropped.
+
+    Returns:
+        Columns `ordinal` (row of `data`) and `delete` (row of `deletes`), sorted by both.
+
+    Raises:
+        InvalidManifestError: two deletion vectors are for one data file (rule 217), a vector names
+            no data file, or the partition of a file's own deletes is not the file's (rule 182).
+    """
+    if data.is_empty() or deletes.is_empty():
+        return pl.DataFrame(schema=PAIRS_SCHEMA)
+    data_scope, delete_scope = _scopes(data, deletes, specs)
+    about = _referenced(deletes)
+    position = (deletes["content"] == int(Content.POSITION_DELETES)).to_numpy()
+    vector = position & (deletes["file_format"] == "puffin").to_numpy()
+    own = position & about.is_not_null().to_numpy()
+    _check_vectors(deletes, vector, about)
+    matcher = _Matcher(data, deletes, data_scope, delete_scope)
+    found = matcher.by_path(np.flatnonzero(own), about)
+    has_vector = np.zeros(len(data), dtype=bool)
+    vectors = vector[found[1]]
+    has_vector[found[0][vectors]] = True
+    pairs = [found, *matcher.by_partition(np.flatnonzero(position & ~own))]
+    # A data file that carries a vector ignores its position deletes (rules 177, 222).
+    pairs = [
+        (rows[keep], files[keep])
+        for rows, files in pairs
+        for keep in [vector[files] | ~has_vector[rows]]
+    ]
+    pairs += matcher.by_equality(np.flatnonzero(~position), specs, schemas)
+    rows = np.concatenate([rows for rows, _ in pairs])
+    files = np.concatenate([files for _, files in pairs])
+    return pl.DataFrame({"ordinal": rows, "delete": files}, schema=PAIRS_SCHEMA).sort(
+        "ordinal", "delete"
+    )
+
+
+def _check_vectors(deletes: pl.DataFrame, vector: npt.NDArray[np.bool_], about: pl.Series) -> None:
+    named = deletes.select("file_path", about.alias("about")).filter(pl.Series(vector))
+    if named["about"].null_count():
+        file = named.filter(pl.col("about").is_null())["file_path"][0]
+        raise InvalidManifestError(
+            "a deletion vector has no referenced_data_file (SPEC rule 123)", file=file
+        )
+    twice = named.filter(pl.col("about").is_duplicated()).sort("about", maintain_order=True)
+    if not twice.is_empty():
+        first, second = twice.head(2)["file_path"]
+        raise InvalidManifestError(
+            f"the data file {twice['about'][0]} has two deletion vectors, in {first} and in "
+            f"{second}; at most one is allowed (SPEC rule 217)"
+        )
+
+
+def _referenced(deletes: pl.DataFrame) -> pl.Series:
+    """The one data file that a position delete is about: stated, or both bounds (rule 308)."""
+    lower, upper = (_path_bound(deletes, name) for name in ("lower_bounds", "upper_bounds"))
+    stated = deletes["referenced_data_file"]
+    derived = lower.set((lower != upper).fill_null(True), None)
+    return stated.zip_with(stated.is_not_null(), derived.cast(pl.String))
+
+
+def _path_bound(deletes: pl.DataFrame, statistic: str) -> pl.Series:
+    name = value_column(statistic, FILE_PATH_ID)
+    if name not in deletes.columns:
+        return pl.Series([None] * len(deletes), dtype=pl.Binary)
+    return deletes[name]
+
+
+def _scopes(
+    data: pl.DataFrame, deletes: pl.DataFrame, specs: Mapping[int, PartitionSpec]
+) -> tuple[Integers, Integers]:
+    """A number for each (spec, partition): equal exactly where both are equal.
+
+    Partitions without deletes share one number, 0 for data files and -1 for none.
+    """
+    data_scope = np.full(len(data), -1, dtype=np.int64)
+    delete_scope = np.zeros(len(deletes), dtype=np.int64)
+    following = _GLOBAL + 1
+    for (spec_id,), rows in deletes.with_row_index("row").group_by("spec_id"):
+        spec = specs.get(int(str(spec_id)))
+        columns = [f"{PARTITION_PREFIX}{field.field_id}" for field in spec.fields] if spec else []
+        keys = _partition_keys(rows, columns)
+        distinct = keys.unique().with_row_index("scope", offset=following)
+        following += len(distinct)
+        delete_scope[rows["row"].to_numpy()] = _numbered(keys, distinct)
+        same = np.flatnonzero((data["spec_id"] == spec_id).to_numpy())
+        data_scope[same] = _numbered(_partition_keys(data[same], columns), distinct)
+    return data_scope, delete_scope
+
+
+def _partition_keys(files: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+    keys = [
+        _equality_bits(files[name]) if name in files.columns else pl.lit(None).alias(name)
+        for name in columns
+    ]
+    return files.select(pl.lit(0).alias("all"), *keys)
+
+
+def _equality_bits(values: pl.Series) -> pl.Series:
+    """Floats by their bits, NaN in one form: then -0.0 differs from 0.0 (rule 180)."""
+    if not values.dtype.is_float():
+        return values
+    wide = values.cast(pl.Float64)
+    bits = wide.fill_null(0.0).fill_nan(float("nan")).to_numpy().view(np.int64)
+    return pl.Series(values.name, bits).set(values.is_null(), None)
+
+
+def _numbered(keys: pl.DataFrame, distinct: pl.DataFrame) -> Integers:
+    joined = keys.join(
+        distinct, on=keys.columns, how="left", nulls_equal=True, maintain_order="left"
+    )
+    return joined["scope"].cast(pl.Int64).fill_null(-1).to_numpy()
+
+
+@dataclass(frozen=True, slots=True)
+class _Matcher:
+    """Finds pairs (rows of `data`, rows of `deletes`) for the kinds of delete files."""
+
+    data: pl.DataFrame
+    deletes: pl.DataFrame
+    data_scope: Integers
+    delete_scope: Integers
+
+    def by_path(self, which: Integers, about: pl.Series) -> tuple[Integers, Integers]:
+        """Deletes of one data file, by its path; not newer than the deletes (rules 176, 177)."""
+        names = pl.DataFrame({"file_path": about.gather(which), "delete": which})
+        paths = self.data.select("file_path").with_row_index("row")
+        joined = paths.join(names, on="file_path")
+        rows = joined["row"].cast(pl.Int64).to_numpy()
+        files = joined["delete"].cast(pl.Int64).to_numpy()
+        keep = self._numbers(self.data)[rows] <= self._numbers(self.deletes)[files]
+        rows, files = rows[keep], files[keep]
+        elsewhere = self.data_scope[rows] != self.delete_scope[files]
+        if elsewhere.any():
+            row, file = int(rows[elsewhere][0]), int(files[elsewhere][0])
+            raise InvalidManifestError(
+                f"the delete file {self.deletes['file_path'][file]} is for the data file "
+                f"{self.data['file_path'][row]}, but their partitions differ (SPEC rule 182)"
+            )
+        return rows, files
+
+    def by_partition(self, which: Integers) -> Iterator[tuple[Integers, Integers]]:
+        """Position deletes of a partition: data files not newer, within the bounds of paths."""
+        if not len(which):
+            return
+        ranks, lower, upper = self._path_ranks(which)
+        order = np.lexsort((ranks, self.data_scope))
+        stride = len(self.data) + 2
+        keys = self.data_scope[order] * stride + ranks[order]
+        scopes = self.delete_scope[which] * stride
+        run = _Run(
+            order,
+            np.searchsorted(keys, scopes + lower, side="left"),
+            np.searchsorted(keys, scopes + upper, side="right"),
+        )
+        numbers, limits = self._numbers(self.data), self._numbers(self.deletes)
+        for rows, files in _expanded(run, which):
+            keep = numbers[rows] <= limits[files]
+            yield rows[keep], files[keep]
+
+    def by_equality(
+        self, which: Integers, specs: Mapping[int, PartitionSpec], schemas: Sequence[Schema]
+    ) -> Iterator[tuple[Integers, Integers]]:
+        """Equality deletes: strictly older data files, of the partition or of all (rule 178)."""
+        spec_ids = self.deletes["spec_id"].to_numpy()
+        everywhere = {id_ for id_, spec in specs.items() if spec.is_unpartitioned}
+        global_ = np.isin(spec_ids[which], list(everywhere))
+        numbers, limits = self._numbers(self.data), self._numbers(self.deletes)
+        metrics = _EqualityMetrics(self.data, self.deletes, schemas)
+        for deletes, scope in (
+            (which[global_], np.zeros(len(self.data), dtype=np.int64)),
+            (which[~global_], self.data_scope),
+        ):
+            if not len(deletes):
+                continue
+            # Sequence numbers as ranks, so that (scope, number) is one sortable integer.
+            distinct = np.unique(numbers)
+            stride = len(distinct) + 1
+            ranks = np.searchsorted(distinct, numbers)
+            order = np.lexsort((ranks, scope))
+            keys = scope[order] * stride + ranks[order]
+            of_deletes = np.zeros(len(deletes), dtype=np.int64)
+            if scope is self.data_scope:
+                of_deletes = self.delete_scope[deletes]
+            older = np.searchsorted(distinct, limits[deletes], side="left")
+            run = _Run(
+                order,
+                np.searchsorted(keys, of_deletes * stride, side="left"),
+                np.searchsorted(keys, of_deletes * stride + older, side="left"),
+            )
+            for rows, files in _expanded(run, deletes):
+                yield metrics.possible(rows, files)
+
+    def _numbers(self, files: pl.DataFrame) -> Integers:
+        return files["sequence_number"].to_numpy()
+
+    def _path_ranks(self, which: Integers) -> tuple[Integers, Integers, Integers]:
+        """Data files numbered by path, and the first and last within each delete's bounds."""
+        paths = self.data["file_path"].cast(pl.Binary)
+        order = paths.arg_sort()
+        ranks = np.empty(len(paths), dtype=np.int64)
+        ranks[order.to_numpy()] = np.arange(len(paths))
+        ordered = paths.gather(order)
+        low = _path_bound(self.deletes, "lower_bounds").gather(which)
+        high = _path_bound(self.deletes, "upper_bounds").gather(which)
+        first = ordered.search_sorted(low.fill_null(b""), side="left").cast(pl.Int64)
+        last = ordered.search_sorted(high.fill_null(b""), side="right").cast(pl.Int64) - 1
+        return (
+            ranks,
+            first.set(low.is_null(), 0).to_numpy(),
+            last.set(high.is_null(), len(paths)).to_numpy(),
+        )
+
+
+def _expanded(run: _Run, deletes: Integers) -> Iterator[tuple[Integers, Integers]]:
+    """The pairs of all runs, some millions at a time."""
+    lengths = np.maximum(run.end - run.start, 0)
+    totals = np.cumsum(lengths)
+    begin = 0
+    while begin < len(deletes):
+        done = totals[begin - 1] if begin else 0
+        end = int(np.searchsorted(totals, done + _PAIRS_AT_ONCE, side="right"))
+        end = max(end, begin + 1)
+        count = lengths[begin:end]
+        within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+        yield (
+            run.order[np.repeat(run.start[begin:end], count) + within],
+            np.repeat(deletes[begin:end], count),
+        )
+        begin = end
+
+
+class _EqualityMetrics:
+    """Drops pairs whose metrics show that no row of the data file equals a deleted one."""
+
+    def __init__(
+        self, data: pl.DataFrame, deletes: pl.DataFrame, schemas: Sequence[Schema]
+    ) -> None:
+        self._data = data
+        self._deletes = deletes
+        self._schemas = schemas
+        self._ranges: dict[int, tuple[Ranges, Ranges] | None] = {}
+        ids = deletes["equality_ids"].list.sort()
+        self._id_lists = [tuple(found) if found is not None else () for found in ids.unique()]
+        self._of_list = {found: _same_list(ids, found) for found in self._id_lists}
+
+    def possible(self, rows: Integers, files: Integers) -> tuple[Integers, Integers]:
+        """The pairs that may have a row in common in every equality column."""
+        keep = np.ones(len(rows), dtype=bool)
+        for ids, member in self._of_list.items():
+            pairs = np.flatnonzero(member[files])
+            for field_id in ids:
+                known = self._of(field_id)
+                if known is None or not len(pairs):
+                    continue
+                may = _may_share(known[0], known[1], rows[pairs], files[pairs])
+                keep[pairs[~may]] = False
+                pairs = pairs[may]
+        return rows[keep], files[keep]
+
+    def _of(self, field_id: int) -> tuple[Ranges, Ranges] | None:
+        if field_id not in self._ranges:
+            ref = _reference(field_id, self._schemas)
+            self._ranges[field_id] = (
+                None if ref is None else (ranges_of(ref, self._data), ranges_of(ref, self._deletes))
+            )
+        return self._ranges[field_id]
+
+
+def _same_list(lists: pl.Series, ids: Sequence[int]) -> npt.NDArray[np.bool_]:
+    wanted = pl.Series([list(ids)], dtype=lists.dtype)
+    return (lists == wanted).fill_null(not ids).to_numpy()
+
+
+def _reference(field_id: int, schemas: Sequence[Schema]) -> BoundRef | None:
+    """An equality column in the newest schema that has it; None where its type has no order."""
+    for schema in schemas:
+        field = schema.field_or_none(field_id)
+        if field is not None:
+            kind: IcebergType = field.field_type
+            if isinstance(kind, UUIDType | UnknownType):
+                return None
+            name = schema.find_column_name(field_id) or str(field_id)
+            nested = field_id in schema.parent_ids
+            return BoundRef(field_id, kind, ("struct", name) if nested else (name,))
+    return None
+
+
+def _may_share(
+    data: Ranges, deletes: Ranges, rows: Integers, files: Integers
+) -> npt.NDArray[np.bool_]:
+    """Whether both files of each pair may hold one value; NULL equals NULL (rule 230)."""
+
+    def pick(of_data: pl.Series, of_deletes: pl.Series) -> tuple[pl.Series, pl.Series]:
+        return of_data.gather(rows), of_deletes.gather(files)
+
+    nulls, deleted_nulls = pick(data.may_be_null, deletes.may_be_null)
+    nans, deleted_nans = pick(data.may_be_nan, deletes.may_be_nan)
+    values, deleted_values = pick(data.may_be_value, deletes.may_be_value)
+    overlap = values & deleted_values
+    if data.lower is not None and deletes.upper is not None:
+        low, high = pick(data.lower, deletes.upper)
+        overlap &= (low <= high).fill_null(True)
+    if data.upper is not None and deletes.lower is not None:
+        high, low = pick(data.upper, deletes.lower)
+        overlap &= (high >= low).fill_null(True)
+    return (overlap | (nulls & deleted_nulls) | (nans & deleted_nans)).to_numpy()

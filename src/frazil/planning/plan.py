@@ -1,0 +1,322 @@
+"""A snapshot and a predicate become a ScanPlan (SPEC 2.Q)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from frazil.errors import UnsupportedError
+from frazil.format.manifests import Content, EntryStatus, ManifestContent, ManifestFile
+from frazil.format.metadata import TableMetadata
+from frazil.format.partitioning import PartitionSpec
+from frazil.format.predicates.evaluate import may_match_manifest
+from frazil.format.predicates.expressions import AlwaysTrue, Expression
+from frazil.format.predicates.project import inclusive
+from frazil.format.schema import Schema
+from frazil.format.snapshots import Snapshot
+from frazil.planning.cache import MANIFESTS, ManifestCache
+from frazil.planning.load import ManifestLoader
+from frazil.planning.match_deletes import FILE_PATH_ID, PAIRS_SCHEMA, match_deletes
+from frazil.planning.prune import (
+    keeps_partitions,
+    may_match,
+    must_match,
+    needed_statistics,
+    only_columns,
+)
+from frazil.planning.scan_plan import ScanPlan, Skipped, SkipReason
+from frazil.storage.columns import ENTRY_DTYPES, partition_struct, with_values
+from frazil.storage.files import FileIO
+from frazil.storage.manifest_layout import PARTITION_PREFIX
+
+FILE_COLUMNS = (
+    "file_path",
+    "file_format",
+    "file_size_in_bytes",
+    "record_count",
+    "spec_id",
+    "partition",
+    "sequence_number",
+    "file_sequence_number",
+    "snapshot_id",
+    "first_row_id",
+    "split_offsets",
+    "sort_order_id",
+    "key_metadata",
+)
+DELETE_COLUMNS = (
+    "content",
+    *(name for name in FILE_COLUMNS if name not in ("first_row_id", "split_offsets")),
+    "equality_ids",
+    "referenced_data_file",
+    "content_offset",
+    "content_size_in_bytes",
+)
+_DELETE_STATISTICS = (
+    "value_counts",
+    "null_value_counts",
+    "nan_value_counts",
+    "lower_bounds",
+    "upper_bounds",
+)
+
+
+def plan(
+    metadata: TableMetadata,
+    snapshot: Snapshot | None,
+    io: FileIO,
+    *,
+    where: Expression | None = None,
+    schema: Schema | None = None,
+    manifests: Sequence[ManifestFile] | None = None,
+    cache: ManifestCache = MANIFESTS,
+) -> ScanPlan:
+    """What a scan of a snapshot reads.
+
+    Args:
+        metadata: the table.
+        snapshot: what to read; None reads nothing.
+        io: the table's files.
+        where: a predicate bound to `schema`; files that hold none of its rows are left out.
+        schema: the schema to read by; the current one unless given.
+        manifests: read these in place of the snapshot's.
+        cache: where decoded manifests are kept.
+
+    Raises:
+        InvalidManifestError: a manifest, or what the deletes say together, breaks the
+            specification.
+        MissingFileError, StorageError: a file cannot be read.
+        PredicateError: the predicate is not bound.
+    """
+    schema = metadata.schema if schema is None else schema
+    bound = AlwaysTrue() if where is None else where
+    loader = ManifestLoader(io, metadata.specs_by_id, schema, cache)
+    if manifests is None:
+        manifests = () if snapshot is None else loader.manifests(snapshot)
+    pruner = _Pruner(metadata.specs_by_id, schema, bound)
+    live = [manifest for manifest in manifests if manifest.has_live_files]
+    data = pruner.manifests([m for m in live if m.content is ManifestContent.DATA])
+    delete_manifests = [m for m in live if m.content is ManifestContent.DELETES]
+    deletes = _delete_entries(loader, pruner, delete_manifests) if data else _no_entries()
+    statistics = _merged(needed_statistics(bound), _equality_statistics(deletes))
+    entries = loader.entries(data, values=statistics)
+    files, all_rows_match = pruner.data_files(data, entries)
+    pairs = match_deletes(
+        files,
+        deletes,
+        specs=metadata.specs_by_id,
+        schemas=_newest_first(schema, metadata),
+    )
+    deletes, pairs = _applied(deletes, pairs)
+    decided = bool(all_rows_match.all())
+    return ScanPlan(
+        snapshot_id=None if snapshot is None else snapshot.snapshot_id,
+        schema=schema,
+        where=bound,
+        residual=AlwaysTrue() if decided else bound,
+        files=_selected(files, FILE_COLUMNS)
+        .with_columns(all_rows_match.alias("all_rows_match"))
+        .with_row_index("ordinal"),
+        deletes=_selected(deletes, DELETE_COLUMNS).with_row_index("delete"),
+        pairs=pairs,
+        skipped=tuple(pruner.skipped),
+        manifests_read=len(data) + len(delete_manifests),
+    )
+
+
+@dataclass(slots=True)
+class _Pruner:
+    """Leaves out manifests and files by one predicate, and keeps count."""
+
+    specs: Mapping[int, PartitionSpec]
+    schema: Schema
+    bound: Expression
+    skipped: list[Skipped] = field(default_factory=list)
+    _projected: dict[int, Expression] = field(default_factory=dict)
+
+    def manifests(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
+        """The manifests that may hold files that match (rules 171, 172)."""
+        kept = [manifest for manifest in manifests if self.may_hold(manifest)]
+        if len(kept) < len(manifests):
+            left_out = [manifest for manifest in manifests if not self.may_hold(manifest)]
+            counts = [(m.added_files_count, m.existing_files_count) for m in left_out]
+            known = [a + e for a, e in counts if a is not None and e is not None]
+            files = sum(known) if len(known) == len(counts) else None
+            self.skipped.append(Skipped(SkipReason.MANIFEST_SUMMARY, len(left_out), files, None))
+        return kept
+
+    def may_hold(self, manifest: ManifestFile) -> bool:
+        """Whether a manifest's partition summaries leave room for a match."""
+        spec = self.specs.get(manifest.partition_spec_id)
+        if spec is None or not spec.fields or isinstance(self.bound, AlwaysTrue):
+            return True
+        return may_match_manifest(
+            self.projected(spec), manifest, partition_type=spec.partition_type(self.schema)
+        )
+
+    def projected(self, spec: PartitionSpec) -> Expression:
+        """The predicate on the partitions of a spec."""
+        if spec.spec_id not in self._projected:
+            self._projected[spec.spec_id] = inclusive(self.bound, spec, self.schema)
+        return self._projected[spec.spec_id]
+
+    def data_files(
+        self, manifests: Sequence[ManifestFile], entries: Sequence[pl.DataFrame]
+    ) -> tuple[pl.DataFrame, pl.Series]:
+        """The live files that may match, in the manifests' order, and which match in all rows."""
+        groups: dict[int, list[int]] = {}
+        for index, manifest in enumerate(manifests):
+            groups.setdefault(manifest.partition_spec_id, []).append(index)
+        kept: list[pl.DataFrame] = []
+        skipped: dict[SkipReason, list[pl.DataFrame]] = {}
+        for spec_id, indexes in groups.items():
+            numbered = [
+                entries[i].with_columns(pl.lit(i, pl.Int32).alias("manifest")) for i in indexes
+            ]
+            files = _live(_concat(numbered))
+            kept.append(self._matching(files, self.specs[spec_id], skipped))
+        for reason, frames in skipped.items():
+            found = pl.concat(frames)
+            size = int(found["file_size_in_bytes"].sum())
+            self.skipped.append(Skipped(reason, 0, len(found), size))
+        if not kept:
+            return _no_entries(), pl.Series([], dtype=pl.Boolean)
+        files = _concat(kept)
+        if len(kept) > 1:
+            files = files.sort("manifest", maintain_order=True)
+        return files.drop("manifest", "all_rows_match"), files["all_rows_match"]
+
+    def _matching(
+        self,
+        files: pl.DataFrame,
+        spec: PartitionSpec,
+        skipped: dict[SkipReason, list[pl.DataFrame]],
+    ) -> pl.DataFrame:
+        if isinstance(self.bound, AlwaysTrue) or files.is_empty():
+            return files.with_columns(pl.lit(True).alias("all_rows_match"))
+        for reason in (SkipReason.EMPTY, SkipReason.PARTITION_VALUE, SkipReason.COLUMN_BOUNDS):
+            kept = self._kept(reason, files, spec)
+            if not kept.all():
+                left_out = files.select("file_size_in_bytes").filter(~kept)
+                skipped.setdefault(reason, []).append(left_out)
+                files = files.filter(kept)
+            if files.is_empty():
+                break
+        if files.is_empty():
+            return files.with_columns(pl.lit(True).alias("all_rows_match"))
+        all_rows = must_match(self.bound, spec, self.schema, files)
+        return files.with_columns(all_rows.alias("all_rows_match"))
+
+    def _kept(self, reason: SkipReason, files: pl.DataFrame, spec: PartitionSpec) -> pl.Series:
+        """The files that are not left out for one reason."""
+        if reason is SkipReason.EMPTY:
+            return files["record_count"] != 0
+        if reason is SkipReason.PARTITION_VALUE:
+            return keeps_partitions(self.projected(spec), files)
+        return may_match(self.bound, spec, self.schema, files)
+
+
+def _delete_entries(
+    loader: ManifestLoader, pruner: _Pruner, manifests: Sequence[ManifestFile]
+) -> pl.DataFrame:
+    """The live delete files that may matter, with the statistics to match them by (rule 174)."""
+    # A global equality delete has no partition, so nothing to leave its manifest out by.
+    kept = [manifest for manifest in manifests if pruner.may_hold(manifest)]
+    frames = loader.entries(kept, statistics=_DELETE_STATISTICS)
+    if not frames:
+        return _no_entries()
+    groups: dict[int, list[pl.DataFrame]] = {}
+    for manifest, frame in zip(kept, frames, strict=True):
+        groups.setdefault(manifest.partition_spec_id, []).append(frame)
+    found = []
+    for spec_id, members in groups.items():
+        deletes = _live(_concat(members))
+        if not deletes.is_empty():
+            keep = keeps_partitions(pruner.projected(pruner.specs[spec_id]), deletes)
+            found.append(deletes.filter(keep))
+    deletes = _concat(found) if found else _live(_concat(frames))
+    paths = {"lower_bounds": {FILE_PATH_ID}, "upper_bounds": {FILE_PATH_ID}}
+    wanted = _merged(_equality_statistics(deletes), paths)
+    deletes = with_values(deletes, wanted)
+    return deletes.filter(_may_delete_matches(pruner.bound, deletes, pruner.schema))
+
+
+def _may_delete_matches(bound: Expression, deletes: pl.DataFrame, schema: Schema) -> pl.Series:
+    """False for equality deletes whose keys cannot match: they delete nothing that is asked for.
+
+    Only the equality columns count. Others in the file hold values of some older row.
+    """
+    keep = pl.Series([True]).new_from_index(0, len(deletes))
+    if isinstance(bound, AlwaysTrue) or deletes.is_empty():
+        return keep
+    lists = deletes["equality_ids"].list.sort()
+    for ids in lists.drop_nulls().unique():
+        member = (lists == pl.Series([ids], dtype=lists.dtype)).fill_null(False)
+        member &= deletes["content"] == int(Content.EQUALITY_DELETES)
+        on_keys = only_columns(bound, set(ids))
+        if isinstance(on_keys, AlwaysTrue) or not member.any():
+            continue
+        files = with_values(deletes, needed_statistics(on_keys))
+        keep &= ~member | may_match(on_keys, PartitionSpec(), schema, files)
+    return keep
+
+
+def _equality_statistics(deletes: pl.DataFrame) -> dict[str, frozenset[int]]:
+    """The statistics of the columns that equality deletes compare."""
+    keys = frozenset(deletes["equality_ids"].explode().drop_nulls().unique().to_list())
+    return dict.fromkeys(_DELETE_STATISTICS, keys) if keys else {}
+
+
+def _applied(deletes: pl.DataFrame, pairs: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Only the deletes that occur in a pair, and the pairs with their new places."""
+    if pairs.is_empty():
+        return deletes.clear(), pl.DataFrame(schema=PAIRS_SCHEMA)
+    used = pairs["delete"].unique().sort()
+    places = pl.DataFrame({"delete": used}).with_row_index("place")
+    renumbered = pairs.join(places, on="delete", how="left", maintain_order="left")
+    return deletes[used], renumbered.select("ordinal", pl.col("place").alias("delete"))
+
+
+def _merged(
+    *wanted: Mapping[str, Iterable[int]],
+) -> dict[str, frozenset[int]]:
+    merged: dict[str, frozenset[int]] = {}
+    for one in wanted:
+        for name, ids in one.items():
+            merged[name] = merged.get(name, frozenset()) | frozenset(ids)
+    return merged
+
+
+def _newest_first(schema: Schema, metadata: TableMetadata) -> list[Schema]:
+    others = sorted(metadata.schemas, key=lambda each: each.schema_id, reverse=True)
+    return [schema, *others]
+
+
+def _live(entries: pl.DataFrame) -> pl.DataFrame:
+    deleted = entries["status"] == int(EntryStatus.DELETED)
+    return entries.filter(~deleted) if deleted.any() else entries
+
+
+def _no_entries() -> pl.DataFrame:
+    return pl.DataFrame(schema={**ENTRY_DTYPES, "spec_id": pl.Int32()})
+
+
+def _concat(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Entries of several manifests; columns that one lacks are null there."""
+    if len(frames) == 1:
+        return frames[0]
+    same = all(frame.schema == frames[0].schema for frame in frames)
+    try:
+        return pl.concat(frames, how="vertical" if same else "diagonal_relaxed")
+    except pl.exceptions.SchemaError as error:
+        raise UnsupportedError(
+            "two partition specs use one field id for fields of types that do not agree, so their "
+            f"files cannot be planned together: {error}"
+        ) from error
+
+
+def _selected(entries: pl.DataFrame, columns: Collection[str]) -> pl.DataFrame:
+    packed = partition_struct([c for c in entries.columns if c.startswith(PARTITION_PREFIX)])
+    return entries.with_columns(packed).select(columns)

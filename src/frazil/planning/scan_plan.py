@@ -1,0 +1,162 @@
+"""What a scan reads, as columns: data files, delete files, and which applies to which."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import polars as pl
+
+from frazil.format.predicates.expressions import AlwaysTrue, Expression
+from frazil.format.schema import Schema
+
+
+class SkipReason(StrEnum):
+    """Why files of a snapshot are not read."""
+
+    MANIFEST_SUMMARY = "manifest summary"
+    PARTITION_VALUE = "partition value"
+    COLUMN_BOUNDS = "column bounds"
+    EMPTY = "no rows"
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Data files that a plan leaves out for one reason.
+
+    Attributes:
+        manifests: manifests that were not opened; 0 where single files were left out.
+        files: their data files, None where a manifest list does not state them (v1).
+        size_in_bytes: of those files; None where manifests were not opened, so that it is unknown.
+    """
+
+    reason: SkipReason
+    manifests: int
+    files: int | None
+    size_in_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ScanPlan:
+    """A snapshot under a predicate.
+
+    Attributes:
+        snapshot_id: what is read; None for a table without snapshots.
+        schema: the schema that the predicate is bound to.
+        where: the bound predicate, AlwaysTrue without one.
+        residual: what is still to be checked on rows; AlwaysTrue where every file's rows all match.
+        files: data files, one row each: `ordinal` (0, 1, …, the row's place), `file_path`,
+            `file_format` (lower case), `file_size_in_bytes`, `record_count`, `spec_id`, `partition`
+            (a struct by partition field id over all specs, null in tables without partitions),
+            `sequence_number`, `file_sequence_number`, `snapshot_id`, `first_row_id`,
+            `split_offsets`, `sort_order_id`, `key_metadata`, and `all_rows_match`: no residual is
+            left to check.
+        deletes: delete files that apply to some of them: `delete` (the row's place), `content` (1
+            position, 2 equality), the columns as above but the row id, `equality_ids`,
+            `referenced_data_file`, `content_offset`, `content_size_in_bytes`.
+        pairs: which applies to which: `ordinal` and `delete`, sorted by both.
+        skipped: what is left out, and why.
+        manifests_read: the manifests whose entries were looked at.
+    """
+
+    snapshot_id: int | None
+    schema: Schema
+    where: Expression
+    residual: Expression
+    files: pl.DataFrame
+    deletes: pl.DataFrame
+    pairs: pl.DataFrame
+    skipped: tuple[Skipped, ...] = ()
+    manifests_read: int = 0
+
+    @property
+    def file_count(self) -> int:
+        """The number of data files to read."""
+        return len(self.files)
+
+    @property
+    def delete_count(self) -> int:
+        """The number of delete files to apply."""
+        return len(self.deletes)
+
+    @property
+    def record_count(self) -> int:
+        """The rows of the data files, before deletes and residual."""
+        return int(self.files["record_count"].sum())
+
+    @property
+    def size_in_bytes(self) -> int:
+        """The size of the data files."""
+        return int(self.files["file_size_in_bytes"].sum())
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every row of the data files is in the result, so that counts are results."""
+        return self.deletes.is_empty() and isinstance(self.residual, AlwaysTrue)
+
+    def deletes_of(self, ordinal: int) -> pl.DataFrame:
+        """The delete files that apply to one data file."""
+        which = self.pairs.filter(pl.col("ordinal") == ordinal).select("delete")
+        return self.deletes.join(which, on="delete", how="semi", maintain_order="left")
+
+    def to_polars(self) -> pl.DataFrame:
+        """The data files with the rows of `deletes` that apply to each, as the list `deletes`."""
+        applied = self.pairs.group_by("ordinal", maintain_order=True).agg(
+            pl.col("delete").alias("deletes")
+        )
+        joined = self.files.join(applied, on="ordinal", how="left", maintain_order="left")
+        return joined.with_columns(pl.col("deletes").fill_null([]))
+
+    def summary(self) -> str:
+        """A few lines for people: what is read, what is left out and why, what is checked."""
+        snapshot = "an empty table" if self.snapshot_id is None else f"snapshot {self.snapshot_id}"
+        lines = [
+            f"ScanPlan of {snapshot}",
+            f"  read      {_count(self.file_count, 'file')}, {_size(self.size_in_bytes)}, "
+            f"{_count(self.record_count, 'row')} from {_count(self.manifests_read, 'manifest')}",
+        ]
+        if self.delete_count:
+            position = int((self.deletes["content"] == 1).sum())
+            affected = self.pairs["ordinal"].n_unique()
+            lines.append(
+                f"  deletes   {_count(position, 'position')}, "
+                f"{self.delete_count - position:,} equality, on {_count(affected, 'file')}"
+            )
+        lines += [f"  skipped   {_skipped(each)}" for each in self.skipped]
+        if not isinstance(self.where, AlwaysTrue):
+            lines.append(f"  where     {_short(self.where)}")
+            decided = int(self.files["all_rows_match"].sum())
+            if isinstance(self.residual, AlwaysTrue):
+                lines.append("  residual  none: every row of these files matches")
+            else:
+                lines.append(f"  residual  {_short(self.residual)}")
+                lines.append(f"            {_count(decided, 'file')} of them need no check")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return self.summary()
+
+
+def _count(number: int, noun: str) -> str:
+    plural = noun if number == 1 or noun == "position" else f"{noun}s"
+    return f"{number:,} {plural}"
+
+
+def _size(size: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if size < 1024 or unit == "TiB":
+            return f"{size:,.0f} {unit}" if unit == "B" else f"{size:,.1f} {unit}"
+        size /= 1024
+    raise AssertionError(size)
+
+
+def _skipped(skipped: Skipped) -> str:
+    files = "files" if skipped.files is None else _count(skipped.files, "file")
+    size = "" if skipped.size_in_bytes is None else f", {_size(skipped.size_in_bytes)}"
+    where = f" in {_count(skipped.manifests, 'manifest')}" if skipped.manifests else ""
+    return f"{files}{size}{where} by {skipped.reason}"
+
+
+def _short(expression: Expression) -> str:
+    text = expression.to_sql()
+    return text if len(text) <= 400 else f"{text[:400]}…"
