@@ -15,7 +15,9 @@ from frazil.format.metadata import TableMetadata, new_table_metadata
 from frazil.format.schema import Schema
 from frazil.format.types import LongType, NestedField, StringType
 
-SCHEMA = Schema((NestedField(1, "id", LongType(), required=True), NestedField(2, "s", StringType())))
+SCHEMA = Schema(
+    (NestedField(1, "id", LongType(), required=True), NestedField(2, "s", StringType()))
+)
 KINDS = ("filesystem", "sqlite", "postgres")
 
 

@@ -22,7 +22,9 @@ def _binaries() -> Path | None:
     found = [Path(path) for pattern in _FOLDERS for path in sorted(glob.glob(pattern))[::-1]]
     on_path = shutil.which("initdb")
     candidates = [*found, *([Path(on_path).parent] if on_path else [])]
-    return next((p for p in candidates if (p / "initdb").exists() and (p / "pg_ctl").exists()), None)
+    return next(
+        (p for p in candidates if (p / "initdb").exists() and (p / "pg_ctl").exists()), None
+    )
 
 
 def _unprivileged() -> str | None:

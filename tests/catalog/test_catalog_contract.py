@@ -202,7 +202,9 @@ def test_a_missing_metadata_file_is_typed(catalog: Catalog) -> None:
         catalog.load_table("db.t")
 
 
-@pytest.mark.parametrize("name", ["t", "", "db.", ".t", "db..t", "db.`t", ("db", ""), ("db", "a\n")])
+@pytest.mark.parametrize(
+    "name", ["t", "", "db.", ".t", "db..t", "db.`t", ("db", ""), ("db", "a\n")]
+)
 def test_malformed_names(catalog: Catalog, name: str) -> None:
     with pytest.raises(ValidationException):
         catalog.load_table(name)

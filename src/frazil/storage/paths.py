@@ -15,6 +15,7 @@ from frazil.errors import ConfigurationError, ValidationException
 
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.\-]*):(?=/)")
 _USER_INFO = re.compile(r"(?<=://)[^/@\s'\"]*:[^/\s'\"]*@")
+_ASSIGNED = re.compile(r"(?i)\b(password|passwd|pwd|secret|token|sig)(\s*[=:]\s*)[^\s,;&)'\"]+")
 _SECRET_WORDS = (
     "secret",
     "password",
@@ -141,8 +142,9 @@ def is_secret(key: str) -> bool:
 
 
 def redact(text: str, properties: Mapping[str, str] | None = None) -> str:
-    """The text without credentials: user info of URIs and the values of secret properties."""
+    """The text without user info of URIs, ``password=…`` and the values of secret properties."""
     shown = _USER_INFO.sub(f"{REDACTED}@", text)
+    shown = _ASSIGNED.sub(rf"\1\2{REDACTED}", shown)
     for key, value in (properties or {}).items():
         if is_secret(key) and len(value) > 3:
             shown = shown.replace(value, REDACTED)

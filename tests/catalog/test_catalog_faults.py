@@ -1,0 +1,388 @@
+"""Many writers, writers killed at every step, and catalogs whose answer is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from catalog_cases import (
+    KINDS,
+    made_table,
+    new_metadata,
+    opened,
+    properties_of,
+    set_properties,
+    set_properties_retrying,
+)
+from sqlalchemy import event
+from sqlalchemy.exc import OperationalError
+
+from frazil.catalog.base import Catalog
+from frazil.catalog.sql import SqlCatalog
+from frazil.errors import (
+    CommitFailedException,
+    CommitStateUnknownException,
+    FrazilError,
+    StorageError,
+    TableAlreadyExistsError,
+)
+from frazil.storage.files import FileIO, local_path
+
+WRITERS, COMMITS = 8, 25
+QUICK_CHECKS = {
+    "commit.status-check.num-retries": "1",
+    "commit.status-check.min-wait-ms": "1",
+}
+
+
+@pytest.fixture(params=KINDS)
+def properties(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
+    url = request.getfixturevalue("postgres_url") if request.param == "postgres" else None
+    return properties_of(request.param, tmp_path, url)
+
+
+def metadata_files(catalog: Catalog) -> set[str]:
+    folder = local_path(catalog.default_table_location("db.t")) + "/metadata"
+    return {f"{folder}/{name}" for name in os.listdir(folder) if name.endswith(".metadata.json")}
+
+
+def test_no_acknowledged_commit_is_lost(properties: dict[str, str]) -> None:
+    catalog = opened(properties)
+    made_table(catalog, **{"write.metadata.previous-versions-max": "1000"})
+    worker = Path(__file__).with_name("catalog_worker.py")
+    writers = [
+        subprocess.Popen(
+            [sys.executable, str(worker), json.dumps(properties), str(number), str(COMMITS)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(WRITERS)
+    ]
+    try:
+        for writer in writers:
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == "ready\n"
+        for writer in writers:
+            assert writer.stdin is not None
+            writer.stdin.write("go\n")
+            writer.stdin.flush()
+        acknowledged = [name for w in writers for name in w.communicate(timeout=300)[0].split()]
+    finally:
+        for writer in writers:
+            writer.kill()
+            writer.wait()
+    assert [writer.returncode for writer in writers] == [0] * WRITERS
+    table = catalog.load_table("db.t")
+    done = {name for name, value in table.metadata.properties.items() if value == "done"}
+    assert done == set(acknowledged)
+    assert len(acknowledged) == WRITERS * COMMITS
+    assert len(table.metadata.metadata_log) == WRITERS * COMMITS
+    assert len(metadata_files(catalog)) == WRITERS * COMMITS + 1
+
+
+STEPS = ("open", "fsync", "link", "unlink", "replace", "makedirs", "stat")
+
+
+def run_killed(step: int, *, after: bool, properties: dict[str, str], report: int) -> None:
+    """Make a table and commit twice; dies at the step, before or after it takes place."""
+    count = 0
+
+    def counted(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            nonlocal count
+            count += 1
+            if count == step and not after:
+                os.kill(os.getpid(), signal.SIGKILL)
+            mine = count
+            try:
+                return real(*args, **kwargs)
+            finally:
+                if mine == step and after:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        return call
+
+    catalog = opened(properties)
+    for name in STEPS:
+        setattr(os, name, counted(getattr(os, name)))
+    if isinstance(catalog, SqlCatalog):
+        dialect = catalog._engine.dialect
+        for name in ("do_execute", "do_commit", "do_begin"):
+            setattr(dialect, name, counted(getattr(dialect, name)))
+    catalog.create_table("db.t", new_metadata(catalog, "db.t"))
+    os.write(report, b"created\n")
+    for number in range(2):
+        set_properties(catalog, "db.t", **{f"c{number}": "1"})
+        os.write(report, b"c%d\n" % number)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_writer_killed_at_any_step(
+    properties: dict[str, str], after: bool, tmp_path: Path
+) -> None:
+    seen: set[tuple[str, ...]] = set()
+    for step in range(1, 1000):
+        catalog = opened(properties)
+        if not catalog.namespace_exists("db"):
+            catalog.create_namespace("db")
+        if catalog.table_exists("db.t"):
+            catalog.drop_table("db.t")
+        catalog.close()
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                run_killed(step, after=after, properties=properties, report=writer)
+                status = 0
+            finally:
+                os._exit(status)
+        os.close(writer)
+        with os.fdopen(reader) as stream:
+            acknowledged = stream.read().split()
+        _, status = os.waitpid(child, 0)
+        seen.add(tuple(acknowledged))
+        check_acknowledged(opened(properties), acknowledged)
+        if os.waitstatus_to_exitcode(status) == 0:
+            assert acknowledged == ["created", "c0", "c1"]
+            break
+        assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL
+    assert step > 15
+    assert seen == {(), ("created",), ("created", "c0"), ("created", "c0", "c1")}
+
+
+def check_acknowledged(catalog: Catalog, acknowledged: list[str]) -> None:
+    """The table opens, holds what was acknowledged and at most the one commit in flight."""
+    if not catalog.table_exists("db.t"):
+        assert acknowledged == []
+        made_table(catalog)
+    table = catalog.load_table("db.t")
+    held = [name for name in ("c0", "c1") if name in table.metadata.properties]
+    wanted = acknowledged[1:]
+    assert held[: len(wanted)] == wanted
+    assert len(held) <= len(wanted) + 1
+    after = set_properties_retrying(catalog, "db.t", later="1")
+    assert catalog.load_table("db.t") == after
+    assert set(after.metadata.properties) >= {*held, "later"}
+    catalog.close()
+
+
+class Broken(Exception):
+    """A failure of the driver."""
+
+
+def break_commit(catalog: SqlCatalog, *, committed: bool, times: int = 1) -> None:
+    """Let the next COMMITs end without an answer, whether they took place or not."""
+    dialect = catalog._engine.dialect
+    real = dialect.do_commit
+    left = times
+
+    def do_commit(connection: Any) -> None:
+        nonlocal left
+        if left == 0:
+            real(connection)
+            return
+        left -= 1
+        if committed:
+            real(connection)
+        raise catalog._engine.dialect.dbapi.OperationalError(  # type: ignore[union-attr]
+            "server closed the connection unexpectedly; password=s3cr3t-pw"
+        )
+
+    dialect.do_commit = do_commit  # type: ignore[method-assign]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def sql(request: pytest.FixtureRequest, tmp_path: Path) -> SqlCatalog:
+    url = request.getfixturevalue("postgres_url") if request.param == "postgres" else None
+    catalog = opened(properties_of(request.param, tmp_path, url))
+    assert isinstance(catalog, SqlCatalog)
+    return catalog
+
+
+def test_an_answer_lost_after_the_commit(sql: SqlCatalog) -> None:
+    made_table(sql, **QUICK_CHECKS)
+    break_commit(sql, committed=True)
+    changed = set_properties(sql, "db.t", a="1")
+    assert sql.load_table("db.t") == changed
+
+
+def test_an_answer_lost_before_the_commit(sql: SqlCatalog) -> None:
+    table = made_table(sql, **QUICK_CHECKS)
+    files = metadata_files(sql)
+    break_commit(sql, committed=False)
+    with pytest.raises(CommitFailedException) as caught:
+        set_properties(sql, "db.t", a="1")
+    assert "s3cr3t" not in str(caught.value)
+    assert sql.load_table("db.t") == table
+    assert metadata_files(sql) == files
+
+
+def test_no_answer_can_be_had(sql: SqlCatalog) -> None:
+    made_table(sql, **QUICK_CHECKS)
+    files = metadata_files(sql)
+    break_commit(sql, committed=True, times=10)
+    with pytest.raises(CommitStateUnknownException, match="no file was deleted") as caught:
+        set_properties(sql, "db.t", a="1")
+    assert "s3cr3t" not in str(caught.value)
+    assert len(metadata_files(sql)) == len(files) + 1
+    assert sql.load_table("db.t").metadata.properties["a"] == "1"
+
+
+def test_a_lost_answer_while_others_commit(sql: SqlCatalog) -> None:
+    made_table(sql, **QUICK_CHECKS)
+    other = opened(sql.properties)
+    break_commit(sql, committed=True)
+    real = sql._locked_pointer
+
+    def later(name: tuple[str, ...]) -> str | None:
+        set_properties(other, "db.t", b="2")
+        return real(name)
+
+    sql._locked_pointer = later  # type: ignore[method-assign]
+    set_properties(sql, "db.t", a="1")
+    assert other.load_table("db.t").metadata.properties.items() >= {"a": "1", "b": "2"}.items()
+
+
+def test_a_lost_answer_when_a_table_is_made(sql: SqlCatalog) -> None:
+    sql.create_namespace("db")
+    metadata = new_metadata(sql, "db.t", **QUICK_CHECKS)
+    break_commit(sql, committed=True)
+    assert sql.create_table("db.t", metadata) == sql.load_table("db.t")
+    sql.drop_table("db.t")
+    break_commit(sql, committed=False)
+    with pytest.raises(CommitFailedException):
+        sql.create_table("db.t", new_metadata(sql, "db.t", **QUICK_CHECKS))
+    assert not sql.table_exists("db.t")
+
+
+def test_a_failing_statement_leaves_no_file(sql: SqlCatalog) -> None:
+    table = made_table(sql)
+    files = metadata_files(sql)
+
+    @event.listens_for(sql._engine, "before_cursor_execute")
+    def refuse(_c: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if statement.startswith("UPDATE"):
+            raise OperationalError("UPDATE", {}, Broken("disk on fire"))
+
+    with pytest.raises(StorageError, match="disk on fire"):
+        set_properties(sql, "db.t", a="1")
+    event.remove(sql._engine, "before_cursor_execute", refuse)
+    assert metadata_files(sql) == files
+    assert sql.load_table("db.t") == table
+
+
+def test_the_server_goes_away(postgres: Any, tmp_path: Path) -> None:
+    url = postgres.new_database("away")
+    catalog = opened(properties_of("postgres", tmp_path, url))
+    made_table(catalog)
+    postgres.stop()
+    try:
+        with pytest.raises(StorageError) as caught:
+            catalog.load_table("db.t")
+        assert "s3cr3t" not in str(caught.value)
+        with pytest.raises(StorageError) as caught:
+            opened(properties_of("postgres", tmp_path, url))
+        assert "s3cr3t" not in str(caught.value)
+    finally:
+        postgres.start()
+    assert set_properties(catalog, "db.t", a="1") == catalog.load_table("db.t")
+
+
+class Failing(FileIO):
+    """A store that fails at one of its calls, before or after doing it."""
+
+    def __init__(self, failing: str, *, after: bool) -> None:
+        super().__init__()
+        self.failing = failing
+        self.after = after
+
+    def create(self, path: str, data: bytes) -> None:
+        if self.failing in path and self.after:
+            super().create(path, data)
+        if self.failing in path:
+            raise StorageError(f"cannot create {path}: time-out")
+        super().create(path, data)
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_store_that_answers_wrongly(tmp_path: Path, after: bool) -> None:
+    catalog = opened(properties_of("filesystem", tmp_path))
+    made_table(catalog)
+    catalog.io = Failing("v2.metadata", after=after)
+    if after:
+        set_properties(catalog, "db.t", a="1")
+    else:
+        with pytest.raises(StorageError, match="time-out"):
+            set_properties(catalog, "db.t", a="1")
+    assert ("a" in catalog.load_table("db.t").metadata.properties) == after
+
+
+@pytest.mark.parametrize("hint", [b"1", b"", b"99", b"\xff\xfe", b"v3", b"9" * 3000, None])
+def test_any_hint_is_survived(tmp_path: Path, hint: bytes | None) -> None:
+    catalog = opened(properties_of("filesystem", tmp_path))
+    made_table(catalog)
+    for number in range(3):
+        set_properties(catalog, "db.t", n=str(number))
+    path = tmp_path / "wh" / "db" / "t" / "metadata" / "version-hint.text"
+    assert path.read_text() == "4"
+    path.unlink()
+    if hint is not None:
+        path.write_bytes(hint)
+    table = catalog.load_table("db.t")
+    assert table.metadata.properties["n"] == "2"
+    assert table.metadata_location.endswith("/v4.metadata.json")
+    set_properties(catalog, "db.t", n="3")
+    assert path.read_text() == "5"
+
+
+def test_a_compressed_twin_does_not_split_the_history(tmp_path: Path) -> None:
+    catalog = opened(properties_of("filesystem", tmp_path))
+    base = made_table(catalog)
+    set_properties(catalog, "db.t", **{"write.metadata.compression-codec": "gzip"})
+    with pytest.raises(CommitFailedException):
+        catalog._swap(base, base.metadata)
+
+
+ROWS: list[tuple[Any, type[Exception]]] = [
+    (None, FrazilError),
+    ("", FrazilError),
+    (5, FrazilError),
+    (b"\x00\xff", FrazilError),
+    ("file:///nowhere/x.metadata.json", FrazilError),
+    ("nosuch://x/y", FrazilError),
+    ("/etc/hostname", FrazilError),
+    ("\x00", FrazilError),
+    ("relative", FrazilError),
+]
+
+
+@pytest.mark.parametrize(("location", "expected"), ROWS, ids=range(len(ROWS)))
+def test_broken_rows_are_typed(tmp_path: Path, location: Any, expected: type[Exception]) -> None:
+    catalog = opened(properties_of("sqlite", tmp_path))
+    assert isinstance(catalog, SqlCatalog)
+    catalog.create_namespace("db")
+    with catalog._engine.begin() as connection:
+        for namespace in ("db", "", "a..b", b"\x00", ".", "x" * 1000):
+            connection.exec_driver_sql(
+                "INSERT INTO iceberg_tables VALUES (?, ?, ?, ?, NULL, 'TABLE')",
+                ("lake", namespace, "t", location),
+            )
+    with pytest.raises(expected, match=r"."):
+        catalog.load_table("db.t")
+    with pytest.raises(FrazilError):
+        set_properties(catalog, "db.t", a="1")
+    with pytest.raises(TableAlreadyExistsError):
+        catalog._create(("db", "t"), new_metadata(catalog, "db.t"))
+    assert catalog.list_tables("db") == [("db", "t")]
+    assert ("db",) in catalog.list_namespaces()
+    catalog.drop_table("db.t")
+    assert catalog.list_tables("db") == []
