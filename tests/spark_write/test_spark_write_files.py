@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import struct
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -39,14 +40,14 @@ SIMPLE = Schema(
 
 
 def table(tmp_path, schema, *, partition_by=(), sort_by=(), version=2, **properties):
-    return new_table_metadata(
-        schema=schema,
-        location=f"file://{tmp_path}/table",
-        spec=spec_for(schema, list(partition_by)) if partition_by else UNPARTITIONED,
-        sort_order=order_for(schema, list(sort_by)) if sort_by else UNSORTED,
-        properties={key.replace("__", "."): value for key, value in properties.items()},
-        format_version=version,
-    )
+    spec = spec_for(schema, list(partition_by)) if partition_by else UNPARTITIONED
+    order = order_for(schema, list(sort_by)) if sort_by else UNSORTED
+    metadata = new_table_metadata(
+        schema, spec, order,
+        location=f"file://{tmp_path}/table", properties=properties, format_version=version,
+    )  # fmt: skip
+    # A new table numbers its fields afresh; the tests name them by the ids that they wrote down.
+    return replace(metadata, schemas=(schema,), partition_specs=(spec,))
 
 
 def write(spark, df, metadata, **more):

@@ -71,16 +71,18 @@ def to_storage(array: pa.Array, iceberg_type: I.IcebergType) -> pa.Array:
         case I.StructType():
             fields = _stored(iceberg_type.fields)
             parts = [to_storage(array.field(f.name), f.field_type) for f in fields]
-            return _struct(array, parts, [_arrow_field(f) for f in fields])
+            return _struct(array, parts, [_inner_field(f) for f in fields])
         case I.VariantType():
-            parts = [array.field(name).cast(pa.binary()) for name in _VARIANT_PARTS]
+            parts = [
+                pc.fill_null(array.field(name).cast(pa.binary()), b"") for name in _VARIANT_PARTS
+            ]
             return _struct(array, parts, [pa.field(n, pa.binary(), False) for n in _VARIANT_PARTS])
         case I.ListType():
             values = to_storage(array.values, iceberg_type.element_type)
             return pa.ListArray.from_arrays(
                 _offsets(array),
                 values,
-                type=pa.list_(_arrow_field(iceberg_type.element_field)),
+                type=_arrow_type(iceberg_type),
             )
         case I.MapType():
             keys = to_storage(array.keys, iceberg_type.key_type)
@@ -261,6 +263,12 @@ def _arrow_field(field: I.NestedField) -> pa.Field:
     )
 
 
+def _inner_field(field: I.NestedField) -> pa.Field:
+    # PyArrow takes a required field inside a null struct for a null in it; readers take optional
+    # columns for required fields.
+    return _arrow_field(field).with_nullable(True)
+
+
 def _arrow_type(iceberg_type: I.IcebergType) -> pa.DataType:
     match iceberg_type:
         case I.DecimalType(precision=precision, scale=scale):
@@ -268,12 +276,12 @@ def _arrow_type(iceberg_type: I.IcebergType) -> pa.DataType:
         case I.FixedType(length=length):
             return pa.binary(length)
         case I.StructType():
-            return pa.struct([_arrow_field(field) for field in _stored(iceberg_type.fields)])
+            return pa.struct([_inner_field(field) for field in _stored(iceberg_type.fields)])
         case I.ListType():
-            return pa.list_(_arrow_field(iceberg_type.element_field))
+            return pa.list_(_inner_field(iceberg_type.element_field))
         case I.MapType():
             return pa.map_(
-                _arrow_field(iceberg_type.key_field), _arrow_field(iceberg_type.value_field)
+                _arrow_field(iceberg_type.key_field), _inner_field(iceberg_type.value_field)
             )
         case I.VariantType():
             return pa.struct([pa.field(name, pa.binary(), False) for name in _VARIANT_PARTS])

@@ -8,13 +8,13 @@ nanoseconds bigints. No expression depends on the session's time zone.
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
-from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
+from pyspark.sql.pandas.functions import arrow_udf
 
 from frazil.errors import UnsupportedError
 from frazil.format import types as I
@@ -157,7 +157,8 @@ def _hash_in_python(source_type: I.DecimalType, value: Column) -> Column:
         return pa.array(found, pa.int32())
 
     hashes.__annotations__ = {"values": pa.Array, "return": pa.Array}
-    column: Column = arrow_udf(hashes, "int", ArrowUDFType.SCALAR)(value)
+    make_udf: Any = arrow_udf  # its stubs ask for the kind that the function's hints tell
+    column: Column = make_udf(hashes, "int")(value)
     return column
 
 
