@@ -1,0 +1,569 @@
+"""Manifests and manifest lists: ids, versions, other engines' files, and damaged bytes."""
+
+from __future__ import annotations
+
+import dataclasses
+import io as stdio
+import json
+import random
+import time
+import uuid
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pytest
+from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.manifest import ManifestEntryStatus
+from pyiceberg.manifest import read_manifest_list as pyiceberg_read_manifest_list
+
+from frazil.errors import (
+    ConfigurationError,
+    FrazilError,
+    InvalidManifestError,
+    MissingFileError,
+    UnsupportedError,
+    ValidationException,
+)
+from frazil.format.manifests import (
+    Content,
+    DataFile,
+    EntryStatus,
+    FieldSummary,
+    ManifestContent,
+    ManifestEntry,
+    ManifestFile,
+)
+from frazil.format.partitioning import PartitionField, PartitionSpec
+from frazil.format.schema import Schema
+from frazil.format.snapshots import Snapshot
+from frazil.format.transforms import parse_transform
+from frazil.format.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    IcebergType,
+    LongType,
+    NestedField,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+from frazil.storage import avro
+from frazil.storage.avro_container import read_container
+from frazil.storage.files import FileIO
+
+COLUMNS: list[tuple[str, IcebergType, Any, Any]] = [
+    ("long", LongType(), -5, 7),
+    ("date", DateType(), -1, 17486),
+    ("time", TimeType(), 0, 86_399_999_999),
+    ("ts", TimestampType(), -1, 1_510_871_468_000_001),
+    ("tstz", TimestamptzType(), -1, 1_510_871_468_000_001),
+    (
+        "dec",
+        DecimalType(38, 3),
+        Decimal("-99999999999999999999999999999999999.999"),
+        Decimal("0.001"),
+    ),
+    ("uuid", UUIDType(), uuid.UUID(int=1), uuid.UUID(int=2**128 - 1)),
+    ("str", StringType(), "a", "ü\U0001f600"),
+    ("dbl", DoubleType(), -0.0, 0.0),
+    ("bin", BinaryType(), b"", b"\xff\x00"),
+    ("fix", FixedType(3), b"abc", b"abd"),
+    ("bool", BooleanType(), False, True),
+]
+SCHEMA = Schema(
+    tuple(NestedField(i, name, kind) for i, (name, kind, _, _) in enumerate(COLUMNS, 1))
+)
+SPEC = PartitionSpec(
+    3,
+    tuple(
+        PartitionField((i,), 999 + i, parse_transform("identity"), f"p.{name}")
+        for i, (name, *_) in enumerate(COLUMNS, 1)
+    ),
+)
+LOW, HIGH = tuple(c[2] for c in COLUMNS), tuple(c[3] for c in COLUMNS)
+NULLS = (None,) * len(COLUMNS)
+CODECS = ["gzip", "deflate", "snappy", "zstd", "none"]
+
+
+def data_file(name: str = "a%20b [1].parquet", **changes: Any) -> DataFile:
+    fields = {
+        "file_path": f"s3://b/t/{name}",
+        "spec_id": 3,
+        "partition": LOW,
+        "record_count": 10,
+        "file_size_in_bytes": 1 << 40,
+        "column_sizes": {1: 4, 2: 5},
+        "value_counts": {1: 10},
+        "null_value_counts": {1: 0},
+        "nan_value_counts": {9: 1},
+        "lower_bounds": {1: b"\x01" + b"\x00" * 7},
+        "upper_bounds": {1: b"\x02" + b"\x00" * 7},
+        "key_metadata": b"k",
+        "split_offsets": (4, 1 << 33),
+        "sort_order_id": 0,
+        **changes,
+    }
+    return DataFile(**fields)
+
+
+def added(file: DataFile, **changes: Any) -> ManifestEntry:
+    return ManifestEntry(status=EntryStatus.ADDED, data_file=file, **changes)
+
+
+def written(
+    path: str | Path, entries: list[ManifestEntry], *, version: int = 2, **changes: Any
+) -> ManifestFile:
+    arguments: dict[str, Any] = {
+        "spec": SPEC,
+        "schema": SCHEMA,
+        "format_version": version,
+        "content": ManifestContent.DATA,
+        "snapshot_id": 77,
+        **changes,
+    }
+    return avro.write_manifest(FileIO(), str(path), entries, **arguments)
+
+
+def listed(path: str | Path, manifests: list[ManifestFile], *, version: int = 2) -> ManifestFile:
+    avro.write_manifest_list(
+        FileIO(),
+        str(path),
+        manifests,
+        format_version=version,
+        snapshot_id=77,
+        parent_snapshot_id=None,
+        sequence_number=0 if version == 1 else 9,
+        first_row_id=0 if version == 3 else None,
+    )
+    return avro.read_manifest_list(FileIO(), str(path))[0]
+
+
+def read(manifest: ManifestFile) -> list[ManifestEntry]:
+    return avro.read_manifest(FileIO(), manifest, specs={3: SPEC}, schema=SCHEMA)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_what_is_written_is_read(tmp_path: Path, version: int, codec: str) -> None:
+    files = [data_file("a"), data_file("b", partition=HIGH), data_file("c", partition=NULLS)]
+    manifest = written(tmp_path / "m", [added(f) for f in files], version=version, codec=codec)
+    manifest = listed(tmp_path / "l", [manifest], version=version)
+    assert manifest.manifest_length == (tmp_path / "m").stat().st_size
+    assert (manifest.added_files_count, manifest.added_rows_count) == (3, 30)
+    assert (manifest.existing_files_count, manifest.deleted_rows_count) == (0, 0)
+    number = 0 if version == 1 else 9
+    assert (manifest.sequence_number, manifest.min_sequence_number) == (number, number)
+    entries = read(manifest)
+    assert [entry.data_file for entry in entries] == files
+    assert {(e.snapshot_id, e.sequence_number, e.file_sequence_number) for e in entries} == {
+        (77, number, number)
+    }
+
+
+def test_partition_summaries(tmp_path: Path) -> None:
+    """Rules 163, 164: one a field, nulls and NaN aside, -0.0 before +0.0."""
+    parts = [HIGH, LOW, NULLS, (*NULLS[:8], float("nan"), *NULLS[9:])]
+    manifest = written(tmp_path / "m", [added(data_file(partition=p)) for p in parts])
+    summaries = dict(zip((c[0] for c in COLUMNS), manifest.partitions or (), strict=True))
+    assert summaries["long"] == FieldSummary(
+        contains_null=True,
+        contains_nan=False,
+        lower_bound=(-5).to_bytes(8, "little", signed=True),
+        upper_bound=(7).to_bytes(8, "little"),
+    )
+    assert summaries["dbl"] == FieldSummary(
+        contains_null=True,
+        contains_nan=True,
+        lower_bound=bytes(7) + b"\x80",
+        upper_bound=bytes(8),
+    )
+    assert summaries["str"].upper_bound == "ü\U0001f600".encode()
+    assert summaries["uuid"].upper_bound == b"\xff" * 16
+    assert summaries["dec"].upper_bound == b"\x01"
+
+
+def test_the_schema_carries_every_id(tmp_path: Path) -> None:
+    """Rules 104, 106."""
+    written(tmp_path / "m", [added(data_file())])
+    container = read_container((tmp_path / "m").read_bytes(), file="m")
+    schema = json.loads(container.metadata["avro.schema"])
+    ids = {each["name"]: each["field-id"] for each in schema["fields"]}
+    assert ids == {
+        "status": 0,
+        "snapshot_id": 1,
+        "sequence_number": 3,
+        "file_sequence_number": 4,
+        "data_file": 2,
+    }
+    fields = {f["name"]: f for f in schema["fields"][4]["type"]["fields"]}
+    assert fields["file_path"]["field-id"] == 100
+    assert fields["split_offsets"]["type"][1]["element-id"] == 133
+    pair = fields["column_sizes"]["type"][1]["items"]["fields"]
+    assert [each["field-id"] for each in pair] == [117, 118]
+    assert [each["field-id"] for each in fields["partition"]["type"]["fields"]] == [
+        field.field_id for field in SPEC.fields
+    ]
+    text = {key: value.decode() for key, value in container.metadata.items()}
+    assert text["content"] == "data"
+    assert text["format-version"] == "2"
+    assert text["partition-spec-id"] == "3"
+    assert json.loads(text["partition-spec"]) == SPEC.fields_to_json()
+    assert json.loads(text["schema"]) == SCHEMA.to_json()
+    assert text["schema-id"] == "0"
+
+
+@pytest.mark.parametrize("codec", ["gzip", "zstd", "none"])
+@pytest.mark.parametrize("version", [1, 2])
+def test_pyiceberg_reads_it(tmp_path: Path, version: int, codec: str) -> None:
+    files = [data_file("a"), data_file("b", partition=HIGH), data_file("c", partition=NULLS)]
+    entries = [added(file) for file in files]
+    listed(
+        tmp_path / "l",
+        [written(tmp_path / "m", entries, version=version, codec=codec)],
+        version=version,
+    )
+    io = PyArrowFileIO()
+    (manifest,) = pyiceberg_read_manifest_list(io.new_input(str(tmp_path / "l")))
+    assert manifest.added_rows_count == 30
+    assert [summary.contains_null for summary in manifest.partitions or []] == [True] * len(COLUMNS)
+    theirs = manifest.fetch_manifest_entry(io)
+    assert [entry.status for entry in theirs] == [ManifestEntryStatus.ADDED] * 3
+    for entry, file in zip(theirs, files, strict=True):
+        assert entry.data_file.file_path == file.file_path
+        assert entry.data_file.lower_bounds == file.lower_bounds
+        assert entry.data_file.split_offsets == list(file.split_offsets or ())
+        values = [entry.data_file.partition[i] for i in range(len(COLUMNS))]
+        assert [bytes.fromhex(v.hex) if isinstance(v, uuid.UUID) else v for v in values] == [
+            v.bytes if isinstance(v, uuid.UUID) else v for v in file.partition
+        ]
+
+
+def test_deletes_and_vectors(tmp_path: Path) -> None:
+    deletes = [
+        data_file("e", content=Content.EQUALITY_DELETES, equality_ids=(1, 2)),
+        data_file("p", content=Content.POSITION_DELETES, referenced_data_file="s3://b/t/a"),
+        data_file(
+            "v",
+            content=Content.POSITION_DELETES,
+            file_format="puffin",
+            referenced_data_file="s3://b/t/a",
+            content_offset=4,
+            content_size_in_bytes=40,
+        ),
+    ]
+    manifest = written(
+        tmp_path / "m", [added(f) for f in deletes], version=3, content=ManifestContent.DELETES
+    )
+    manifest = listed(tmp_path / "l", [manifest], version=3)
+    assert manifest.content is ManifestContent.DELETES
+    assert [entry.data_file for entry in read(manifest)] == deletes
+
+
+def test_inheritance(tmp_path: Path) -> None:
+    """Rules 111, 132-134: added files inherit, the others keep what they have."""
+    numbers = {"snapshot_id": 5, "sequence_number": 2, "file_sequence_number": 3}
+    entries = [
+        added(data_file("new")),
+        added(data_file("older"), sequence_number=4),
+        ManifestEntry(status=EntryStatus.EXISTING, data_file=data_file("kept"), **numbers),
+        ManifestEntry(status=EntryStatus.DELETED, data_file=data_file("gone"), **numbers),
+    ]
+    manifest = listed(tmp_path / "l", [written(tmp_path / "m", entries)])
+    assert manifest.min_sequence_number == 2
+    assert (manifest.existing_files_count, manifest.deleted_files_count) == (1, 1)
+    found = [(e.snapshot_id, e.sequence_number, e.file_sequence_number) for e in read(manifest)]
+    assert found == [(77, 9, 9), (77, 4, 9), (5, 2, 3), (5, 2, 3)]
+
+
+def test_first_row_ids(tmp_path: Path) -> None:
+    """Rule 153's example: EXISTING data1 keeps 800, data2 and data3 get 1000 and 1050."""
+    kept = {"snapshot_id": 5, "sequence_number": 2, "file_sequence_number": 2}
+    entries = [
+        ManifestEntry(
+            status=EntryStatus.EXISTING,
+            data_file=data_file("data1", record_count=25, first_row_id=800),
+            **kept,
+        ),
+        added(data_file("data2", record_count=50)),
+        added(data_file("data3", record_count=50)),
+    ]
+    manifest = written(tmp_path / "m", entries, version=3)
+    manifest = listed(tmp_path / "l", [dataclasses.replace(manifest, first_row_id=1000)], version=3)
+    assert [entry.data_file.first_row_id for entry in read(manifest)] == [800, 1000, 1050]
+
+
+BAD_ENTRIES = [
+    (added(data_file(spec_id=0)), {}, "rule 103"),
+    (added(data_file(content=Content.POSITION_DELETES)), {}, "rule 102"),
+    (added(data_file()), {"content": ManifestContent.DELETES}, "rule 102"),
+    (
+        added(data_file(content=Content.POSITION_DELETES)),
+        {"content": ManifestContent.DELETES, "version": 1},
+        "rule 100",
+    ),
+    (added(data_file(equality_ids=(1,))), {}, "rule 121"),
+    (
+        added(data_file(content=Content.POSITION_DELETES, file_format="puffin")),
+        {"content": ManifestContent.DELETES, "version": 3},
+        "rule 123",
+    ),
+    (ManifestEntry(status=EntryStatus.EXISTING, data_file=data_file()), {}, "111"),
+    (added(data_file(partition=(1,))), {}, "12 fields"),
+    (added(data_file(partition=("x", *LOW[1:]))), {}, "."),
+]
+
+
+@pytest.mark.parametrize(("entry", "changes", "message"), BAD_ENTRIES)
+def test_wrong_entries_are_refused(
+    tmp_path: Path, entry: ManifestEntry, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValidationException, match=message):
+        written(tmp_path / "m", [entry], **changes)
+    assert not (tmp_path / "m").exists()
+
+
+def test_an_unknown_codec(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="lzo"):
+        written(tmp_path / "m", [added(data_file())], codec="lzo")
+
+
+def test_values_of_a_dropped_column_stay(tmp_path: Path) -> None:
+    """A file of an old spec must be found again when its source column is gone."""
+    schema = Schema(SCHEMA.fields[1:])
+    entries = [added(data_file()), added(data_file("b", partition=HIGH))]
+    manifest = listed(tmp_path / "l", [written(tmp_path / "m", entries, schema=schema)])
+    found = avro.read_manifest(FileIO(), manifest, specs={3: SPEC}, schema=schema)
+    assert [entry.data_file.partition for entry in found] == [LOW, HIGH]
+
+
+def test_a_promoted_date_reads_as_timestamp(tmp_path: Path) -> None:
+    """Rule 45: date to timestamp; the stored days become microseconds."""
+    spec = PartitionSpec(3, (SPEC.fields[1],))
+    entry = added(data_file(partition=(17486,)))
+    manifest = listed(tmp_path / "l", [written(tmp_path / "m", [entry], spec=spec)])
+    promoted = Schema((NestedField(2, "date", TimestampType()),))
+    (found,) = avro.read_manifest(FileIO(), manifest, specs={3: spec}, schema=promoted)
+    assert found.data_file.partition == (17486 * 86_400_000_000,)
+
+
+def test_counts_that_v1_left_out_are_found(tmp_path: Path) -> None:
+    """Rule 162: null counts in v1, required in v2."""
+    manifest = written(tmp_path / "m", [added(data_file())], version=1)
+    bare = dataclasses.replace(
+        manifest,
+        added_files_count=None,
+        existing_files_count=None,
+        deleted_files_count=None,
+        added_rows_count=None,
+        existing_rows_count=None,
+        deleted_rows_count=None,
+    )
+    assert listed(tmp_path / "l1", [bare], version=1).added_files_count is None
+    assert listed(tmp_path / "l2", [bare]).added_rows_count == 10
+
+
+def test_inline_manifests_of_v1(tmp_path: Path) -> None:
+    """Rule 154: `manifests` in place of a list; the spec is in the manifest itself."""
+    written(tmp_path / "m", [added(data_file())], version=1)
+    snapshot = Snapshot(snapshot_id=77, timestamp_ms=1, manifests=(str(tmp_path / "m"),))
+    (manifest,) = avro.manifests_of(FileIO(), snapshot)
+    assert manifest.partition_spec_id == 3
+    (entry,) = read(manifest)
+    assert (entry.snapshot_id, entry.sequence_number) == (77, 0)
+    with pytest.raises(InvalidManifestError, match="names neither"):
+        avro.manifests_of(FileIO(), Snapshot(snapshot_id=1, timestamp_ms=1))
+
+
+def renamed(schema: Any) -> Any:
+    """The schema with every name replaced, ids kept; types of records and fixed stay apart."""
+    if isinstance(schema, list):
+        return [renamed(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    out = {key: renamed(value) for key, value in schema.items()}
+    if "field-id" in schema:
+        out["name"] = f"x{schema['field-id']}"
+    return out
+
+
+def test_names_do_not_matter(tmp_path: Path) -> None:
+    """Rule 101: fields are found by id; KV metadata may be missing (Impala)."""
+    manifest = listed(tmp_path / "l", [written(tmp_path / "m", [added(data_file())])])
+    expected = read(manifest)
+    with open(tmp_path / "m", "rb") as stream:
+        reader = fastavro.reader(stream)
+        schema = json.loads(
+            read_container((tmp_path / "m").read_bytes(), file="m").metadata["avro.schema"]
+        )
+        rows = list(reader)
+
+    def values(kind: Any, value: Any) -> Any:
+        if isinstance(kind, list):
+            return None if value is None else values(kind[1], value)
+        if isinstance(kind, dict) and kind["type"] == "record":
+            return {
+                f"x{f['field-id']}": values(f["type"], value[f["name"]]) for f in kind["fields"]
+            }
+        if isinstance(kind, dict) and kind["type"] == "array":
+            return [values(kind["items"], each) for each in value]
+        return value
+
+    out = stdio.BytesIO()
+    fastavro.writer(out, renamed(schema), [values(schema, row) for row in rows])
+    path = tmp_path / "renamed"
+    path.write_bytes(out.getvalue())
+    assert read(dataclasses.replace(manifest, manifest_path=str(path))) == [
+        dataclasses.replace(entry, data_file=entry.data_file) for entry in expected
+    ]
+
+
+BAD_SCHEMAS: list[Any] = [
+    "null",
+    {"type": "record", "name": "r", "fields": []},
+    {"type": "record", "name": "r", "fields": [{"name": "status", "type": "r"}]},
+    {
+        "type": "record",
+        "name": "r",
+        "fields": [{"name": "a", "type": {"type": "array", "items": "null"}}],
+    },
+    {"type": "record", "name": "r", "fields": [{"name": "a", "type": "nosuch"}]},
+    {
+        "type": "record",
+        "name": "r",
+        "fields": [{"name": "a", "type": {"type": "fixed", "name": "f", "size": 1 << 60}}],
+    },
+    {"type": "record", "name": "r"},
+    {"type": "record", "name": "r", "fields": [{"type": "int"}]},
+    [],
+    5,
+    {"type": {"type": {"type": "int"}}},
+]
+
+
+@pytest.mark.parametrize("schema", BAD_SCHEMAS, ids=range(len(BAD_SCHEMAS)))
+def test_hostile_schemas(tmp_path: Path, schema: Any) -> None:
+    """A few bytes must not stand for endless records."""
+    text = json.dumps(schema).encode()
+    out = stdio.BytesIO(b"Obj\x01")
+    out.seek(4)
+    fastavro.schemaless_writer(out, {"type": "map", "values": "bytes"}, {"avro.schema": text})
+    out.write(b"s" * 16)
+    fastavro.schemaless_writer(out, "long", 4)
+    fastavro.schemaless_writer(out, "bytes", b"\xfe\xff\xff\xff\xff\xff\xff\xff\x7f\x00\x00\x00")
+    out.write(b"s" * 16)
+    path = tmp_path / "m"
+    path.write_bytes(out.getvalue())
+    manifest = ManifestFile(manifest_path=str(path), manifest_length=1, partition_spec_id=3)
+    started = time.monotonic()
+    for call in (lambda: read(manifest), lambda: avro.read_manifest_list(FileIO(), str(path))):
+        with pytest.raises(InvalidManifestError):
+            call()
+    assert time.monotonic() - started < 2
+
+
+def test_damaged_bytes_never_surprise(tmp_path: Path) -> None:
+    """Flipped, cut and inserted bytes: a typed error or an answer, at once."""
+    for codec in ("none", "gzip", "snappy", "zstd"):
+        manifest = listed(
+            tmp_path / f"l{codec}",
+            [
+                written(
+                    tmp_path / f"m{codec}",
+                    [added(data_file(str(n))) for n in range(5)],
+                    codec=codec,
+                )
+            ],
+        )
+        good = (tmp_path / f"m{codec}").read_bytes()
+        good_list = (tmp_path / f"l{codec}").read_bytes()
+        dice = random.Random(codec)
+        for _ in range(250):
+            for name, data in (("bad", good), ("badlist", good_list)):
+                (tmp_path / name).write_bytes(damaged(data, dice))
+            started = time.monotonic()
+            broken = dataclasses.replace(manifest, manifest_path=str(tmp_path / "bad"))
+            for call in (
+                lambda broken=broken: read(broken),
+                lambda: avro.read_manifest_list(FileIO(), str(tmp_path / "badlist")),
+                lambda: avro.read_file_paths(FileIO(), str(tmp_path / "bad")),
+            ):
+                try:
+                    call()
+                except (InvalidManifestError, UnsupportedError):
+                    pass
+            assert time.monotonic() - started < 5
+
+
+def damaged(data: bytes, dice: random.Random) -> bytes:
+    changed = bytearray(data)
+    for _ in range(dice.choice([1, 1, 1, 2, 8])):
+        position = dice.randrange(len(changed))
+        match dice.randrange(4):
+            case 0:
+                changed[position] ^= 1 << dice.randrange(8)
+            case 1:
+                changed[position] = dice.choice([0, 0x7F, 0x80, 0xFF])
+            case 2:
+                del changed[position : position + dice.randrange(1, 40)]
+            case 3:
+                changed[position:position] = dice.randbytes(dice.randrange(1, 12))
+    return bytes(changed)
+
+
+def test_missing_files_and_unknown_specs(tmp_path: Path) -> None:
+    manifest = ManifestFile(
+        manifest_path=str(tmp_path / "no"), manifest_length=1, partition_spec_id=3
+    )
+    with pytest.raises(MissingFileError):
+        read(manifest)
+    with pytest.raises(InvalidManifestError, match="partition spec 3"):
+        avro.read_manifest(FileIO(), manifest, specs={}, schema=SCHEMA)
+
+
+def fixture_manifests(folder: Path) -> list[Path]:
+    return sorted(p for p in folder.rglob("*.avro") if p.parent.name == "metadata")
+
+
+def test_manifests_of_other_engines(fixtures_dir: Path) -> None:
+    """Against fastavro's plain reading: paths, counts and bounds of every manifest there is."""
+    io = FileIO()
+    checked = 0
+    for path in fixture_manifests(fixtures_dir):
+        with open(path, "rb") as stream:
+            reader = fastavro.reader(stream)
+            rows = list(reader)
+            schema = json.dumps(reader.writer_schema)
+        if '"manifest_path"' in schema:
+            mine = avro.read_manifest_list(io, str(path))
+            assert [m.manifest_path for m in mine] == [row["manifest_path"] for row in rows]
+            assert [m.sequence_number for m in mine] == [r.get("sequence_number", 0) for r in rows]
+            continue
+        manifest = ManifestFile(
+            manifest_path=str(path), manifest_length=1, sequence_number=1, added_snapshot_id=1
+        )
+        try:
+            found = avro.read_manifest(io, manifest, specs={0: PartitionSpec()}, schema=SCHEMA)
+        except FrazilError as error:
+            assert "no sequence number" in str(error)
+            continue
+        for entry, row in zip(found, rows, strict=True):
+            file, theirs = entry.data_file, row["data_file"]
+            assert (file.file_path, file.record_count) == (
+                theirs["file_path"],
+                theirs["record_count"],
+            )
+            pairs = theirs["lower_bounds"] or []
+            assert file.lower_bounds == (
+                None if theirs["lower_bounds"] is None else {p["key"]: p["value"] for p in pairs}
+            )
+            assert int(entry.status) == row["status"]
+        checked += len(rows)
+    assert checked > 5000
