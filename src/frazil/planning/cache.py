@@ -118,3 +118,8 @@ def store_key(io: FileIO) -> str:
 
 MANIFESTS = ManifestCache()
 """The cache of this process."""
+
+
+def clear_cache() -> None:
+    """Forget every decoded manifest of this process."""
+    MANIFESTS.clear()

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
 
-from frazil.errors import UnsupportedError
-from frazil.format.manifests import Content, EntryStatus, ManifestContent, ManifestFile
-from frazil.format.metadata import TableMetadata
+from frazil.format.manifests import Content, ManifestContent, ManifestFile
+from frazil.format.metadata import TableMetadata, parse_metadata
 from frazil.format.partitioning import PartitionSpec
+from frazil.format.predicates.bind import bind
 from frazil.format.predicates.evaluate import may_match_manifest
 from frazil.format.predicates.expressions import AlwaysTrue, Expression
+from frazil.format.predicates.parse import parse_predicate
 from frazil.format.predicates.project import inclusive
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.planning.cache import MANIFESTS, ManifestCache
+from frazil.planning.frames import concat_entries, live_entries, no_entries, selected
 from frazil.planning.load import ManifestLoader
 from frazil.planning.match_deletes import FILE_PATH_ID, PAIRS_SCHEMA, match_deletes
 from frazil.planning.prune import (
@@ -27,9 +29,8 @@ from frazil.planning.prune import (
     only_columns,
 )
 from frazil.planning.scan_plan import ScanPlan, Skipped, SkipReason
-from frazil.storage.columns import ENTRY_DTYPES, partition_struct, with_values
+from frazil.storage.columns import with_values
 from frazil.storage.files import FileIO
-from frazil.storage.manifest_layout import PARTITION_PREFIX
 
 FILE_COLUMNS = (
     "file_path",
@@ -99,7 +100,7 @@ def plan(
     live = [manifest for manifest in manifests if manifest.has_live_files]
     data = pruner.manifests([m for m in live if m.content is ManifestContent.DATA])
     delete_manifests = [m for m in live if m.content is ManifestContent.DELETES]
-    deletes = _delete_entries(loader, pruner, delete_manifests) if data else _no_entries()
+    deletes = _delete_entries(loader, pruner, delete_manifests) if data else no_entries()
     statistics = _merged(needed_statistics(bound), _equality_statistics(deletes))
     entries = loader.entries(data, values=statistics)
     files, all_rows_match = pruner.data_files(data, entries)
@@ -116,14 +117,31 @@ def plan(
         schema=schema,
         where=bound,
         residual=AlwaysTrue() if decided else bound,
-        files=_selected(files, FILE_COLUMNS)
+        files=selected(files, FILE_COLUMNS)
         .with_columns(all_rows_match.alias("all_rows_match"))
         .with_row_index("ordinal"),
-        deletes=_selected(deletes, DELETE_COLUMNS).with_row_index("delete"),
+        deletes=selected(deletes, DELETE_COLUMNS).with_row_index("delete"),
         pairs=pairs,
         skipped=tuple(pruner.skipped),
         manifests_read=len(data) + len(delete_manifests),
     )
+
+
+def plan_file(metadata_file: str, *, where: str | None = None) -> ScanPlan:
+    """What a scan of the current snapshot of a metadata file reads.
+
+    Args:
+        metadata_file: the path of a table's metadata file.
+        where: SQL text of a predicate.
+
+    Raises:
+        PredicateError: the text is not a predicate on the table's columns.
+        InvalidMetadataError, InvalidManifestError, MissingFileError, StorageError: as `plan`.
+    """
+    io = FileIO()
+    metadata = parse_metadata(io.read(metadata_file), file=metadata_file)
+    bound = None if where is None else bind(parse_predicate(where), metadata.schema)
+    return plan(metadata, metadata.current_snapshot, io, where=bound)
 
 
 @dataclass(slots=True)
@@ -175,15 +193,15 @@ class _Pruner:
             numbered = [
                 entries[i].with_columns(pl.lit(i, pl.Int32).alias("manifest")) for i in indexes
             ]
-            files = _live(_concat(numbered))
+            files = live_entries(concat_entries(numbered))
             kept.append(self._matching(files, self.specs[spec_id], skipped))
         for reason, frames in skipped.items():
             found = pl.concat(frames)
             size = int(found["file_size_in_bytes"].sum())
             self.skipped.append(Skipped(reason, 0, len(found), size))
         if not kept:
-            return _no_entries(), pl.Series([], dtype=pl.Boolean)
-        files = _concat(kept)
+            return no_entries(), pl.Series([], dtype=pl.Boolean)
+        files = concat_entries(kept)
         if len(kept) > 1:
             files = files.sort("manifest", maintain_order=True)
         return files.drop("manifest", "all_rows_match"), files["all_rows_match"]
@@ -226,17 +244,17 @@ def _delete_entries(
     kept = [manifest for manifest in manifests if pruner.may_hold(manifest)]
     frames = loader.entries(kept, statistics=_DELETE_STATISTICS)
     if not frames:
-        return _no_entries()
+        return no_entries()
     groups: dict[int, list[pl.DataFrame]] = {}
     for manifest, frame in zip(kept, frames, strict=True):
         groups.setdefault(manifest.partition_spec_id, []).append(frame)
     found = []
     for spec_id, members in groups.items():
-        deletes = _live(_concat(members))
+        deletes = live_entries(concat_entries(members))
         if not deletes.is_empty():
             keep = keeps_partitions(pruner.projected(pruner.specs[spec_id]), deletes)
             found.append(deletes.filter(keep))
-    deletes = _concat(found) if found else _live(_concat(frames))
+    deletes = concat_entries(found) if found else live_entries(concat_entries(frames))
     paths = {"lower_bounds": {FILE_PATH_ID}, "upper_bounds": {FILE_PATH_ID}}
     wanted = _merged(_equality_statistics(deletes), paths)
     deletes = with_values(deletes, wanted)
@@ -292,31 +310,3 @@ def _merged(
 def _newest_first(schema: Schema, metadata: TableMetadata) -> list[Schema]:
     others = sorted(metadata.schemas, key=lambda each: each.schema_id, reverse=True)
     return [schema, *others]
-
-
-def _live(entries: pl.DataFrame) -> pl.DataFrame:
-    deleted = entries["status"] == int(EntryStatus.DELETED)
-    return entries.filter(~deleted) if deleted.any() else entries
-
-
-def _no_entries() -> pl.DataFrame:
-    return pl.DataFrame(schema={**ENTRY_DTYPES, "spec_id": pl.Int32()})
-
-
-def _concat(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Entries of several manifests; columns that one lacks are null there."""
-    if len(frames) == 1:
-        return frames[0]
-    same = all(frame.schema == frames[0].schema for frame in frames)
-    try:
-        return pl.concat(frames, how="vertical" if same else "diagonal_relaxed")
-    except pl.exceptions.SchemaError as error:
-        raise UnsupportedError(
-            "two partition specs use one field id for fields of types that do not agree, so their "
-            f"files cannot be planned together: {error}"
-        ) from error
-
-
-def _selected(entries: pl.DataFrame, columns: Collection[str]) -> pl.DataFrame:
-    packed = partition_struct([c for c in entries.columns if c.startswith(PARTITION_PREFIX)])
-    return entries.with_columns(packed).select(columns)

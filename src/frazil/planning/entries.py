@@ -1,0 +1,131 @@
+"""Entries of snapshots as frames: for metadata tables, incremental reads and validation."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+import polars as pl
+
+from frazil.format.manifests import EntryStatus, ManifestContent, ManifestFile
+from frazil.format.metadata import TableMetadata
+from frazil.format.schema import Schema
+from frazil.format.snapshots import Snapshot
+from frazil.planning.cache import MANIFESTS, ManifestCache
+from frazil.planning.frames import concat_entries, selected
+from frazil.planning.load import ManifestLoader
+from frazil.storage.columns import ENTRY_DTYPES, map_dtype
+from frazil.storage.files import FileIO
+from frazil.storage.manifest_layout import STATISTICS
+
+
+def entries(
+    metadata: TableMetadata,
+    snapshot: Snapshot | None,
+    io: FileIO,
+    *,
+    manifests: Sequence[ManifestFile] | None = None,
+    schema: Schema | None = None,
+    statistics: Collection[str] = STATISTICS,
+    cache: ManifestCache = MANIFESTS,
+) -> pl.DataFrame:
+    """Every entry of a snapshot's manifests, deleted ones too, in the order of its list.
+
+    Args:
+        metadata: the table.
+        snapshot: whose manifests; None has none.
+        io: the table's files.
+        manifests: read these in place of the snapshot's.
+        schema: the schema that partition types are derived from; the current one unless given.
+        statistics: the statistics maps to decode, each a list of structs of key and value.
+        cache: where decoded manifests are kept.
+
+    Returns:
+        The columns of `frazil.storage.columns.ENTRY_DTYPES`, `spec_id`, `partition` (a struct by
+        partition field id over all specs, null in tables without partitions), the maps,
+        `manifest_path` and `manifest_content` (0 data, 1 deletes).
+
+    Raises:
+        InvalidManifestError, MissingFileError, StorageError: a manifest cannot be read.
+    """
+    loader = ManifestLoader(
+        io, metadata.specs_by_id, metadata.schema if schema is None else schema, cache
+    )
+    if manifests is None:
+        manifests = () if snapshot is None else loader.manifests(snapshot)
+    return _frame_of(loader, manifests, statistics)
+
+
+def added_entries(
+    metadata: TableMetadata,
+    snapshots: Iterable[Snapshot],
+    io: FileIO,
+    *,
+    content: ManifestContent = ManifestContent.DATA,
+    statistics: Collection[str] = (),
+    cache: ManifestCache = MANIFESTS,
+) -> pl.DataFrame:
+    """The entries that these snapshots added, oldest snapshot first as they are given."""
+    return _changed(metadata, snapshots, io, EntryStatus.ADDED, content, statistics, cache)
+
+
+def deleted_entries(
+    metadata: TableMetadata,
+    snapshots: Iterable[Snapshot],
+    io: FileIO,
+    *,
+    content: ManifestContent = ManifestContent.DATA,
+    statistics: Collection[str] = (),
+    cache: ManifestCache = MANIFESTS,
+) -> pl.DataFrame:
+    """The entries that these snapshots removed, in the order of the snapshots (rule 109)."""
+    return _changed(metadata, snapshots, io, EntryStatus.DELETED, content, statistics, cache)
+
+
+def _changed(
+    metadata: TableMetadata,
+    snapshots: Iterable[Snapshot],
+    io: FileIO,
+    status: EntryStatus,
+    content: ManifestContent,
+    statistics: Collection[str],
+    cache: ManifestCache,
+) -> pl.DataFrame:
+    """What each snapshot did stands in the manifests that it wrote, under its own id."""
+    loader = ManifestLoader(io, metadata.specs_by_id, metadata.schema, cache)
+    written: list[ManifestFile] = []
+    ids: list[int] = []
+    for snapshot in snapshots:
+        ids.append(snapshot.snapshot_id)
+        written += [
+            manifest
+            for manifest in loader.manifests(snapshot)
+            if manifest.added_snapshot_id == snapshot.snapshot_id and manifest.content is content
+        ]
+    frame = _frame_of(loader, written, statistics)
+    changed = (pl.col("status") == int(status)) & pl.col("snapshot_id").is_in(ids)
+    return frame.filter(changed)
+
+
+def _frame_of(
+    loader: ManifestLoader, manifests: Sequence[ManifestFile], statistics: Collection[str]
+) -> pl.DataFrame:
+    frames = loader.entries(manifests, statistics=statistics)
+    told = [
+        frame.with_columns(
+            pl.lit(manifest.manifest_path).alias("manifest_path"),
+            pl.lit(int(manifest.content), pl.Int32).alias("manifest_content"),
+        )
+        for manifest, frame in zip(manifests, frames, strict=True)
+    ]
+    none = pl.DataFrame(
+        schema={
+            **ENTRY_DTYPES,
+            "spec_id": pl.Int32(),
+            **{name: map_dtype(name) for name in statistics},
+            "manifest_path": pl.String(),
+            "manifest_content": pl.Int32(),
+        }
+    )
+    found = concat_entries(told) if told else none
+    columns = [*ENTRY_DTYPES, "spec_id", "partition", *statistics]
+    return selected(found, [*columns, "manifest_path", "manifest_content"])

@@ -1,0 +1,300 @@
+"""Deletes matched by sort and search are those of the reference rule, pair by pair."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from frazil.errors import InvalidManifestError
+from frazil.format.deletes import deletes_for
+from frazil.format.manifests import Content, DataFile, EntryStatus, ManifestEntry
+from frazil.format.partitioning import PartitionField, PartitionSpec
+from frazil.format.schema import Schema
+from frazil.format.transforms import parse_transform
+from frazil.format.types import DoubleType, LongType, NestedField
+from frazil.format.values import to_bytes
+from frazil.planning.match_deletes import FILE_PATH_ID, match_deletes
+
+SCHEMA = Schema((NestedField(1, "p", DoubleType()), NestedField(2, "id", LongType())))
+SPECS = {
+    0: PartitionSpec(0, ()),
+    1: PartitionSpec(1, (PartitionField((1,), 1000, parse_transform("identity"), "p"),)),
+    2: PartitionSpec(2, (PartitionField((1,), 1000, parse_transform("void"), "p"),)),
+}
+PARTITIONS = {0: [()], 1: [(0.0,), (-0.0,), (math.nan,), (None,), (1.5,)], 2: [(None,)]}
+PATHS = [f"s3://b/t/data/f{i}.parquet" for i in range(8)]
+
+
+def entry(file: DataFile, number: int) -> ManifestEntry:
+    return ManifestEntry(
+        status=EntryStatus.ADDED,
+        snapshot_id=1,
+        sequence_number=number,
+        file_sequence_number=number,
+        data_file=file,
+    )
+
+
+def frame_of(entries: Sequence[ManifestEntry]) -> pl.DataFrame:
+    """The columns that planning decodes."""
+
+    def value(of: Mapping[int, Any] | None, key: int) -> Any:
+        return None if of is None else of.get(key)
+
+    rows = [
+        {
+            "content": int(e.data_file.content),
+            "file_path": e.data_file.file_path,
+            "file_format": e.data_file.file_format,
+            "spec_id": e.data_file.spec_id,
+            "partition.1000": e.data_file.partition[0] if e.data_file.partition else None,
+            "sequence_number": e.sequence_number,
+            "record_count": e.data_file.record_count,
+            "equality_ids": e.data_file.equality_ids,
+            "referenced_data_file": e.data_file.referenced_data_file,
+            **{
+                f"{name}.{i}": value(getattr(e.data_file, name), i)
+                for name in ("lower_bounds", "upper_bounds")
+                for i in (2, FILE_PATH_ID)
+            },
+            **{
+                f"{name}.2": value(getattr(e.data_file, name), 2)
+                for name in ("null_value_counts", "value_counts", "nan_value_counts")
+            },
+        }
+        for e in entries
+    ]
+    schema: dict[str, Any] = {
+        "content": pl.Int32,
+        "file_path": pl.String,
+        "file_format": pl.String,
+        "spec_id": pl.Int32,
+        "partition.1000": pl.Float64,
+        "sequence_number": pl.Int64,
+        "record_count": pl.Int64,
+        "equality_ids": pl.List(pl.Int32),
+        "referenced_data_file": pl.String,
+        **{
+            f"{name}.{i}": pl.Binary
+            for name in ("lower_bounds", "upper_bounds")
+            for i in (2, FILE_PATH_ID)
+        },
+        **{f"{n}.2": pl.Int64 for n in ("null_value_counts", "value_counts", "nan_value_counts")},
+    }
+    return pl.DataFrame(rows, schema=schema)
+
+
+def places() -> st.SearchStrategy[tuple[int, tuple[Any, ...]]]:
+    return st.sampled_from([(s, p) for s, found in PARTITIONS.items() for p in found])
+
+
+@st.composite
+def data_files(draw: st.DrawFn, path: str) -> ManifestEntry:
+    spec_id, partition = draw(places())
+    file = DataFile(
+        file_path=path,
+        record_count=5,
+        file_size_in_bytes=1,
+        spec_id=spec_id,
+        partition=partition,
+    )
+    return entry(file, draw(st.integers(0, 4)))
+
+
+@st.composite
+def delete_files(draw: st.DrawFn, data: Sequence[ManifestEntry], index: int) -> ManifestEntry:
+    kind = draw(st.sampled_from(["equality", "partition", "bounded", "file", "vector"]))
+    target = draw(st.sampled_from(data)).data_file
+    spec_id, partition = draw(places())
+    stated: dict[str, Any] = {}
+    if kind == "equality":
+        stated = {"content": Content.EQUALITY_DELETES, "equality_ids": (2,)}
+    elif kind in ("file", "vector"):
+        spec_id, partition = target.spec_id, target.partition
+        stated["referenced_data_file"] = target.file_path
+    if kind == "bounded":
+        low, high = sorted((draw(st.sampled_from(PATHS)), draw(st.sampled_from(PATHS))))
+        assume(low != high)
+        stated["lower_bounds"] = {FILE_PATH_ID: low.encode()}
+        stated["upper_bounds"] = {FILE_PATH_ID: high.encode()}
+    file = DataFile(
+        **{"content": Content.POSITION_DELETES, **stated},
+        file_path=f"d{index}",
+        file_format="puffin" if kind == "vector" else "parquet",
+        record_count=1,
+        file_size_in_bytes=1,
+        spec_id=spec_id,
+        partition=partition,
+    )
+    return entry(file, draw(st.integers(0, 4)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_the_pairs_are_those_of_the_reference_rule(draw: st.DataObject) -> None:
+    """Rules 176-181, 222."""
+    count = draw.draw(st.integers(1, len(PATHS)))
+    data = [draw.draw(data_files(path)) for path in PATHS[:count]]
+    deletes = [draw.draw(delete_files(data, i)) for i in range(draw.draw(st.integers(0, 8)))]
+    vectors = [d.data_file.referenced_data_file for d in deletes if d.data_file.is_deletion_vector]
+    assume(len(vectors) == len(set(vectors)))
+    expected = {
+        (i, deletes.index(found))
+        for i, file in enumerate(data)
+        for found in deletes_for(file, deletes, specs=SPECS)
+        if _within_bounds(file.data_file.file_path, found.data_file)
+    }
+    pairs = match_deletes(frame_of(data), frame_of(deletes), specs=SPECS, schemas=[SCHEMA])
+    assert set(pairs.rows()) == expected
+    assert pairs.rows() == sorted(pairs.rows())
+
+
+def _within_bounds(path: str, file: DataFile) -> bool:
+    """Whether position deletes may name a path, by the bounds of their `file_path` column."""
+    if file.lower_bounds is None or file.upper_bounds is None:
+        return True
+    return file.lower_bounds[FILE_PATH_ID] <= path.encode() <= file.upper_bounds[FILE_PATH_ID]
+
+
+def _data(path: str = PATHS[0], number: int = 1, **stated: Any) -> ManifestEntry:
+    stated = {"record_count": 5, "file_size_in_bytes": 1, **stated}
+    return entry(DataFile(file_path=path, **stated), number)
+
+
+def _delete(path: str, number: int = 2, **stated: Any) -> ManifestEntry:
+    stated = {"content": Content.POSITION_DELETES, "record_count": 1, **stated}
+    return entry(DataFile(file_path=path, file_size_in_bytes=1, **stated), number)
+
+
+def _pairs(data: Sequence[ManifestEntry], deletes: Sequence[ManifestEntry]) -> list[Any]:
+    found = match_deletes(frame_of(data), frame_of(deletes), specs=SPECS, schemas=[SCHEMA])
+    return found.rows()
+
+
+def test_equal_path_bounds_name_the_one_data_file() -> None:
+    """Rule 308: the partition need not be searched, and other files are not affected."""
+    bound = {FILE_PATH_ID: PATHS[1].encode()}
+    delete = _delete("d", lower_bounds=bound, upper_bounds=bound)
+    assert _pairs([_data(path) for path in PATHS[:3]], [delete]) == [(1, 0)]
+
+
+def test_two_vectors_of_one_file_are_refused_and_named() -> None:
+    """Rule 217."""
+    deletes = [
+        _delete(name, file_format="puffin", referenced_data_file=PATHS[0]) for name in ("v1", "v2")
+    ]
+    with pytest.raises(InvalidManifestError, match=r"f0\.parquet .* v1 .* v2"):
+        _pairs([_data()], deletes)
+
+
+def test_a_vector_without_a_data_file_is_refused() -> None:
+    """Rule 123."""
+    with pytest.raises(InvalidManifestError, match="referenced_data_file"):
+        _pairs([_data()], [_delete("v1", file_format="puffin")])
+
+
+@pytest.mark.parametrize("file_format", ["puffin", "parquet"])
+def test_deletes_of_a_file_in_another_partition_are_refused(file_format: str) -> None:
+    """Rule 182: the rows would come back unnoticed."""
+    delete = _delete(
+        "d",
+        file_format=file_format,
+        referenced_data_file=PATHS[0],
+        spec_id=1,
+        partition=(1.5,),
+    )
+    with pytest.raises(InvalidManifestError, match="partitions differ"):
+        _pairs([_data(spec_id=1, partition=(0.0,))], [delete])
+
+
+def _long(value: int) -> dict[int, bytes]:
+    return {2: to_bytes(LongType(), value)}
+
+
+NULLS = {"null_value_counts": {2: 1}}
+NO_NULLS = {"null_value_counts": {2: 0}}
+ONLY_NULLS = {"null_value_counts": {2: 5}}
+
+
+@pytest.mark.parametrize(
+    ("data", "delete", "applies"),
+    [
+        (("1", "5"), ("6", "9"), False),
+        (("1", "5"), ("5", "9"), True),
+        (("7", "9"), ("5", "6"), False),
+        (("1", "5"), None, True),
+        (None, ("6", "9"), True),
+        (("1", "5", NULLS), ("6", "9", NULLS), True),
+        (("1", "5", NO_NULLS), ("6", "9", NULLS), False),
+        (("1", "5", NULLS), ("6", "9", NO_NULLS), False),
+        ((None, None, ONLY_NULLS), ("6", "9", NO_NULLS), False),
+        ((None, None, ONLY_NULLS), ("6", "9", NULLS), True),
+    ],
+    ids=str,
+)
+def test_equality_deletes_are_pruned_by_their_columns(
+    data: Any, delete: Any, applies: bool
+) -> None:
+    """Rule 230: NULL in a delete matches NULL."""
+
+    def metrics(stated: Any) -> dict[str, Any]:
+        if stated is None:
+            return {}
+        low, high, *counts = stated
+        bounds = {} if low is None else {"lower_bounds": _long(int(low))}
+        if high is not None:
+            bounds["upper_bounds"] = _long(int(high))
+        # Without counts NULLs are possible; state that there are none.
+        return {**bounds, **(counts[0] if counts else NO_NULLS)}
+
+    deletes = [_delete("d", content=Content.EQUALITY_DELETES, equality_ids=(2,), **metrics(delete))]
+    assert (_pairs([_data(**metrics(data))], deletes) == [(0, 0)]) is applies
+
+
+def test_a_hundred_thousand_files_and_ten_thousand_deletes_match_quickly() -> None:
+    files, deletes, partitions = 100_000, 10_000, 1_000
+    data = pl.DataFrame(
+        {
+            "file_path": [f"s3://b/t/p={i % partitions}/{i:06d}.parquet" for i in range(files)],
+            "spec_id": [1] * files,
+            "partition.1000": [float(i % partitions) for i in range(files)],
+            "sequence_number": [i // 1000 for i in range(files)],
+            "record_count": [10] * files,
+        },
+        schema_overrides={"spec_id": pl.Int32},
+    )
+    kinds = [1 + (i % 2) for i in range(deletes)]
+    found = pl.DataFrame(
+        {
+            "content": kinds,
+            "file_path": [f"d{i}" for i in range(deletes)],
+            "file_format": ["parquet"] * deletes,
+            "spec_id": [1] * deletes,
+            "partition.1000": [float(i % partitions) for i in range(deletes)],
+            "sequence_number": [i // 100 for i in range(deletes)],
+            "record_count": [1] * deletes,
+            "equality_ids": [[2] if kind == 2 else None for kind in kinds],
+            "referenced_data_file": [None] * deletes,
+        },
+        schema_overrides={"spec_id": pl.Int32, "referenced_data_file": pl.String},
+    )
+    start = time.perf_counter()
+    pairs = match_deletes(data, found, specs=SPECS, schemas=[SCHEMA])
+    seconds = time.perf_counter() - start
+    counts = {}
+    for content, older in ((1, lambda d, f: f <= d), (2, lambda d, f: f < d)):
+        counts[content] = sum(
+            sum(older(i // 100, f // 1000) for f in range(i % partitions, files, partitions))
+            for i in range(content - 1, deletes, 200)
+        )
+    sampled = pairs.filter(pl.col("delete") % 200 == 0).height
+    assert sampled == counts[1]
+    assert pairs.filter(pl.col("delete") % 200 == 1).height == counts[2]
+    assert seconds < 3  # about 0.1 s on an idle machine
