@@ -6,7 +6,7 @@ unscaled 128-bit integer, a float is a double, a UUID is its 16 bytes.
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import Context, Decimal
 
 import polars as pl
 
@@ -33,6 +33,7 @@ from frazil.format.types import (
 MICROS_PER_DAY = 86_400_000_000
 NANOS_PER_DAY = 1000 * MICROS_PER_DAY
 _DECIMAL_BYTES = 16
+_EXACT = Context(prec=40)
 _MAX_LONG = 2**63 - 1
 
 PARTITION_DTYPES: dict[type[IcebergType], pl.DataType] = {
@@ -114,7 +115,8 @@ def decimals(values: pl.Series, scale: int) -> pl.Series:
     if not distinct:
         return pl.Series(values.name, [None] * len(values), dtype=dtype)
     converted = [
-        Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-scale) for value in distinct
+        Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-scale, _EXACT)
+        for value in distinct
     ]
     table = pl.Series(converted, dtype=dtype)
     return values.replace_strict(pl.Series(distinct), table, default=None, return_dtype=dtype)

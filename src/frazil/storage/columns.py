@@ -379,7 +379,7 @@ def _partition_values(
             values = values.cast(pl.Int64) * NANOS_PER_DAY
         dtype = partition_dtype(kind) if kind is not None else None
         return values if dtype is None else values.cast(dtype)
-    except (*_POLARS_FAILURES, AttributeError) as error:
+    except (*_POLARS_FAILURES, ArithmeticError, AttributeError) as error:
         raise InvalidManifestError(
             f"partition values of Avro type {avro!r} do not fit the type {kind}: {error}",
             file=file,
