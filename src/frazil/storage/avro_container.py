@@ -24,6 +24,9 @@ ENCRYPTED_MAGIC = b"AGS1"
 SYNC_SIZE = 16
 _SYNC = b"frazil-in-memory"
 _MAX_VARINT_BYTES = 10
+# No honest block reaches this ratio (deflate cannot exceed 1032), so a small file stays small.
+_LARGEST_RATIO = 1200
+_ALWAYS_ALLOWED = 1 << 26
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +126,11 @@ def _blocks(data: bytes, position: int, sync: bytes) -> Iterator[tuple[int, memo
 
 
 def _decompress(codec: str, block: memoryview) -> bytes:
+    most = max(_ALWAYS_ALLOWED, _LARGEST_RATIO * len(block))
     match codec:
         case "deflate":
             decoder = zlib.decompressobj(wbits=-zlib.MAX_WBITS)
-            body = decoder.decompress(block)
+            body = decoder.decompress(block, most)
             if not decoder.eof:
                 raise ValueError("a deflated block is cut short")
             return body
@@ -135,18 +139,26 @@ def _decompress(codec: str, block: memoryview) -> bytes:
         case "snappy":
             checked = block[:-4]
             size, _ = _read_unsigned(checked, 0)
+            if size > most:
+                raise ValueError(f"a snappy block of {len(block)} bytes states {size} bytes")
             body = pa.Codec("snappy").decompress(checked, size, asbytes=True)
             if zlib.crc32(body) != int.from_bytes(block[-4:], "big"):
                 raise ValueError("the checksum of a snappy block does not match")
             return bytes(body)
         case "zstandard":
             with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
-                return bytes(stream.read())
+                return _bounded(bytes(stream.read(most + 1)), most)
         case "bzip2":
-            return bz2.decompress(block)
+            return _bounded(bz2.BZ2Decompressor().decompress(block, most + 1), most)
         case "xz":
-            return lzma.decompress(block)
+            return _bounded(lzma.LZMADecompressor().decompress(block, most + 1), most)
     raise UnsupportedError(f"the Avro codec {codec!r} is not known")
+
+
+def _bounded(body: bytes, most: int) -> bytes:
+    if len(body) > most:
+        raise ValueError(f"a block unpacks to more than {most} bytes")
+    return body
 
 
 def _read_long(data: bytes | memoryview, position: int) -> tuple[int, int]:
