@@ -23,7 +23,7 @@ WHERE = "c1 >= 500000 and c2 = 17"
 def run(context: Context) -> Iterator[Figure]:
     """Cold and warm, against PyIceberg and the Java runtime; handing all files to Spark; memory."""
     metadata_file = write_table(context.folder / "planning")
-    table = frazil.open_table(context.spark, metadata_file)
+    table = frazil.open_table(metadata_file, spark=context.spark)
     peer = StaticTable.from_metadata(metadata_file)
 
     def cold() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from types import TracebackType
 from typing import Any, TypeAlias
 
@@ -28,6 +30,8 @@ from frazil.format.sorting import SortField, order_for
 from frazil.spark.session import prepare_session
 from frazil.spark.table import Table
 from frazil.spark.types import query_schema_from_spark, schema_from_spark
+from frazil.storage.files import FileIO
+from frazil.storage.moved import MovedFileIO
 
 DEFAULT_CATALOG_NAME = "default"
 
@@ -72,17 +76,17 @@ def connect(
 
 
 def open_table(
-    spark: SparkSession,
-    location: str,
+    location: str | PathLike[str],
     *,
+    spark: SparkSession | None = None,
     moved: Mapping[str, str] | None = None,
     **properties: str,
 ) -> Table:
     """A table without a catalog, read only: a metadata file, or a table's folder (its newest).
 
     Args:
-        spark: the session that reads it.
         location: the path of a ``*.metadata.json`` file or of the folder that holds ``metadata/``.
+        spark: the session that reads it; the active one unless given.
         moved: old path prefix → new path prefix, for a table whose absolute paths no longer hold.
         **properties: storage settings, as for `connect`.
 
@@ -90,9 +94,11 @@ def open_table(
         MissingFileError: there is nothing at that place.
         InvalidMetadataError: the metadata breaks the specification.
     """
-    prepare_session(spark)
-    catalog = StaticCatalog(location, properties, moved=moved)
-    return Table(spark, catalog, catalog.load())
+    session = spark or SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+    prepare_session(session)
+    io = MovedFileIO(moved, properties) if moved else FileIO(properties)
+    catalog = StaticCatalog(os.fspath(location), properties, io=io)
+    return Table(session, catalog, catalog.load_table(catalog.identifier))
 
 
 class Lake:
@@ -340,8 +346,8 @@ class Lake:
             resolved,
             spec_for(resolved, list(partition_by)),
             order_for(resolved, list(sort_by)),
-            place,
-            dict(properties or {}),
+            location=place,
+            properties=dict(properties or {}),
             format_version=format_version,
         )
 

@@ -1,0 +1,5 @@
+"""`python -m frazil.cli`."""
+
+from frazil.cli.commands import main
+
+main()

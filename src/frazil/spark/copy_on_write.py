@@ -1,0 +1,141 @@
+"""What an overwrite by predicate keeps: rows of files that match only in part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import polars as pl
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from frazil.format.metadata import TableMetadata
+from frazil.format.predicates.bind import bind
+from frazil.format.predicates.expressions import AlwaysTrue, Expression
+from frazil.format.predicates.parse import parse_predicate
+from frazil.format.predicates.sql_text import to_spark_sql
+from frazil.format.schema import Schema
+from frazil.planning.plan import plan
+from frazil.planning.scan_plan import ScanPlan
+from frazil.format.name_mapping import NameMapping
+from frazil.spark.read.dataframe import dataframe_for
+from frazil.spark.read.inputs import read_input
+from frazil.spark.read.projection import LAST_UPDATED_FIELD, ROW_ID_FIELD, project
+from frazil.spark.scan import NAME_MAPPING_PROPERTY
+from frazil.spark.session import is_case_sensitive, type_support
+from frazil.spark.write.align import align
+from frazil.storage.files import FileIO
+from frazil.table.validation import Isolation, Validation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overwriting:
+    """An overwrite, planned.
+
+    Attributes:
+        where: which rows go.
+        rewritten: the files of which only some rows go; the others of their rows are written anew.
+        from_snapshot: what was read; None for an empty branch.
+    """
+
+    spark: SparkSession
+    metadata: TableMetadata
+    io: FileIO
+    where: Expression
+    bound: Expression
+    rewritten: ScanPlan
+    from_snapshot: int | None
+    case_sensitive: bool
+
+    @classmethod
+    def planned(
+        cls,
+        spark: SparkSession,
+        metadata: TableMetadata,
+        io: FileIO,
+        *,
+        where: str | Expression | None,
+        branch: str,
+        case_sensitive: bool,
+    ) -> Overwriting:
+        """Find the files that the predicate matches in part.
+
+        Raises:
+            PredicateError: the predicate does not fit the schema.
+        """
+        predicate = _predicate(where)
+        bound = bind(predicate, metadata.schema, case_sensitive=case_sensitive)
+        head = metadata.ref_snapshot(branch)
+        matched = plan(metadata, head, io, where=bound)
+        return cls(
+            spark=spark,
+            metadata=metadata,
+            io=io,
+            where=predicate,
+            bound=bound,
+            rewritten=_restricted(matched, ~matched.files["all_rows_match"]),
+            from_snapshot=None if head is None else head.snapshot_id,
+            case_sensitive=case_sensitive,
+        )
+
+    @property
+    def rewritten_paths(self) -> tuple[str, ...]:
+        """The paths of the files that are rewritten."""
+        return tuple(self.rewritten.files["file_path"])
+
+    def rows(self, df: DataFrame) -> tuple[DataFrame, Schema | None]:
+        """The rows to write: the new ones, and those that rewritten files keep.
+
+        In a version 3 table kept rows keep their row ids (SPEC rule 148); the schema then has the
+        lineage columns too, and is None otherwise.
+        """
+        if self.rewritten.file_count == 0:
+            return df, None
+        schema = self.metadata.schema
+        lineage = (ROW_ID_FIELD, LAST_UPDATED_FIELD) if self.metadata.format_version >= 3 else ()
+        written = Schema((*schema.fields, *lineage), schema.schema_id) if lineage else schema
+        mapping = self.metadata.properties.get(NAME_MAPPING_PROPERTY)
+        read = dataframe_for(
+            self.spark,
+            read_input(self.metadata, self.rewritten),
+            project(schema, [field.name for field in written.fields]),
+            io=self.io,
+            support=type_support(self.spark),
+            mapping=None if mapping is None else NameMapping.from_json(mapping),
+        )
+        kept = read.where(F.expr(f"not coalesce({to_spark_sql(self.bound)}, false)"))
+        new = align(df, schema, case_sensitive=is_case_sensitive(self.spark))
+        for field in lineage:
+            new = new.withColumn(field.name, F.lit(None).cast("bigint"))
+        same = align(kept, written, case_sensitive=True)
+        return new.unionByName(same), written if lineage else None
+
+    def validation(
+        self, isolation: Isolation | None, validate_from_snapshot_id: int | None
+    ) -> Validation | None:
+        """What must not have happened meanwhile; None where nothing was read."""
+        if isolation is None and self.rewritten.file_count == 0:
+            return None
+        start = (
+            validate_from_snapshot_id
+            if validate_from_snapshot_id is not None
+            else self.from_snapshot
+        )
+        return Validation(
+            start,
+            isolation or "snapshot",
+            conflict_filter=self.where,
+            case_sensitive=self.case_sensitive,
+        )
+
+
+def _predicate(where: str | Expression | None) -> Expression:
+    if where is None:
+        return AlwaysTrue()
+    return parse_predicate(where) if isinstance(where, str) else where
+
+
+def _restricted(matched: ScanPlan, keep: pl.Series) -> ScanPlan:
+    """The plan of some of the files, with the deletes that apply to them."""
+    files = matched.files.filter(keep)
+    pairs = matched.pairs.join(files.select("ordinal"), on="ordinal", how="semi")
+    return replace(matched, files=files, pairs=pairs, skipped=())
