@@ -1,0 +1,498 @@
+"""Manifest schemas against other engines' manifests; inheritance; which deletes apply."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pytest
+from pyiceberg.manifest import MANIFEST_ENTRY_SCHEMAS, MANIFEST_LIST_FILE_SCHEMAS
+from pyiceberg.schema import Schema as PySchema
+from pyiceberg.utils.schema_conversion import AvroSchemaConversion
+
+from frazil.errors import InvalidManifestError, UnsupportedVersionError
+from frazil.format.avro_schema import decimal_width, record_schema, sanitized_name
+from frazil.format.deletes import applies, deletes_for, partition_key
+from frazil.format.manifests import (
+    UNASSIGNED_SEQUENCE_NUMBER,
+    Content,
+    DataFile,
+    EntryStatus,
+    ManifestContent,
+    ManifestEntry,
+    ManifestFile,
+    assign_first_row_ids,
+    assign_sequence_numbers,
+    entry_schema,
+    inherit,
+    manifest_list_schema,
+)
+from frazil.format.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
+from frazil.format.transforms import IdentityTransform, VoidTransform
+from frazil.format.types import (
+    DecimalType,
+    ListType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    UnknownType,
+    UUIDType,
+    VariantType,
+    parse_type,
+)
+
+NOTHING = StructType(())
+NANOS = {"type": "long", "logicalType": "timestamp-nanos"}
+
+
+def fields_by_id(schema: Any) -> Iterator[tuple[int, tuple[str, Any]]]:
+    """(id, (name, plain type)) of every field of an Avro schema, nested ones included."""
+    if isinstance(schema, list):
+        for branch in schema:
+            yield from fields_by_id(branch)
+    elif isinstance(schema, dict):
+        for field in schema.get("fields", ()):
+            yield field["field-id"], (field["name"], shape(field["type"]))
+            yield from fields_by_id(field["type"])
+        for nested in ("items", "values", "type"):
+            if isinstance(schema.get(nested), list | dict):
+                yield from fields_by_id(schema[nested])
+
+
+def shape(schema: Any) -> Any:
+    """What of an Avro type matters to a reader: no docs, no record names, optional or not."""
+    if isinstance(schema, list):
+        (inner,) = [branch for branch in schema if branch != "null"]
+        return ("optional", shape(inner))
+    if isinstance(schema, dict):
+        kind = schema["type"]
+        if kind == "record":
+            return "record"
+        if kind == "array":
+            ids = tuple(schema[key] for key in ("element-id",) if key in schema)
+            return ("array", schema.get("logicalType"), ids, shape(schema["items"]))
+        return (kind, schema.get("logicalType"), schema.get("size"))
+    return schema
+
+
+def java_headers(fixtures: Path) -> Iterator[tuple[Path, dict[str, str]]]:
+    for path in sorted(fixtures.rglob("*.avro")):
+        with path.open("rb") as file:
+            try:
+                metadata = fastavro.reader(file).metadata
+            except (ValueError, KeyError, EOFError):
+                continue
+        schema = json.loads(metadata.get("avro.schema", "{}"))
+        if schema.get("name") in ("manifest_entry", "manifest_file"):
+            yield path, metadata
+
+
+def test_schemas_agree_with_the_manifests_of_other_engines(fixtures_dir: Path) -> None:
+    """Rules 107, 114, 162, 163: ids, names, types and optionality of what v2 and v3 files hold."""
+    seen = 0
+    for path, metadata in java_headers(fixtures_dir):
+        version = metadata.get("format-version")
+        theirs_schema = json.loads(metadata["avro.schema"])
+        if version not in ("2", "3"):
+            continue
+        if theirs_schema["name"] == "manifest_entry":
+            ours = dict(fields_by_id(entry_schema(int(version), NOTHING)))
+        else:
+            ours = dict(fields_by_id(manifest_list_schema(int(version))))
+        theirs = dict(fields_by_id(theirs_schema))
+        # Partition fields apart, and what others still write or do not write yet.
+        common = {i for i in ours.keys() & theirs.keys() if i < 1000}
+        # PyIceberg writes equality ids as longs; the specification and Java say int.
+        common.discard(135)
+        assert len(common) >= 14, path
+        for field_id in common:
+            # Older writers made the content and the counts' names their own way.
+            assert ours[field_id][1] == theirs[field_id][1], (path, field_id)
+        seen += 1
+    assert seen > 50
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_schemas_agree_with_pyiceberg(version: int) -> None:
+    for ours, theirs in (
+        (entry_schema(version, NOTHING), MANIFEST_ENTRY_SCHEMAS[version]),
+        (manifest_list_schema(version), MANIFEST_LIST_FILE_SCHEMAS[version]),
+    ):
+        converted = AvroSchemaConversion().avro_to_iceberg(ours)
+        # PyIceberg writes the deprecated distinct counts (111) and other fields we leave out.
+        wanted = {f.field_id: f for f in theirs.fields}
+        for field in converted.fields:
+            assert wanted[field.field_id].name == field.name
+            assert wanted[field.field_id].required == field.required
+            if field.field_id != 2:  # data_file: its equality ids are longs there, see above
+                assert str(wanted[field.field_id].field_type) == str(field.field_type)
+        assert isinstance(converted, PySchema)
+
+
+@pytest.mark.parametrize(
+    ("version", "present", "absent"),
+    [
+        (1, {105}, {134, 3, 4, 135, 142, 143, 144, 145}),
+        (2, {134, 3, 4, 135, 143}, {105, 142, 144, 145}),
+        (3, {134, 3, 4, 135, 142, 143, 144, 145}, {105}),
+    ],
+)
+def test_fields_of_each_version(version: int, present: set[int], absent: set[int]) -> None:
+    """Rules 114-115, 292-295."""
+    ids = dict(fields_by_id(entry_schema(version, NOTHING))).keys()
+    assert present <= ids
+    assert not absent & ids
+    assert not {106, 107, 111} & ids
+
+
+@pytest.mark.parametrize("version", [0, 4])
+def test_unknown_versions(version: int) -> None:
+    with pytest.raises(UnsupportedVersionError, match=str(version)):
+        entry_schema(version, NOTHING)
+    with pytest.raises(UnsupportedVersionError, match=str(version)):
+        manifest_list_schema(version)
+
+
+@pytest.mark.parametrize(
+    ("type_text", "avro"),
+    [
+        ("boolean", "boolean"),
+        ("int", "int"),
+        ("long", "long"),
+        ("float", "float"),
+        ("double", "double"),
+        ("string", "string"),
+        ("binary", "bytes"),
+        ("geometry", "bytes"),
+        ("geography", "bytes"),
+        ("date", {"type": "int", "logicalType": "date"}),
+        ("time", {"type": "long", "logicalType": "time-micros"}),
+        ("timestamp", {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": False}),
+        ("timestamptz", {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": True}),
+        ("timestamp_ns", {**NANOS, "adjust-to-utc": False}),
+        ("timestamptz_ns", {**NANOS, "adjust-to-utc": True}),
+        ("uuid", {"type": "fixed", "name": "uuid_fixed", "size": 16, "logicalType": "uuid"}),
+        ("fixed[7]", {"type": "fixed", "name": "fixed_7", "size": 7}),
+        (
+            "decimal(9, 2)",
+            {
+                "type": "fixed",
+                "name": "decimal_9_2",
+                "size": 4,
+                "logicalType": "decimal",
+                "precision": 9,
+                "scale": 2,
+            },
+        ),
+    ],
+)  # fmt: skip
+def test_partition_types(type_text: str, avro: Any) -> None:
+    """Rules 91, 251-254."""
+    partition_type = StructType((NestedField(1000, "p", parse_type(type_text), required=True),))
+    schema = entry_schema(2, partition_type)
+    data_file = schema["fields"][-1]["type"]["fields"]
+    (partition,) = [field for field in data_file if field["name"] == "partition"]
+    assert partition["type"]["fields"] == [
+        {"name": "p", "type": ["null", avro], "default": None, "field-id": 1000}
+    ]
+    fastavro.parse_schema(schema)
+
+
+def test_an_unknown_partition_field_is_null() -> None:
+    schema = record_schema("r", (NestedField(1000, "p", UnknownType()),))
+    assert schema["fields"][0]["type"] == "null"
+
+
+def test_a_named_type_is_defined_once_and_values_survive() -> None:
+    """Avro forbids to define a name twice."""
+    fields = tuple(
+        NestedField(1000 + position, name, field_type)
+        for position, (name, field_type) in enumerate(
+            [
+                ("a", UUIDType()),
+                ("b", UUIDType()),
+                ("c", DecimalType(5, 1)),
+                ("d", DecimalType(5, 1)),
+            ]
+        )
+    )
+    schema = fastavro.parse_schema(record_schema("r", fields))
+    file = io.BytesIO()
+    row = {"a": None, "b": b"x" * 16, "c": Decimal("1.5"), "d": Decimal("-1.5")}
+    fastavro.writer(file, schema, [row])
+    file.seek(0)
+    (read,) = fastavro.reader(file)
+    assert read == row
+
+
+@pytest.mark.parametrize(
+    ("name", "sanitized"),
+    [
+        ("plain_1", "plain_1"),
+        ("a-b", "a_x2Db"),
+        ("1a", "_1a"),
+        ("a.b", "a_x2Eb"),
+        ("a b", "a_x20b"),
+        ("é", "_xE9"),
+        ("😎", "_xD83D_xDE0E"),
+        ("", "_"),
+    ],
+)
+def test_sanitized_names(name: str, sanitized: str) -> None:
+    """Rule 127, by Java's scheme; all that is not ASCII is escaped: not every reader takes it."""
+    assert sanitized_name(name) == sanitized
+
+
+def test_names_that_become_one_are_told_apart() -> None:
+    fields = (NestedField(1, "a-b", StringType()), NestedField(2, "a_x2Db", StringType()))
+    written = record_schema("r", fields)["fields"]
+    assert len({field["name"] for field in written}) == 2
+    assert written[0]["iceberg-field-name"] == "a-b"
+
+
+def test_nested_types() -> None:
+    """Rules 251, 254: lists, maps with and without string keys."""
+    fields = (
+        NestedField(1, "l", ListType(2, StringType())),
+        NestedField(3, "m", MapType(4, StringType(), 5, StringType(), True), required=True),
+        NestedField(6, "n", MapType(7, parse_type("int"), 8, StringType()), required=True),
+    )
+    written = record_schema("r", fields)["fields"]
+    assert written[0]["type"][1] == {
+        "type": "array", "items": ["null", "string"], "element-id": 2
+    }  # fmt: skip
+    assert written[1]["type"] == {"type": "map", "values": "string", "key-id": 4, "value-id": 5}
+    assert written[2]["type"]["logicalType"] == "map"
+    with pytest.raises(NotImplementedError, match="variant"):
+        record_schema("r", (NestedField(1, "v", VariantType()),))
+
+
+@pytest.mark.parametrize(
+    ("precision", "width"),
+    [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3), (9, 4), (10, 5), (18, 8), (19, 9), (38, 16)],
+)
+def test_decimal_widths(precision: int, width: int) -> None:
+    assert decimal_width(precision) == width
+
+
+# -- inheritance
+
+
+def data_file(path: str, rows: int = 1, **fields: Any) -> DataFile:
+    return DataFile(file_path=path, record_count=rows, file_size_in_bytes=10, **fields)
+
+
+def manifest(**fields: Any) -> ManifestFile:
+    return ManifestFile(**{"manifest_path": "m.avro", "manifest_length": 1, **fields})
+
+
+def entry(status: EntryStatus, path: str = "f", **fields: Any) -> ManifestEntry:
+    rows, first = fields.pop("rows", 1), fields.pop("first_row_id", None)
+    return ManifestEntry(
+        status=status, data_file=data_file(path, rows, first_row_id=first), **fields
+    )
+
+
+def test_added_files_inherit_everything() -> None:
+    """Rules 107, 132, 133: an explicit data sequence number stays."""
+    listed = manifest(sequence_number=7, added_snapshot_id=70)
+    new, moved = inherit(
+        [entry(EntryStatus.ADDED), entry(EntryStatus.ADDED, sequence_number=3)], listed
+    )
+    assert (new.snapshot_id, new.sequence_number, new.file_sequence_number) == (70, 7, 7)
+    assert (moved.sequence_number, moved.file_sequence_number) == (3, 7)
+
+
+def test_existing_and_deleted_files_keep_their_numbers() -> None:
+    """Rules 111, 134."""
+    listed = manifest(sequence_number=7, added_snapshot_id=70)
+    kept = entry(EntryStatus.EXISTING, snapshot_id=1, sequence_number=2, file_sequence_number=3)
+    gone = replace(kept, status=EntryStatus.DELETED, snapshot_id=None)
+    assert list(inherit([kept, gone], listed)) == [kept, replace(gone, snapshot_id=70)]
+    with pytest.raises(InvalidManifestError, match=r"m\.avro"):
+        list(inherit([entry(EntryStatus.EXISTING)], listed))
+
+
+@pytest.mark.parametrize("status", list(EntryStatus))
+def test_v1_manifests_are_of_number_0(status: EntryStatus) -> None:
+    """Rules 135, 167."""
+    (read,) = inherit([entry(status, snapshot_id=5)], manifest(added_snapshot_id=9))
+    assert (read.snapshot_id, read.sequence_number, read.file_sequence_number) == (5, 0, 0)
+
+
+def test_the_specifications_row_lineage_example() -> None:
+    """Rule 153: next-row-id 1000, four manifests, and the files of the first added one."""
+    manifests = [
+        manifest(added_rows_count=75, existing_rows_count=0, first_row_id=925),
+        manifest(added_rows_count=100, existing_rows_count=25),
+        manifest(added_rows_count=0, existing_rows_count=100),
+        manifest(added_rows_count=125, existing_rows_count=25),
+        manifest(content=ManifestContent.DELETES, added_rows_count=5, existing_rows_count=5),
+    ]
+    numbered, next_row_id = assign_first_row_ids(manifests, next_row_id=1000)
+    assert [one.first_row_id for one in numbered] == [925, 1000, 1125, 1225, None]
+    assert next_row_id == 1375
+    files = inherit(
+        [
+            entry(EntryStatus.EXISTING, "data1", rows=25, first_row_id=800, sequence_number=1),
+            entry(EntryStatus.ADDED, "data2", rows=50),
+            entry(EntryStatus.ADDED, "data3", rows=50),
+        ],
+        replace(numbered[1], sequence_number=2),
+    )
+    assert [one.data_file.first_row_id for one in files] == [800, 1000, 1050]
+
+
+def test_row_ids_of_upgraded_tables_and_of_deletes() -> None:
+    """Rules 140, 141: existing files without ids get them, removed ones and deletes do not."""
+    entries = [
+        entry(EntryStatus.EXISTING, "a", rows=5, sequence_number=1),
+        entry(EntryStatus.DELETED, "b", rows=7, sequence_number=1),
+        entry(EntryStatus.EXISTING, "c", rows=5, sequence_number=1),
+    ]
+    listed = manifest(first_row_id=10, sequence_number=2)
+    ids = [one.data_file.first_row_id for one in inherit(entries, listed)]
+    assert ids == [10, None, 15]
+    deletes = replace(listed, content=ManifestContent.DELETES)
+    assert all(one.data_file.first_row_id is None for one in inherit(entries, deletes))
+    without = replace(listed, first_row_id=None)
+    assert all(one.data_file.first_row_id is None for one in inherit(entries, without))
+
+
+def test_row_ids_need_counts() -> None:
+    with pytest.raises(InvalidManifestError, match="row counts"):
+        assign_first_row_ids([manifest()], next_row_id=0)
+
+
+def test_sequence_numbers_of_a_commits_own_manifests() -> None:
+    """Rules 132, 136, 166."""
+    old = manifest(sequence_number=3, min_sequence_number=1)
+    new = manifest(
+        sequence_number=UNASSIGNED_SEQUENCE_NUMBER, min_sequence_number=UNASSIGNED_SEQUENCE_NUMBER
+    )
+    moved = manifest(sequence_number=UNASSIGNED_SEQUENCE_NUMBER, min_sequence_number=2)
+    assigned = assign_sequence_numbers([old, new, moved], sequence_number=9)
+    numbers = [(one.sequence_number, one.min_sequence_number) for one in assigned]
+    assert numbers == [(3, 1), (9, 9), (9, 2)]
+
+
+# -- which deletes apply
+
+BY_X = PartitionSpec(1, (PartitionField((1,), 1000, IdentityTransform(), "x"),))
+ALL_VOID = PartitionSpec(2, (PartitionField((1,), 1000, VoidTransform(), "x"),))
+SPECS = {0: UNPARTITIONED, 1: BY_X, 2: ALL_VOID}
+NAN = float("nan")
+
+
+def live(number: int, **fields: Any) -> ManifestEntry:
+    values = {"file_path": "f", "record_count": 1, "file_size_in_bytes": 1, **fields}
+    return ManifestEntry(
+        status=EntryStatus.ADDED, sequence_number=number, data_file=DataFile(**values)
+    )
+
+
+def delete(kind: str, number: int, **fields: Any) -> ManifestEntry:
+    values: dict[str, Any] = {"file_path": "d", **fields}
+    if kind == "eq":
+        values |= {"content": Content.EQUALITY_DELETES, "equality_ids": (1,)}
+    else:
+        values |= {"content": Content.POSITION_DELETES}
+    if kind == "dv":
+        values = {"file_format": "puffin", "referenced_data_file": "f", **values}
+    return live(number, **values)
+
+
+X1 = {"spec_id": 1, "partition": (1,)}
+X2 = {"spec_id": 1, "partition": (2,)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "number", "fields", "data_number", "data_fields", "expected"),
+    [
+        # Rule 178, 179: equality deletes are strictly newer.
+        ("eq", 5, {}, 4, {}, True),
+        ("eq", 5, {}, 5, {}, False),
+        ("eq", 5, {}, 6, {}, False),
+        ("eq", 5, X1, 4, X1, True),
+        ("eq", 5, X1, 4, X2, False),
+        ("eq", 5, X1, 4, {}, False),
+        # An unpartitioned spec is global, also one of void fields only.
+        ("eq", 5, {}, 4, X1, True),
+        ("eq", 5, {"spec_id": 2, "partition": (None,)}, 4, X1, True),
+        # Rules 177, 179: position deletes also apply within their commit.
+        ("pos", 5, {}, 5, {}, True),
+        ("pos", 5, {}, 4, {}, True),
+        ("pos", 5, {}, 6, {}, False),
+        ("pos", 5, X1, 4, X1, True),
+        ("pos", 5, X1, 4, X2, False),
+        # They are never global.
+        ("pos", 5, {}, 4, X1, False),
+        ("pos", 5, {"referenced_data_file": "f"}, 4, {}, True),
+        ("pos", 5, {"referenced_data_file": "g"}, 4, {}, False),
+        # Rule 176.
+        ("dv", 5, {}, 5, {}, True),
+        ("dv", 5, {}, 6, {}, False),
+        ("dv", 5, {"referenced_data_file": "g"}, 5, {}, False),
+        ("dv", 5, X2, 5, X1, False),
+        # Rule 180: bits of floats, one NaN.
+        ("eq", 5, {"spec_id": 1, "partition": (NAN,)}, 4,
+         {"spec_id": 1, "partition": (-NAN,)}, True),
+        ("eq", 5, {"spec_id": 1, "partition": (0.0,)}, 4,
+         {"spec_id": 1, "partition": (-0.0,)}, False),
+        ("pos", 5, {"spec_id": 1, "partition": (None,)}, 4,
+         {"spec_id": 1, "partition": (None,)}, True),
+    ],
+)  # fmt: skip
+def test_which_delete_applies(
+    kind: str,
+    number: int,
+    fields: dict[str, Any],
+    data_number: int,
+    data_fields: dict[str, Any],
+    expected: bool,
+) -> None:
+    found = applies(delete(kind, number, **fields), live(data_number, **data_fields), specs=SPECS)
+    assert found is expected
+
+
+def test_a_vector_makes_position_deletes_void() -> None:
+    """Rules 177, 217, 222."""
+    data = live(4)
+    vector, positions, equality = delete("dv", 6), delete("pos", 5), delete("eq", 6)
+    late = delete("dv", 3)
+    assert deletes_for(data, [positions, equality], specs=SPECS) == (positions, equality)
+    assert deletes_for(data, [positions, vector, equality], specs=SPECS) == (vector, equality)
+    # A vector that does not apply takes nothing away.
+    assert deletes_for(data, [positions, late], specs=SPECS) == (positions,)
+    with pytest.raises(InvalidManifestError, match="2 deletion vectors"):
+        deletes_for(data, [vector, delete("dv", 7)], specs=SPECS)
+
+
+def test_deletes_that_are_broken() -> None:
+    data = live(4)
+    for broken, says in (
+        (delete("dv", 5, referenced_data_file=None), "does not name"),
+        (delete("eq", 5, spec_id=9), "spec 9"),
+        (replace(delete("eq", 5), sequence_number=None), "no sequence number"),
+    ):
+        with pytest.raises(InvalidManifestError, match=says):
+            applies(broken, data, specs=SPECS)
+
+
+def test_partition_keys_are_hashable_and_tell_zeros_apart() -> None:
+    assert partition_key((1, "a", None)) == (1, "a", None)
+    assert len({partition_key((value,)) for value in (0.0, -0.0, NAN, -NAN, 1.0)}) == 4
+
+
+def test_schemas_are_json() -> None:
+    for version in (1, 2, 3):
+        partition = StructType((NestedField(1000, "p", StringType()),))
+        assert json.loads(json.dumps(entry_schema(version, partition)))
+        assert json.loads(json.dumps(manifest_list_schema(version)))
