@@ -71,7 +71,7 @@ def scan_with_arrow(
             S.StructField(name, scan_type(field.field_type, context.support), True)
             for name, field in zip(names, wanted.fields, strict=True)
         ]
-        + [S.StructField(ORDINAL, S.LongType(), False), S.StructField(POSITION, S.LongType(), False)]
+        + [S.StructField(name, S.LongType(), False) for name in (ORDINAL, POSITION)]
     )
     read = _FileReader(io=context.io, fields=wanted.fields, names=tuple(names), table=table)
     spread = context.spark.createDataFrame(tasks).repartition(len(files))
@@ -101,16 +101,13 @@ class _FileReader:
                     int(key): from_json(types[int(key)], value)
                     for key, value in json.loads(task["constants"]).items()
                 }
-                part = FilePart(
-                    path=task["path"], file_format=task["format"], constants=constants
-                )
+                part = FilePart(path=task["path"], file_format=task["format"], constants=constants)
                 for start, length, arrays in read_batches(self.io, part, self.fields, self.table):
                     ordinals = pa.repeat(pa.scalar(task["ordinal"], pa.int64()), length)
                     positions = pa.array(range(start, start + length), pa.int64())
                     yield pa.RecordBatch.from_arrays(
                         [*arrays, ordinals, positions], names=[*self.names, ORDINAL, POSITION]
                     )
-
 
 
 def _constants_text(values: Mapping[int, Any], types: Mapping[int, I.IcebergType]) -> str:

@@ -110,9 +110,7 @@ def _struct(
             children.append(constant(field.initial_default, field.field_type, len(array)))
         else:
             children.append(projected(stored[place], column.children[place], field.field_type))
-    wanted = [
-        pa.field(field.name, arrow_type(field.field_type), nullable=True) for field in fields
-    ]
+    wanted = [pa.field(field.name, arrow_type(field.field_type), nullable=True) for field in fields]
     return pa.StructArray.from_arrays(children, fields=wanted, mask=array.is_null())
 
 

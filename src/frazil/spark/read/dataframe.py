@@ -44,7 +44,13 @@ from frazil.spark.read.file_rows import (
 )
 from frazil.spark.read.inputs import PARTITION_PREFIX, ReadInput
 from frazil.spark.read.layouts import Layout, Reader
-from frazil.spark.read.native import ScanContext, Wanted, scan_by_id, scan_by_name
+from frazil.spark.read.native import (
+    ScanContext,
+    Wanted,
+    default_text,
+    scan_by_id,
+    scan_by_name,
+)
 from frazil.spark.read.position_deletes import position_bitmaps
 from frazil.spark.read.positions import only_deleted, without_deleted
 from frazil.spark.read.projection import (
@@ -216,18 +222,31 @@ class _Part:
         names = reading.names
         rows, values = self._scan(), self._file_values()
         rows, known = attach(reading.context.spark, rows, self.files["ordinal"], values)
-        columns = {
-            field.field_id: known[_constant_name(field.field_id)]
-            if field.field_id in self.constants
-            else F.col(quote_name_always([names[field.field_id]]))
-            for field in reading.scanned.fields
-        }
+        columns: dict[int, Column] = {}
+        for field in reading.scanned.fields:
+            if field.field_id in self.constants:
+                columns[field.field_id] = known[_constant_name(field.field_id)]
+            elif field.field_id in self._defaulted:
+                text = default_text(field, reading.context.support)
+                columns[field.field_id] = F.expr(str(text))
+            else:
+                columns[field.field_id] = F.col(quote_name_always([names[field.field_id]]))
         return rows, columns, known
+
+    @property
+    def _defaulted(self) -> frozenset[int]:
+        """Ids of columns that none of the files has, and whose initial default is one literal."""
+        if self.layout.reader is Reader.ARROW:
+            return frozenset()
+        support = self.reading.context.support
+        fields = (self.reading.field(field_id) for field_id in self.layout.missing)
+        return frozenset(f.field_id for f in fields if default_text(f, support) is not None)
 
     def _scan(self) -> DataFrame:
         reading, layout = self.reading, self.layout
         requested = reading.projection.metadata_names
-        fields = tuple(f for f in reading.scanned.fields if f.field_id not in self.constants)
+        literal = self._defaulted.union(self.constants)
+        fields = tuple(f for f in reading.scanned.fields if f.field_id not in literal)
         wanted = Wanted(
             fields=fields,
             names={field.field_id: reading.names[field.field_id] for field in fields},
@@ -248,9 +267,7 @@ class _Part:
         for field_id in self.constants:
             field = reading.field(field_id)
             stored = self._partition_column(field_id)
-            values.append(
-                scan_value(_constant_name(field_id), stored, field.field_type, support)
-            )
+            values.append(scan_value(_constant_name(field_id), stored, field.field_type, support))
         if FILE in requested:
             values.append(file_value(_named(FILE), files["path"], I.StringType(), support))
         if SPEC_ID in requested:

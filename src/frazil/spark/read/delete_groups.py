@@ -7,8 +7,13 @@ from dataclasses import dataclass
 import polars as pl
 
 from frazil.errors import InvalidManifestError
-from frazil.spark.read.equality_deletes import GLOBAL_SCOPE, EqualityDeletes
-from frazil.spark.read.inputs import EQUALITY_DELETES, POSITION_DELETES, ReadInput
+from frazil.spark.read.equality_deletes import EqualityDeletes
+from frazil.spark.read.inputs import (
+    EQUALITY_DELETES,
+    GLOBAL_SCOPE,
+    POSITION_DELETES,
+    ReadInput,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +71,7 @@ def delete_groups(plan: ReadInput, files: pl.DataFrame) -> list[DeleteGroup]:
     ):
         chosen = members.drop("has_positions", "lists")
         equality = tuple(
-            _equality(key, deletes, applied, chosen)
-            for key in str(lists).split(";")
-            if key
+            _equality(key, deletes, applied, chosen) for key in str(lists).split(";") if key
         )
         groups.append(DeleteGroup(chosen, has_positions=bool(has_positions), equality=equality))
     return sorted(groups, key=lambda group: group.has_deletes)
@@ -77,9 +80,9 @@ def delete_groups(plan: ReadInput, files: pl.DataFrame) -> list[DeleteGroup]:
 def _equality(
     key: str, deletes: pl.DataFrame, applied: pl.DataFrame, files: pl.DataFrame
 ) -> EqualityDeletes:
-    pairs = applied.filter(
-        (pl.col("content") == EQUALITY_DELETES) & (pl.col("key") == key)
-    ).join(files.select("ordinal"), on="ordinal", how="semi")
+    pairs = applied.filter((pl.col("content") == EQUALITY_DELETES) & (pl.col("key") == key)).join(
+        files.select("ordinal"), on="ordinal", how="semi"
+    )
     used = deletes.join(pairs.select("delete").unique(), on="delete", how="semi")
     oldest = used.select(pl.col("sequence_number").min()).item()
     newest_file = files.select(pl.col("sequence_number").max()).item()

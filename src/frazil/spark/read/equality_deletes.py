@@ -19,7 +19,7 @@ from frazil.spark.read.arrow_files import TableColumns
 from frazil.spark.read.arrow_scan import scan_with_arrow
 from frazil.spark.read.file_rows import FileValue, attach
 from frazil.spark.read.footers import file_facts
-from frazil.spark.read.inputs import ReadInput
+from frazil.spark.read.inputs import GLOBAL_SCOPE, ReadInput
 from frazil.spark.read.layouts import layout_of
 from frazil.spark.read.native import ScanContext, Wanted, scan_by_id
 from frazil.spark.read.projection import with_fields
@@ -33,8 +33,6 @@ _SEQUENCE: Final = "_frazil_delete_sequence"
 _SCOPE: Final = "_frazil_delete_scope"
 ROW_SEQUENCE: Final = "_frazil_sequence"
 ROW_SCOPE: Final = "_frazil_scope"
-GLOBAL_SCOPE: Final = -1
-"""The scope of an equality delete that applies to every partition."""
 
 
 def key_schema(plan: ReadInput, ids: frozenset[int]) -> Schema:
@@ -106,12 +104,11 @@ def matching(
         schema: holds every compared column.
         keys: of `deleted_keys`.
     """
-    never_null = _not_null_keys(group)
     conditions = []
     for place, field_id in enumerate(group.ids):
         left = _leaf(columns, schema, field_id)
-        right = keys[f"{_KEY}{place}"]
-        conditions.append(left == right if field_id in never_null else left.eqNullSafe(right))
+        # NULL in a compared column matches NULL (rule 230).
+        conditions.append(left.eqNullSafe(keys[f"{_KEY}{place}"]))
     if group.needs_sequence:
         conditions.append(known[ROW_SEQUENCE] < keys[_SEQUENCE])
     if group.needs_scope:
@@ -169,9 +166,7 @@ def _read_keys(
             FileValue.of_longs(_SCOPE, files["scope"]),
         ],
     )
-    return attached.select(
-        *keys, known[_SEQUENCE].alias(_SEQUENCE), known[_SCOPE].alias(_SCOPE)
-    )
+    return attached.select(*keys, known[_SEQUENCE].alias(_SEQUENCE), known[_SCOPE].alias(_SCOPE))
 
 
 def _native_files(
@@ -204,18 +199,3 @@ def _leaf(columns: Mapping[int, Column], schema: Schema, field_id: int) -> Colum
     while top_id in schema.parent_ids:
         top_id = schema.parent_ids[top_id]
     return reduce(Column.getField, path[1:], columns[top_id])
-
-
-def _not_null_keys(group: EqualityDeletes) -> frozenset[int]:
-    """Ids whose values in the delete files are, by their own counts, never NULL."""
-    counts = group.deletes["null_value_counts"]
-    return frozenset(
-        field_id
-        for field_id in group.ids
-        if all(row is not None and _count(row, field_id) == 0 for row in counts)
-    )
-
-
-def _count(counts: Sequence[Mapping[str, int]], field_id: int) -> int | None:
-    return next((pair["value"] for pair in counts if pair["key"] == field_id), None)
-

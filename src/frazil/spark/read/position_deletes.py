@@ -106,9 +106,7 @@ def _read_here(
         wanted = named.filter(pl.col("delete") == task["delete"]).select(_PATH, "ordinal")
         for paths, positions in _deleted_rows(context.io, task["path"], task["format"]):
             found = pl.DataFrame({_PATH: paths, "pos": positions}).join(wanted, on=_PATH)
-            batches.append(
-                bitmap_rows(found["ordinal"].to_numpy(), found["pos"].to_numpy(), grain)
-            )
+            batches.append(bitmap_rows(found["ordinal"].to_numpy(), found["pos"].to_numpy(), grain))
     table = pa.Table.from_batches(batches, schema=grain.arrow_schema)
     return context.spark.createDataFrame(table, grain.spark_schema)
 

@@ -22,6 +22,7 @@ CHECKED_FILES: Final = 64
 
 TRUSTED: Final = Layout(Reader.BY_ID, (), frozenset())
 """Of files whose footers were not read: Spark refuses one without ids, so no row can be wrong."""
+_BYTES: Final = (I.BinaryType, I.FixedType, I.UUIDType, I.GeometryType, I.GeographyType)
 _ARROW: Final = Layout(Reader.ARROW, (), frozenset())
 
 
@@ -95,6 +96,9 @@ def _may_need_more(field: I.NestedField, plan: ReadInput) -> bool:
     """Whether a file without this field cannot be left to Spark's reader."""
     nested = field.field_type.is_nested
     if nested and (field.initial_default is not None or _holds_default(field.field_type)):
+        return True
+    # Spark's vectorized reader has no defaults of bytes.
+    if field.initial_default is not None and isinstance(field.field_type, _BYTES):
         return True
     # Spark would read the days of a date as nanoseconds.
     return any(

@@ -1,0 +1,46 @@
+"""Spark's failures to read a file as Frazil's errors."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from urllib.parse import unquote
+
+from frazil.errors import FrazilError, InvalidDataFileError, MissingFileError, UnsupportedError
+
+_FILE: Final = re.compile(r"reading file (\S+?)\.(?: |$)")
+_MISSING: Final = re.compile(r"FILE_NOT_EXIST|FileNotFoundException|MissingFileError")
+_UNREADABLE: Final = re.compile(r"FAILED_READ_FILE|InvalidDataFileError|CANNOT_READ_FILE")
+_PYTHON: Final = re.compile(r"frazil\.errors\.(\w+): (.*)")
+_NO_IDS: Final = "Spark read schema expects field Ids"
+
+
+def read_failure(
+    error: Exception, *, table: str, snapshot_id: int | None, operation: str
+) -> FrazilError | None:
+    """The error to raise for a file that could not be read; None where it is about no file."""
+    if isinstance(error, FrazilError):
+        return None
+    text = str(error)
+    place = f"{operation} of {table} at snapshot {snapshot_id}"
+    raised = _PYTHON.search(text)
+    if raised is not None:
+        kind, message = raised.groups()
+        if kind == "MissingFileError":
+            return MissingFileError(f"{place} failed: {message}")
+        if kind == "UnsupportedError":
+            return UnsupportedError(f"{place} failed: {message}")
+        return InvalidDataFileError(f"{place} failed: {message}")
+    found = _FILE.search(text)
+    file = unquote(found.group(1)) if found is not None else None
+    if _MISSING.search(text):
+        return MissingFileError(f"{place} failed: the data file {file} does not exist")
+    if _NO_IDS in text:
+        return UnsupportedError(
+            f"{place} failed: the data file {file} has no field ids and was not noticed as such; "
+            "set the table property schema.name-mapping.default"
+        )
+    if _UNREADABLE.search(text):
+        reason = text.split("\n", 1)[0][:500]
+        return InvalidDataFileError(f"{place} failed: {reason}", file=file)
+    return None

@@ -1,0 +1,239 @@
+"""Scan: which rows and columns of a table, of which moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from frazil.errors import PredicateError
+from frazil.format.metadata import TableMetadata
+from frazil.format.name_mapping import NameMapping
+from frazil.format.predicates import (
+    AlwaysFalse,
+    AlwaysTrue,
+    BoundRef,
+    Expression,
+    SparkForms,
+    bind,
+    leaves,
+    parse_predicate,
+    to_spark_sql,
+)
+from frazil.format.predicates.quoting import quote_name_always
+from frazil.format.schema import Schema
+from frazil.format.snapshots import Snapshot
+from frazil.planning.plan import plan
+from frazil.planning.scan_plan import ScanPlan
+from frazil.spark.read.convert import cut
+from frazil.spark.read.dataframe import dataframe_for
+from frazil.spark.read.failures import read_failure
+from frazil.spark.read.inputs import read_input
+from frazil.spark.read.projection import Projection, project, with_fields
+from frazil.spark.session import is_case_sensitive, prepare_session, type_support
+from frazil.spark.types import COMMENT_KEY, SparkTypeSupport
+from frazil.storage.files import FileIO
+from frazil.table.time_travel import find_snapshot
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NAME_MAPPING_PROPERTY = "schema.name-mapping.default"
+
+
+class Scan:
+    """A read of one snapshot of a table; nothing is read until a method asks for it.
+
+    Args:
+        spark: the session that reads.
+        metadata: the table as it was when the scan was made.
+        io: the table's files.
+        where: a predicate, as SQL text or as an expression of `frazil.format.predicates`.
+        columns: the columns in the order wanted, ``"s.x"`` for a field of a struct, and the
+            metadata columns ``_file``, ``_pos``, ``_deleted``, ``_spec_id``, ``_partition``,
+            ``_row_id`` and ``_last_updated_sequence_number``; all of the table's without.
+        snapshot_id: read this snapshot, with its schema.
+        as_of: read what was current at this time, with the schema of then.
+        ref: read a tag, with its schema, or a branch, with the table's.
+        case_sensitive: whether names are matched with their case; the session's setting without.
+        name: the table's name, for messages.
+
+    Raises:
+        NoSuchSnapshotError, NoSuchRefError: there is no such snapshot or reference.
+        PredicateError: the predicate cannot be parsed or does not fit the schema.
+        ValidationException: a column that is not there or named twice.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        metadata: TableMetadata,
+        io: FileIO,
+        *,
+        where: str | Expression | None = None,
+        columns: Sequence[str] | None = None,
+        snapshot_id: int | None = None,
+        as_of: int | str | datetime | None = None,
+        ref: str | None = None,
+        case_sensitive: bool | None = None,
+        name: str = "",
+    ) -> None:
+        self._spark = spark
+        self._metadata = metadata
+        self._io = io
+        self._name = name or metadata.location
+        self.snapshot: Snapshot | None = find_snapshot(
+            metadata, snapshot_id=snapshot_id, as_of=as_of, ref=ref
+        )
+        self.schema: Schema = _schema_of(
+            metadata, self.snapshot, snapshot_id=snapshot_id, as_of=as_of, ref=ref
+        )
+        cased = is_case_sensitive(spark) if case_sensitive is None else case_sensitive
+        self._where = _bound(where, self.schema, case_sensitive=cased)
+        self.projection: Projection = project(self.schema, columns, case_sensitive=cased)
+
+    def __repr__(self) -> str:
+        snapshot = "no snapshot" if self.snapshot is None else f"{self.snapshot.snapshot_id}"
+        return (
+            f"Scan({self._name}, snapshot {snapshot}, columns {list(self.projection.names)}, "
+            f"where {self._where.to_sql()})"
+        )
+
+    def plan(self) -> ScanPlan:
+        """The files to read, the deletes that apply to them, and what was left out and why."""
+        return self._plan
+
+    def to_df(self) -> DataFrame:
+        """The rows as a DataFrame, native and lazy.
+
+        Raises:
+            UnsupportedError: a delete or a file that cannot be applied or read rightly.
+            MissingFileError, InvalidDataFileError: a file that had to be looked at cannot be read.
+        """
+        prepare_session(self._spark)
+        support = type_support(self._spark)
+        text = self._metadata.properties.get(NAME_MAPPING_PROPERTY)
+        residual = self._plan.residual
+        filters = sorted(_filtered_ids(residual))
+        read = with_fields(self.projection.fields, self.schema, set(filters))
+        rows = dataframe_for(
+            self._spark,
+            read_input(self._metadata, self._plan),
+            read,
+            io=self._io,
+            support=support,
+            mapping=None if text is None else NameMapping.from_json(text),
+        )
+        if isinstance(residual, AlwaysTrue):
+            return rows
+        kept = rows.where(_condition(residual, support))
+        if read.fields == self.projection.fields:
+            return kept
+        return kept.select(*_narrowed(read, self.projection))
+
+    def to_arrow(self) -> pa.Table:
+        """The rows as an Arrow table in this process.
+
+        Raises:
+            MissingFileError, InvalidDataFileError: a file cannot be read; besides those of `to_df`.
+        """
+        rows = self.to_df()
+        with self._explained("to_arrow"):
+            table: pa.Table = rows.toArrow()
+            return table
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The rows as a pandas DataFrame in this process; errors as of `to_arrow`."""
+        rows = self.to_df()
+        with self._explained("to_pandas"):
+            frame: pd.DataFrame = rows.toPandas()
+            return frame
+
+    def count(self) -> int:
+        """The number of rows; from metadata alone where no delete and no filter is left to apply.
+
+        Errors are those of `to_arrow`.
+        """
+        if self._plan.is_exact:
+            return self._plan.record_count
+        rows = self.to_df()
+        with self._explained("count"):
+            return int(rows.count())
+
+    @contextmanager
+    def _explained(self, operation: str) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            snapshot_id = None if self.snapshot is None else self.snapshot.snapshot_id
+            known = read_failure(
+                error, table=self._name, snapshot_id=snapshot_id, operation=operation
+            )
+            if known is None:
+                raise
+            raise known from error
+
+    @cached_property
+    def _plan(self) -> ScanPlan:
+        return plan(self._metadata, self.snapshot, self._io, where=self._where, schema=self.schema)
+
+
+def _schema_of(
+    metadata: TableMetadata,
+    snapshot: Snapshot | None,
+    *,
+    snapshot_id: int | None,
+    as_of: int | str | datetime | None,
+    ref: str | None,
+) -> Schema:
+    """The schema to read by: a past moment's own, else the table's current one."""
+    if snapshot is None or snapshot.schema_id is None:
+        return metadata.schema
+    is_tag = ref is not None and ref in metadata.refs and metadata.ref(ref).is_branch is False
+    if snapshot_id is None and as_of is None and not is_tag:
+        return metadata.schema
+    return metadata.schemas_by_id.get(snapshot.schema_id, metadata.schema)
+
+
+def _bound(where: str | Expression | None, schema: Schema, *, case_sensitive: bool) -> Expression:
+    if where is None:
+        return AlwaysTrue()
+    if not isinstance(where, str | Expression):
+        raise PredicateError(
+            f"where is a {type(where).__name__}: give SQL text or an expression of "
+            "frazil.format.predicates"
+        )
+    parsed = parse_predicate(where) if isinstance(where, str) else where
+    return bind(parsed, schema, case_sensitive=case_sensitive)
+
+
+def _filtered_ids(expression: Expression) -> set[int]:
+    refs = (leaf.ref for leaf in leaves(expression))
+    return {ref.field_id for ref in refs if isinstance(ref, BoundRef)}
+
+
+def _condition(residual: Expression, support: SparkTypeSupport) -> Column:
+    if isinstance(residual, AlwaysFalse):
+        return F.lit(False)
+    forms = SparkForms(time="time" if support.time else "long")
+    return F.expr(to_spark_sql(residual, forms=forms))
+
+
+def _narrowed(read: Projection, wanted: Projection) -> list[Column]:
+    """The wanted columns of rows that hold more columns, or structs with more fields."""
+    wider = {field.field_id: field for field in read.fields}
+    columns = []
+    for field in wanted.fields:
+        column = F.col(quote_name_always([field.name]))
+        if wider[field.field_id] != field:
+            column = cut(column, field.field_type, wider[field.field_id].field_type)
+            metadata = {} if field.doc is None else {COMMENT_KEY: field.doc}
+            column = column.alias(field.name, metadata=metadata)
+        columns.append(column)
+    return columns
