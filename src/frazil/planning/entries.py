@@ -92,16 +92,15 @@ def _changed(
 ) -> pl.DataFrame:
     """What each snapshot did stands in the manifests that it wrote, under its own id."""
     loader = ManifestLoader(io, metadata.specs_by_id, metadata.schema, cache)
-    written: list[ManifestFile] = []
+    # By path: snapshots of v1 that name their manifests inline share them.
+    written: dict[str, ManifestFile] = {}
     ids: list[int] = []
     for snapshot in snapshots:
         ids.append(snapshot.snapshot_id)
-        written += [
-            manifest
-            for manifest in loader.manifests(snapshot)
-            if manifest.added_snapshot_id == snapshot.snapshot_id and manifest.content is content
-        ]
-    frame = _frame_of(loader, written, statistics)
+        for manifest in loader.manifests(snapshot):
+            if manifest.added_snapshot_id == snapshot.snapshot_id and manifest.content is content:
+                written.setdefault(manifest.manifest_path, manifest)
+    frame = _frame_of(loader, list(written.values()), statistics)
     changed = (pl.col("status") == int(status)) & pl.col("snapshot_id").is_in(ids)
     return frame.filter(changed)
 

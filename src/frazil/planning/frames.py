@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Sequence
 
 import polars as pl
@@ -10,6 +11,8 @@ from frazil.errors import UnsupportedError
 from frazil.format.manifests import EntryStatus
 from frazil.storage.columns import ENTRY_DTYPES, partition_struct
 from frazil.storage.manifest_layout import PARTITION_PREFIX
+
+_CHUNKS = 32
 
 
 def no_entries() -> pl.DataFrame:
@@ -31,9 +34,12 @@ def concat_entries(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """
     if len(frames) == 1:
         return frames[0]
-    same = all(frame.schema == frames[0].schema for frame in frames)
+    # Many small chunks make every later operation slow; a few large ones are not worth a copy.
+    rechunk = len(frames) > _CHUNKS
+    with contextlib.suppress(pl.exceptions.PolarsError):
+        return pl.concat(frames, rechunk=rechunk)
     try:
-        return pl.concat(frames, how="vertical" if same else "diagonal_relaxed")
+        return pl.concat(frames, how="diagonal_relaxed", rechunk=rechunk)
     except pl.exceptions.SchemaError as error:
         raise UnsupportedError(
             "two partition specs use one field id for fields of types that do not agree, so their "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import polars as pl
 
 from frazil.format.manifests import Content, ManifestContent, ManifestFile
@@ -17,6 +18,7 @@ from frazil.format.predicates.parse import parse_predicate
 from frazil.format.predicates.project import inclusive
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
+from frazil.format.types import StructType
 from frazil.planning.cache import MANIFESTS, ManifestCache
 from frazil.planning.frames import concat_entries, live_entries, no_entries, selected
 from frazil.planning.load import ManifestLoader
@@ -152,13 +154,15 @@ class _Pruner:
     schema: Schema
     bound: Expression
     skipped: list[Skipped] = field(default_factory=list)
-    _projected: dict[int, Expression] = field(default_factory=dict)
+    _projections: dict[int, tuple[Expression, StructType]] = field(default_factory=dict)
 
     def manifests(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
         """The manifests that may hold files that match (rules 171, 172)."""
-        kept = [manifest for manifest in manifests if self.may_hold(manifest)]
-        if len(kept) < len(manifests):
-            left_out = [manifest for manifest in manifests if not self.may_hold(manifest)]
+        kept: list[ManifestFile] = []
+        left_out: list[ManifestFile] = []
+        for manifest in manifests:
+            (kept if self.may_hold(manifest) else left_out).append(manifest)
+        if left_out:
             counts = [(m.added_files_count, m.existing_files_count) for m in left_out]
             known = [a + e for a, e in counts if a is not None and e is not None]
             files = sum(known) if len(known) == len(counts) else None
@@ -170,15 +174,20 @@ class _Pruner:
         spec = self.specs.get(manifest.partition_spec_id)
         if spec is None or not spec.fields or isinstance(self.bound, AlwaysTrue):
             return True
-        return may_match_manifest(
-            self.projected(spec), manifest, partition_type=spec.partition_type(self.schema)
-        )
+        projected, partition_type = self._projection(spec)
+        return may_match_manifest(projected, manifest, partition_type=partition_type)
 
     def projected(self, spec: PartitionSpec) -> Expression:
         """The predicate on the partitions of a spec."""
-        if spec.spec_id not in self._projected:
-            self._projected[spec.spec_id] = inclusive(self.bound, spec, self.schema)
-        return self._projected[spec.spec_id]
+        return self._projection(spec)[0]
+
+    def _projection(self, spec: PartitionSpec) -> tuple[Expression, StructType]:
+        if spec.spec_id not in self._projections:
+            self._projections[spec.spec_id] = (
+                inclusive(self.bound, spec, self.schema),
+                spec.partition_type(self.schema),
+            )
+        return self._projections[spec.spec_id]
 
     def data_files(
         self, manifests: Sequence[ManifestFile], entries: Sequence[pl.DataFrame]
@@ -190,10 +199,10 @@ class _Pruner:
         kept: list[pl.DataFrame] = []
         skipped: dict[SkipReason, list[pl.DataFrame]] = {}
         for spec_id, indexes in groups.items():
-            numbered = [
-                entries[i].with_columns(pl.lit(i, pl.Int32).alias("manifest")) for i in indexes
-            ]
-            files = live_entries(concat_entries(numbered))
+            lengths = [len(entries[i]) for i in indexes]
+            origin = pl.Series("manifest", np.repeat(indexes, lengths), dtype=pl.Int32)
+            together = concat_entries([entries[i] for i in indexes])
+            files = live_entries(together.with_columns(origin))
             kept.append(self._matching(files, self.specs[spec_id], skipped))
         for reason, frames in skipped.items():
             found = pl.concat(frames)

@@ -1,0 +1,423 @@
+"""Plans: which files and deletes a scan reads, against the reference rules and real tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from planning_tables import open_table, table_lines
+
+from frazil.errors import MissingFileError
+from frazil.format.apply_updates import apply_updates
+from frazil.format.deletes import deletes_for
+from frazil.format.manifests import (
+    Content,
+    DataFile,
+    EntryStatus,
+    ManifestContent,
+    ManifestEntry,
+    ManifestFile,
+)
+from frazil.format.metadata import TableMetadata, new_table_metadata
+from frazil.format.partitioning import PartitionField, PartitionSpec
+from frazil.format.predicates import bind, keeps_partition, may_match, parse_predicate
+from frazil.format.predicates.project import inclusive
+from frazil.format.schema import Schema
+from frazil.format.snapshots import Snapshot, SnapshotRef
+from frazil.format.transforms import parse_transform
+from frazil.format.types import LongType, NestedField, StringType
+from frazil.format.updates import AddSnapshot, SetSnapshotRef
+from frazil.format.values import to_bytes
+from frazil.planning.cache import ManifestCache
+from frazil.planning.entries import added_entries, deleted_entries, entries
+from frazil.planning.plan import plan
+from frazil.planning.scan_plan import ScanPlan, SkipReason
+from frazil.storage import avro
+from frazil.storage.files import FileIO
+
+SCHEMA = Schema(
+    (
+        NestedField(1, "part", LongType()),
+        NestedField(2, "id", LongType()),
+        NestedField(3, "name", StringType()),
+    )
+)
+SPEC = PartitionSpec(0, (PartitionField((1,), 1000, parse_transform("identity"), "part"),))
+LINES = [line for line in table_lines() if "lineitem" not in line["table"]]
+
+
+@pytest.mark.parametrize("line", LINES, ids=lambda line: line["table"])
+def test_a_fixture_plan_is_that_of_the_reference_rules(line: dict[str, Any]) -> None:
+    table = open_table(line)
+    metadata, snapshot = table.metadata, table.metadata.current_snapshot
+    found = plan(metadata, snapshot, table.io, cache=ManifestCache())
+    live = _live_entries(table, snapshot)
+    data = [entry for entry in live if entry.data_file.content is Content.DATA]
+    deletes = [entry for entry in live if entry.data_file.content is not Content.DATA]
+    assert found.files["file_path"].to_list() == [entry.data_file.file_path for entry in data]
+    if "equality" not in line["table"] and "rows" in line and not deletes:
+        assert found.record_count == line["count"]
+    for ordinal, entry in enumerate(data):
+        expected = {
+            delete.data_file.file_path
+            for delete in deletes_for(entry, deletes, specs=metadata.specs_by_id)
+        }
+        paths = set(found.deletes_of(ordinal)["file_path"])
+        # Bounds may show that a delete which applies has no row in the file.
+        assert paths <= expected
+        if not entry.data_file.lower_bounds:
+            assert paths == expected
+
+
+def _live_entries(table: Any, snapshot: Snapshot | None) -> list[ManifestEntry]:
+    metadata = table.metadata
+    if snapshot is None:
+        return []
+    return [
+        entry
+        for manifest in avro.manifests_of(table.io, snapshot)
+        for entry in avro.read_manifest(
+            table.io, manifest, specs=metadata.specs_by_id, schema=metadata.schema
+        )
+        if entry.is_live
+    ]
+
+
+FILTERS = [
+    ("duckdb_generated_bounds", "block_number between 5000000 and 5000100"),
+    ("duckdb_hive_partitioned_table", "event_type = 'click'"),
+    ("duckdb_partition_decimal_hugeint", "partition_col > 0"),
+    ("duckdb_partition_bool", "not partition_col"),
+    ("duckdb_partition_float", "partition_col < 2"),
+    ("duckdb_partition_binary", "partition_col is not null"),
+    ("duckdb_partition_timestamptz", "partition_col >= '2020-01-01'"),
+    ("duckdb_is_null_is_not_null", "id is null"),
+    ("impala_iceberg_partitioned", "action = 'click' and id < 10"),
+    ("impala_iceberg_partitioned", "event_time >= '2020-01-01 09:00:00'"),
+    ("impala_iceberg_timestamp_part", "ts >= '2000-01-01'"),
+    ("polars_iceberg_table", "ts < '2023-03-02'"),
+]
+
+
+@pytest.mark.parametrize(("name", "where"), FILTERS)
+def test_a_filter_keeps_the_files_that_the_scalar_reference_keeps(name: str, where: str) -> None:
+    lines = [line for line in LINES if line["table"] == name]
+    if not lines:
+        pytest.skip("the fixtures are not beside this checkout")
+    table = open_table(lines[0])
+    metadata = table.metadata
+    columns = {field.name for field in metadata.schema.fields}
+    if "partition_col" in where and "partition_col" not in columns:
+        spec = metadata.spec
+        source = metadata.schema.find_column_name(spec.fields[0].source_id)
+        where = where.replace("partition_col", str(source))
+    bound = bind(parse_predicate(where), metadata.schema)
+    found = plan(metadata, metadata.current_snapshot, table.io, where=bound, cache=ManifestCache())
+    kept = []
+    for entry in _live_entries(table, metadata.current_snapshot):
+        spec = metadata.spec_by_id(entry.data_file.spec_id)
+        projected = inclusive(bound, spec, metadata.schema)
+        if (
+            entry.data_file.content is Content.DATA
+            and keeps_partition(projected, spec, entry.data_file.partition)
+            and may_match(bound, entry.data_file)
+        ):
+            kept.append(entry.data_file.file_path)
+    assert found.files["file_path"].to_list() == kept
+    skipped = [each.files for each in found.skipped]
+    everything = plan(metadata, metadata.current_snapshot, table.io, cache=ManifestCache())
+    if None not in skipped:
+        assert found.file_count + sum(filter(None, skipped)) == everything.file_count
+
+
+class Writer:
+    """A table whose snapshots are written entry by entry."""
+
+    def __init__(self, folder: Path) -> None:
+        self.io = FileIO()
+        self.location = f"file://{folder}"
+        self.metadata = new_table_metadata(SCHEMA, SPEC, location=self.location, format_version=2)
+        self.manifests: list[ManifestFile] = []
+        self.number = 0
+
+    def commit(self, added: Sequence[DataFile], deletes: Sequence[DataFile] = ()) -> TableMetadata:
+        """One snapshot that adds these files in new manifests."""
+        self.number += 1
+        manifests = list(self.manifests)
+        for content, files in ((ManifestContent.DATA, added), (ManifestContent.DELETES, deletes)):
+            if files:
+                rows = [ManifestEntry(status=EntryStatus.ADDED, data_file=file) for file in files]
+                manifests.append(self.write(rows, content))
+        return self.snapshot(manifests)
+
+    def write(self, rows: Sequence[ManifestEntry], content: ManifestContent) -> ManifestFile:
+        return avro.write_manifest(
+            self.io,
+            f"{self.location}/metadata/m{self.number}-{content}.avro",
+            rows,
+            spec=SPEC,
+            schema=self.metadata.schema,
+            format_version=2,
+            content=content,
+            snapshot_id=self.number,
+        )
+
+    def snapshot(self, manifests: Sequence[ManifestFile]) -> TableMetadata:
+        path = f"{self.location}/metadata/snap-{self.number}.avro"
+        avro.write_manifest_list(
+            self.io,
+            path,
+            manifests,
+            format_version=2,
+            snapshot_id=self.number,
+            parent_snapshot_id=self.number - 1 or None,
+            sequence_number=self.number,
+        )
+        self.manifests = list(avro.read_manifest_list(self.io, path))
+        snapshot = Snapshot(
+            snapshot_id=self.number,
+            parent_snapshot_id=self.number - 1 or None,
+            sequence_number=self.number,
+            timestamp_ms=self.metadata.last_updated_ms + self.number,
+            manifest_list=path,
+            summary={"operation": "append"},
+            schema_id=0,
+        )
+        ref = SnapshotRef(snapshot_id=self.number, type="branch")
+        self.metadata = apply_updates(
+            self.metadata, [AddSnapshot(snapshot), SetSnapshotRef("main", ref)]
+        )
+        return self.metadata
+
+    def plan(self, where: str | None = None, **stated: Any) -> ScanPlan:
+        bound = None if where is None else bind(parse_predicate(where), self.metadata.schema)
+        stated = {"cache": ManifestCache(), **stated}
+        snapshot = self.metadata.current_snapshot
+        return plan(self.metadata, snapshot, self.io, where=bound, **stated)
+
+
+def data_file(name: str, part: int, low: int, high: int, **stated: Any) -> DataFile:
+    """A file of ids from low to high without NULLs."""
+    return DataFile(
+        file_path=name,
+        partition=(part,),
+        **{
+            "record_count": 10,
+            "file_size_in_bytes": 1000,
+            "null_value_counts": {1: 0, 2: 0},
+            "lower_bounds": {2: to_bytes(LongType(), low)},
+            "upper_bounds": {2: to_bytes(LongType(), high)},
+            **stated,
+        },
+    )
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Writer:
+    writer = Writer(tmp_path)
+    writer.commit([data_file("a", 1, 0, 9), data_file("b", 2, 10, 19)])
+    writer.commit([data_file("c", 3, 20, 29), data_file("d", 4, 30, 39, record_count=0)])
+    return writer
+
+
+def test_files_are_numbered_in_the_order_of_the_manifests(table: Writer) -> None:
+    found = table.plan()
+    assert found.files["ordinal"].to_list() == [0, 1, 2, 3]
+    assert found.files["file_path"].to_list() == ["a", "b", "c", "d"]
+    assert found.files["partition"].to_list() == [{"1000": part} for part in (1, 2, 3, 4)]
+    assert found.files["sequence_number"].to_list() == [1, 1, 2, 2]
+    assert found.files["snapshot_id"].to_list() == [1, 1, 2, 2]
+    assert found.is_exact
+    assert (found.file_count, found.record_count, found.size_in_bytes) == (4, 30, 4000)
+
+
+@pytest.mark.parametrize(
+    ("where", "files", "skipped"),
+    [
+        ("part = 1", "a", {SkipReason.MANIFEST_SUMMARY: 2, SkipReason.PARTITION_VALUE: 1}),
+        ("id = 15", "b", {SkipReason.COLUMN_BOUNDS: 2, SkipReason.EMPTY: 1}),
+        (
+            "id >= 10 and part <> 2",
+            "c",
+            {SkipReason.COLUMN_BOUNDS: 1, SkipReason.PARTITION_VALUE: 1, SkipReason.EMPTY: 1},
+        ),
+        ("part = 7", "", {SkipReason.MANIFEST_SUMMARY: 4}),
+        ("name = 'x'", "abc", {SkipReason.EMPTY: 1}),
+        ("part = 1 or id = 25", "ac", {SkipReason.COLUMN_BOUNDS: 1, SkipReason.EMPTY: 1}),
+        ("id is null", "", {SkipReason.COLUMN_BOUNDS: 3, SkipReason.EMPTY: 1}),
+    ],
+)
+def test_why_files_are_skipped(
+    table: Writer, where: str, files: str, skipped: dict[SkipReason, int]
+) -> None:
+    """Rules 171-174."""
+    found = table.plan(where)
+    assert "".join(found.files["file_path"]) == files
+    assert {each.reason: each.files for each in found.skipped} == skipped
+
+
+@pytest.mark.parametrize(
+    ("where", "decided"),
+    [
+        ("part = 1", [True]),
+        ("id >= 5", [False, True, True]),
+        ("part in (1, 2) and id <= 12", [True, False]),
+        ("id < 100", [True, True, True]),
+        ("name = 'x'", [False, False, False]),
+    ],
+)
+def test_files_whose_rows_all_match_need_no_check(
+    table: Writer, where: str, decided: list[bool]
+) -> None:
+    """Rule 183."""
+    found = table.plan(where)
+    assert found.files["all_rows_match"].to_list() == decided
+    assert found.is_exact is all(decided)
+
+
+def test_deletes_come_with_the_files_they_apply_to(table: Writer) -> None:
+    """Rule 178: an equality delete reaches older files of its partition, not its own commit's."""
+    delete = DataFile(
+        file_path="eq",
+        content=Content.EQUALITY_DELETES,
+        equality_ids=(2,),
+        partition=(1,),
+        record_count=1,
+        file_size_in_bytes=10,
+        null_value_counts={2: 0},
+        lower_bounds={2: to_bytes(LongType(), 3)},
+        upper_bounds={2: to_bytes(LongType(), 3)},
+    )
+    table.commit([data_file("e", 1, 0, 9)], [delete])
+    found = table.plan()
+    assert found.pairs.rows() == [(0, 0)]
+    assert found.deletes["equality_ids"].to_list() == [[2]]
+    assert found.to_polars()["deletes"].to_list() == [[0], [], [], [], []]
+    assert not found.is_exact
+    assert table.plan("part = 2").delete_count == 0
+    assert table.plan("id = 8").delete_count == 0, "its key cannot match"
+    assert table.plan("id = 3").delete_count == 1
+    text = found.summary()
+    assert "5 files" in text
+    assert "0 position, 1 equality, on 1 file" in text
+
+
+def test_a_column_beside_the_keys_does_not_decide_over_a_delete(table: Writer) -> None:
+    """The deleted row's other columns are those of an older row (rule 229)."""
+    delete = DataFile(
+        file_path="eq",
+        content=Content.EQUALITY_DELETES,
+        equality_ids=(2,),
+        partition=(1,),
+        record_count=1,
+        file_size_in_bytes=10,
+        lower_bounds={3: b"old"},
+        upper_bounds={3: b"old"},
+    )
+    table.commit([], [delete])
+    assert table.plan("name = 'new'").delete_count == 1
+
+
+def test_an_empty_table_reads_nothing() -> None:
+    metadata = new_table_metadata(SCHEMA, SPEC, location="file:///nowhere")
+    found = plan(metadata, None, FileIO(), where=bind(parse_predicate("id = 1"), SCHEMA))
+    assert (found.file_count, found.delete_count, found.record_count) == (0, 0, 0)
+    assert found.is_exact
+    assert entries(metadata, None, FileIO()).is_empty()
+    assert "empty table" in repr(found)
+
+
+def test_a_missing_manifest_is_named(table: Writer) -> None:
+    path = table.manifests[0].manifest_path
+    table.io.delete(path)
+    with pytest.raises(MissingFileError, match="m1-"):
+        table.plan()
+
+
+def test_a_cached_manifest_is_not_read_again(table: Writer) -> None:
+    cache = ManifestCache()
+    first = table.plan("id = 15", cache=cache)
+    for manifest in table.manifests:
+        table.io.delete(manifest.manifest_path)
+    again = table.plan("id = 15", cache=cache)
+    assert again.files.equals(first.files)
+    assert table.plan(cache=cache).file_count == 4, "fewer columns are needed, all are there"
+    with pytest.raises(MissingFileError):
+        table.plan("name = 'x'", cache=cache)
+
+
+def test_columns_are_added_to_cached_manifests(table: Writer) -> None:
+    cache = ManifestCache()
+    for where, files in (
+        ("id = 15", "b"),
+        ("part = 1", "a"),
+        ("name is null", "abc"),
+        ("id = 15", "b"),
+    ):
+        assert "".join(table.plan(where, cache=cache).files["file_path"]) == files
+
+
+def test_the_cache_makes_room_for_what_was_used_last() -> None:
+    frame = pl.DataFrame({"x": [1, 2, 3]})
+    size = int(frame.estimated_size())
+    cache = ManifestCache(max_bytes=2 * size)
+    cache.keep_manifest("a", frame)
+    cache.keep_manifest("b", frame)
+    assert cache.manifest("a") is not None
+    cache.keep_manifest("c", frame)
+    assert cache.manifest("b") is None
+    assert cache.manifest("a") is not None
+    assert cache.statistics.size_in_bytes == 2 * size
+    cache.keep_manifest("a", frame)
+    assert cache.statistics.entries == 2
+    cache.resize(size)
+    assert cache.statistics.entries == 1
+    cache.clear()
+    assert cache.statistics.size_in_bytes == 0
+
+
+def test_what_is_larger_than_the_cache_is_not_kept() -> None:
+    cache = ManifestCache(max_bytes=1)
+    cache.keep_manifest("a", pl.DataFrame({"x": [1]}))
+    assert cache.statistics.entries == 0
+
+
+def test_entries_of_every_status(table: Writer) -> None:
+    """What snapshots added and removed, for metadata tables and incremental reads."""
+    first, second = table.metadata.snapshots
+    [a, b] = avro.read_manifest(
+        table.io, table.manifests[0], specs=table.metadata.specs_by_id, schema=SCHEMA
+    )
+    table.number += 1
+    removed = ManifestEntry(
+        status=EntryStatus.DELETED,
+        snapshot_id=table.number,
+        sequence_number=a.sequence_number,
+        file_sequence_number=a.file_sequence_number,
+        data_file=a.data_file,
+    )
+    kept = ManifestEntry(
+        status=EntryStatus.EXISTING,
+        snapshot_id=b.snapshot_id,
+        sequence_number=b.sequence_number,
+        file_sequence_number=b.file_sequence_number,
+        data_file=b.data_file,
+    )
+    rewritten = table.write([removed, kept], ManifestContent.DATA)
+    metadata = table.snapshot([rewritten, table.manifests[1]])
+    every = entries(metadata, metadata.current_snapshot, table.io, cache=ManifestCache())
+    assert every.select("file_path", "status").rows() == [("a", 2), ("b", 0), ("c", 1), ("d", 1)]
+    assert every["lower_bounds"][0].to_list() == [{"key": 2, "value": bytes(8)}]
+    assert table.plan().files["file_path"].to_list() == ["b", "c", "d"]
+    third = metadata.current_snapshot
+    assert third is not None
+    for snapshots, added, gone in (
+        ([first, second, third], "abcd", "a"),
+        ([second], "cd", ""),
+        ([third], "", "a"),
+    ):
+        assert "".join(added_entries(metadata, snapshots, table.io)["file_path"]) == added
+        assert "".join(deleted_entries(metadata, snapshots, table.io)["file_path"]) == gone
