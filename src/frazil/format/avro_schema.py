@@ -93,7 +93,8 @@ def sanitized_name(name: str) -> str:
 
 def decimal_width(precision: int) -> int:
     """The fewest bytes that hold every unscaled value of that precision in two's complement."""
-    return ((10**precision).bit_length() + 8) // 8
+    highest: int = 10**precision - 1
+    return highest.bit_length() // 8 + 1
 
 
 class _Builder:

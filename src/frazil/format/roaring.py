@@ -9,7 +9,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 from pyroaring import BitMap64
 
@@ -62,7 +61,7 @@ class _Container:
             self._check_runs(_shorts(payload[2:]))
         elif self.cardinality <= _ARRAY_MAX:
             values = _shorts(payload)
-            if any(low >= high for low, high in pairwise(values)):
+            if tuple(sorted(set(values))) != values:
                 raise ValueError(f"the positions of container {self.key} are not in order")
         else:
             found = int.from_bytes(payload, "little").bit_count()

@@ -15,7 +15,7 @@ from frazil.format.snapshots import (
 
 
 def snapshot_from_json(fields: JsonObject, *, format_version: int) -> Snapshot:
-    """One snapshot in a table of that version; v1 has no sequence numbers: they are 0 (rule 292)."""
+    """One snapshot in a table of that version; v1 has sequence number 0 always (rule 292)."""
     parent_id = fields.optional_snapshot_id("parent-snapshot-id")
     manifest_list = fields.optional_string("manifest-list")
     manifests = fields.strings("manifests") if "manifests" in fields else None
