@@ -112,7 +112,8 @@ def commit(
             return current
         try:
             committed = catalog.commit_table(identifier, changes.requirements, changes.updates)
-        except CommitStateUnknownException:
+        except (CommitStateUnknownException, StorageError):
+            # The store may have failed after the swap, so a look at the table decides.
             found = _find_committed(catalog, identifier, operation, current, sleep)
             if found is None:
                 raise

@@ -1,0 +1,90 @@
+"""A process of its own that commits to a table, and may be killed on the way.
+
+append <catalog> <folder> <writer> <count>: so many fast appends; prints what was acknowledged.
+kill <catalog> <folder>: commits in children that are killed before their first, second, …
+storage call, until one lives; prints one JSON line for each.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from table_cases import data_file, open_catalog
+
+from frazil.storage.files import FileIO
+from frazil.table.handle import TableHandle
+
+
+class KillingIO(FileIO):
+    """Kills its process before the n-th call to the store."""
+
+    def __init__(self, calls: int) -> None:
+        super().__init__()
+        self._left = calls
+
+    def _run(self, verb: str, path: str, on_disk: Any, on_store: Any) -> Any:
+        self._left -= 1
+        if self._left <= 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super()._run(verb, path, on_disk, on_store)
+
+
+def append(kind: str, folder: str, writer: str, count: int) -> None:
+    """Many small commits."""
+    catalog = open_catalog(kind, folder)
+    table = TableHandle(catalog, catalog.load_table("db.t"))
+    for number in range(count):
+        name = f"w{writer}-{number}"
+        table.commit_fast_append([data_file(name)])
+        print(name, flush=True)
+
+
+def commits(table: TableHandle, step: int, log: Path) -> None:
+    """An append and an overwrite of two files each; the overwrite replaces the append's."""
+    added = [data_file(f"a{step}-{part}", f"day{step}") for part in "xy"]
+    table.commit_append(added)
+    log.write_text("append")
+    rewritten = [data_file(f"b{step}-{part}", f"day{step}") for part in "xy"]
+    table.commit_overwrite(rewritten, removed=added)
+    log.write_text("append overwrite")
+
+
+def kill(kind: str, folder: str) -> None:
+    """Children that die one storage call later each time."""
+    for step in range(1, 1_000):
+        log = Path(folder) / f"acknowledged-{step}"
+        log.touch()
+        child = os.fork()
+        if child == 0:
+            try:
+                catalog = open_catalog(kind, folder, io=KillingIO(step))
+                table = TableHandle(catalog, catalog.load_table("db.t"))
+                commits(
+                    table, step, lambda word, log=log: log.write_text(f"{log.read_text()}{word}\n")
+                )
+            except BaseException:
+                os._exit(3)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        outcome = {
+            "step": step,
+            "killed": os.WIFSIGNALED(status),
+            "exit": os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
+            "acknowledged": log.read_text().split(),
+        }
+        print(json.dumps(outcome), flush=True)
+        if not outcome["killed"]:
+            return
+
+
+if __name__ == "__main__":
+    mode, kind, folder, *rest = sys.argv[1:]
+    if mode == "append":
+        append(kind, folder, rest[0], int(rest[1]))
+    else:
+        kill(kind, folder)

@@ -1,0 +1,271 @@
+"""The commit loop: what is written, reused and removed when commits fail, race or get no answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from table_cases import (
+    CountingIO,
+    avro_files,
+    avro_files_in_use,
+    data_file,
+    make_table,
+    names,
+    open_catalog,
+)
+
+from frazil.catalog.base import Catalog, LoadedTable
+from frazil.catalog.filesystem import FilesystemCatalog
+from frazil.errors import (
+    CommitFailedException,
+    CommitStateUnknownException,
+    ConfigurationError,
+    ConflictError,
+    StorageError,
+    ValidationException,
+)
+from frazil.storage.files import FileIO
+from frazil.table.commit import Backoff
+from frazil.table.handle import TableHandle
+from frazil.table.validation import Validation
+
+A, B, C = data_file("a"), data_file("b"), data_file("c", "tue")
+
+
+class RacingCatalog(FilesystemCatalog):
+    """Another writer commits right before each of our first commits."""
+
+    races = 0
+
+    def commit_table(self, identifier: Any, requirements: Any, updates: Any) -> LoadedTable:
+        """Lose the race, `races` times."""
+        if self.races > 0:
+            self.races -= 1
+            rival = FilesystemCatalog(self.name, self.properties)
+            TableHandle(rival, rival.load_table(identifier)).commit_fast_append(
+                [data_file(f"rival{self.races}", "wed")]
+            )
+        return super().commit_table(identifier, requirements, updates)
+
+
+class SilentCatalog(FilesystemCatalog):
+    """Commits whose answer is lost, after or before they took place."""
+
+    commits = True
+    silent = False
+
+    def commit_table(self, identifier: Any, requirements: Any, updates: Any) -> LoadedTable:
+        """Commit perhaps, and do not answer."""
+        if not self.silent:
+            return super().commit_table(identifier, requirements, updates)
+        if self.commits:
+            super().commit_table(identifier, requirements, updates)
+        raise CommitStateUnknownException("no answer")
+
+
+def racing(tmp_path: Path, io: FileIO | None = None) -> RacingCatalog:
+    """A catalog with a rival."""
+    return RacingCatalog("test", {"warehouse": f"{tmp_path}/warehouse"}, io=io)
+
+
+def test_a_retry_reuses_manifests_and_writes_a_list_a_try(tmp_path: Path) -> None:
+    """Rules 136, 216."""
+    io = CountingIO()
+    catalog = racing(tmp_path, io)
+    table = make_table(catalog)
+    table.commit_append([A])
+    io.created.clear()
+    catalog.races = 3
+    table.commit_fast_append([B, C])
+    assert io.created["manifest"] == 1
+    assert io.created["list"] == 4
+    assert names(table) == ["a", "b", "c", "rival0", "rival1", "rival2"]
+    assert avro_files(table) == avro_files_in_use(table)
+
+
+def test_a_retried_overwrite_filters_a_manifest_once(tmp_path: Path) -> None:
+    io = CountingIO()
+    catalog = racing(tmp_path, io)
+    table = make_table(catalog)
+    table.commit_append([A, B])
+    io.created.clear()
+    catalog.races = 2
+    table.commit_overwrite([C], removed=[A])
+    # One manifest for c, one for the list of a and b without a.
+    assert (io.created["manifest"], io.created["list"]) == (2, 3)
+    assert names(table) == ["b", "c", "rival0", "rival1"]
+    assert avro_files(table) == avro_files_in_use(table)
+
+
+def test_merged_manifests_of_lost_tries_are_removed(tmp_path: Path) -> None:
+    catalog = racing(tmp_path)
+    table = make_table(catalog, properties={"commit.manifest.min-count-to-merge": "2"})
+    table.commit_append([A])
+    catalog.races = 2
+    table.commit_append([B])
+    assert names(table) == ["a", "b", "rival0", "rival1"]
+    assert avro_files(table) == avro_files_in_use(table)
+
+
+def test_too_many_lost_races_leave_nothing_behind(tmp_path: Path) -> None:
+    catalog = racing(tmp_path)
+    table = make_table(catalog, properties={"commit.retry.num-retries": "2"})
+    table.commit_append([A])
+    catalog.races = 5
+    with pytest.raises(CommitFailedException, match="3 tries"):
+        table.commit_append([B])
+    assert catalog.races == 2
+    table.refresh()
+    assert names(table) == ["a", "rival2", "rival3", "rival4"]
+    assert avro_files(table) == avro_files_in_use(table)
+
+
+def test_a_conflict_is_not_tried_again_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    catalog = racing(tmp_path)
+    table = make_table(catalog)
+    table.commit_append([A])
+    catalog.races = 3
+    with pytest.raises(ConflictError):
+        table.commit_overwrite(
+            [B], where="true", validation=Validation(table.metadata.current_snapshot_id)
+        )
+    assert catalog.races == 2
+    table.refresh()
+    assert avro_files(table) == avro_files_in_use(table)
+
+
+@pytest.mark.parametrize("operation", ["append", "overwrite", "transaction"])
+def test_a_commit_without_an_answer_that_took_place_is_found(
+    tmp_path: Path, operation: str
+) -> None:
+    catalog = SilentCatalog("test", {"warehouse": f"{tmp_path}/warehouse"})
+    table = make_table(catalog)
+    table.commit_append([A])
+    catalog.silent = True
+    if operation == "append":
+        table.commit_append([B])
+    elif operation == "overwrite":
+        table.commit_overwrite([B], where="day = 'sun'")
+    else:
+        with table.transaction() as tx:
+            tx.set_properties(x="y")
+            tx.commit_append([B])
+    assert names(table) == ["a", "b"]
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_an_unknown_outcome_deletes_nothing(tmp_path: Path, commits: bool) -> None:
+    catalog = SilentCatalog("test", {"warehouse": f"{tmp_path}/warehouse"})
+    table = make_table(catalog)
+    table.commit_append([A])
+    catalog.silent, catalog.commits = True, commits
+    before = avro_files(table)
+    # Nobody can tell whose property it is, so its outcome stays unknown.
+    change = (
+        (lambda: table.set_properties(x="y")) if commits else (lambda: table.commit_append([B]))
+    )
+    with pytest.raises(CommitStateUnknownException):
+        change()
+    written = avro_files(table) - before
+    assert len(written) == (0 if commits else 2)
+    assert TableHandle(catalog, catalog.load_table("db.t")).properties.get("x") == (
+        "y" if commits else None
+    )
+
+
+class FailingIO(FileIO):
+    """A store that refuses the n-th file."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fail_at: int | None = None
+
+    def create(self, path: str, data: bytes) -> None:
+        """Create, or fail when it is time."""
+        if self.fail_at is not None:
+            self.fail_at -= 1
+            if self.fail_at == 0:
+                raise StorageError(f"cannot create {path}: the disk is full")
+        super().create(path, data)
+
+
+@pytest.mark.parametrize("fail_at", [1, 2, 3])
+@pytest.mark.parametrize("kind", ["filesystem", "sql"])
+def test_a_full_disk_changes_nothing(tmp_path: Path, fail_at: int, kind: str) -> None:
+    """1 is the manifest, 2 the list, 3 the metadata file."""
+    io = FailingIO()
+    catalog = open_catalog(kind, tmp_path, io=io)
+    table = make_table(catalog)
+    table.commit_append([A])
+    before = table.metadata
+    io.fail_at = fail_at
+    with pytest.raises(StorageError):
+        table.commit_append([B])
+    io.fail_at = None
+    assert table.refresh().metadata == before
+    if fail_at < 3:
+        assert avro_files(table) == avro_files_in_use(table)
+    table.commit_append([B])
+    assert names(table) == ["a", "b"]
+
+
+def test_old_metadata_files_are_trimmed(catalog: Catalog) -> None:
+    """Rule 190."""
+    table = make_table(
+        catalog,
+        properties={
+            "write.metadata.previous-versions-max": "3",
+            "write.metadata.delete-after-commit.enabled": "true",
+        },
+    )
+    for number in range(8):
+        table.commit_append([data_file(f"f{number}")])
+    log = [entry.metadata_file for entry in table.metadata.metadata_log]
+    assert len(log) == 3
+    lying = {info.path for info in table.io.list(table.location) if "metadata.json" in info.path}
+    assert lying == {*log, table.metadata_location}
+
+
+def test_a_table_under_the_same_name_is_another_table(catalog: Catalog) -> None:
+    """Rule 192."""
+    table = make_table(catalog)
+    catalog.drop_table("db.t")
+    make_table(catalog, properties={"fresh": "1"})
+    with pytest.raises(ValidationException, match="uuid"):
+        table.refresh()
+    with pytest.raises(ValidationException, match="uuid"):
+        table.commit_append([A])
+
+
+def test_nothing_to_change_commits_nothing(catalog: Catalog) -> None:
+    table = make_table(catalog, properties={"a": "b"})
+    before = table.metadata_location
+    table.set_properties(a="b")
+    table.remove_properties("missing")
+    table.upgrade(2)
+    table.replace_sort_order()
+    with table.update_schema():
+        pass
+    with table.update_partitioning():
+        pass
+    with table.transaction():
+        pass
+    assert table.refresh().metadata_location == before
+
+
+@pytest.mark.parametrize("value", ["-1", "many", "1.5"])
+def test_a_malformed_retry_property_is_named(files_catalog: Catalog, value: str) -> None:
+    table = make_table(files_catalog, properties={"commit.manifest.min-count-to-merge": value})
+    with pytest.raises(ConfigurationError, match="min-count-to-merge"):
+        table.commit_append([A])
+
+
+def test_waits_grow_and_stay_below_the_maximum() -> None:
+    backoff = Backoff(10, 100, 1_000, 10_000)
+    waits: Sequence[float] = [backoff.wait_seconds(attempt) for attempt in range(1, 2_000)]
+    assert all(0.05 <= wait <= 1.0 for wait in waits)
+    assert 0.05 <= waits[0] <= 0.1
+    assert all(wait >= 0.5 for wait in waits[4:])

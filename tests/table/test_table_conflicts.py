@@ -1,0 +1,280 @@
+"""Two writers read the same snapshot: which second commit stands, and which is a conflict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from table_cases import (
+    data_file,
+    equality_deletes,
+    make_table,
+    position_deletes,
+    vector,
+)
+
+from frazil.catalog.base import Catalog
+from frazil.errors import CommitFailedException, ConflictError
+from frazil.table.handle import TableHandle
+from frazil.table.validation import Validation
+
+A, B, C = data_file("a", "mon"), data_file("b", "mon"), data_file("c", "tue")
+Step = Callable[[TableHandle], None]
+Ours = Callable[[TableHandle, Validation], None]
+
+
+def overwrite_mon(table: TableHandle, validation: Validation) -> None:
+    """Overwrite by predicate."""
+    table.commit_overwrite([data_file("o")], where="day = 'mon'", validation=validation)
+
+
+def rewrite_a(table: TableHandle, validation: Validation) -> None:
+    """Copy-on-write of one file."""
+    table.commit_overwrite([data_file("o")], removed=[A], validation=validation)
+
+
+def replace_mon(table: TableHandle, validation: Validation) -> None:
+    """Dynamic overwrite."""
+    table.commit_replace_partitions([data_file("o")], validation=validation)
+
+
+def delete_rows_of_a(table: TableHandle, validation: Validation) -> None:
+    """Merge-on-read delete."""
+    table.commit_row_delta(
+        added_deletes=[position_deletes("ours", about="a")], validation=validation
+    )
+
+
+def compact(table: TableHandle, validation: Validation) -> None:
+    """Compaction that keeps its age."""
+    table.commit_rewrite(
+        removed=[A, B],
+        added=[data_file("ab", rows=20)],
+        data_sequence_number=1,
+        from_snapshot=validation.from_snapshot,
+    )
+
+
+def compact_anew(table: TableHandle, validation: Validation) -> None:
+    """Compaction whose files are new."""
+    table.commit_rewrite(
+        removed=[A, B],
+        added=[data_file("ab", rows=20)],
+        from_snapshot=validation.from_snapshot,
+    )
+
+
+def append(day: str) -> Step:
+    """Theirs: an append."""
+    return lambda t: t.commit_append([data_file("theirs", day)])
+
+
+def add_deletes(delete: Any) -> Step:
+    """Theirs: a delete."""
+    return lambda t: t.commit_row_delta(added_deletes=[delete])
+
+
+def remove(*files: Any) -> Step:
+    """Theirs: files go."""
+    return lambda t: t.commit_delete(removed=files)
+
+
+SERIALIZABLE: dict[str, Any] = {}
+SNAPSHOT: dict[str, Any] = {"isolation": "snapshot"}
+ONLY_DELETING: dict[str, Any] = {"check_deletes": False, "isolation": "snapshot"}
+MON = {"conflict_filter": "day = 'mon'"}
+TUE_ONLY = {"partitions": ((0, ("tue",)),)}
+MON_ONLY = {"partitions": ((0, ("mon",)),)}
+
+# (theirs, ours, validation, is it a conflict)
+CASES: dict[str, tuple[Step, Ours, dict[str, Any], bool]] = {
+    "append where an overwrite read": (append("mon"), overwrite_mon, SERIALIZABLE, True),
+    "append elsewhere": (append("tue"), overwrite_mon, SERIALIZABLE, False),
+    "append where an overwrite read, snapshot": (append("mon"), overwrite_mon, SNAPSHOT, False),
+    "delete where an overwrite read": (
+        add_deletes(equality_deletes("eq")), overwrite_mon, SNAPSHOT, True,
+    ),
+    "delete elsewhere": (
+        add_deletes(equality_deletes("eq", "tue")), overwrite_mon, SERIALIZABLE, False,
+    ),
+    "removal where an overwrite read": (remove(A), overwrite_mon, SNAPSHOT, True),
+    "append while a file is rewritten": (append("tue"), rewrite_a, SERIALIZABLE, True),
+    "append outside of the filter": (append("tue"), rewrite_a, MON, False),
+    "append inside of the filter": (append("mon"), rewrite_a, MON, True),
+    "append outside of the partitions": (append("mon"), rewrite_a, TUE_ONLY, False),
+    "append inside of the partitions": (append("mon"), rewrite_a, MON_ONLY, True),
+    "append while a file is rewritten, snapshot": (append("mon"), rewrite_a, SNAPSHOT, False),
+    "position delete of the rewritten file": (
+        add_deletes(position_deletes("p", about="a")), rewrite_a, SNAPSHOT, True,
+    ),
+    "position delete of another file": (
+        add_deletes(position_deletes("p", about="b")), rewrite_a, SNAPSHOT, False,
+    ),
+    "position delete of the partition": (
+        add_deletes(position_deletes("p")), rewrite_a, SNAPSHOT, True,
+    ),
+    "equality delete of the partition": (
+        add_deletes(equality_deletes("e")), rewrite_a, SNAPSHOT, True,
+    ),
+    "equality delete of another partition": (
+        add_deletes(equality_deletes("e", "tue")), rewrite_a, SNAPSHOT, False,
+    ),
+    "the rewritten file is gone": (remove(A), rewrite_a, SNAPSHOT, True),
+    "append to a replaced partition": (append("mon"), replace_mon, SERIALIZABLE, True),
+    "append to another partition": (append("tue"), replace_mon, SERIALIZABLE, False),
+    "delete in a replaced partition": (
+        add_deletes(equality_deletes("eq")), replace_mon, SNAPSHOT, True,
+    ),
+    "removal in a replaced partition": (remove(A), replace_mon, SNAPSHOT, True),
+    "the file that we delete from is gone": (remove(A), delete_rows_of_a, ONLY_DELETING, True),
+    "another file is gone": (remove(B), delete_rows_of_a, ONLY_DELETING, False),
+    "two deletes of one file": (
+        add_deletes(position_deletes("p", about="a")), delete_rows_of_a, ONLY_DELETING, False,
+    ),
+    "a delete under an update": (
+        add_deletes(position_deletes("p", about="a")), delete_rows_of_a, SNAPSHOT, True,
+    ),
+    "append under a merge": (append("mon"), delete_rows_of_a, SERIALIZABLE, True),
+    "append elsewhere under a merge": (
+        append("tue"), delete_rows_of_a, {**MON, "isolation": "serializable"}, False,
+    ),
+    "equality delete under a compaction": (
+        add_deletes(equality_deletes("e")), compact, SNAPSHOT, False,
+    ),
+    "equality delete under a compaction with a new age": (
+        add_deletes(equality_deletes("e")), compact_anew, SNAPSHOT, True,
+    ),
+    "position delete under a compaction": (
+        add_deletes(position_deletes("p", about="b")), compact, SNAPSHOT, True,
+    ),
+    "append under a compaction": (append("mon"), compact, SNAPSHOT, False),
+    "removal under a compaction": (remove(B), compact, SNAPSHOT, True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_second_of_two_commits(files_catalog: Catalog, case: str) -> None:
+    theirs, ours, options, conflicts = CASES[case]
+    table = make_table(files_catalog)
+    table.commit_append([A, B, C])
+    read = table.metadata.current_snapshot_id
+    theirs(TableHandle(files_catalog, files_catalog.load_table("db.t")))
+    before = table.refresh().metadata
+    validation = Validation(read, **options)
+    if not conflicts:
+        ours(table, validation)
+        assert len(table.metadata.snapshots) == 3
+        return
+    with pytest.raises(ConflictError):
+        ours(table, validation)
+    assert table.refresh().metadata == before
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"conflict_filter": "day = 'tue'"}, {"partitions": ((0, ("tue",)),)}, ONLY_DELETING],
+)
+def test_a_second_vector_is_a_conflict_whatever_the_filter(
+    files_catalog: Catalog, options: dict[str, Any]
+) -> None:
+    """Rule 217: checked by the referenced file, always."""
+    table = make_table(files_catalog, version=3)
+    table.commit_append([A, B])
+    read = table.metadata.current_snapshot_id
+    table.commit_row_delta(added_deletes=[vector("theirs", "a")])
+    with pytest.raises(ConflictError, match=r"a\.parquet"):
+        table.commit_row_delta(
+            added_deletes=[vector("ours", "a")], validation=Validation(read, **options)
+        )
+    table.commit_row_delta(
+        added_deletes=[vector("ours", "b")],
+        validation=Validation(read, conflict_filter="day = 'tue'"),
+    )
+
+
+def test_a_second_vector_is_refused_without_any_validation(files_catalog: Catalog) -> None:
+    table = make_table(files_catalog, version=3)
+    table.commit_append([A])
+    table.commit_row_delta(added_deletes=[vector("first", "a")])
+    with pytest.raises(ConflictError, match="rule 217"):
+        table.commit_row_delta(added_deletes=[vector("second", "a")])
+    table.commit_row_delta(
+        added_deletes=[vector("second", "a")], removed_deletes=[vector("first", "a")]
+    )
+    assert table.inspect.delete_files()["file_path"].to_list() == ["file:///data/second.puffin"]
+
+
+def test_a_lost_vector_update_is_a_conflict(files_catalog: Catalog) -> None:
+    """Both replace the same vector: the second would lose the first one's deletes."""
+    table = make_table(files_catalog, version=3)
+    table.commit_append([A])
+    table.commit_row_delta(added_deletes=[vector("v0", "a")])
+    table.commit_row_delta(added_deletes=[vector("v1", "a")], removed_deletes=[vector("v0", "a")])
+    with pytest.raises(ConflictError):
+        table.commit_row_delta(
+            added_deletes=[vector("v2", "a")], removed_deletes=[vector("v0", "a")]
+        )
+
+
+def test_a_history_that_is_gone_is_a_conflict(files_catalog: Catalog) -> None:
+    table = make_table(files_catalog)
+    table.commit_append([A])
+    read = table.metadata.current_snapshot_id
+    table.commit_append([B])
+    table.expire_snapshots(older_than="2999-01-01")
+    with pytest.raises(ConflictError, match="not known"):
+        overwrite_mon(table, Validation(read))
+
+
+def test_validation_from_an_empty_table(files_catalog: Catalog) -> None:
+    table = make_table(files_catalog)
+    overwrite_mon(table, Validation(None))
+    with pytest.raises(ConflictError):
+        overwrite_mon(table, Validation(None))
+
+
+def test_a_schema_change_on_a_stale_schema_is_a_conflict(catalog: Catalog) -> None:
+    """Rule 213."""
+    table = make_table(catalog)
+    other = TableHandle(catalog, catalog.load_table("db.t"))
+    update = table.update_schema()
+    update.add_column("mine", "int")
+    with other.update_schema() as u:
+        u.add_column("theirs", "int")
+    with pytest.raises(ConflictError, match="schema"):
+        update.commit()
+    assert [field.name for field in table.refresh().schema.fields][3:] == ["theirs"]
+
+
+def test_a_schema_change_and_an_append_both_stand(catalog: Catalog) -> None:
+    table = make_table(catalog)
+    other = TableHandle(catalog, catalog.load_table("db.t"))
+    with table.update_schema() as u:
+        u.add_column("mine", "int")
+        other.commit_append([A])
+    assert len(table.metadata.snapshots) == 1
+    assert len(table.schema.fields) == 4
+
+
+def test_two_branches_do_not_conflict(catalog: Catalog) -> None:
+    """Another branch takes the sequence number: the commit is tried again, not refused."""
+    table = make_table(catalog)
+    table.commit_append([A])
+    table.create_branch("side")
+    with table.transaction() as tx:
+        tx.commit_append([B])
+        other = TableHandle(catalog, catalog.load_table("db.t"))
+        other.commit_append([C], branch="side")
+    numbers = [snapshot.sequence_number for snapshot in table.metadata.snapshots]
+    assert numbers == [1, 2, 3]
+
+
+def test_no_retries_means_one_try(files_catalog: Catalog) -> None:
+    table = make_table(files_catalog, properties={"commit.retry.num-retries": "0"})
+    table.commit_append([A])
+    tx = table.transaction()
+    tx.commit_append([B])
+    TableHandle(files_catalog, files_catalog.load_table("db.t")).commit_append([C])
+    with pytest.raises(CommitFailedException, match="num-retries"):
+        tx.commit()

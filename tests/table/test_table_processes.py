@@ -1,0 +1,87 @@
+"""Real processes: many writers of one table, and writers that are killed at every storage call."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from table_cases import CATALOGS, data_file, make_table, names, open_catalog, short
+
+from frazil.table.handle import TableHandle
+
+HERE = Path(__file__).parent
+PATIENT = {
+    "commit.retry.num-retries": "100000",
+    "commit.retry.max-wait-ms": "200",
+    # With a manifest a commit the lists would grow with the square of the commits.
+    "commit.manifest.min-count-to-merge": "10",
+}
+
+
+def start(*arguments: str) -> subprocess.Popen[str]:
+    """The worker with these arguments."""
+    root = HERE.parent.parent
+    return subprocess.Popen(
+        [sys.executable, str(HERE / "table_worker.py"), *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": f"{root / 'src'}:{HERE}"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("writers", "commits"), [(3, 4), pytest.param(8, 25, marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize("kind", CATALOGS)
+def test_every_append_of_many_processes_is_there_once(
+    tmp_path: Path, kind: str, writers: int, commits: int
+) -> None:
+    catalog = open_catalog(kind, tmp_path)
+    make_table(catalog, properties=PATIENT)
+    workers = [
+        start("append", kind, str(tmp_path), str(writer), str(commits)) for writer in range(writers)
+    ]
+    acknowledged = [name for worker in workers for name in worker.communicate()[0].split()]
+    assert [worker.returncode for worker in workers] == [0] * writers
+    assert len(acknowledged) == writers * commits
+    table = TableHandle(catalog, catalog.load_table("db.t"))
+    assert len(table.snapshot_list) == writers * commits
+    assert [s.sequence_number for s in table.snapshot_list] == list(range(1, writers * commits + 1))
+    assert sorted(map(short, table.inspect.files()["file_path"])) == sorted(acknowledged)
+    assert names(table) == sorted(acknowledged)
+
+
+@pytest.mark.parametrize("kind", CATALOGS)
+def test_a_killed_writer_leaves_whole_commits_or_none(tmp_path: Path, kind: str) -> None:
+    catalog = open_catalog(kind, tmp_path)
+    table = make_table(catalog)
+    table.commit_append([data_file("first")])
+    worker = start("kill", kind, str(tmp_path))
+    outcomes = [json.loads(line) for line in worker.communicate()[0].splitlines()]
+    assert worker.returncode == 0
+    assert outcomes[-1]["exit"] == 0
+    assert outcomes[-1]["acknowledged"] == ["append", "overwrite"]
+    # Two commits read and write at least two manifests, a list and a metadata file each.
+    assert len(outcomes) > 10
+    expected = {"first"}
+    found = set(names(table.refresh()))
+    for outcome in outcomes:
+        step, acknowledged = outcome["step"], outcome["acknowledged"]
+        appended = {f"a{step}-x", f"a{step}-y"}
+        overwritten = {f"b{step}-x", f"b{step}-y"}
+        here = found & (appended | overwritten)
+        # What was under way when the process died is there as a whole, or not at all.
+        allowed = {
+            0: (set(), appended),
+            1: (appended, overwritten),
+            2: (overwritten,),
+        }[len(acknowledged)]
+        assert here in allowed, outcome
+        expected |= here
+    assert found == expected
+    table.commit_append([data_file("last")])
+    assert set(names(table)) == expected | {"last"}
