@@ -1,6 +1,7 @@
 """Predicates: parse, bind, project, evaluate."""
 
 from frazil.format.predicates.bind import bind, in_values, not_in_values, rejects_null, resolve
+from frazil.format.predicates.columns import Column, col
 from frazil.format.predicates.evaluate import (
     keeps,
     keeps_partition,
@@ -15,7 +16,6 @@ from frazil.format.predicates.expressions import (
     AlwaysTrue,
     And,
     BoundRef,
-    Column,
     Comparison,
     Expression,
     In,
@@ -33,7 +33,6 @@ from frazil.format.predicates.expressions import (
     StartsWith,
     all_of,
     any_of,
-    col,
     fold,
     leaves,
 )

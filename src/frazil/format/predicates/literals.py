@@ -90,7 +90,7 @@ def place_literal(column_type: IcebergType, literal: Any, *, column: str, time_z
     """Find the place of a literal.
 
     Args:
-        literal: a Python object as `frazil.format.predicates.expressions.literal_of` gives it.
+        literal: a Python object as `frazil.format.predicates.columns.literal_of` gives it.
         column: the column's name, for messages.
         time_zone: the zone of a timestamp without one that is compared with a moment.
 

@@ -48,6 +48,13 @@ _OPS: dict[type[exp.Expression], Op] = {
     exp.GTE: Op.GE,
 }
 _WILDCARDS = ("%", "_")
+_UNDERSTOOD = frozenset(
+    {"this", "expression", "expressions", "low", "high", "negate"}
+    # These are refused, each with a reason of its own.
+    | {"query", "unnest", "field", "symmetric"}
+    # The parts of a column's name, and whether a number is text.
+    | {"table", "db", "catalog", "is_string"}
+)
 
 
 def parse_predicate(text: str) -> Expression:
@@ -126,6 +133,15 @@ def _combined(node: exp.Expression, parts: list[Expression]) -> Expression:
 
 
 def _leaf(node: exp.Expression) -> Expression:
+    stated = {name for name, value in node.args.items() if value}
+    if not stated <= _UNDERSTOOD:
+        # An argument that is overlooked would change what the predicate means.
+        raise _unsupported(node)
+    found = _positive_leaf(node)
+    return found.negated() if "negate" in stated else found
+
+
+def _positive_leaf(node: exp.Expression) -> Expression:
     match node:
         case exp.Boolean():
             return AlwaysTrue() if node.this else AlwaysFalse()
@@ -149,7 +165,8 @@ def _leaf(node: exp.Expression) -> Expression:
             escape = literal_value(node.expression)
             if not isinstance(escape, str) or len(escape) != 1 or escape in _WILDCARDS:
                 raise _unsupported(node, "ESCAPE takes one character, neither % nor _")
-            return _like(node.this, escape)
+            found = _like(node.this, escape)
+            return found.negated() if node.this.args.get("negate") else found
         case exp.IsNan():
             return IsNaN(_column(node.this))
         case exp.StartsWith():

@@ -64,7 +64,7 @@ _RESERVED = re.compile(
     |isnotnull|join|lateral|leading|left|like|map|natural|not|null|on|or|order|outer|overlaps
     |regexp|right|rlike|select|session_user|set|smallint|some|startswith|starts_with|string
     |struct|table|then|time|timestamp|timestamp_ltz|timestamp_ntz|tinyint|to|trailing|true
-    |try_cast|union|unique|unknown|update|user|using|values|when|where|window|with|x
+    |try_cast|union|unique|unknown|update|user|using|values|when|where|window|with
     """,
     re.VERBOSE,
 )
@@ -90,13 +90,14 @@ class SparkForms:
     Attributes:
         uuid: ``string`` (lower-case canonical text) or ``binary`` (16 bytes).
         time: ``time`` (Spark's own type) or ``long`` (microseconds since midnight).
-        timestamp_ns: ``long`` (nanoseconds since the epoch) or ``timestamp`` (microseconds; a
-            literal that needs nanoseconds is then refused).
+        timestamp_ns: ``long`` (nanoseconds since the epoch), ``timestamp`` (microseconds; a
+            literal that needs nanoseconds is then refused) or ``text`` (nine digits, which Spark
+            would cut: for people and for `parse_predicate`).
     """
 
     uuid: Literal["string", "binary"] = "string"
     time: Literal["time", "long"] = "time"
-    timestamp_ns: Literal["long", "timestamp"] = "long"
+    timestamp_ns: Literal["long", "timestamp", "text"] = "long"
 
 
 def quote_name(parts: Sequence[str]) -> str:
@@ -201,7 +202,9 @@ def spark_text(column_type: IcebergType, value: Any, forms: SparkForms) -> str:
         case TimeType() if forms.time == "time":
             return f"TIME '{format_time(value * NANOS_PER_MICRO, 6)}'"
         case TimestampType() | TimestamptzType():
-            return _timestamp_text(column_type, value)
+            return _timestamp_text(column_type, value * NANOS_PER_MICRO, 6)
+        case TimestampNanoType() | TimestamptzNanoType() if forms.timestamp_ns == "text":
+            return _timestamp_text(column_type, value, 9)
         case TimestampNanoType() | TimestamptzNanoType() if forms.timestamp_ns == "timestamp":
             return _nanoseconds_as_timestamp(column_type, value)
         case TimeType() | TimestampNanoType() | TimestamptzNanoType():
@@ -217,18 +220,17 @@ def _is_float32(value: float) -> bool:
         return False
 
 
-def _timestamp_text(column_type: IcebergType, micros: int) -> str:
-    text = format_timestamp(micros * NANOS_PER_MICRO, 6).replace("T", " ")
+def _timestamp_text(column_type: IcebergType, nanos: int, digits: int) -> str:
+    text = format_timestamp(nanos, digits).replace("T", " ")
     if isinstance(column_type, TimestamptzType | TimestamptzNanoType):
         return f"TIMESTAMP_LTZ '{text}+00:00'"
     return f"TIMESTAMP_NTZ '{text}'"
 
 
 def _nanoseconds_as_timestamp(column_type: IcebergType, nanos: int) -> str:
-    micros, rest = divmod(nanos, NANOS_PER_MICRO)
-    if rest:
+    if nanos % NANOS_PER_MICRO:
         raise PredicateError(
             f"{nanos} ns since the epoch does not fit Spark's microseconds; read the {column_type} "
             "column as a long to compare nanoseconds"
         )
-    return _timestamp_text(column_type, micros)
+    return _timestamp_text(column_type, nanos, 6)

@@ -38,6 +38,7 @@ _TIMESTAMP_KINDS = {
     "TIMESTAMPNTZ": "TIMESTAMP_NTZ",
     "DATETIME": "TIMESTAMP",
 }
+_CAST_OPTIONS = ("format", "action", "default")
 _STRING_TYPES = ("TEXT", "VARCHAR", "CHAR", "NVARCHAR", "NCHAR")
 _EPOCH = datetime(1970, 1, 1)
 
@@ -130,14 +131,14 @@ def _value(node: exp.Expression, sign: int) -> Any:
             return bool(node.this)
         case exp.Null():
             return None
-        case exp.HexString():
+        case exp.HexString() if not node.args.get("is_integer"):
             digits = str(node.this)
             return bytes.fromhex(digits if len(digits) % 2 == 0 else "0" + digits)
         case exp.Concat() if all(
             isinstance(part, exp.Literal | exp.RawString) for part in node.expressions
         ):
             return "".join(str(part.this) for part in node.expressions)
-        case exp.Cast():
+        case exp.Cast() if not any(node.args.get(name) for name in _CAST_OPTIONS):
             inner = literal_value(node.this)
             return inner if inner is NOT_A_LITERAL or inner is None else _cast(inner, node.to, sign)
         case _:
