@@ -148,6 +148,11 @@ def _pools() -> tuple[ThreadPoolExecutor, ThreadPoolExecutor]:
     )
 
 
+# A forked child has the pools but not their threads.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pools.cache_clear)
+
+
 def _batches(manifests: Sequence[ManifestFile], indexes: Sequence[int]) -> Iterator[list[int]]:
     """Small manifests together, large ones alone."""
     batch: list[int] = []
