@@ -57,7 +57,17 @@ def main() -> int:
         for name in (name for name in names if name in ON_EVERY_SPARK):
             json = options.json.with_stem(f"{options.json.stem}-43-{name}")
             ran = subprocess.run(
-                [options.python43, "-m", "bench", "--only", name, "--rows", str(options.rows), "--json", str(json)],
+                [
+                    options.python43,
+                    "-m",
+                    "bench",
+                    "--only",
+                    name,
+                    "--rows",
+                    str(options.rows),
+                    "--json",
+                    str(json),
+                ],
                 check=False,
             )
             held = held and ran.returncode == 0

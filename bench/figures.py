@@ -79,7 +79,9 @@ def limit(name: str, ours: float, at_most: float, *, unit: str = "s") -> Figure:
     return Figure(name, "limit", ours, None, unit, f"≤ {at_most:g} {unit}", None, ours <= at_most)
 
 
-def report(name: str, ours: float, *, unit: str, against: str = "", theirs: float | None = None) -> Figure:
+def report(
+    name: str, ours: float, *, unit: str, against: str = "", theirs: float | None = None
+) -> Figure:
     """A figure without a bar."""
     ratio = ours / theirs if theirs else None
     return Figure(name, against, ours, theirs, unit, "reported", ratio, True)

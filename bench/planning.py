@@ -34,18 +34,38 @@ def run(context: Context) -> Iterator[Figure]:
         table.scan(where=WHERE).plan()
 
     def pyiceberg() -> None:
-        list(peer.scan(row_filter=And(GreaterThanOrEqual("c1", 500000), EqualTo("c2", 17))).plan_files())
+        list(
+            peer.scan(
+                row_filter=And(GreaterThanOrEqual("c1", 500000), EqualTo("c2", 17))
+            ).plan_files()
+        )
 
     sides: dict[str, Callable[[], object]] = {"cold": cold, "warm": warm}
     if context.has_java:
         sides["java"] = _java_planner(context, metadata_file)
     took = interleaved(sides, rounds=9, warm=3)
     theirs = interleaved({"pyiceberg": pyiceberg, "cold": cold}, rounds=3, warm=0)
-    yield compare("planning 100k files, cold", "PyIceberg", theirs["cold"], theirs["pyiceberg"], Bar(at_least=12))
-    yield compare("planning 100k files, warm", "PyIceberg", took["warm"], theirs["pyiceberg"], Bar(at_least=100))
+    yield compare(
+        "planning 100k files, cold",
+        "PyIceberg",
+        theirs["cold"],
+        theirs["pyiceberg"],
+        Bar(at_least=12),
+    )
+    yield compare(
+        "planning 100k files, warm",
+        "PyIceberg",
+        took["warm"],
+        theirs["pyiceberg"],
+        Bar(at_least=100),
+    )
     if context.has_java:
-        yield compare("planning 100k files, cold", "Java runtime", took["cold"], took["java"], Bar(at_least=1))
-        yield compare("planning 100k files, warm", "Java runtime", took["warm"], took["java"], Bar(at_least=3))
+        yield compare(
+            "planning 100k files, cold", "Java runtime", took["cold"], took["java"], Bar(at_least=1)
+        )
+        yield compare(
+            "planning 100k files, warm", "Java runtime", took["warm"], took["java"], Bar(at_least=3)
+        )
 
     started = time.perf_counter()
     table.scan().plan()
@@ -54,7 +74,9 @@ def run(context: Context) -> Iterator[Figure]:
     table.scan().to_df().schema  # noqa: B018
     yield limit("handing 100k files to Spark", time.perf_counter() - started - planned, 1.5)
     for name, code in (("Frazil", _OURS), ("PyIceberg", _THEIRS)):
-        yield report(f"peak memory of planning: {name}", _peak_memory(code, metadata_file), unit="MB")
+        yield report(
+            f"peak memory of planning: {name}", _peak_memory(code, metadata_file), unit="MB"
+        )
     if context.has_java:
         yield report("peak memory of planning: Java heap in use", _java_heap(context), unit="MB")
 
@@ -66,7 +88,9 @@ def _java_planner(context: Context, metadata_file: str) -> Callable[[], object]:
     context.spark.sql(
         f"call java.system.register_table(table => 'bench.planning', metadata_file => '{metadata_file}')"
     )
-    table = core.spark.Spark3Util.loadIcebergTable(context.spark._jsparkSession, "java.bench.planning")
+    table = core.spark.Spark3Util.loadIcebergTable(
+        context.spark._jsparkSession, "java.bench.planning"
+    )
     expressions = core.expressions.Expressions
     predicate = getattr(expressions, "and")(
         expressions.greaterThanOrEqual("c1", 500000), expressions.equal("c2", 17)
@@ -100,6 +124,9 @@ def _peak_memory(code: str, metadata_file: str) -> float:
     """The peak resident memory of a fresh process that plans, in MB."""
     ran = subprocess.run(
         [sys.executable, "-c", code, metadata_file],
-        check=True, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": "src"},
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": "src"},
     )
     return float(ran.stdout.strip().splitlines()[-1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pyspark
@@ -24,6 +25,7 @@ def start(folder: Path) -> SparkSession:
     `java` is the JDBC catalog on the database that Frazil uses in `folder`.
     """
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = (
         SparkSession.builder.master("local[2]")
         .appName("frazil-bench")

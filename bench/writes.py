@@ -48,7 +48,11 @@ def _partitioned(context: Context) -> Iterator[Figure]:
     sides: dict[str, Callable[[], object]] = {
         "ours": lambda: ours.append(rows()),
         "parquet": lambda: (
-            rows().write.mode("overwrite").option("compression", "zstd").partitionBy("p").parquet(str(plain))
+            rows()
+            .write.mode("overwrite")
+            .option("compression", "zstd")
+            .partitionBy("p")
+            .parquet(str(plain))
         ),
     }
     if context.has_java:

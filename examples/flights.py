@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import shutil
 import sys
 import tempfile
@@ -42,7 +43,8 @@ def step(title: str) -> Iterator[None]:
 
 
 def start_spark() -> SparkSession:
-    """A local session of two cores."""
+    """A local session of two cores, whose Python workers are this Python."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     session = (
         SparkSession.builder.master("local[2]")
         .appName("frazil-demo")
@@ -91,7 +93,7 @@ def flights_frame(spark: SparkSession, folder: Path) -> DataFrame:
 def show_plan(title: str, scan: frazil.Scan) -> None:
     """What a scan reads, and what it never touches."""
     console.print(f"\n[bold]{title}[/]")
-    console.print(str(scan.plan()), markup=False)
+    print(scan.plan())
 
 
 def three_answers(
@@ -122,7 +124,9 @@ def open_duckdb() -> duckdb.DuckDBPyConnection:
 def main() -> int:
     """Runs the main job; 0 when every engine agrees."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--lake", type=Path, default=Path("demo-lake"), help="where to put the lake")
+    parser.add_argument(
+        "--lake", type=Path, default=Path("demo-lake"), help="where to put the lake"
+    )
     lake_folder = parser.parse_args().lake.resolve()
     logging.getLogger("py4j").setLevel(logging.ERROR)
     started = time.perf_counter()
@@ -199,9 +203,7 @@ def main() -> int:
     )
     now, then = flights.scan().count(), flights.scan(ref="half-year").count()
     console.print(f"rows now: {now:,}; at the tag half-year: {then:,}")
-    console.print(
-        f"columns at the tag: {', '.join(flights.scan(ref='half-year').to_df().columns)}"
-    )
+    console.print(f"columns at the tag: {', '.join(flights.scan(ref='half-year').to_df().columns)}")
 
     console.print("\n[bold]The worst days, with the weather[/]")
     spark_flights = flights.to_df()
@@ -222,7 +224,7 @@ def main() -> int:
     )
 
     with step("Open the same tables with PyIceberg and with DuckDB"):
-        pyiceberg_catalog = SqlCatalog("frazil", **lake.pyiceberg_properties())
+        pyiceberg_catalog = SqlCatalog(lake.catalog.name, **lake.catalog.properties)
         duck = open_duckdb()
         by_origin = "select origin, count(*), sum(distance) from {} group by origin order by origin"
         spark_flights.createOrReplaceTempView("flights_now")
@@ -233,7 +235,9 @@ def main() -> int:
             by_origin.format(f"iceberg_scan('{flights.metadata_location}')")
         ).fetchall()
     agree = three_answers(
-        "Flights and miles by origin", ours, {"PyIceberg": through_pyiceberg, "DuckDB": through_duckdb}
+        "Flights and miles by origin",
+        ours,
+        {"PyIceberg": through_pyiceberg, "DuckDB": through_duckdb},
     )
     counts = {"Frazil on Spark": [], "PyIceberg": [], "DuckDB": []}
     for name in ("airlines", "airports", "planes", "weather"):
@@ -243,7 +247,7 @@ def main() -> int:
             (name, len(pyiceberg_catalog.load_table(f"nyc.{name}").scan().to_arrow()))
         )
         found = duck.execute(
-            f"select count(*) from iceberg_scan('{table.metadata_location}')"  # noqa: S608
+            f"select count(*) from iceberg_scan('{table.metadata_location}')"
         ).fetchone()
         counts["DuckDB"].append((name, found[0] if found else None))
     ours_counts = counts.pop("Frazil on Spark")
