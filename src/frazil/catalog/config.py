@@ -17,6 +17,7 @@ import yaml
 from frazil.catalog.base import Catalog
 from frazil.catalog.filesystem import FilesystemCatalog
 from frazil.catalog.sql import SqlCatalog
+from frazil.catalog.sql_schema import sqlite_uri
 from frazil.errors import ConfigurationError, UnsupportedError
 from frazil.storage.paths import is_local, join, local_path, normalize_location, redact_properties
 
@@ -137,7 +138,7 @@ def _default_database(name: str, properties: Mapping[str, str]) -> str:
             f"the warehouse {location} is not on a local disk, so no SQLite catalog can lie in "
             f"it: give uri=… of a database, or type='filesystem'"
         )
-    return f"sqlite:///{local_path(join(location, DATABASE_NAME))}"
+    return sqlite_uri(local_path(join(location, DATABASE_NAME)) or DATABASE_NAME)
 
 
 def _from_environment(name: str, variables: Mapping[str, str]) -> dict[str, str]:

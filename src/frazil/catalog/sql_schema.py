@@ -70,6 +70,8 @@ def database_url(properties: Mapping[str, str]) -> URL:
         ) from None
     if url.drivername in ("postgresql", "postgres"):
         url = url.set(drivername="postgresql+psycopg")
+    if url.get_backend_name() == "sqlite":
+        return url
     query = dict(url.query)
     user = properties.get("jdbc.user") or query.pop("user", None)
     password = properties.get("jdbc.password") or query.pop("password", None)
@@ -79,6 +81,11 @@ def database_url(properties: Mapping[str, str]) -> URL:
     if isinstance(password, str) and not url.password:
         url = url.set(password=password)
     return url
+
+
+def sqlite_uri(path: str) -> str:
+    """The URI of a SQLite file; the path is literal."""
+    return URL.create("sqlite", database=path).render_as_string()
 
 
 def make_engine(url: URL, *, echo: bool = False) -> Engine:

@@ -1,0 +1,133 @@
+"""Where a catalog's settings come from, and that its secrets stay there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from catalog_cases import made_table
+
+from frazil.catalog.config import CatalogConfig, load_catalog, open_catalog, resolve
+from frazil.catalog.filesystem import FilesystemCatalog
+from frazil.catalog.sql import SqlCatalog
+from frazil.errors import ConfigurationError, FrazilError, StorageError, UnsupportedError
+
+
+def test_keywords_beat_environment_beats_file(tmp_path: Path) -> None:
+    file = tmp_path / ".frazil.yaml"
+    file.write_text(
+        "catalog:\n  prod:\n    uri: from-file\n    warehouse: w\n    type: sql\n"
+        "    s3.region: eu\n    s3:\n      endpoint: http://e\n    pool: 5\n    flag: true\n"
+    )
+    environment = {
+        "PYICEBERG_CATALOG__PROD__URI": "from-pyiceberg",
+        "FRAZIL_CATALOG__PROD__URI": "from-environment",
+        "PYICEBERG_CATALOG__PROD__S3__ACCESS_KEY_ID": "key",
+        "FRAZIL_CATALOG__OTHER__URI": "other",
+        "FRAZIL_CATALOG__PROD__INIT_CATALOG_TABLES": "false",
+    }
+    found = resolve("prod", {"warehouse": "kw"}, environment=environment, files=[file])
+    assert found.properties == {
+        "uri": "from-environment",
+        "warehouse": "kw",
+        "type": "sql",
+        "s3.region": "eu",
+        "s3.endpoint": "http://e",
+        "s3.access-key-id": "key",
+        "pool": "5",
+        "flag": "true",
+        "init_catalog_tables": "false",
+    }
+
+
+def test_the_first_file_wins(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("catalog: {default: {uri: a}}")
+    (tmp_path / "b").write_text("catalog: {default: {uri: b}}")
+    files = [tmp_path / "none", tmp_path / "a", tmp_path / "b"]
+    assert resolve(environment={}, files=files).properties == {"uri": "a"}
+
+
+@pytest.mark.parametrize(
+    "text", ["[1]", "catalog: 5", "catalog: {default: x}", "a: [", "catalog: {default: {a: [1]}}"]
+)
+def test_malformed_files_are_named_and_not_quoted(tmp_path: Path, text: str) -> None:
+    (tmp_path / "f").write_text(text + " # s3cr3t")
+    with pytest.raises(ConfigurationError, match=str(tmp_path)) as caught:
+        resolve(environment={}, files=[tmp_path / "f"])
+    assert "s3cr3t" not in str(caught.value)
+
+
+def test_the_default_is_sqlite_in_the_warehouse(tmp_path: Path) -> None:
+    catalog = open_catalog(CatalogConfig("lake", {"warehouse": str(tmp_path / "w h%20")}))
+    assert isinstance(catalog, SqlCatalog)
+    made_table(catalog)
+    assert (tmp_path / "w h%20" / "catalog.db").exists()
+    assert (tmp_path / "w h%20" / "db" / "t" / "metadata").is_dir()
+    again = load_catalog("lake", warehouse=tmp_path / "w h%20")
+    assert again.list_tables("db") == [("db", "t")]
+
+
+def test_types() -> None:
+    made = open_catalog(CatalogConfig("x", {"type": "hadoop", "warehouse": "/nowhere"}))
+    assert isinstance(made, FilesystemCatalog)
+    for properties, error in [
+        ({"type": "rest", "uri": "http://x"}, UnsupportedError),
+        ({"uri": "https://x"}, UnsupportedError),
+        ({"uri": "thrift://x"}, UnsupportedError),
+        ({"type": "odd"}, ConfigurationError),
+        ({}, ConfigurationError),
+        ({"type": "sql"}, ConfigurationError),
+        ({"type": "filesystem"}, ConfigurationError),
+        ({"warehouse": "s3://b/w"}, ConfigurationError),
+        ({"uri": "not a url", "type": "sql"}, ConfigurationError),
+        ({"uri": "nosuchdb://u:s3cr3t@h/d", "type": "sql"}, ConfigurationError),
+        ({"uri": "sqlite:////proc/no/such.db"}, ConfigurationError),
+        ({"uri": "sqlite:////dev/null/x.db"}, ConfigurationError),
+        ({"uri": "sqlite:///:memory:", "echo": "maybe"}, ConfigurationError),
+    ]:
+        with pytest.raises(error) as caught:
+            open_catalog(CatalogConfig("x", properties))
+        assert "s3cr3t" not in str(caught.value)
+
+
+SECRETS = {
+    "uri": "postgresql://me:s3cr3t-pw@127.0.0.1:1/db",
+    "s3.secret-access-key": "s3cr3t-key",
+    "jdbc.password": "s3cr3t-jdbc",
+    "token": "s3cr3t-token",
+}
+
+
+def test_secrets_do_not_show() -> None:
+    config = CatalogConfig("x", SECRETS)
+    assert "s3cr3t" not in repr(config)
+    with pytest.raises(StorageError) as caught:
+        open_catalog(config)
+    error: BaseException | None = caught.value
+    while error is not None:
+        assert "s3cr3t" not in repr(error)
+        error = error.__cause__
+    memory = open_catalog(CatalogConfig("x", {**SECRETS, "uri": "sqlite:///:memory:"}))
+    assert "s3cr3t" not in repr(memory)
+
+
+def test_an_in_memory_catalog(tmp_path: Path) -> None:
+    catalog = open_catalog(
+        CatalogConfig("x", {"uri": "sqlite:///:memory:", "warehouse": str(tmp_path)})
+    )
+    made_table(catalog)
+    assert catalog.table_exists("db.t")
+
+
+def test_jdbc_spellings(tmp_path: Path) -> None:
+    catalog = open_catalog(
+        CatalogConfig("x", {"uri": f"jdbc:sqlite:{tmp_path}/j.db", "warehouse": str(tmp_path)})
+    )
+    made_table(catalog)
+    assert (tmp_path / "j.db").exists()
+
+
+def test_a_database_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "x.db").write_bytes(b"not a database" * 100)
+    with pytest.raises(FrazilError, match="not a database"):
+        open_catalog(CatalogConfig("x", {"uri": f"sqlite:///{tmp_path}/x.db"}))
