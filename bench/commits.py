@@ -1,4 +1,4 @@
-"""Commits a second with 8 writers on one table, for both catalogs, the Java runtime's beside them."""
+"""Commits a second with 8 writers on one table, beside the Java runtime's, for both catalogs."""
 
 from __future__ import annotations
 

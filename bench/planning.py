@@ -82,7 +82,7 @@ def run(context: Context) -> Iterator[Figure]:
 
 
 def _java_planner(context: Context, metadata_file: str) -> Callable[[], object]:
-    """Java's own plan of the same scan; its manifest cache is off by default, so it is always cold."""
+    """Java's own plan of the same scan; its manifest cache is off by default."""
     jvm = context.spark.sparkContext._jvm
     core = jvm.org.apache.iceberg
     context.spark.sql(
@@ -114,8 +114,9 @@ _THEIRS = """
 import resource, sys
 from pyiceberg.table import StaticTable
 from pyiceberg.expressions import And, EqualTo, GreaterThanOrEqual
-scan = StaticTable.from_metadata(sys.argv[1]).scan(row_filter=And(GreaterThanOrEqual("c1", 500000), EqualTo("c2", 17)))
-list(scan.plan_files())
+table = StaticTable.from_metadata(sys.argv[1])
+where = And(GreaterThanOrEqual("c1", 500000), EqualTo("c2", 17))
+list(table.scan(row_filter=where).plan_files())
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """
 

