@@ -10,7 +10,8 @@ demo: .venv/.ready java
 	$(PY) examples/flights.py
 
 test: .venv/.ready java lint docs
-	FRAZIL_POSTGRES_BIN="$$(scripts/postgres.sh)" $(PY) -m pytest --cov --cov-report=term:skip-covered tests
+	@scripts/postgres.sh >/dev/null
+	FRAZIL_REQUIRE_POSTGRES=1 $(PY) -m pytest --cov --cov-report=term:skip-covered tests
 
 interop: .venv/.ready .venv41/.ready java
 	$(PY41) -m pytest -p no:cacheprovider interop

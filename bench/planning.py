@@ -85,9 +85,8 @@ def _java_planner(context: Context, metadata_file: str) -> Callable[[], object]:
     """Java's own plan of the same scan; its manifest cache is off by default."""
     jvm = context.spark.sparkContext._jvm
     core = jvm.org.apache.iceberg
-    context.spark.sql(
-        f"call java.system.register_table(table => 'bench.planning', metadata_file => '{metadata_file}')"
-    )
+    register = "call java.system.register_table('bench.planning', '{}')"
+    context.spark.sql(register.format(metadata_file))
     table = core.spark.Spark3Util.loadIcebergTable(
         context.spark._jsparkSession, "java.bench.planning"
     )
