@@ -16,9 +16,15 @@ from hypothesis import strategies as st
 
 from frazil.format.manifests import DataFile
 from frazil.format.partitioning import PartitionField, PartitionSpec
-from frazil.format.predicates.bind import bind
-from frazil.format.predicates.evaluate import keeps, keeps_partition, may_match, must_match
-from frazil.format.predicates.expressions import Expression, col
+from frazil.format.predicates import (
+    Expression,
+    bind,
+    col,
+    keeps,
+    keeps_partition,
+    may_match,
+    must_match,
+)
 from frazil.format.predicates.project import inclusive
 from frazil.format.schema import Schema
 from frazil.format.transforms import parse_transform
