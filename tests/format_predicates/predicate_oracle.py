@@ -10,6 +10,7 @@ import struct
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -112,6 +113,7 @@ LITERALS: dict[str, st.SearchStrategy[Any]] = {
 OPS = ("=", "!=", "<", "<=", ">", ">=")
 
 
+@cache
 def leaves_of(name: str) -> st.SearchStrategy[Any]:
     literal = LITERALS[name]
     options = [
@@ -128,8 +130,13 @@ def leaves_of(name: str) -> st.SearchStrategy[Any]:
 
 
 def predicates(names: list[str]) -> st.SearchStrategy[Any]:
+    return _predicates(frozenset(names))
+
+
+@cache
+def _predicates(names: frozenset[str]) -> st.SearchStrategy[Any]:
     return st.recursive(
-        st.one_of([leaves_of(name) for name in names]),
+        st.one_of([leaves_of(name) for name in sorted(names)]),
         lambda inner: st.one_of(
             st.tuples(st.just("and"), st.lists(inner, min_size=1, max_size=3)),
             st.tuples(st.just("or"), st.lists(inner, min_size=1, max_size=3)),
