@@ -11,6 +11,8 @@ import json
 import os
 import signal
 import sys
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -55,22 +57,11 @@ def commits(table: TableHandle, step: int, log: Path) -> None:
 
 
 def kill(kind: str, folder: str) -> None:
-    """Children that die one storage call later each time."""
-    for step in range(1, 1_000):
+    """Children that die one storage call later each time; after each, another one commits."""
+    for step in range(1, 200):
         log = Path(folder) / f"acknowledged-{step}"
         log.touch()
-        child = os.fork()
-        if child == 0:
-            try:
-                catalog = open_catalog(kind, folder, io=KillingIO(step))
-                table = TableHandle(catalog, catalog.load_table("db.t"))
-                commits(
-                    table, step, lambda word, log=log: log.write_text(f"{log.read_text()}{word}\n")
-                )
-            except BaseException:
-                os._exit(3)
-            os._exit(0)
-        _, status = os.waitpid(child, 0)
+        status = in_child(lambda step=step, log=log: commits(opened(kind, folder, step), step, log))
         outcome = {
             "step": step,
             "killed": os.WIFSIGNALED(status),
@@ -80,6 +71,28 @@ def kill(kind: str, folder: str) -> None:
         print(json.dumps(outcome), flush=True)
         if not outcome["killed"]:
             return
+        after = in_child(lambda step=step: opened(kind, folder).set_properties(step=str(step)))
+        if after != 0:
+            sys.exit(f"after step {step} the table takes no commits any more")
+
+
+def opened(kind: str, folder: str, calls: int | None = None) -> TableHandle:
+    """The table, in a process that dies before so many storage calls, if given."""
+    catalog = open_catalog(kind, folder, io=None if calls is None else KillingIO(calls))
+    return TableHandle(catalog, catalog.load_table("db.t"))
+
+
+def in_child(work: Callable[[], None]) -> int:
+    """How a process that does the work ended; 3 stands for an exception."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+        except BaseException:
+            traceback.print_exc()
+            os._exit(3)
+        os._exit(0)
+    return os.waitpid(child, 0)[1]
 
 
 if __name__ == "__main__":
