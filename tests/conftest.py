@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ def fixtures_dir() -> Path:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The one local Spark session of this test process."""
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
 
     scratch = tmp_path_factory.mktemp("spark")

@@ -6,6 +6,8 @@ uses public settings alone.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
@@ -45,6 +47,20 @@ def prepare_session(spark: SparkSession) -> None:
     for key, value in READ_SETTINGS.items():
         if spark.conf.get(key, None) != value:
             spark.conf.set(key, value)
+    _use_this_python(spark)
+
+
+def _use_this_python(spark: SparkSession) -> None:
+    """Let Python workers of a local session be this Python, where nobody chose one.
+
+    Spark's default is the ``python3`` of the path, which has no Frazil when a program is run by
+    the Python of an environment that is not activated.
+    """
+    if is_connect(spark) or "PYSPARK_PYTHON" in os.environ:
+        return
+    context = spark.sparkContext
+    if (context.master or "").startswith("local") and context.pythonExec == "python3":
+        context.pythonExec = sys.executable
 
 
 @contextmanager
