@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from thrift.protocol.TCompactProtocol import TCompactProtocol
 from thrift.protocol.TProtocol import TProtocolException
-from thrift.Thrift import TException, TType
+from thrift.Thrift import TType
 from thrift.transport.TTransport import TMemoryBuffer
 
 from frazil.errors import InvalidDataFileError
@@ -84,8 +84,6 @@ def patch_file(path: str, schema: I.StructType) -> int:
             file.seek(start)
             file.write(patched + struct.pack("<I", len(patched)) + MAGIC)
             file.truncate()
-            file.flush()
-            os.fsync(file.fileno())
         return start + len(patched) + _TAIL
 
 
@@ -97,12 +95,15 @@ def patch_footer(footer: bytes, schema: I.StructType, *, file: str | None = None
     """
     try:
         version, elements, rest = _split(footer)
-    except (TException, EOFError, IndexError, KeyError, AssertionError) as error:
-        raise InvalidDataFileError(f"the Parquet footer is damaged: {error}", file=file) from error
-    remaining = iter(elements)
-    root = _tree(remaining, file)
-    _label_struct(root.children, schema, "", file)
-    return _join(version, elements, rest)
+        root = _tree(iter(elements), file)
+        _label_struct(root.children, schema, "", file)
+        return _join(version, elements, rest)
+    except InvalidDataFileError:
+        raise
+    except Exception as error:  # damaged bytes make Thrift fail in many ways
+        raise InvalidDataFileError(
+            f"the Parquet footer is damaged: {error!r}", file=file
+        ) from error
 
 
 def _read_footer(file: Any, path: str) -> tuple[int, bytes]:

@@ -8,6 +8,7 @@ removes its own.
 
 from __future__ import annotations
 
+import os
 import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -288,13 +289,25 @@ class _Write:
         try:
             for count, entry in enumerate(staged):
                 target = self._final_path(entry, count)
-                self.io.move(entry.file_path, target)
+                self._move(entry.file_path, target)
                 moved.append(replace(entry, file_path=target))
         except BaseException:
             self.io.delete_many(entry.file_path for entry in moved)
             raise
         self.discard()
         return moved
+
+    def _move(self, source: str, target: str) -> None:
+        old, new = local_path(source), local_path(target)
+        if old is None or new is None:
+            self.io.move(source, target)
+            return
+        # Nobody else knows the name yet, and Spark does not sync its files: no need to sync here.
+        try:
+            os.makedirs(os.path.dirname(new), exist_ok=True)
+            os.replace(old, new)
+        except OSError as error:
+            raise StorageError(f"cannot rename {source} to {target}: {error.strerror}") from error
 
     def _final_path(self, entry: DataFile, count: int) -> str:
         task = _TASK_NUMBER.match(entry.file_path.rsplit("/", 1)[-1])

@@ -1,0 +1,43 @@
+"""Writes through Spark Connect, as a process of its own: a process holds one kind of session."""
+
+from __future__ import annotations
+
+import sys
+
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from frazil.format import types as I
+from frazil.format.metadata import new_table_metadata
+from frazil.format.partitioning import spec_for
+from frazil.format.schema import Schema
+from frazil.spark.write import write_data_files
+from frazil.storage.files import FileIO, local_path
+
+
+def main(folder):
+    spark = SparkSession.builder.remote("local[2]").getOrCreate()
+    rows = spark.sql(
+        "select id, timestamp'2024-01-01' ts, array(id) l, string(id) s from range(20)"
+    )
+    schema = Schema(
+        (
+            I.NestedField(1, "id", I.LongType()),
+            I.NestedField(2, "ts", I.TimestamptzType()),
+            I.NestedField(3, "l", I.ListType(5, I.LongType())),
+            I.NestedField(4, "s", I.StringType()),
+        )
+    )
+    spec = spec_for(schema, ["bucket(2, s)", "month(ts)"])
+    metadata = new_table_metadata(schema, spec, location=f"file://{folder}/t", format_version=2)
+    files = write_data_files(spark, rows, metadata=metadata, io=FileIO())
+    assert {f.partition for f in files} == {(0, 648), (1, 648)}, files
+    tables = [pq.ParquetFile(local_path(f.file_path)).read() for f in files]
+    assert sorted(n for t in tables for n in t["id"].to_pylist()) == list(range(20))
+    assert tables[0].schema.field("l").type.value_field.metadata == {b"PARQUET:field_id": b"5"}
+    spark.stop()
+    print("written")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
