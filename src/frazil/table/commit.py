@@ -14,6 +14,7 @@ from frazil.errors import (
     CommitStateUnknownException,
     ConfigurationError,
     ConflictError,
+    FrazilError,
     NotFoundError,
     StorageError,
     ValidationException,
@@ -149,6 +150,17 @@ def commit(
             raise
         _clean_after_success(operation, committed)
         return committed
+
+
+def nothing_was_committed(error: BaseException) -> bool:
+    """Whether an error of `commit` proves that the change is not part of the table.
+
+    Only then may a caller delete the data files that it wrote for the change: after an unknown
+    outcome, a failure of the store or an interruption they may belong to the table.
+    """
+    return isinstance(error, FrazilError) and not isinstance(
+        error, CommitStateUnknownException | StorageError
+    )
 
 
 def int_property(properties: Mapping[str, str], name: str, default: int) -> int:

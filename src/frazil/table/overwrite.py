@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from frazil.errors import ValidationException
+from frazil.errors import ConflictError, ValidationException
 from frazil.format.manifests import DataFile, ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import AlwaysTrue
@@ -73,7 +73,7 @@ class OverwriteFiles(MergingProducer):
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
         """Check what was committed since the operation read the table, as its isolation asks."""
         options = self._validation
-        if options is None:
+        if options is None or not (options.isolation == "serializable" or options.check_deletes):
             return
         history = History(self.files, base, parent, options.from_snapshot)
         if not history.snapshots:
@@ -89,6 +89,26 @@ class OverwriteFiles(MergingProducer):
         check_no_new_deletes_for(
             history, self.removed_data.chosen_files, equality_deletes_still_apply=False
         )
+
+    def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
+        """Kept, filtered, new and merged manifests.
+
+        Raises:
+            ConflictError: a named file is gone, or others have added a file that matches in part.
+            ValidationException: a file that was there when the table was read matches in part.
+        """
+        try:
+            return super().manifests(base, parent)
+        except ConflictError:
+            raise
+        except ValidationException as error:
+            now = None if parent is None else parent.snapshot_id
+            if self._validation is None or self._validation.from_snapshot == now:
+                raise
+            raise ConflictError(
+                f"another commit changed the table since snapshot {self._validation.from_snapshot} "
+                f"was read: {error}; run the operation again"
+            ) from error
 
     def _scope(self, options: Validation) -> Scope:
         partitions = None if options.partitions is None else PartitionSet(options.partitions)
