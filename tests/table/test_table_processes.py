@@ -17,8 +17,6 @@ HERE = Path(__file__).parent
 PATIENT = {
     "commit.retry.num-retries": "100000",
     "commit.retry.max-wait-ms": "200",
-    # With a manifest a commit the lists would grow with the square of the commits.
-    "commit.manifest.min-count-to-merge": "10",
 }
 
 
