@@ -18,7 +18,7 @@ from frazil.spark.read.convert import scan_type
 from frazil.spark.read.file_log import ORDINAL
 from frazil.spark.types import SparkTypeSupport, type_to_spark
 
-_KEY: Final = "_frazil_file"
+_KEY: Final = "_frazil_joined_ordinal"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from pyspark.sql import types as S
 
 from frazil.format import types as I
 from frazil.format.deletion_vectors import deletion_vector_from_bytes
+from frazil.format.name_mapping import mapping_for
+from frazil.format.schema import Schema
 from frazil.spark.read.arrow_files import FilePart, TableColumns, read_batches
 from frazil.spark.read.inputs import POSITION_DELETES, ReadInput
 from frazil.spark.read.native import ScanContext
@@ -30,9 +32,10 @@ ON_DRIVER_FILES: Final = 64
 """Up to so many deletes are read beside the session: a Spark job would cost more."""
 
 _FIELDS: Final = (
-    I.NestedField(2147483546, "file_path", I.StringType()),
-    I.NestedField(2147483545, "pos", I.LongType()),
+    I.NestedField(2147483546, "file_path", I.StringType(), required=True),
+    I.NestedField(2147483545, "pos", I.LongType(), required=True),
 )
+_COLUMNS: Final = TableColumns(fields=_FIELDS, mapping=mapping_for(Schema(_FIELDS)))
 _PATH: Final = "data_path"
 _SEQUENCE: Final = "delete_sequence_number"
 _SCOPE: Final = "delete_scope"
@@ -216,7 +219,7 @@ def _deleted_rows(io: FileIO, path: str, file_format: str) -> Iterator[tuple[pl.
     Paths are as `_comparable` gives them.
     """
     part = FilePart(path=path, file_format=file_format)
-    for _, _, (paths, positions) in read_batches(io, part, _FIELDS, TableColumns(fields=_FIELDS)):
+    for _, _, (paths, positions) in read_batches(io, part, _FIELDS, _COLUMNS):
         rows = pl.DataFrame({"path": pl.from_arrow(paths), "pos": pl.from_arrow(positions)})
         named = rows.drop_nulls()
         yield _comparable(named["path"], io), named["pos"].to_numpy()

@@ -1,0 +1,36 @@
+"""The real tables of other engines, read through the public path."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from run import FIXTURES, check, expectations, scan_of
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+NO_DATA_FILES = {
+    # The data of these tables is not in the fixtures: reading them must be a typed error.
+    "duckdb_generated_bounds",
+    "duckdb_my_table",
+}
+NAMES = (
+    [json.loads(line)["table"] for line in (FIXTURES / "EXPECTED.jsonl").read_text().splitlines()]
+    if (FIXTURES / "EXPECTED.jsonl").is_file()
+    else []
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_fixture(spark: Any, fixtures_dir: Path, name: str) -> None:
+    (case,) = [case for case in expectations(fixtures_dir) if case.table == name]
+    outcome = check(spark, fixtures_dir, case)
+    assert outcome.verdict == ("refused" if name in NO_DATA_FILES else "right"), outcome.detail
+
+
+def test_bounds_prune_every_file(spark: Any, fixtures_dir: Path) -> None:
+    (case,) = [c for c in expectations(fixtures_dir) if c.table == "duckdb_generated_bounds"]
+    where = "block_number between 5000000 and 5000100"
+    assert scan_of(spark, fixtures_dir, case, where=where).count() == 0

@@ -1,0 +1,216 @@
+"""Tables made file by file with PyArrow, and what their rows are by the rules, in plain Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.orc as orc
+import pyarrow.parquet as pq
+
+from frazil.format.deletion_vectors import deletion_vector_to_bytes
+from frazil.format.metadata import TableMetadata, new_table_metadata
+from frazil.format.schema import Schema
+from frazil.format.types import IntegerType, LongType, NestedField, StringType
+from frazil.spark.read.dataframe import dataframe_for
+from frazil.spark.read.inputs import ReadInput
+from frazil.spark.read.projection import project
+from frazil.spark.types import SparkTypeSupport
+from frazil.storage.files import FileIO
+
+SCHEMA = Schema(
+    (
+        NestedField(1, "id", LongType()),
+        NestedField(2, "kind", IntegerType()),
+        NestedField(3, "name", StringType()),
+    )
+)
+ARROW = {1: pa.int64(), 2: pa.int32(), 3: pa.string()}
+FILE_PATH = pa.field("file_path", pa.string(), metadata={"PARQUET:field_id": "2147483546"})
+POS = pa.field("pos", pa.int64(), metadata={"PARQUET:field_id": "2147483545"})
+
+Row = tuple[Any, ...]
+
+
+def with_id(name: str, kind: pa.DataType, field_id: int) -> pa.Field:
+    """An Arrow field whose Parquet or ORC column has this id."""
+    ids = {"PARQUET:field_id": str(field_id), "iceberg.id": str(field_id)}
+    return pa.field(name, kind, metadata=ids)
+
+
+@dataclass
+class MadeTable:
+    """An unpartitioned table of `SCHEMA`; deletes apply by sequence number (rules 176-178)."""
+
+    folder: Path
+    metadata: TableMetadata = field(init=False)
+    files: list[dict[str, Any]] = field(default_factory=list)
+    deletes: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[list[Row]] = field(default_factory=list)
+    gone: list[set[int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        made = new_table_metadata(SCHEMA, location=f"file://{self.folder}", format_version=3)
+        self.metadata = replace(made, schemas=(SCHEMA,))
+
+    def add(self, rows: Sequence[Row], *, sequence: int, file_format: str = "parquet") -> None:
+        """A data file."""
+        path = self.folder / f"data {len(self.files)} {{%41[=ü.{file_format}"
+        names = [f.name for f in SCHEMA.fields]
+        fields = [with_id(n, ARROW[i], i) for i, n in enumerate(names, 1)]
+        columns = [list(column) for column in zip(*rows, strict=True)]
+        write(path, pa.table(columns, schema=pa.schema(fields)), file_format)
+        self.files.append(
+            {
+                "ordinal": len(self.files),
+                "path": f"file://{path}",
+                "format": file_format,
+                "size": path.stat().st_size,
+                "record_count": len(rows),
+                "spec_id": 0,
+                "sequence_number": sequence,
+                "first_row_id": 1000 * len(self.files),
+                "scope": 1,
+            }
+        )
+        self.rows.append(list(rows))
+        self.gone.append(set())
+
+    def delete_positions(
+        self, where: Iterable[tuple[int, int]], *, sequence: int, file_format: str = "parquet"
+    ) -> None:
+        """A position delete file of (data file, position)."""
+        pairs = list(where)
+        path = self.folder / f"pos-{len(self.deletes)}.{file_format}"
+        names = [self.files[file]["path"] for file, _ in pairs]
+        schema = pa.schema([FILE_PATH, POS])
+        table = pa.table([names, [position for _, position in pairs]], schema=schema)
+        write(path, table, file_format)
+        applied = self._add_delete(path, file_format, 1, len(pairs), sequence)
+        for file, position in pairs:
+            if self.files[file]["sequence_number"] <= sequence:
+                self.gone[file].add(position)
+                applied.add(file)
+
+    def delete_vector(self, file: int, positions: Iterable[int], *, sequence: int) -> None:
+        """A deletion vector between other bytes of a Puffin file."""
+        chosen = sorted(set(positions))
+        blob = deletion_vector_to_bytes(chosen)
+        path = self.folder / f"dv-{len(self.deletes)}.puffin"
+        path.write_bytes(b"PFA1" + blob + b"rest")
+        applied = self._add_delete(path, "puffin", 1, len(chosen), sequence)
+        self.deletes[-1] |= {"content_offset": 4, "content_size": len(blob)}
+        self.gone[file].update(chosen)
+        applied.add(file)
+
+    def delete_keys(
+        self,
+        ids: Sequence[int],
+        keys: Sequence[Row],
+        *,
+        sequence: int,
+        file_format: str = "parquet",
+    ) -> None:
+        """An equality delete file of values for these field ids (rules 229, 230)."""
+        path = self.folder / f"eq-{len(self.deletes)}.{file_format}"
+        fields = [with_id(f"old name {i}", ARROW[i], i) for i in ids]
+        columns = [list(column) for column in zip(*keys, strict=True)]
+        write(path, pa.table(columns, schema=pa.schema(fields)), file_format)
+        applied = self._add_delete(path, file_format, 2, len(keys), sequence)
+        self.deletes[-1]["equality_ids"] = list(ids)
+        self.deletes[-1]["scope"] = -1
+        for file, rows in enumerate(self.rows):
+            if self.files[file]["sequence_number"] < sequence:
+                applied.add(file)
+                for position, row in enumerate(rows):
+                    if tuple(row[i - 1] for i in ids) in set(keys):
+                        self.gone[file].add(position)
+
+    def _add_delete(
+        self, path: Path, file_format: str, content: int, count: int, sequence: int
+    ) -> set[int]:
+        applied: set[int] = set()
+        self.deletes.append(
+            {
+                "delete": len(self.deletes),
+                "path": f"file://{path}",
+                "format": file_format,
+                "size": path.stat().st_size,
+                "content": content,
+                "record_count": count,
+                "sequence_number": sequence,
+                "scope": 1,
+                "equality_ids": None,
+                "content_offset": None,
+                "content_size": None,
+                "applied": applied,
+            }
+        )
+        return applied
+
+    def live(self) -> list[Row]:
+        """The rows that are left, sorted, by the model."""
+        kept = [
+            row
+            for file, rows in enumerate(self.rows)
+            for position, row in enumerate(rows)
+            if position not in self.gone[file]
+        ]
+        return sorted(kept, key=repr)
+
+    def read_input(self) -> ReadInput:
+        """The table as a plan would give it."""
+        deletes = [{k: v for k, v in d.items() if k != "applied"} for d in self.deletes]
+        pairs = [
+            {"ordinal": file, "delete": d["delete"]} for d in self.deletes for file in d["applied"]
+        ]
+        return ReadInput(
+            metadata=self.metadata,
+            schema=SCHEMA,
+            snapshot_id=1,
+            files=pl.DataFrame(self.files, schema_overrides=FILE_TYPES),
+            deletes=pl.DataFrame(deletes, schema=DELETE_TYPES),
+            pairs=pl.DataFrame(pairs, schema={"ordinal": pl.Int64, "delete": pl.Int64}),
+        )
+
+    def dataframe(self, spark: Any, columns: Sequence[str] | None = None) -> Any:
+        """What Frazil reads."""
+        return dataframe_for(
+            spark,
+            self.read_input(),
+            project(SCHEMA, columns),
+            io=FileIO(),
+            support=SparkTypeSupport(),
+        )
+
+    def read(self, spark: Any, columns: Sequence[str] | None = None) -> list[Row]:
+        """The rows that Frazil reads, sorted."""
+        return sorted((tuple(row) for row in self.dataframe(spark, columns).collect()), key=repr)
+
+
+FILE_TYPES: Mapping[str, Any] = {"spec_id": pl.Int32, "first_row_id": pl.Int64}
+DELETE_TYPES: Mapping[str, Any] = {
+    "delete": pl.Int64,
+    "path": pl.String,
+    "format": pl.String,
+    "size": pl.Int64,
+    "content": pl.Int32,
+    "record_count": pl.Int64,
+    "sequence_number": pl.Int64,
+    "scope": pl.Int64,
+    "equality_ids": pl.List(pl.Int32),
+    "content_offset": pl.Int64,
+    "content_size": pl.Int64,
+}
+
+
+def write(path: Path, table: pa.Table, file_format: str) -> None:
+    """The table as a Parquet or ORC file."""
+    if file_format == "parquet":
+        pq.write_table(table, path, row_group_size=37)
+    else:
+        orc.write_table(table, path)

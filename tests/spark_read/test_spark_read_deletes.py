@@ -1,0 +1,181 @@
+"""Deletes of every kind against a plain model (SPEC rules 176-179, 217-235)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from spark_read_model import MadeTable
+
+from frazil.errors import InvalidDataFileError, UnsupportedError
+from frazil.spark.read import position_deletes
+from frazil.spark.session import prepare_session
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def made(tmp_path: Path, spark: Any) -> MadeTable:
+    prepare_session(spark)
+    return MadeTable(tmp_path)
+
+
+def rows(count: int, start: int = 0) -> list[tuple[Any, ...]]:
+    return [
+        (i, None if i % 7 == 0 else i % 5, None if i % 11 == 0 else f"n{i % 3}")
+        for i in range(start, start + count)
+    ]
+
+
+def test_positions_of_several_files_and_repeats(spark: Any, made: MadeTable) -> None:
+    made.add(rows(100), sequence=1)
+    made.add(rows(100, 100), sequence=2)
+    made.add(rows(50, 200), sequence=3)
+    made.delete_positions([(0, 0), (0, 99), (1, 63), (1, 64)], sequence=2)
+    made.delete_positions([(1, 64), (1, 65)], sequence=4, file_format="orc")
+    assert made.read(spark) == made.live()
+
+
+def test_a_position_delete_is_not_for_newer_files(spark: Any, made: MadeTable) -> None:
+    made.add(rows(10), sequence=1)
+    made.add(rows(10, 10), sequence=5)
+    made.delete_positions([(0, 3), (1, 3)], sequence=3)
+    assert len(made.live()) == 19
+    assert made.read(spark) == made.live()
+
+
+def test_vectors_beside_position_deletes(spark: Any, made: MadeTable) -> None:
+    made.add(rows(70_000), sequence=1)
+    made.add(rows(100, 70_000), sequence=1)
+    made.delete_vector(0, [0, 1, 65_535, 65_536, 69_999], sequence=2)
+    made.delete_positions([(1, 5)], sequence=2)
+    assert made.read(spark) == made.live()
+
+
+@pytest.mark.parametrize("step", [3, 997])
+def test_dense_and_sparse_deletes_on_executors(
+    spark: Any, made: MadeTable, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    monkeypatch.setattr(position_deletes, "ON_DRIVER_POSITIONS", 0)
+    made.add(rows(70_000), sequence=1)
+    made.add(rows(70_000, 70_000), sequence=1)
+    made.delete_vector(0, range(0, 70_000, step), sequence=2)
+    made.delete_positions([(1, p) for p in range(1, 70_000, step)], sequence=2)
+    assert made.read(spark) == made.live()
+
+
+def test_bitmaps_beyond_the_broadcast_size_are_shuffled(
+    spark: Any, made: MadeTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(position_deletes, "BROADCAST_BYTES", 0)
+    made.add(rows(1000), sequence=1)
+    made.delete_vector(0, range(0, 1000, 3), sequence=2)
+    assert "SortMergeJoin" in made.dataframe(spark)._jdf.queryExecution().toString()
+    assert made.read(spark) == made.live()
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc"])
+def test_null_keys_match_null_only(spark: Any, made: MadeTable, file_format: str) -> None:
+    made.add(rows(100), sequence=1, file_format=file_format)
+    made.delete_keys([2, 3], [(None, "n1"), (3, None)], sequence=2, file_format=file_format)
+    assert 0 < len(made.live()) < 100
+    assert made.read(spark) == made.live()
+
+
+def test_several_id_lists_and_positions_together(spark: Any, made: MadeTable) -> None:
+    made.add(rows(100), sequence=1)
+    made.add(rows(100, 50), sequence=2)
+    made.add(rows(100, 100), sequence=4)
+    made.delete_keys([1], [(60,), (120,)], sequence=2)
+    made.delete_keys([2, 3], [(1, "n1")], sequence=3)
+    made.delete_positions([(0, 1), (2, 2)], sequence=4)
+    made.delete_vector(1, [3], sequence=4)
+    assert made.read(spark) == made.live()
+
+
+def test_keys_need_not_be_projected(spark: Any, made: MadeTable) -> None:
+    made.add(rows(30), sequence=1)
+    made.delete_keys([1], [(3,), (4,)], sequence=2)
+    assert made.read(spark, ["name"]) == sorted([(r[2],) for r in made.live()], key=repr)
+
+
+def test_deleted_rows_are_told_apart(spark: Any, made: MadeTable) -> None:
+    made.add(rows(30), sequence=1)
+    made.delete_positions([(0, 1), (0, 2)], sequence=2)
+    made.delete_keys([1], [(2,), (4,)], sequence=2)
+    found = dict(made.read(spark, ["id", "_deleted"]))
+    assert {i for i, deleted in found.items() if deleted} == {1, 2, 4}
+    assert len(found) == 30
+
+
+def test_a_column_of_an_unknown_id_is_refused(spark: Any, made: MadeTable) -> None:
+    made.add(rows(3), sequence=1)
+    made.delete_keys([1], [(2,)], sequence=2)
+    made.deletes[-1]["equality_ids"] = [77]
+    with pytest.raises(UnsupportedError, match="77"):
+        made.dataframe(spark)
+
+
+def test_a_delete_file_without_its_key_is_refused(spark: Any, made: MadeTable) -> None:
+    made.add(rows(3), sequence=1)
+    made.delete_keys([1], [(2,)], sequence=2)
+    made.deletes[-1]["equality_ids"] = [2]
+    with pytest.raises(Exception, match="lacks the required column"):
+        made.read(spark)
+
+
+def test_a_vector_of_another_cardinality_is_refused(spark: Any, made: MadeTable) -> None:
+    made.add(rows(10), sequence=1)
+    made.delete_vector(0, [1, 2], sequence=2)
+    made.deletes[-1]["record_count"] = 3
+    with pytest.raises(InvalidDataFileError, match="3"):
+        made.dataframe(spark)
+
+
+def test_metadata_columns_and_lineage_under_deletes(spark: Any, made: MadeTable) -> None:
+    made.add(rows(5), sequence=1)
+    made.add(rows(5, 5), sequence=3, file_format="orc")
+    made.delete_positions([(0, 1), (1, 0)], sequence=3)
+    columns = ["id", "_file", "_pos", "_spec_id", "_row_id", "_last_updated_sequence_number"]
+    expected = [
+        (row[0], made.files[f]["path"], p, 0, 1000 * f + p, made.files[f]["sequence_number"])
+        for f in (0, 1)
+        for p, row in enumerate(made.rows[f])
+        if p not in made.gone[f]
+    ]
+    assert made.read(spark, columns) == sorted(expected, key=repr)
+
+
+positions = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 79)), max_size=20)
+keys = st.lists(
+    st.tuples(st.one_of(st.none(), st.integers(0, 4)), st.sampled_from([None, "n0", "n1", "n2"])),
+    min_size=1,
+    max_size=3,
+)
+
+
+@settings(
+    max_examples=8,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(
+    positions=positions, keys=keys, sequences=st.lists(st.integers(1, 4), min_size=4, max_size=4)
+)
+def test_any_mix_of_deletes(
+    spark: Any,
+    tmp_path_factory: pytest.TempPathFactory,
+    positions: list[tuple[int, int]],
+    keys: list[tuple[Any, ...]],
+    sequences: list[int],
+) -> None:
+    prepare_session(spark)
+    made = MadeTable(tmp_path_factory.mktemp("mix"))
+    made.add(rows(80), sequence=sequences[0])
+    made.add(rows(80, 40), sequence=sequences[1])
+    made.delete_positions(positions, sequence=sequences[2])
+    made.delete_keys([2, 3], keys, sequence=sequences[3])
+    assert made.read(spark) == made.live()

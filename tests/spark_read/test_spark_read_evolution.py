@@ -1,0 +1,164 @@
+"""Scans of tables that PyIceberg made and changed (SPEC rules 44, 52-57, 81)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.types import DoubleType, LongType, StringType
+
+from frazil.catalog.static import StaticCatalog
+from frazil.errors import MissingFileError, PredicateError
+from frazil.spark.scan import Scan
+from frazil.storage.files import FileIO
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> SqlCatalog:
+    catalog = SqlCatalog("test", uri=f"sqlite:///{tmp_path}/c.db", warehouse=f"file://{tmp_path}/w")
+    catalog.create_namespace("db")
+    return catalog
+
+
+def scan(spark: Any, table: Any, **options: Any) -> Scan:
+    catalog = StaticCatalog(table.metadata_location)
+    metadata = catalog.load_table(catalog.identifier).metadata
+    return Scan(spark, metadata, FileIO(), **options)
+
+
+def rows(found: Scan) -> list[tuple[Any, ...]]:
+    return sorted(map(tuple, found.to_df().collect()), key=repr)
+
+
+def people(start: int, count: int = 50) -> pa.Table:
+    ids = list(range(start, start + count))
+    return pa.table(
+        {
+            "a": pa.array(ids, pa.int64()),
+            "b": pa.array([i + 100_000 for i in ids], pa.int64()),
+            "s": pa.array([{"x": i, "y": str(i)} for i in ids]),
+        }
+    )
+
+
+@pytest.fixture
+def table(lake: SqlCatalog) -> Any:
+    made = lake.create_table("db.t", schema=people(0).schema)
+    made.append(people(0))
+    return made
+
+
+def swap(table: Any, one: str, other: str) -> None:
+    for old, new in ((one, "tmp"), (other, one), ("tmp", other)):
+        with table.update_schema() as update:
+            update.rename_column(old, new)
+
+
+def test_filters_on_swapped_names_skip_no_row(spark: Any, table: Any) -> None:
+    swap(table, "a", "b")
+    df = scan(spark, table).to_df()
+    assert df.columns == ["b", "a", "s"]
+    assert df.where("b = 5").select("a", "b").collect() == [(100_005, 5)]
+    assert df.where("a = 100005").count() == 1
+    assert rows(scan(spark, table, where="b = 7", columns=["a"])) == [(100_007,)]
+
+
+def test_filters_on_a_dropped_and_added_name_see_nulls(spark: Any, table: Any) -> None:
+    with table.update_schema() as update:
+        update.delete_column("b")
+    with table.update_schema() as update:
+        update.add_column("b", StringType())
+    df = scan(spark, table).to_df()
+    assert df.where("b is null").count() == 50
+    assert df.where("b = '100005'").count() == 0
+
+
+def test_nested_fields_are_renamed_added_dropped_and_cut(spark: Any, table: Any) -> None:
+    with table.update_schema() as update:
+        update.rename_column("s.x", "z")
+        update.delete_column("s.y")
+        update.add_column(("s", "y"), DoubleType())
+    assert rows(scan(spark, table, columns=["s"], where="a = 3")) == [((3, None),)]
+    assert rows(scan(spark, table, columns=["s.z"], where="s.y is null and a = 4")) == [((4,),)]
+
+
+def test_promoted_columns_and_older_files(spark: Any, lake: SqlCatalog) -> None:
+    first = pa.table({"i": pa.array([1, -1], pa.int32()), "f": pa.array([0.5, None], pa.float32())})
+    made = lake.create_table("db.p", schema=first.schema)
+    made.append(first)
+    with made.update_schema() as update:
+        update.update_column("i", LongType())
+        update.update_column("f", DoubleType())
+    made.append(pa.table({"i": pa.array([2**40], pa.int64()), "f": pa.array([0.1], pa.float64())}))
+    assert rows(scan(spark, made)) == [(-1, None), (1, 0.5), (2**40, 0.1)]
+    assert rows(scan(spark, made, where="i > 1")) == [(2**40, 0.1)]
+
+
+def test_metadata_columns_of_a_partitioned_table(spark: Any, lake: SqlCatalog) -> None:
+    data = pa.table(
+        {
+            "d": pa.array([dt.date(2024, 1, 1), dt.date(1969, 12, 31)], pa.date32()),
+            "n": pa.array(["x", "y"]),
+        }
+    )
+    made = lake.create_table("db.m", schema=data.schema)
+    with made.update_spec() as update:
+        update.add_identity("d")
+        update.add_identity("n")
+    made.append(data)
+    found = rows(scan(spark, made, columns=["n", "_partition", "_spec_id", "_pos", "_file"]))
+    files = {f.file.partition[1]: f.file.file_path for f in made.scan().plan_files()}
+    spec_id = made.spec().spec_id
+    assert found == [
+        ("x", (dt.date(2024, 1, 1), "x"), spec_id, 0, files["x"]),
+        ("y", (dt.date(1969, 12, 31), "y"), spec_id, 0, files["y"]),
+    ]
+
+
+def test_time_travel_reads_with_the_schema_of_then(spark: Any, table: Any) -> None:
+    before = table.current_snapshot().snapshot_id
+    with table.update_schema() as update:
+        update.rename_column("a", "renamed")
+    table.append(people(50).rename_columns(["renamed", "b", "s"]))
+    then = scan(spark, table, snapshot_id=before)
+    assert then.to_df().columns == ["a", "b", "s"]
+    assert then.count() == 50
+    assert scan(spark, table).count() == 100
+
+
+def test_results_carry_no_field_ids_and_can_be_counted_from_metadata(
+    spark: Any, table: Any
+) -> None:
+    found = scan(spark, table)
+    assert [field.metadata for field in found.to_df().schema.fields] == [{}, {}, {}]
+    assert found.count() == 50
+    assert scan(spark, table, where="a >= 0").count() == 50
+    assert scan(spark, table, where="a > 10").count() == 39
+
+
+def test_no_files_is_an_empty_dataframe_of_the_schema(spark: Any, table: Any) -> None:
+    found = scan(spark, table, where="a = -5", columns=["s.y", "_partition", "a"])
+    assert found.to_df().collect() == []
+    assert found.to_df().columns == ["s", "_partition", "a"]
+    assert found.to_arrow().num_rows == 0
+
+
+def test_a_missing_file_is_named_with_its_snapshot(spark: Any, table: Any) -> None:
+    (task,) = table.scan().plan_files()
+    found = scan(spark, table)
+    found.to_df()
+    Path(task.file.file_path.removeprefix("file://")).unlink()
+    with pytest.raises(MissingFileError, match=str(table.current_snapshot().snapshot_id)) as caught:
+        found.to_arrow()
+    assert task.file.file_path.rsplit("/", 1)[1] in str(caught.value)
+
+
+def test_a_predicate_must_be_one(spark: Any, table: Any) -> None:
+    with pytest.raises(PredicateError):
+        scan(spark, table, where=5)

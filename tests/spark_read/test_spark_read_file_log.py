@@ -1,0 +1,129 @@
+"""Handing Spark a list of files: its own file log, and plain paths as the fallback."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import functions as F
+from pyspark.sql import types as S
+from spark_read_model import with_id
+
+from frazil.errors import ConfigurationError
+from frazil.spark.read.file_log import FILE_LOG_SETTING, encode_paths, log_lines, read_parquet
+from frazil.spark.session import prepare_session
+from frazil.storage.files import FileIO
+
+ODD_NAMES = [
+    "plain",
+    "per%41cent",
+    "sp ace",
+    "a=b",
+    "[1]{2}*?",
+    "ü€𝄞",
+    "hash#tag",
+    'quo"te',
+    "back\\slash",
+    "tab\t\u2028\u00a0",
+]
+SCHEMA = S.StructType([S.StructField("id", S.LongType(), True, {"parquet.field.id": 1})])
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_an_encoded_path_decodes_to_itself(name: str) -> None:
+    encoded = encode_paths(pl.Series("path", [f"file:///a/{name}"]))[0]
+    assert unquote(encoded) == f"file:///a/{name}"
+    assert not set(encoded) & set(' "<>\\^`{|}[]#?\t\u2028\u00a0')
+
+
+def test_log_lines_are_json_with_the_ordinal_as_time() -> None:
+    files = pl.DataFrame({"path": ['s3://b/ü "x'], "size": [7], "ordinal": [41]})
+    version, line = log_lines(files).decode().split("\n")
+    assert version == "v1"
+    assert json.loads(line) == {
+        "path": "s3://b/ü%20%22x",
+        "size": 7,
+        "isDir": False,
+        "modificationTime": 41,
+        "blockReplication": 1,
+        "blockSize": 128 * 1024 * 1024,
+        "action": "add",
+    }
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("choice", ["auto", "never"])
+def test_every_file_is_read_once_and_knows_its_ordinal(
+    spark: Any, tmp_path: Path, choice: str
+) -> None:
+    prepare_session(spark)
+    schema = pa.schema([with_id("id", pa.int64(), 1)])
+    paths = [tmp_path / f"{name}.parquet" for name in ODD_NAMES]
+    for place, path in enumerate(paths):
+        pq.write_table(pa.table([[place] * (place + 1)], schema=schema), path)
+    files = pl.DataFrame(
+        {
+            "path": [f"file://{path}" for path in paths],
+            # Manifests of real tables state more than the file has.
+            "size": [path.stat().st_size + 100 for path in paths],
+            "ordinal": [3 * place for place in range(len(paths))],
+        }
+    )
+    spark.conf.set(FILE_LOG_SETTING, choice)
+    try:
+        rows, ordinal = read_parquet(
+            spark, files, SCHEMA, io=FileIO(), table_location=f"file://{tmp_path}"
+        )
+        found = rows.select("id", ordinal.alias("o")).groupBy("id", "o").count().collect()
+    finally:
+        spark.conf.unset(FILE_LOG_SETTING)
+    assert sorted(map(tuple, found)) == [(i, 3 * i, i + 1) for i in range(len(paths))]
+
+
+@pytest.mark.spark
+def test_a_session_that_ignores_file_logs_gets_paths(spark: Any, tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table([[1]], schema=pa.schema([with_id("id", pa.int64(), 1)])), path)
+    files = pl.DataFrame({"path": [f"file://{path}"], "size": [1000], "ordinal": [5]})
+    key = "spark.sql.streaming.fileStreamSink.ignoreMetadata"
+    spark.conf.set(key, "true")
+    try:
+        rows, ordinal = read_parquet(
+            spark, files, SCHEMA, io=FileIO(), table_location=f"file://{tmp_path}"
+        )
+        assert rows.select("id", ordinal).collect() == [(1, 5)]
+    finally:
+        spark.conf.unset(key)
+
+
+@pytest.mark.spark
+def test_missing_files_are_an_error_whatever_the_session_says(spark: Any, tmp_path: Path) -> None:
+    files = pl.DataFrame(
+        {"path": [f"file://{tmp_path}/gone.parquet"], "size": [1000], "ordinal": [0]}
+    )
+    spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
+    try:
+        rows, _ = read_parquet(
+            spark, files, SCHEMA, io=FileIO(), table_location=f"file://{tmp_path}"
+        )
+        with pytest.raises(Exception, match="FILE_NOT_EXIST"):
+            rows.agg(F.sum("id")).collect()
+    finally:
+        spark.conf.unset("spark.sql.files.ignoreMissingFiles")
+
+
+@pytest.mark.spark
+def test_an_unknown_choice_is_refused(spark: Any, tmp_path: Path) -> None:
+    files = pl.DataFrame({"path": ["file:///a"], "size": [1], "ordinal": [0]})
+    spark.conf.set(FILE_LOG_SETTING, "perhaps")
+    try:
+        with pytest.raises(ConfigurationError, match="perhaps"):
+            read_parquet(spark, files, SCHEMA, io=FileIO(), table_location="file:///a")
+    finally:
+        spark.conf.unset(FILE_LOG_SETTING)

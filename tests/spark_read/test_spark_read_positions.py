@@ -1,0 +1,50 @@
+"""Bitmap rows against sets of positions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from frazil.errors import UnsupportedError
+from frazil.spark.read.positions import KEY, WORDS, BitmapSize, Grain, bitmap_rows
+
+deleted = st.lists(
+    st.tuples(
+        st.integers(0, 2**31 - 1),
+        st.one_of(st.integers(0, 200), st.integers(65_500, 65_600), st.integers(0, 2**37 - 1)),
+    ),
+    max_size=60,
+)
+
+
+@settings(deadline=None)
+@given(deleted=deleted, grain=st.sampled_from(list(Grain)))
+def test_bitmap_rows_hold_exactly_the_positions(
+    deleted: list[tuple[int, int]], grain: Grain
+) -> None:
+    ordinals = np.array([o for o, _ in deleted], dtype=np.int64)
+    positions = np.array([p for _, p in deleted], dtype=np.int64)
+    found = set()
+    for row in bitmap_rows(ordinals, positions, grain).to_pylist():
+        words = row[WORDS] if isinstance(row[WORDS], list) else [row[WORDS]]
+        for place, word in enumerate(words):
+            for bit in range(64 if word else 0):
+                if word >> bit & 1:
+                    low = (row[KEY] & (2**32 - 1)) << grain.shift
+                    found.add((row[KEY] >> 32, low + 64 * place + bit))
+    assert found == set(deleted)
+
+
+def test_a_position_beyond_the_key_is_refused() -> None:
+    with pytest.raises(UnsupportedError):
+        bitmap_rows(0, np.array([2**40], dtype=np.int64), Grain.SPARSE)
+
+
+@pytest.mark.parametrize(
+    ("positions", "rows", "grain"),
+    [(500_000, 10_000_000, Grain.DENSE), (1_000, 10_000_000, Grain.SPARSE), (1, 10, Grain.SPARSE)],
+)
+def test_the_smaller_grain_is_chosen(positions: int, rows: int, grain: Grain) -> None:
+    assert BitmapSize(positions=positions, rows=rows, files=1).grain is grain
