@@ -99,10 +99,49 @@ def plan(
     if manifests is None:
         manifests = () if snapshot is None else loader.manifests(snapshot)
     pruner = _Pruner(metadata.specs_by_id, schema, bound)
+    return _planned(metadata, snapshot, loader, manifests, pruner, deletes_of=pruner)
+
+
+def plan_rewrite(
+    metadata: TableMetadata, snapshot: Snapshot | None, io: FileIO, *, where: Expression
+) -> ScanPlan:
+    """What a copy-on-write change reads: files with matching rows, and every delete on their rows.
+
+    `plan` leaves out deletes that reach no matching row; a file that is written anew also keeps
+    rows that do not match, and needs the deletes of those too.
+
+    Args:
+        metadata: the table.
+        snapshot: what to change; None holds nothing.
+        io: the table's files.
+        where: which rows are changed, bound to the current schema.
+
+    Raises:
+        InvalidManifestError, MissingFileError, StorageError, PredicateError: as `plan`.
+    """
+    specs, schema = metadata.specs_by_id, metadata.schema
+    loader = ManifestLoader(io, specs, schema, MANIFESTS)
+    manifests = () if snapshot is None else loader.manifests(snapshot)
+    pruner = _Pruner(specs, schema, where)
+    every_row = _Pruner(specs, schema, AlwaysTrue())
+    return _planned(metadata, snapshot, loader, manifests, pruner, deletes_of=every_row)
+
+
+def _planned(
+    metadata: TableMetadata,
+    snapshot: Snapshot | None,
+    loader: ManifestLoader,
+    manifests: Sequence[ManifestFile],
+    pruner: _Pruner,
+    *,
+    deletes_of: _Pruner,
+) -> ScanPlan:
+    """The plan of the data that one pruner leaves, with the deletes that another leaves."""
+    schema, bound = pruner.schema, pruner.bound
     live = [manifest for manifest in manifests if manifest.has_live_files]
     data = pruner.manifests([m for m in live if m.content is ManifestContent.DATA])
     delete_manifests = [m for m in live if m.content is ManifestContent.DELETES]
-    deletes = _delete_entries(loader, pruner, delete_manifests) if data else no_entries()
+    deletes = _delete_entries(loader, deletes_of, delete_manifests) if data else no_entries()
     statistics = _merged(needed_statistics(bound), _equality_statistics(deletes))
     entries = loader.entries(data, values=statistics)
     files, all_rows_match = pruner.data_files(data, entries)

@@ -9,14 +9,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from frazil.format.metadata import TableMetadata
+from frazil.format.name_mapping import NameMapping
+from frazil.format.predicates import SparkForms, to_spark_sql
 from frazil.format.predicates.bind import bind
 from frazil.format.predicates.expressions import AlwaysTrue, Expression
 from frazil.format.predicates.parse import parse_predicate
-from frazil.format.predicates.sql_text import to_spark_sql
 from frazil.format.schema import Schema
-from frazil.planning.plan import plan
+from frazil.format.snapshots import Snapshot
+from frazil.planning.plan import plan_rewrite
 from frazil.planning.scan_plan import ScanPlan
-from frazil.format.name_mapping import NameMapping
 from frazil.spark.read.dataframe import dataframe_for
 from frazil.spark.read.inputs import read_input
 from frazil.spark.read.projection import LAST_UPDATED_FIELD, ROW_ID_FIELD, project
@@ -54,18 +55,17 @@ class Overwriting:
         io: FileIO,
         *,
         where: str | Expression | None,
-        branch: str,
+        head: Snapshot | None,
         case_sensitive: bool,
     ) -> Overwriting:
-        """Find the files that the predicate matches in part.
+        """Find the files at the head of a branch that the predicate matches in part.
 
         Raises:
             PredicateError: the predicate does not fit the schema.
         """
         predicate = _predicate(where)
         bound = bind(predicate, metadata.schema, case_sensitive=case_sensitive)
-        head = metadata.ref_snapshot(branch)
-        matched = plan(metadata, head, io, where=bound)
+        matched = plan_rewrite(metadata, head, io, where=bound)
         return cls(
             spark=spark,
             metadata=metadata,
@@ -93,16 +93,19 @@ class Overwriting:
         schema = self.metadata.schema
         lineage = (ROW_ID_FIELD, LAST_UPDATED_FIELD) if self.metadata.format_version >= 3 else ()
         written = Schema((*schema.fields, *lineage), schema.schema_id) if lineage else schema
+        support = type_support(self.spark)
         mapping = self.metadata.properties.get(NAME_MAPPING_PROPERTY)
         read = dataframe_for(
             self.spark,
             read_input(self.metadata, self.rewritten),
             project(schema, [field.name for field in written.fields]),
             io=self.io,
-            support=type_support(self.spark),
+            support=support,
             mapping=None if mapping is None else NameMapping.from_json(mapping),
         )
-        kept = read.where(F.expr(f"not coalesce({to_spark_sql(self.bound)}, false)"))
+        forms = SparkForms(time="time" if support.time else "long")
+        # Rows for which the predicate is NULL do not match it and stay.
+        kept = read.where(F.expr(f"not coalesce({to_spark_sql(self.bound, forms=forms)}, false)"))
         new = align(df, schema, case_sensitive=is_case_sensitive(self.spark))
         for field in lineage:
             new = new.withColumn(field.name, F.lit(None).cast("bigint"))
@@ -111,10 +114,8 @@ class Overwriting:
 
     def validation(
         self, isolation: Isolation | None, validate_from_snapshot_id: int | None
-    ) -> Validation | None:
-        """What must not have happened meanwhile; None where nothing was read."""
-        if isolation is None and self.rewritten.file_count == 0:
-            return None
+    ) -> Validation:
+        """What must not have happened meanwhile: nothing is checked where nothing was read."""
         start = (
             validate_from_snapshot_id
             if validate_from_snapshot_id is not None
@@ -124,6 +125,7 @@ class Overwriting:
             start,
             isolation or "snapshot",
             conflict_filter=self.where,
+            check_deletes=isolation is not None or self.rewritten.file_count > 0,
             case_sensitive=self.case_sensitive,
         )
 

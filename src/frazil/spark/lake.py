@@ -8,6 +8,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, TypeAlias
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -30,7 +31,7 @@ from frazil.format.sorting import SortField, order_for
 from frazil.spark.session import prepare_session
 from frazil.spark.table import Table
 from frazil.spark.types import query_schema_from_spark, schema_from_spark
-from frazil.storage.files import FileIO
+from frazil.storage.files import FileIO, normalize_location
 from frazil.storage.moved import MovedFileIO
 
 DEFAULT_CATALOG_NAME = "default"
@@ -61,13 +62,12 @@ def connect(
     Raises:
         ConfigurationError: a setting is missing, unknown or malformed.
     """
-    if not isinstance(spark, SparkSession):
-        # A Spark Connect session is another class of the same face.
-        if not hasattr(spark, "createDataFrame") or not hasattr(spark, "conf"):
-            raise ConfigurationError(
-                f"connect() takes a Spark session, not {type(spark).__name__}: "
-                "frazil.connect(spark, warehouse=…)"
-            )
+    # A Spark Connect session is another class of the same face.
+    if not (hasattr(spark, "createDataFrame") and hasattr(spark, "conf")):
+        raise ConfigurationError(
+            f"connect() takes a Spark session, not {type(spark).__name__}: "
+            "frazil.connect(spark, warehouse=…)"
+        )
     given = dict(properties)
     if warehouse is not None:
         given["warehouse"] = warehouse
@@ -341,7 +341,11 @@ class Lake:
         format_version: int | None,
     ) -> TableMetadata:
         resolved = schema_of(schema)
-        place = location if location is not None else self.catalog.default_table_location(identifier)
+        place = (
+            self.catalog.default_table_location(identifier)
+            if location is None
+            else normalize_location(location)
+        )
         return new_table_metadata(
             resolved,
             spec_for(resolved, list(partition_by)),
@@ -362,7 +366,7 @@ def schema_of(schema: SchemaLike) -> Schema:
     if isinstance(schema, Schema):
         return schema
     if isinstance(schema, str):
-        return schema_from_spark(StructType.fromDDL(schema))
+        return schema_from_spark(_parsed(schema))
     if isinstance(schema, StructType):
         return schema_from_spark(schema)
     fields = getattr(schema, "schema", None)
@@ -373,6 +377,22 @@ def schema_of(schema: SchemaLike) -> Schema:
         f"a schema is DDL text, a Spark StructType, a DataFrame or a frazil.Schema, "
         f"not {type(schema).__name__}"
     )
+
+
+def _parsed(ddl: str) -> StructType:
+    try:
+        parsed = StructType.fromDDL(ddl)
+    except PySparkException as error:
+        raise ValidationException(f"{ddl!r} is no schema: {_first_line(error)}") from error
+    if not isinstance(parsed, StructType):
+        raise ValidationException(
+            f"{ddl!r} is one type, not a schema; write 'id bigint not null, city string'"
+        )
+    return parsed
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), "")
 
 
 def _shown(identifier: str | Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""The metadata tables as Spark DataFrames, with the names, columns and types of the Java runtime's."""
+"""The metadata tables as Spark DataFrames, with the Java runtime's names, columns and types."""
 
 from __future__ import annotations
 

@@ -9,10 +9,10 @@ from typing import Self
 from frazil.catalog.base import Catalog, LoadedTable
 from frazil.errors import ValidationException
 from frazil.format.metadata import TableMetadata
-from frazil.format.partitioning import PartitionSpec
+from frazil.format.partitioning import PartitionField, PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot, SnapshotRef
-from frazil.format.sorting import SortOrder
+from frazil.format.sorting import SortField, SortOrder
 from frazil.storage.files import FileIO
 from frazil.table.commit import commit
 from frazil.table.expire import (
@@ -213,8 +213,8 @@ class TableHandle(TableOperations):
         self,
         schema: Schema,
         *,
-        partition_by: Sequence[str] = (),
-        sort_by: Sequence[str] = (),
+        partition_by: Sequence[str | PartitionField] = (),
+        sort_by: Sequence[str | SortField] = (),
         properties: Mapping[str, str] | None = None,
     ) -> HandleTransaction:
         """A transaction that starts by giving the table another definition and no rows.

@@ -8,9 +8,9 @@ from frazil.errors import ConflictError
 from frazil.format.changes import Update, apply_updates
 from frazil.format.metadata import TableMetadata
 from frazil.format.new_table import replacement_updates
-from frazil.format.partitioning import PartitionSpec, spec_for
+from frazil.format.partitioning import PartitionField, PartitionSpec, spec_for
 from frazil.format.schema import Schema
-from frazil.format.sorting import order_for
+from frazil.format.sorting import SortField, order_for
 from frazil.table.operation import MetadataOperation
 from frazil.table.properties import set_properties
 
@@ -26,8 +26,8 @@ class ReplaceDefinition(MetadataOperation):
         self,
         schema: Schema,
         *,
-        partition_by: Sequence[str] = (),
-        sort_by: Sequence[str] = (),
+        partition_by: Sequence[str | PartitionField] = (),
+        sort_by: Sequence[str | SortField] = (),
         properties: Mapping[str, str] | None = None,
     ) -> None:
         self._schema = schema
