@@ -96,7 +96,7 @@ class Scan:
             metadata, self.snapshot, snapshot_id=snapshot_id, as_of=as_of, ref=ref
         )
         cased = is_case_sensitive(spark) if case_sensitive is None else case_sensitive
-        self._where = _bound(where, self.schema, case_sensitive=cased)
+        self._where = bound_predicate(where, self.schema, case_sensitive=cased)
         self.projection: Projection = project(self.schema, columns, case_sensitive=cased)
 
     def __repr__(self) -> str:
@@ -133,7 +133,7 @@ class Scan:
         )
         if isinstance(residual, AlwaysTrue):
             return rows
-        kept = rows.where(_condition(residual, support))
+        kept = rows.where(spark_condition(residual, support))
         if read.fields == self.projection.fields:
             return kept
         return kept.select(*_narrowed(read, self.projection))
@@ -202,7 +202,14 @@ def _schema_of(
     return metadata.schemas_by_id.get(snapshot.schema_id, metadata.schema)
 
 
-def _bound(where: str | Expression | None, schema: Schema, *, case_sensitive: bool) -> Expression:
+def bound_predicate(
+    where: str | Expression | None, schema: Schema, *, case_sensitive: bool
+) -> Expression:
+    """What a user gives as `where`, bound to a schema; AlwaysTrue for None.
+
+    Raises:
+        PredicateError: it cannot be parsed or does not fit the schema.
+    """
     if where is None:
         return AlwaysTrue()
     if not isinstance(where, str | Expression):
@@ -219,7 +226,8 @@ def _filtered_ids(expression: Expression) -> set[int]:
     return {ref.field_id for ref in refs if isinstance(ref, BoundRef)}
 
 
-def _condition(residual: Expression, support: SparkTypeSupport) -> Column:
+def spark_condition(residual: Expression, support: SparkTypeSupport) -> Column:
+    """A bound predicate on the rows of a read."""
     if isinstance(residual, AlwaysFalse):
         return F.lit(False)
     forms = SparkForms(time="time" if support.time else "long")
