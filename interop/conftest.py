@@ -1,0 +1,112 @@
+"""One Spark 4.1 session with the Java runtime in it, and lakes that both use."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyspark
+import pytest
+from interop_engines import DuckDB
+from interop_tables import Engines
+
+from frazil.spark.lake import Lake, connect
+
+JAVA_PACKAGES = (
+    "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0,org.xerial:sqlite-jdbc:3.46.1.3"
+)
+_SETTINGS = {
+    "spark.jars.packages": JAVA_PACKAGES,
+    "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    "spark.driver.memory": "3g",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.session.timeZone": "UTC",
+}
+
+
+@pytest.fixture(scope="session")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the SQL catalog's tables."""
+    return tmp_path_factory.mktemp("lake")
+
+
+@pytest.fixture(scope="session")
+def hadoop_warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the filesystem catalog's tables."""
+    return tmp_path_factory.mktemp("hadoop")
+
+
+@pytest.fixture(scope="session")
+def spark(
+    tmp_path_factory: pytest.TempPathFactory, warehouse: Path, hadoop_warehouse: Path
+) -> Iterator[Any]:
+    """A session in which `java_sql` and `java_hadoop` are catalogs of the Java runtime."""
+    assert pyspark.__version__.startswith("4.1."), "the Java runtime needs Spark 4.1: use .venv41"
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    from pyspark.sql import SparkSession
+
+    # Refusals of the other engine are expected here; their stack traces are not of interest.
+    logging.getLogger("SQLQueryContextLogger").disabled = True
+    builder = SparkSession.builder.master("local[2]").appName("frazil-interop")
+    catalogs = {
+        "java_sql": {
+            "type": "jdbc",
+            "uri": f"jdbc:sqlite:{warehouse / 'catalog.db'}",
+            "jdbc.schema-version": "V1",
+            "warehouse": str(warehouse),
+        },
+        "java_hadoop": {"type": "hadoop", "warehouse": str(hadoop_warehouse)},
+    }
+    for name, settings in catalogs.items():
+        builder.config(f"spark.sql.catalog.{name}", "org.apache.iceberg.spark.SparkCatalog")
+        for key, value in {**settings, "cache-enabled": "false"}.items():
+            builder.config(f"spark.sql.catalog.{name}.{key}", value)
+    for key, value in _SETTINGS.items():
+        builder.config(key, value)
+    builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("spark")))
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def sql_lake(spark: Any, warehouse: Path) -> Iterator[Lake]:
+    """Frazil's SQL catalog on the database of the Java runtime's JDBC catalog `java_sql`."""
+    with connect(spark, warehouse=str(warehouse), name="java_sql") as lake:
+        lake.create_namespace_if_not_exists("db")
+        yield lake
+
+
+@pytest.fixture(scope="session")
+def hadoop_lake(spark: Any, hadoop_warehouse: Path) -> Iterator[Lake]:
+    """Frazil's filesystem catalog on the folder of the Java runtime's `java_hadoop`."""
+    with connect(spark, type="hadoop", warehouse=str(hadoop_warehouse)) as lake:
+        lake.create_namespace_if_not_exists("db")
+        yield lake
+
+
+@pytest.fixture(scope="session")
+def duck() -> DuckDB:
+    """DuckDB with its Iceberg extension."""
+    return DuckDB.started()
+
+
+@pytest.fixture(scope="session")
+def engines(spark: Any, sql_lake: Lake, duck: DuckDB) -> Engines:
+    """Every reader of the tables in `java_sql`."""
+    return Engines(spark, sql_lake, duck)

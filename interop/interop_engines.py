@@ -1,0 +1,411 @@
+"""Reading and writing through each engine, with rows as plain Python values.
+
+A reader takes a table and filters and gives, for no filter and then for each, the rows ``(id, v)``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from functools import reduce
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import duckdb
+import duckdb_extension_avro
+import duckdb_extension_iceberg
+import pyarrow as pa
+from interop_cases import Filter, Row, TypeCase
+from pyiceberg import expressions as E
+from pyiceberg.table import StaticTable
+from pyspark.sql import DataFrame
+
+from frazil.format.predicates import col
+
+Results = list[list[Row]]
+
+_MICROS_A_SECOND = 1_000_000
+
+
+# -- values ----------------------------------------------------------------------------------------
+
+
+def time_of(micros: int) -> time:
+    """A time of the day from its microseconds."""
+    seconds, micro = divmod(micros, _MICROS_A_SECOND)
+    return time(seconds // 3600, seconds // 60 % 60, seconds % 60, micro)
+
+
+def micros_of(value: time) -> int:
+    """Microseconds of the day."""
+    whole = (value.hour * 60 + value.minute) * 60 + value.second
+    return whole * _MICROS_A_SECOND + value.microsecond
+
+
+def _python(iceberg_type: str, value: Any) -> Any:
+    """A value that an engine gave, in the form that `interop_cases` states it in."""
+    if value is None:
+        return None
+    match iceberg_type:
+        case "time" if isinstance(value, int):
+            return time_of(value)
+        case "uuid" if isinstance(value, bytes):
+            return UUID(bytes=value)
+        case "uuid":
+            return value if isinstance(value, UUID) else UUID(value)
+        case "variant":
+            return json.loads(value)
+        case _:
+            return value
+
+
+def rows_of_arrow(table: pa.Table, iceberg_type: str) -> list[Row]:
+    """The pairs ``(id, v)`` of an Arrow table."""
+    values = table.column("v")
+    if pa.types.is_timestamp(values.type) and values.type.unit == "ns":
+        values = values.cast(pa.int64())
+    if pa.types.is_time64(values.type) and values.type.unit == "ns":
+        values = values.cast(pa.time64("us"))
+    pairs = zip(table.column("id").to_pylist(), values.to_pylist(), strict=True)
+    return [(number, _python(iceberg_type, value)) for number, value in pairs]
+
+
+def _nanosecond_text(nanos: int) -> str:
+    seconds, rest = divmod(nanos, 10**9)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09d}"
+
+
+# -- rows to write ---------------------------------------------------------------------------------
+
+
+def arrow_for_spark(case: TypeCase, rows: Sequence[Row]) -> pa.Table:
+    """Rows in the types of Spark's DataFrame: what Spark lacks is an integer or a text."""
+    values = [value for _, value in rows]
+    match case.type:
+        case "time":
+            stored = pa.array([None if v is None else micros_of(v) for v in values], pa.int64())
+        case "timestamp_ns" | "timestamptz_ns":
+            stored = pa.array(values, pa.int64())
+        case "uuid":
+            stored = pa.array([None if v is None else str(v) for v in values], pa.string())
+        case "variant":
+            stored = pa.array([None if v is None else json.dumps(v) for v in values], pa.string())
+        case "unknown":
+            stored = pa.nulls(len(values))
+        case _:
+            stored = pa.array(values, arrow_type(case.type, for_spark=True))
+    return pa.table({"id": pa.array([number for number, _ in rows], pa.int32()), "v": stored})
+
+
+def arrow_of_table(case: TypeCase, rows: Sequence[Row]) -> pa.Table:
+    """Rows in the Arrow types that the Iceberg types are."""
+    values = [value for _, value in rows]
+    if case.type == "uuid":
+        values = [None if value is None else value.bytes for value in values]
+    stored = pa.array(values, arrow_type(case.type))
+    return pa.table({"id": pa.array([number for number, _ in rows], pa.int32()), "v": stored})
+
+
+def arrow_type(iceberg_type: str, *, for_spark: bool = False) -> pa.DataType:
+    """The Arrow type of an Iceberg primitive type."""
+    decimal = re.fullmatch(r"decimal\((\d+), (\d+)\)", iceberg_type)
+    if decimal:
+        return pa.decimal128(int(decimal[1]), int(decimal[2]))
+    fixed = re.fullmatch(r"fixed\[(\d+)\]", iceberg_type)
+    if fixed:
+        return pa.binary() if for_spark else pa.binary(int(fixed[1]))
+    return {
+        "boolean": pa.bool_(),
+        "int": pa.int32(),
+        "long": pa.int64(),
+        "float": pa.float32(),
+        "double": pa.float64(),
+        "date": pa.date32(),
+        "time": pa.time64("us"),
+        "timestamp": pa.timestamp("us"),
+        "timestamptz": pa.timestamp("us", "UTC"),
+        "string": pa.string(),
+        "uuid": pa.binary(16),
+        "binary": pa.binary(),
+    }[iceberg_type]
+
+
+def spark_rows(spark: Any, case: TypeCase, rows: Sequence[Row]) -> DataFrame:
+    """Rows as a DataFrame."""
+    value = {"variant": "parse_json(v)", "timestamp": "cast(v as timestamp_ntz)"}.get(case.type, "v")
+    df = spark.createDataFrame(arrow_for_spark(case, rows)).coalesce(1)
+    return df.selectExpr("id", f"{value} as v")
+
+
+# -- Frazil ----------------------------------------------------------------------------------------
+
+
+def read_with_frazil(table: Any, case: TypeCase, filters: Sequence[Filter]) -> Results:
+    """Through `Table.scan`: every other filter as text, the rest as expressions."""
+    frames = [table.to_df()]
+    for number, wanted in enumerate(filters):
+        as_text = number % 2 or case.type.endswith("_ns")
+        where = _frazil_text(case.type, wanted) if as_text else _frazil_expression(wanted)
+        frames.append(table.scan(where=where).to_df())
+    return _collected(frames, case)
+
+
+def _frazil_text(iceberg_type: str, wanted: Filter) -> str:
+    match wanted.op:
+        case "is nan":
+            return "isnan(v)"
+        case "is null":
+            return "v is null"
+        case op:
+            value = wanted.value
+            if iceberg_type.endswith("_ns"):
+                value = _nanosecond_text(value)
+            return f"v {op} {_plain_literal(value)}"
+
+
+def _plain_literal(value: Any) -> str:
+    match value:
+        case bool() | int() | Decimal():
+            return str(value).lower()
+        case float():
+            return f"{value!r}D"
+        case bytes():
+            return f"X'{value.hex()}'"
+        case datetime() | date() | time():
+            return f"'{value.isoformat()}'"
+        case _:
+            return f"'{value}'"
+
+
+def _frazil_expression(wanted: Filter) -> Any:
+    column = col("v")
+    match wanted.op:
+        case "=":
+            return column == wanted.value
+        case "<":
+            return column < wanted.value
+        case ">=":
+            return column >= wanted.value
+        case "is nan":
+            return column.is_nan()
+        case _:
+            return column.is_null()
+
+
+def _collected(frames: Sequence[DataFrame], case: TypeCase) -> Results:
+    """All queries in one Spark job, told apart by a number."""
+    value = "to_json(v) as v" if case.type == "variant" else "v"
+    numbered = [
+        frame.selectExpr(f"{number} as query", "id", value) for number, frame in enumerate(frames)
+    ]
+    table = reduce(DataFrame.unionAll, numbered).toArrow()
+    numbers = table.column("query").to_pylist()
+    results: Results = [[] for _ in frames]
+    for number, row in zip(numbers, rows_of_arrow(table, case.type), strict=True):
+        results[number].append(row)
+    return results
+
+
+# -- the Java runtime ------------------------------------------------------------------------------
+
+
+def read_with_java(spark: Any, name: str, case: TypeCase, filters: Sequence[Filter]) -> Results:
+    """Through Spark SQL on the Java runtime's catalog."""
+    frames = [spark.table(name)]
+    frames.extend(spark.table(name).where(spark_condition(case.type, item)) for item in filters)
+    return _collected(frames, case)
+
+
+def spark_condition(iceberg_type: str, wanted: Filter, column: str = "v") -> str:
+    """A filter in Spark's SQL."""
+    match wanted.op:
+        case "is null":
+            return f"{column} is null"
+        case "is nan":
+            return f"isnan({column})"
+        case op:
+            return f"{column} {op} {_spark_literal(iceberg_type, wanted.value)}"
+
+
+def _spark_literal(iceberg_type: str, value: Any) -> str:
+    match iceberg_type:
+        case "boolean" | "int":
+            return str(value).lower()
+        case "long":
+            return f"{value}L"
+        case "float" | "double":
+            return f"cast('{value!r}' as {iceberg_type})"
+        case "date":
+            return f"date'{value.isoformat()}'"
+        case "timestamp":
+            return f"timestamp_ntz'{value.isoformat(sep=' ')}'"
+        case "timestamptz":
+            return f"timestamp'{value.isoformat(sep=' ')}'"
+        case "string" | "uuid":
+            return f"'{value}'"
+        case text if text.startswith("decimal"):
+            return f"cast('{value}' as {text})"
+        case _:
+            return f"X'{value.hex()}'"
+
+
+def java_table(spark: Any, name: str) -> Any:
+    """The Java runtime's table object of a table in one of its catalogs."""
+    util = spark._jvm.org.apache.iceberg.spark.Spark3Util
+    return util.loadIcebergTable(spark._jsparkSession, name)
+
+
+def java_catalog(spark: Any, name: str) -> Any:
+    """The Java library's catalog behind one of Spark's catalogs."""
+    util = spark._jvm.org.apache.iceberg.spark.Spark3Util
+    return util.loadIcebergCatalog(spark._jsparkSession, name)
+
+
+def read_with_java_records(
+    spark: Any, name: str, case: TypeCase, filters: Sequence[Filter]
+) -> Results:
+    """Through the Java library's own reader of records, for types that Spark does not have."""
+    jvm = spark._jvm
+    table = java_table(spark, name)
+    results: Results = []
+    for wanted in (None, *filters):
+        builder = jvm.org.apache.iceberg.data.IcebergGenerics.read(table)
+        if wanted is not None:
+            text = json.dumps(_java_filter(case.type, wanted))
+            builder = builder.where(
+                jvm.org.apache.iceberg.expressions.ExpressionParser.fromJson(text, table.schema())
+            )
+        records = builder.build().iterator()
+        rows: list[Row] = []
+        while records.hasNext():
+            record = records.next()
+            value = record.get(1)
+            rows.append((record.get(0), _from_java(case.type, value)))
+        results.append(rows)
+    return results
+
+
+def _java_filter(iceberg_type: str, wanted: Filter) -> dict[str, Any]:
+    if wanted.op in ("is null", "is nan"):
+        return {"type": wanted.op.replace(" ", "-"), "term": "v"}
+    value = wanted.value
+    if iceberg_type.endswith("_ns"):
+        value = _nanosecond_text(value) + ("+00:00" if "tz" in iceberg_type else "")
+    else:
+        value = value.isoformat()
+    kind = {"=": "eq", "<": "lt", ">=": "gt-eq"}[wanted.op]
+    # The library's own evaluation of rows sorts NULL before every value.
+    return {
+        "type": "and",
+        "left": {"type": "not-null", "term": "v"},
+        "right": {"type": kind, "term": "v", "value": value},
+    }
+
+
+def _from_java(iceberg_type: str, value: Any) -> Any:
+    if value is None:
+        return None
+    if isinstance(value, int):
+        return value
+    text = str(value.toString())
+    if iceberg_type == "time":
+        return time.fromisoformat(text)
+    parts = re.fullmatch(r"(-?\d+)-(\d+)-(\d+)T(\d+):(\d+)(?::(\d+)(?:\.(\d+))?)?Z?", text)
+    assert parts is not None, text
+    whole = datetime(*(int(part or 0) for part in parts.groups()[:6]), tzinfo=UTC)
+    days_and_seconds = whole - datetime(1970, 1, 1, tzinfo=UTC)
+    seconds = days_and_seconds.days * 86_400 + days_and_seconds.seconds
+    return seconds * 10**9 + int((parts[7] or "").ljust(9, "0"))
+
+
+# -- PyIceberg -------------------------------------------------------------------------------------
+
+
+def read_with_pyiceberg(metadata: str, case: TypeCase, filters: Sequence[Filter]) -> Results:
+    """Through PyIceberg, from the metadata file."""
+    table = StaticTable.from_metadata(metadata)
+    conditions = [E.AlwaysTrue(), *(_pyiceberg_expression(case.type, item) for item in filters)]
+    return [
+        rows_of_arrow(table.scan(row_filter=condition).to_arrow(), case.type)
+        for condition in conditions
+    ]
+
+
+def _pyiceberg_expression(iceberg_type: str, wanted: Filter) -> Any:
+    value = wanted.value
+    if iceberg_type in ("timestamp", "timestamptz", "date", "time") and value is not None:
+        value = value.isoformat()
+    if iceberg_type.endswith("_ns") and value is not None:
+        value = _nanosecond_text(value) + ("+00:00" if "tz" in iceberg_type else "")
+    match wanted.op:
+        case "=":
+            return E.EqualTo("v", value)
+        case "<":
+            return E.LessThan("v", value)
+        case ">=":
+            return E.GreaterThanOrEqual("v", value)
+        case "is nan":
+            return E.IsNaN("v")
+        case _:
+            return E.IsNull("v")
+
+
+# -- DuckDB ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DuckDB:
+    """A connection with the Iceberg extension."""
+
+    connection: duckdb.DuckDBPyConnection
+
+    @classmethod
+    def started(cls) -> DuckDB:
+        """DuckDB with the extensions of the packages beside it; nothing is downloaded."""
+        connection = duckdb.connect(config={"allow_unsigned_extensions": "true"})
+        for module, name in ((duckdb_extension_avro, "avro"), (duckdb_extension_iceberg, "iceberg")):
+            folder = Path(next(iter(module.__path__))) / "extensions" / f"v{duckdb.__version__}"
+            connection.execute(f"LOAD '{folder / name}.duckdb_extension'")
+        connection.execute("SET TimeZone = 'UTC'")
+        return cls(connection)
+
+    def query(self, text: str) -> pa.Table:
+        """The result of a query."""
+        return self.connection.execute(text).to_arrow_table()
+
+    def read(self, metadata: str, case: TypeCase, filters: Sequence[Filter]) -> Results:
+        """Through ``iceberg_scan`` of the metadata file."""
+        source = f"iceberg_scan('{metadata.removeprefix('file://')}')"
+        conditions = ["true", *(_duckdb_condition(case.type, item) for item in filters)]
+        value = "v::json as v" if case.type == "variant" else "v"
+        return [
+            rows_of_arrow(
+                self.query(f"select id, {value} from {source} where {condition}"), case.type
+            )
+            for condition in conditions
+        ]
+
+
+def _duckdb_condition(iceberg_type: str, wanted: Filter) -> str:
+    match wanted.op:
+        case "is null":
+            return "v is null"
+        case "is nan":
+            return "isnan(v)"
+        case op:
+            return f"v {op} {_duckdb_literal(iceberg_type, wanted.value)}"
+
+
+def _duckdb_literal(iceberg_type: str, value: Any) -> str:
+    if isinstance(value, bytes):
+        escaped = "".join(f"\\x{byte:02X}" for byte in value)
+        return f"'{escaped}'::blob"
+    if iceberg_type.endswith("_ns"):
+        return f"'{_nanosecond_text(value)}'::timestamp_ns"
+    name = {"long": "bigint", "timestamptz": "timestamptz"}.get(iceberg_type, iceberg_type)
+    return f"'{value}'::{name}"

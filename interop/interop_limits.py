@@ -1,0 +1,95 @@
+"""What the other engines do not do, and how that shows.
+
+Each entry is asserted, so that a release which lifts it is noticed. A wrong answer is asserted for
+tables of the Java runtime too: there it cannot come from Frazil's files.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+NOT_IN_SPARK: Final = ("time", "timestamp_ns", "timestamptz_ns")
+"""Types that the Java runtime's Spark catalog has no Spark type for; its library reads them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What an engine does in place of a right answer.
+
+    Attributes:
+        reason: why, in one sentence.
+        message: what its error matches; None where it answers, with too few rows.
+        versions: the format versions of the tables.
+    """
+
+    reason: str
+    message: str | None = None
+    versions: tuple[int, ...] = (1, 2, 3)
+
+
+_NO_SPARK_TYPE: Final = "the Java runtime's Spark catalog has no Spark type for it"
+_NO_NANOS: Final = Limit(_NO_SPARK_TYPE, "Cannot convert unsupported type to Spark")
+_PYICEBERG_NANOS: Final = Limit(
+    "PyIceberg does not know Avro's timestamp-nanos, which manifests hold as partition values",
+    "Unknown logical/physical type combination",
+)
+_PYICEBERG_DECIMAL: Final = Limit(
+    "a v1 spec keeps its fields, so several have the same named Avro type; PyIceberg does not "
+    "resolve a name that an earlier field defines",
+    "Type not recognized: decimal_",
+    (1,),
+)
+
+READS: Final[dict[tuple[str, str], Limit]] = {
+    ("java", "time"): Limit(_NO_SPARK_TYPE, "Spark does not support time fields"),
+    ("java", "timestamp_ns"): _NO_NANOS,
+    ("java", "timestamptz_ns"): _NO_NANOS,
+    ("java", "fixed_identity"): Limit(
+        "the Java library writes and reads a length before a fixed partition value, which Avro "
+        "forbids (apache/iceberg issue 17501); no other engine reads its manifests",
+        "Failed to read next record|Invalid int encoding|awaitResult",
+    ),
+    ("pyiceberg", "decimal_9_2"): _PYICEBERG_DECIMAL,
+    ("pyiceberg", "decimal_18_4"): _PYICEBERG_DECIMAL,
+    ("pyiceberg", "decimal_38_10"): _PYICEBERG_DECIMAL,
+    ("pyiceberg", "timestamp_ns"): _PYICEBERG_NANOS,
+    ("pyiceberg", "timestamptz_ns"): _PYICEBERG_NANOS,
+    ("pyiceberg", "variant"): Limit(
+        "PyIceberg has no variant type", "Unsupported field type: 'variant'"
+    ),
+    ("duckdb", "timestamptz_ns"): Limit(
+        "DuckDB has no such type", "Unrecognized primitive type: timestamptz_ns"
+    ),
+    ("duckdb", "unknown"): Limit(
+        "DuckDB has no such type", "Unrecognized primitive type: unknown"
+    ),
+}
+"""Tables that an engine does not read at all, by engine and type."""
+
+FILTERS: Final[dict[tuple[str, str, str], Limit]] = {
+    ("pyiceberg", "double", "="): Limit(
+        "PyIceberg loses the file of an equal value in an identity partition of doubles"
+    ),
+    ("pyiceberg", "uuid", ">="): Limit(
+        "PyIceberg compares a UUID with the bytes of a bound", "not supported between instances"
+    ),
+    ("java", "uuid", "="): Limit("Spark's text does not match a UUID in Java's Parquet filter"),
+    ("duckdb", "timestamptz", "="): Limit(
+        "DuckDB's months and days of instants before 1970 are one too late"
+    ),
+    ("duckdb", "uuid", "="): Limit("DuckDB's bucket of a UUID is not the specification's"),
+    ("duckdb", "decimal_38_10", "="): Limit("DuckDB's bucket of a wide decimal differs"),
+}
+"""Filters that an engine does not answer rightly, by engine, type and operator."""
+
+
+def read_limit(engine: str, type_name: str, version: int) -> Limit | None:
+    """The refusal to expect of an engine for a table of a type, if any."""
+    limit = READS.get((engine, type_name))
+    return limit if limit is not None and version in limit.versions else None
+
+
+def filter_limit(engine: str, type_name: str, op: str) -> Limit | None:
+    """What to expect of an engine in place of a filter's right answer, if anything."""
+    return FILTERS.get((engine, type_name, op))

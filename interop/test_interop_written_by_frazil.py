@@ -1,0 +1,32 @@
+"""Every type in every spec, written by Frazil: the other engines and Frazil read the same rows."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+from interop_cases import MATRIX, TypeCase
+from interop_limits import NOT_IN_SPARK
+from interop_tables import ENGINES, Engines, MadeOnce, write_with_frazil
+
+from frazil.spark.lake import Lake
+
+READS = [
+    pytest.param(case, version, engine, id=f"{case.name}-v{version}-{engine}")
+    for case, version in MATRIX
+    for engine in (*ENGINES, *(["java_records"] if case.name in NOT_IN_SPARK else []))
+]
+
+
+@pytest.fixture(scope="module")
+def tables(spark: Any, sql_lake: Lake) -> MadeOnce:
+    """The tables, made by Frazil."""
+    return MadeOnce(partial(write_with_frazil, spark, sql_lake), "f")
+
+
+@pytest.mark.parametrize(("case", "version", "engine"), READS)
+def test_rows_and_filters(
+    tables: MadeOnce, engines: Engines, case: TypeCase, version: int, engine: str
+) -> None:
+    engines.check(engine, tables(case, version), case, version)
