@@ -346,6 +346,10 @@ def test_what_both_allow_is_the_same_schema_as_pyiceberg_makes(changes: list[Any
             peer.update_column(arguments[0], _peer_type(arguments[1]))
         else:
             getattr(peer, kind)(*arguments)
+    deleted = {change[1] for change in changes if change[0] == "delete_column"}
+    if any(change[0].startswith("move") and deleted & set(change[1:]) for change in changes):
+        # PyIceberg fails with StopIteration where a column that was moved is deleted.
+        return
     expected = Schema.from_json(peer._apply().model_dump(by_alias=True, mode="json"))
     assert result.fields == expected.fields
 

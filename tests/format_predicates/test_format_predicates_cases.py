@@ -388,6 +388,8 @@ def file_of(count: int = 10, **metrics: dict[int, Any]) -> DataFile:
 
 
 DOUBLES = {ID["g"]: b"\0\0\0\0\0\0\xf0?"}  # 1.0
+UUID_0 = {ID["u"]: bytes(16)}
+UUID_2 = {ID["u"]: b"\x20" + bytes(15)}
 ONE_TO_ONE: dict[str, Any] = {"lower_bounds": DOUBLES, "upper_bounds": DOUBLES}
 
 
@@ -419,6 +421,21 @@ ONE_TO_ONE: dict[str, Any] = {"lower_bounds": DOUBLES, "upper_bounds": DOUBLES}
         ("s = 'é'", file_of(lower_bounds={ID["s"]: b"\xc3"}), True, False),
         ("s = 'é'", file_of(upper_bounds={ID["s"]: b"\xc3"}), True, False),
         ("s = 'b'", file_of(upper_bounds={ID["s"]: b"a"}), False, False),
+        # UUID bounds in Java's signed order: 0x8000000000000000 is below the upper bound 0.
+        ("u >= '00000000-0000-0000-0000-000000000001'", file_of(upper_bounds=UUID_0), True, False),
+        ("u = '00000000-0000-0000-0000-000000000001'", file_of(upper_bounds=UUID_0), False, False),
+        (
+            "u < '10000000-0000-0000-0000-000000000000'",
+            file_of(lower_bounds=UUID_2, upper_bounds=UUID_2, null_value_counts={ID["u"]: 0}),
+            False,
+            False,
+        ),
+        (
+            "u > '10000000-0000-0000-0000-000000000000'",
+            file_of(lower_bounds=UUID_2, upper_bounds=UUID_2, null_value_counts={ID["u"]: 0}),
+            True,
+            True,
+        ),
         # Bounds that contradict each other or cannot be read decide nothing.
         (
             "i = 1",

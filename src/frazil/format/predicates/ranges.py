@@ -266,7 +266,13 @@ def _may_compare(op: Op, literal: Any, lower: Any, upper: Any) -> bool:
 
 
 def _may_keep_uuid(leaf: Leaf, lower: UUID | None, upper: UUID | None) -> bool:
-    """UUID bounds in either order that writers use: of bytes, or Java's of two signed halves."""
+    """UUID bounds in either order that writers use: of bytes, or Java's of two signed halves.
+
+    Predicates compare bytes. Equality is the same in both orders, so a value is excluded where both
+    exclude it; for the others the bounds are widened to what holds in the order of bytes.
+    """
+    if isinstance(leaf, Comparison) and leaf.op not in (Op.EQ, Op.NE):
+        return _may_compare(leaf.op, leaf.literal, *_bounds_of_bytes(lower, upper))
     return any(
         (low is not None and high is not None and low > high)
         or _may_keep_value(_with_keys(leaf, key), low, high)
@@ -275,6 +281,19 @@ def _may_keep_uuid(leaf: Leaf, lower: UUID | None, upper: UUID | None) -> bool:
             (None if lower is None else key(lower), None if upper is None else key(upper))
         ]
     )
+
+
+def _bounds_of_bytes(lower: UUID | None, upper: UUID | None) -> tuple[UUID | None, UUID | None]:
+    """What bounds of an unknown order say in the order of bytes, by their upper halves alone."""
+    low_sign = None if lower is None else lower.int >> 127
+    high_sign = None if upper is None else upper.int >> 127
+    same_sign = low_sign is not None and low_sign == high_sign
+    low, high = None, None
+    if lower is not None and (low_sign == 0 or same_sign):
+        low = UUID(int=lower.int >> 64 << 64)
+    if upper is not None and (high_sign == 1 or same_sign):
+        high = UUID(int=upper.int | (1 << 64) - 1)
+    return (None, None) if low is not None and high is not None and low > high else (low, high)
 
 
 def _with_keys(leaf: Leaf, key: Callable[[UUID], tuple[int, int]]) -> Leaf:
