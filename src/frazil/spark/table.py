@@ -14,6 +14,7 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.partitioning import PartitionField
 from frazil.format.predicates.expressions import Expression
 from frazil.format.sorting import SortField
+from frazil.spark.changes.table_changes import TableChanges
 from frazil.spark.metadata_frames import MetadataFrames
 from frazil.spark.scan import Scan
 from frazil.spark.transaction import TableTransaction, removing_on_failure
@@ -26,7 +27,7 @@ from frazil.table.replace import ReplaceDefinition
 from frazil.table.transaction import CreateTransaction
 
 
-class Table(Writes, MetadataFrames, TableHandle):
+class Table(Writes, TableChanges, MetadataFrames, TableHandle):
     """An Iceberg table: `append`, `overwrite`, `scan`, and every change of a `TableHandle`.
 
     A handle shows the table as it was when it was loaded

@@ -1,0 +1,277 @@
+"""What snapshots changed, by files: added, removed, and those whose deletes differ.
+
+Two snapshots are compared by the manifests that only one of them has, so that what is read grows
+with the change and not with the table; only where delete files came or went are the other data
+files looked at, as columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from frazil.format.manifests import EntryStatus, ManifestContent, ManifestFile
+from frazil.format.metadata import TableMetadata
+from frazil.format.predicates.expressions import Expression
+from frazil.format.schema import Schema
+from frazil.format.snapshots import APPEND, Snapshot
+from frazil.planning.cache import MANIFESTS
+from frazil.planning.frames import concat_entries, live_entries, no_entries
+from frazil.planning.load import ManifestLoader
+from frazil.planning.plan import plan
+from frazil.planning.scan_plan import ScanPlan
+from frazil.storage.files import FileIO
+
+_FILE = ("file_path", "sequence_number")
+_DELETE = ("file_path", "content_offset", "sequence_number")
+
+
+@dataclass(frozen=True, slots=True)
+class TakenRows:
+    """Rows of some files that one set of deletes takes and another does not.
+
+    Attributes:
+        plan: the files with the deletes that take the rows.
+        base: the same files, under the same ordinals, with the deletes that must not.
+    """
+
+    plan: ScanPlan
+    base: ScanPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedFiles:
+    """What one snapshot changed.
+
+    Attributes:
+        snapshot: the snapshot.
+        added: files that its parent does not have, with the snapshot's deletes on them.
+        removed: files that only its parent has, with the parent's deletes on them.
+        deleted: rows of files of both that only the snapshot's deletes take.
+        restored: rows of files of both that only the parent's deletes took.
+    """
+
+    snapshot: Snapshot
+    added: ScanPlan
+    removed: ScanPlan
+    deleted: TakenRows
+    restored: TakenRows
+
+
+def restricted(whole: ScanPlan, keep: pl.Series) -> ScanPlan:
+    """The plan of some of its files, with the deletes that apply to them; ordinals stay."""
+    files = whole.files.filter(keep)
+    pairs = whole.pairs.join(files.select("ordinal"), on="ordinal", how="semi")
+    return replace(whole, files=files, pairs=pairs, skipped=())
+
+
+def appended_files(
+    metadata: TableMetadata,
+    snapshots: Sequence[Snapshot],
+    io: FileIO,
+    *,
+    where: Expression | None = None,
+    schema: Schema | None = None,
+) -> ScanPlan:
+    """The data files that those of the snapshots added which are appends.
+
+    Deletes are not applied: an incremental read yields the rows as they were appended.
+
+    Raises:
+        InvalidManifestError, MissingFileError, StorageError, PredicateError: as `plan`.
+    """
+    appends = [snapshot for snapshot in snapshots if snapshot.operation == APPEND]
+    ids = [snapshot.snapshot_id for snapshot in appends]
+    loader = ManifestLoader(io, metadata.specs_by_id, schema or metadata.schema, MANIFESTS)
+    # By path: snapshots of v1 that name their manifests inline share them.
+    written = {
+        manifest.manifest_path: manifest
+        for snapshot in appends
+        for manifest in loader.manifests(snapshot)
+        if manifest.content is ManifestContent.DATA
+        and manifest.added_snapshot_id == snapshot.snapshot_id
+    }
+    manifests = list(written.values())
+    entries = concat_entries(loader.entries(manifests)) if manifests else no_entries()
+    is_added = (pl.col("status") == int(EntryStatus.ADDED)) & pl.col("snapshot_id").is_in(ids)
+    newest = appends[-1] if appends else None
+    whole = plan(metadata, newest, io, where=where, schema=schema, manifests=manifests)
+    return restricted(whole, _among(whole.files, _counted(entries.filter(is_added))))
+
+
+def changed_files(
+    metadata: TableMetadata,
+    snapshot: Snapshot,
+    parent: Snapshot | None,
+    io: FileIO,
+    *,
+    where: Expression | None = None,
+    schema: Schema | None = None,
+) -> ChangedFiles:
+    """What a snapshot changed, compared with its parent; None is an empty table.
+
+    Args:
+        metadata: the table.
+        where: a predicate bound to `schema`; files without such rows are left out.
+        schema: the schema to read by; the current one unless given.
+
+    Raises:
+        InvalidManifestError, MissingFileError, StorageError, PredicateError: as `plan`.
+    """
+    loader = ManifestLoader(io, metadata.specs_by_id, schema or metadata.schema, MANIFESTS)
+    manifests = loader.manifests(snapshot)
+    parents = () if parent is None else loader.manifests(parent)
+    planner = _Planner(metadata, snapshot, io, where, schema)
+    data, parents_data = _data(manifests), _data(parents)
+    deletes, parents_deletes = _deletes(manifests), _deletes(parents)
+    only_here, only_there = _without(data, parents_data), _without(parents_data, data)
+    live_here, live_there = _live(loader, only_here), _live(loader, only_there)
+    added = _more(live_here, live_there)
+    removed = _more(live_there, live_here)
+    gone, come = _without(parents_deletes, deletes), _without(deletes, parents_deletes)
+    before = after = planner.plan([])
+    touched = _touched_paths(loader, planner, data, come, gone)
+    if len(touched):
+        holding = _holding(loader, data, touched)
+        after = planner.plan([*holding, *deletes])
+        before = planner.plan([*holding, *parents_deletes])
+        common = ~_among(after.files, added)
+        before, after = restricted(before, common), restricted(after, common)
+    return ChangedFiles(
+        snapshot=snapshot,
+        added=_only(planner, only_here, deletes, added),
+        removed=_only(planner, only_there, parents_deletes, removed),
+        deleted=_taken(after, before),
+        restored=_taken(before, after),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Planner:
+    """Plans some manifests as if they were a snapshot's."""
+
+    metadata: TableMetadata
+    snapshot: Snapshot | None
+    io: FileIO
+    where: Expression | None
+    schema: Schema | None
+
+    def plan(self, manifests: Sequence[ManifestFile]) -> ScanPlan:
+        return plan(
+            self.metadata,
+            self.snapshot,
+            self.io,
+            where=self.where,
+            schema=self.schema,
+            manifests=manifests,
+        )
+
+
+def _only(
+    planner: _Planner,
+    data: Sequence[ManifestFile],
+    deletes: Sequence[ManifestFile],
+    wanted: pl.DataFrame,
+) -> ScanPlan:
+    """The wanted files of these manifests, with the deletes on them."""
+    if wanted.is_empty():
+        return planner.plan([])
+    whole = planner.plan([*data, *deletes])
+    return restricted(whole, _among(whole.files, wanted))
+
+
+def _touched_paths(
+    loader: ManifestLoader,
+    planner: _Planner,
+    data: Sequence[ManifestFile],
+    only_here: Sequence[ManifestFile],
+    only_there: Sequence[ManifestFile],
+) -> pl.Series:
+    """Paths of data files that a delete which came or went may apply to."""
+    keys_here = _live(loader, only_here).select(_DELETE).unique()
+    keys_there = _live(loader, only_there).select(_DELETE).unique()
+    paths = [pl.Series("file_path", [], dtype=pl.String)]
+    for manifests, keys, others in (
+        (only_here, keys_here, keys_there),
+        (only_there, keys_there, keys_here),
+    ):
+        changed = keys.join(others, on=_DELETE, how="anti", nulls_equal=True)
+        if changed.is_empty():
+            continue
+        matched = planner.plan([*data, *manifests])
+        which = matched.deletes.join(changed, on=_DELETE, how="semi", nulls_equal=True)
+        pairs = matched.pairs.join(which.select("delete"), on="delete", how="semi")
+        files = matched.files.join(pairs.select("ordinal"), on="ordinal", how="semi")
+        paths.append(files["file_path"])
+    return pl.concat(paths).unique()
+
+
+def _taken(whole: ScanPlan, other: ScanPlan) -> TakenRows:
+    """What those deletes take that do not apply to the same file in the other plan."""
+    keys = ["ordinal", *_DELETE]
+    known = other.pairs.join(other.deletes.select("delete", *_DELETE), on="delete").select(keys)
+    pairs = (
+        whole.pairs.join(whole.deletes.select("delete", *_DELETE), on="delete")
+        .join(known, on=keys, how="anti", nulls_equal=True)
+        .select("ordinal", "delete")
+    )
+    ordinals = pairs["ordinal"].unique().implode()
+    return TakenRows(
+        restricted(replace(whole, pairs=pairs), whole.files["ordinal"].is_in(ordinals)),
+        restricted(other, other.files["ordinal"].is_in(ordinals)),
+    )
+
+
+def _data(manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
+    return [each for each in manifests if each.content is ManifestContent.DATA]
+
+
+def _deletes(manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
+    return [each for each in manifests if each.content is ManifestContent.DELETES]
+
+
+def _without(
+    manifests: Sequence[ManifestFile], others: Sequence[ManifestFile]
+) -> list[ManifestFile]:
+    known = {each.manifest_path for each in others}
+    return [each for each in manifests if each.manifest_path not in known]
+
+
+def _live(loader: ManifestLoader, manifests: Sequence[ManifestFile]) -> pl.DataFrame:
+    frames = loader.entries([each for each in manifests if each.has_live_files])
+    return live_entries(concat_entries(frames)) if frames else no_entries()
+
+
+def _holding(
+    loader: ManifestLoader, manifests: Sequence[ManifestFile], paths: pl.Series
+) -> list[ManifestFile]:
+    """The manifests that have a live file of one of these paths."""
+    live = [each for each in manifests if each.has_live_files]
+    frames = loader.entries(live)
+    wanted = paths.implode()
+    return [
+        manifest
+        for manifest, frame in zip(live, frames, strict=True)
+        if live_entries(frame)["file_path"].is_in(wanted).any()
+    ]
+
+
+def _counted(entries: pl.DataFrame) -> pl.DataFrame:
+    """How often each file is listed: a table may list one twice, and its rows count twice."""
+    return entries.group_by(_FILE).agg(pl.len().cast(pl.Int64).alias("count"))
+
+
+def _more(entries: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
+    """The files that are listed more often here, with how much more often."""
+    joined = _counted(entries).join(_counted(others), on=_FILE, how="left", suffix="_there")
+    more = pl.col("count") - pl.col("count_there").fill_null(0)
+    return joined.select(*_FILE, more.alias("count")).filter(pl.col("count") > 0)
+
+
+def _among(files: pl.DataFrame, counted: pl.DataFrame) -> pl.Series:
+    """True for the first so many rows of each counted file."""
+    numbered = files.select(*_FILE, pl.int_range(pl.len()).over(_FILE).alias("nth"))
+    joined = numbered.join(counted, on=_FILE, how="left", maintain_order="left")
+    return joined.select((pl.col("nth") < pl.col("count")).fill_null(False))["nth"]

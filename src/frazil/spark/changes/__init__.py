@@ -1,0 +1,1 @@
+"""Incremental reads and changelogs as DataFrames."""

@@ -1,0 +1,154 @@
+"""What snapshots did to rows, as one DataFrame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+
+from pyspark.sql import DataFrame, SparkSession
+
+from frazil.errors import ValidationException
+from frazil.format.metadata import TableMetadata
+from frazil.format.predicates import Expression
+from frazil.format.schema import Schema
+from frazil.format.snapshots import REPLACE
+from frazil.planning.changes import changed_files
+from frazil.planning.changes_range import SnapshotRange
+from frazil.spark.changes.columns import CHANGELOG_COLUMNS, ChangeType
+from frazil.spark.changes.fold import net, with_updates, without_copies
+from frazil.spark.changes.parts import Part
+from frazil.spark.changes.rows import ChangedRows
+from frazil.spark.read.projection import DELETED, FILE, POS
+from frazil.spark.scan import bound_predicate
+from frazil.spark.session import is_case_sensitive
+from frazil.storage.files import FileIO
+
+
+@dataclass(frozen=True)
+class Changelog:
+    """The changes of a range of snapshots.
+
+    Attributes:
+        spark: the session that reads.
+        metadata: the table.
+        io: the table's files.
+        snapshots: the range.
+        schema: the schema that all rows are read with.
+        where: which rows, before and after a change alike.
+    """
+
+    spark: SparkSession
+    metadata: TableMetadata
+    io: FileIO
+    snapshots: SnapshotRange
+    schema: Schema
+    where: str | Expression | None = None
+
+    def __post_init__(self) -> None:
+        reserved = (*CHANGELOG_COLUMNS, FILE, POS, DELETED)
+        for field in self.schema.fields:
+            if field.name.lower() in reserved:
+                raise ValidationException(
+                    f"the table has a column {field.name!r}, which is the name of a column of "
+                    "changelogs: rename it to read changes"
+                )
+
+    def changes(self) -> DataFrame:
+        """Every snapshot's own inserts and deletes."""
+        return self._union([*self._of_one_kind(), *self._without_copies()])
+
+    def changes_with_updates(self, identifier_columns: Sequence[str]) -> DataFrame:
+        """As `changes`, with the two sides of an update of one key told as such."""
+        identifier = self._identifier(identifier_columns)
+        paired = [with_updates(each, identifier) for each in self._without_copies()]
+        return self._union([*self._of_one_kind(), *paired])
+
+    def net_changes(self) -> DataFrame:
+        """The inserts and deletes that are left after all snapshots."""
+        kinds = {part.change_type for part in self._parts}
+        whole = self._union(self._reader.rows(self._parts))
+        return net(whole) if len(kinds) > 1 else whole
+
+    @cached_property
+    def _parts(self) -> tuple[Part, ...]:
+        parts: list[Part] = []
+        for ordinal, snapshot in enumerate(self.snapshots.snapshots):
+            if snapshot.operation == REPLACE:
+                continue
+            changed = changed_files(
+                self.metadata,
+                snapshot,
+                self.snapshots.parent_of(ordinal),
+                self.io,
+                where=self._bound,
+                schema=self.schema,
+            )
+            for kind, plan, base in (
+                (ChangeType.INSERT, changed.added, None),
+                (ChangeType.DELETE, changed.removed, None),
+                (ChangeType.DELETE, changed.deleted.plan, changed.deleted.base),
+                (ChangeType.INSERT, changed.restored.plan, changed.restored.base),
+            ):
+                parts.append(
+                    Part(
+                        change_type=kind,
+                        change_ordinal=ordinal,
+                        snapshot_id=snapshot.snapshot_id,
+                        plan=plan,
+                        base=base,
+                    )
+                )
+        return tuple(part for part in parts if part.plan.file_count)
+
+    @cached_property
+    def _mixed(self) -> frozenset[int]:
+        """Ordinals of the snapshots that both insert and delete."""
+        kinds: dict[int, set[ChangeType]] = {}
+        for part in self._parts:
+            kinds.setdefault(part.change_ordinal, set()).add(part.change_type)
+        return frozenset(ordinal for ordinal, found in kinds.items() if len(found) > 1)
+
+    def _of_one_kind(self) -> list[DataFrame]:
+        """The rows of snapshots that only insert or only delete."""
+        return self._reader.rows([p for p in self._parts if p.change_ordinal not in self._mixed])
+
+    def _without_copies(self) -> list[DataFrame]:
+        """The rows of the other snapshots, without those that were only written anew."""
+        rows = self._reader.rows([p for p in self._parts if p.change_ordinal in self._mixed])
+        return [without_copies(reduce(DataFrame.union, rows))] if rows else []
+
+    @cached_property
+    def _reader(self) -> ChangedRows:
+        return ChangedRows(
+            spark=self.spark,
+            metadata=self.metadata,
+            io=self.io,
+            schema=self.schema,
+            where=self._bound,
+        )
+
+    @cached_property
+    def _bound(self) -> Expression:
+        cased = is_case_sensitive(self.spark)
+        return bound_predicate(self.where, self.schema, case_sensitive=cased)
+
+    def _union(self, frames: Sequence[DataFrame]) -> DataFrame:
+        return reduce(DataFrame.union, frames) if frames else self._reader.none()
+
+    def _identifier(self, columns: Sequence[str]) -> list[tuple[str, ...]]:
+        if isinstance(columns, str) or not columns:
+            raise ValidationException(
+                f"identifier_columns is {columns!r}: give a list of at least one column name"
+            )
+        cased = is_case_sensitive(self.spark)
+        paths = []
+        for name in columns:
+            field = self.schema.field_or_none(name, case_sensitive=cased)
+            if field is None or self.schema.is_inside_collection(field.field_id):
+                known = ", ".join(each.name for each in self.schema.fields)
+                raise ValidationException(
+                    f"there is no column {name!r} to identify rows by; the table has {known}"
+                )
+            paths.append(self.schema.name_path(field.field_id))
+        return paths

@@ -1,0 +1,146 @@
+"""Files of several snapshots as the input of one read.
+
+A read applies a delete to a data file by scope and sequence number. Files of several snapshots are
+under different deletes, so every part gets scopes of its own here; and a read takes a path once, so
+files that occur more often are read in rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from frazil.format.metadata import TableMetadata
+from frazil.planning.scan_plan import ScanPlan
+from frazil.spark.changes.columns import (
+    CHANGE_ORDINAL,
+    CHANGE_TYPE,
+    COMMIT_SNAPSHOT_ID,
+    ChangeType,
+)
+from frazil.spark.read.inputs import ReadInput, read_input
+
+_LABELS = {CHANGE_TYPE: pl.String, CHANGE_ORDINAL: pl.Int32, COMMIT_SNAPSHOT_ID: pl.Int64}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Files whose rows changed in one way in one snapshot.
+
+    Attributes:
+        plan: the files with the deletes that say which rows: the rows that they leave, or, in a
+            part with `base`, the rows that they take.
+        base: the same files with the deletes that applied before: rows that these take had gone
+            already; None where the part is of rows that are left.
+    """
+
+    change_type: ChangeType
+    change_ordinal: int
+    snapshot_id: int
+    plan: ScanPlan
+    base: ScanPlan | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Files to read together; no path occurs twice.
+
+    Attributes:
+        read: the files.
+        base: those of them, under the same ordinals, to which deletes applied before.
+        labels: a row a file: ``path`` and the changelog's columns.
+    """
+
+    read: ReadInput
+    base: ReadInput
+    labels: pl.DataFrame
+
+    def only(self, ordinals: pl.Series) -> Round:
+        """The round of some of its files."""
+        keep = pl.col("ordinal").is_in(ordinals.implode())
+        return Round(
+            _restricted(self.read, ordinals),
+            _restricted(self.base, ordinals),
+            self.labels.filter(keep),
+        )
+
+
+def rounds_of(metadata: TableMetadata, parts: Sequence[Part]) -> list[Round]:
+    """The parts' files, as few rounds as paths allow.
+
+    Raises:
+        UnsupportedError: a file is encrypted.
+    """
+    parts = [part for part in parts if part.plan.file_count]
+    if not parts:
+        return []
+    read = _merged(metadata, [part.plan for part in parts])
+    base = _merged(metadata, [part.base or _without_deletes(part.plan) for part in parts])
+    labels = pl.concat([_labels(part) for part in parts])
+    labels = pl.concat([read.files.select("ordinal", "path"), labels], how="horizontal")
+    whole = Round(read, base, labels)
+    nth = read.files.select("ordinal", pl.int_range(pl.len()).over("path").alias("nth"))
+    if not (nth["nth"] > 0).any():
+        return [whole]
+    return [
+        whole.only(members["ordinal"]) for _, members in nth.group_by("nth", maintain_order=True)
+    ]
+
+
+def _without_deletes(plan: ScanPlan) -> ScanPlan:
+    return replace(plan, pairs=plan.pairs.clear())
+
+
+def _labels(part: Part) -> pl.DataFrame:
+    values = (str(part.change_type), part.change_ordinal, part.snapshot_id)
+    return pl.DataFrame([values], schema=_LABELS, orient="row")[[0] * part.plan.file_count]
+
+
+def _restricted(read: ReadInput, ordinals: pl.Series) -> ReadInput:
+    keep = pl.col("ordinal").is_in(ordinals.implode())
+    return replace(read, files=read.files.filter(keep), pairs=read.pairs.filter(keep))
+
+
+def _merged(metadata: TableMetadata, plans: Sequence[ScanPlan]) -> ReadInput:
+    """One input; files are numbered through, and scopes of different plans differ."""
+    inputs = [read_input(metadata, plan) for plan in plans]
+    files, deletes, pairs = (
+        pl.concat(
+            [
+                frame.with_columns(pl.lit(number).alias("plan"))
+                for number, frame in enumerate(frames)
+            ],
+            how="diagonal_relaxed",
+        )
+        for frames in (
+            [each.files for each in inputs],
+            [each.deletes for each in inputs],
+            [each.pairs for each in inputs],
+        )
+    )
+    scopes = _numbered(files.select("plan", "scope").unique(maintain_order=True), "new_scope")
+    places = _numbered(files.select("plan", "ordinal", "scope"), "place").join(
+        scopes, on=["plan", "scope"], maintain_order="left"
+    )
+    applied = pairs.join(places, on=["plan", "ordinal"], maintain_order="left")
+    # A delete of several partitions stands once for each of them.
+    copies = applied.select("plan", "delete", "new_scope").unique(maintain_order=True)
+    copies = _numbered(copies, "copy")
+    return replace(
+        inputs[0],
+        files=files.with_columns(
+            places["place"].alias("ordinal"), places["new_scope"].alias("scope")
+        ).drop("plan"),
+        deletes=copies.join(deletes, on=["plan", "delete"], maintain_order="left")
+        .with_columns(pl.col("copy").alias("delete"), pl.col("new_scope").alias("scope"))
+        .drop("plan", "copy", "new_scope"),
+        pairs=applied.join(
+            copies, on=["plan", "delete", "new_scope"], maintain_order="left"
+        ).select(pl.col("place").alias("ordinal"), pl.col("copy").alias("delete")),
+    )
+
+
+def _numbered(frame: pl.DataFrame, name: str) -> pl.DataFrame:
+    return frame.with_row_index(name).with_columns(pl.col(name).cast(pl.Int64))
