@@ -107,13 +107,17 @@ def _scanned(
     data, ordinal = read_parquet(
         context.spark, files, schema, io=context.io, table_location=context.table_location
     )
+    renamed = [*stored_names] != [wanted.names[field.field_id] for field in wanted.fields]
+    if not (renamed or wanted.ordinal or wanted.position):
+        return data
     chosen = []
     for field, stored in zip(wanted.fields, stored_names, strict=True):
         column = F.col(quote_name_always([stored]))
         target = scan_type(field.field_type, context.support)
         if field.field_type.is_nested and schema[stored].dataType != target:
-            column = column.cast(target)
-        chosen.append(column.alias(wanted.names[field.field_id], metadata={}))
+            column = column.cast(target).alias(stored)
+        name = wanted.names[field.field_id]
+        chosen.append(column if name == stored else column.alias(name))
     if wanted.ordinal:
         chosen.append(ordinal.alias(ORDINAL))
     if wanted.position:

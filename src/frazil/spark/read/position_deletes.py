@@ -27,7 +27,7 @@ from frazil.storage.moved import MovedFileIO
 BROADCAST_BYTES: Final = 32 * 1024 * 1024
 """Bitmaps up to this size are sent to every executor; larger ones are shuffled with the rows."""
 
-ON_DRIVER_POSITIONS: Final = 200_000
+ON_DRIVER_POSITIONS: Final = 2_000_000
 ON_DRIVER_FILES: Final = 64
 """Up to so many deletes are read beside the session: a Spark job would cost more."""
 
@@ -74,7 +74,8 @@ def position_bitmaps(context: ScanContext, plan: ReadInput, ordinals: pl.Series)
         "ordinal", pl.col("path").alias(_PATH), "sequence_number", "scope"
     )
     targets = targets.with_columns(_comparable(targets[_PATH], context.io))
-    if len(tasks) <= ON_DRIVER_FILES and size.positions <= ON_DRIVER_POSITIONS:
+    here = len(tasks) <= ON_DRIVER_FILES and size.positions <= ON_DRIVER_POSITIONS
+    if here and size.bytes <= BROADCAST_BYTES:
         rows = _read_here(context, tasks, targets, by_path, grain)
     else:
         rows = _read_on_executors(context, tasks, targets, grain)

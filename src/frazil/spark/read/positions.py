@@ -123,20 +123,21 @@ def bitmap_rows(ordinals: Longs | int, positions: Longs, grain: Grain) -> pa.Rec
 
 def without_deleted(rows: DataFrame, bitmaps: DataFrame, grain: Grain) -> DataFrame:
     """The rows whose position is in no bitmap; they need `ORDINAL` and `POSITION`."""
-    return rows.join(bitmaps, _is_deleted(rows, bitmaps, grain), "left_anti")
+    return rows.join(bitmaps, _is_deleted(grain), "left_anti")
 
 
 def only_deleted(rows: DataFrame, bitmaps: DataFrame, grain: Grain) -> DataFrame:
     """The rows whose position is in a bitmap."""
-    return rows.join(bitmaps, _is_deleted(rows, bitmaps, grain), "left_semi")
+    return rows.join(bitmaps, _is_deleted(grain), "left_semi")
 
 
-def _is_deleted(rows: DataFrame, bitmaps: DataFrame, grain: Grain) -> Column:
-    position = rows[POSITION]
-    key = F.shiftleft(rows[ORDINAL], 32).bitwiseOR(F.shiftright(position, grain.shift))
-    word = bitmaps[WORDS]
+def _is_deleted(grain: Grain) -> Column:
+    # One text is one call to the JVM; as functions it would be some fifty.
+    word = WORDS
     if grain is Grain.DENSE:
-        place = F.shiftright(position, 6).bitwiseAND(F.lit(WORDS_PER_CONTAINER - 1)).cast("int")
-        word = F.get(word, place)
-    bit = F.getbit(word, position.bitwiseAND(F.lit(63)).cast("int"))
-    return (key == bitmaps[KEY]) & (bit == 1)
+        place = f"CAST(shiftright({POSITION}, 6) & {WORDS_PER_CONTAINER - 1}L AS INT)"
+        word = f"get({WORDS}, {place})"
+    return F.expr(
+        f"{KEY} = (shiftleft({ORDINAL}, 32) | shiftright({POSITION}, {grain.shift}))"
+        f" AND getbit({word}, CAST({POSITION} & 63L AS INT)) = 1"
+    )

@@ -22,7 +22,16 @@ CHECKED_FILES: Final = 64
 
 TRUSTED: Final = Layout(Reader.BY_ID, (), frozenset())
 """Of files whose footers were not read: Spark refuses one without ids, so no row can be wrong."""
-_BYTES: Final = (I.BinaryType, I.FixedType, I.UUIDType, I.GeometryType, I.GeographyType)
+NO_NATIVE_DEFAULT: Final = (
+    I.BinaryType,
+    I.DecimalType,
+    I.FixedType,
+    I.UUIDType,
+    I.GeometryType,
+    I.GeographyType,
+)
+"""Types whose defaults Spark's vectorized reader cannot fill in."""
+
 _ARROW: Final = Layout(Reader.ARROW, (), frozenset())
 
 
@@ -97,8 +106,7 @@ def _may_need_more(field: I.NestedField, plan: ReadInput) -> bool:
     nested = field.field_type.is_nested
     if nested and (field.initial_default is not None or _holds_default(field.field_type)):
         return True
-    # Spark's vectorized reader has no defaults of bytes.
-    if field.initial_default is not None and isinstance(field.field_type, _BYTES):
+    if field.initial_default is not None and isinstance(field.field_type, NO_NATIVE_DEFAULT):
         return True
     # Spark would read the days of a date as nanoseconds.
     return any(
