@@ -263,7 +263,11 @@ def _may_keep_value(leaf: Leaf, known: Ranges) -> pl.Series:
     kind = leaf.bound_ref.type
     if not isinstance(kind, UUIDType):
         return _between(leaf, lower, upper, lambda value: _literal(kind, value))
-    # Writers order UUIDs by bytes, or as Java does by two signed halves.
+    # Writers order UUIDs by bytes, as predicates do, or as Java does by two signed halves.
+    if isinstance(leaf, Comparison) and leaf.op not in (Op.EQ, Op.NE):
+        low, high = _bounds_of_bytes(lower, upper)
+        return _between(leaf, low, high, _unsigned_key)
+    # Equality is the same in both orders: a value is excluded where both exclude it.
     unsigned = _between(leaf, lower, upper, lambda value: value.bytes)
     unsigned |= (lower > upper).fill_null(False)
     low, high = _signed_halves(lower), _signed_halves(upper)
@@ -427,6 +431,37 @@ def _fits(value: Any, dtype: pl.DataType) -> bool:
 
 def _is_floating(kind: IcebergType) -> bool:
     return isinstance(kind, FloatType | DoubleType)
+
+
+def _bounds_of_bytes(lower: pl.Series, upper: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """What bounds of an unknown order say in the order of bytes, by their upper halves alone."""
+    halves = {
+        name: values.bin.slice(0, 8).bin.reinterpret(dtype=pl.Int64, endianness="big")
+        for name, values in (("lower", lower), ("upper", upper))
+    }
+    frame = pl.DataFrame(halves).cast(pl.Int128)
+    low, high = (
+        # The upper half as an unsigned number, moved down so that 128 signed bits hold the whole.
+        pl.when(pl.col(name) < 0)
+        .then(pl.col(name) + pl.lit(_SIGN, pl.Int128))
+        .otherwise(pl.col(name) - pl.lit(_SIGN, pl.Int128))
+        * pl.lit(_HALF, pl.Int128)
+        for name in ("lower", "upper")
+    )
+    same_sign = ((pl.col("lower") < 0) == (pl.col("upper") < 0)).fill_null(False)
+    nothing = pl.lit(None, pl.Int128)
+    widened = frame.select(
+        lower=pl.when((pl.col("lower") >= 0) | same_sign).then(low).otherwise(nothing),
+        upper=pl.when((pl.col("upper") < 0) | same_sign)
+        .then(high + pl.lit(_HALF - 1, pl.Int128))
+        .otherwise(nothing),
+    )
+    crossed = (widened["lower"] > widened["upper"]).fill_null(False)
+    return widened["lower"].set(crossed, None), widened["upper"].set(crossed, None)
+
+
+def _unsigned_key(value: UUID) -> int:
+    return value.int - (_SIGN * _HALF)
 
 
 def _signed_halves(values: pl.Series) -> pl.Series:
