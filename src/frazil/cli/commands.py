@@ -2,63 +2,104 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import click
 import polars as pl
 
 from frazil.catalog.base import Catalog
-from frazil.catalog.config import load_catalog
+from frazil.catalog.config import DATABASE_NAME, CatalogConfig, open_catalog, resolve
 from frazil.catalog.identifiers import Identifier
 from frazil.catalog.static import StaticCatalog
+from frazil.cli.facts import as_number, describe_table, plan_facts
 from frazil.cli.output import readable_bytes, show_json, show_pairs, show_rows
-from frazil.errors import FrazilError
-from frazil.format.metadata import TableMetadata
+from frazil.cli.rows import partition_text, rows_of
+from frazil.errors import ConfigurationError, FrazilError
+from frazil.storage.paths import join, local_path, normalize_location, redact, redact_properties
 from frazil.table.handle import TableHandle
 
 DEFAULT_SCAN_ROWS = 20
+
+EXAMPLES = """\b
+Examples:
+  frazil --warehouse /data/lake tables
+  frazil --warehouse /data/lake describe db.trips
+  frazil --warehouse /data/lake scan db.trips --where "fare > 10" --limit 5
+  frazil snapshots /data/lake/db/trips --json
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Where the tables are."""
 
-    name: str | None
-    properties: dict[str, str]
+    name: str | None = None
+    properties: dict[str, str] = field(default_factory=dict)
 
     def catalog(self) -> Catalog:
-        """The configured catalog."""
-        return load_catalog(self.name, **self.properties)
+        """The configured catalog; looking never makes one.
+
+        Raises:
+            ConfigurationError: nothing is configured, or there is no catalog at that place.
+        """
+        config = resolve(self.name, {"init_catalog_tables": "false", **self.properties})
+        _check_embedded_catalog(config)
+        return open_catalog(config)
 
     def table(self, name: str) -> TableHandle:
         """A table by its name in the catalog, or by the path of its folder or metadata file."""
-        if "/" in name:
+        if os.sep in name or "/" in name:
             static = StaticCatalog(name, self.properties)
             return TableHandle(static, static.load_table(static.identifier))
         catalog = self.catalog()
         return TableHandle(catalog, catalog.load_table(name))
 
 
+def _check_embedded_catalog(config: CatalogConfig) -> None:
+    """Opening a SQLite file that is not there would make it."""
+    properties = config.properties
+    kind = properties.get("type", "sql").lower()
+    if kind not in ("sql", "jdbc") or "uri" in properties or "warehouse" not in properties:
+        return
+    warehouse = normalize_location(properties["warehouse"])
+    database = local_path(join(warehouse, DATABASE_NAME))
+    if database is not None and not os.path.exists(database):
+        raise ConfigurationError(
+            f"there is no catalog {database}: check --warehouse, give --uri, or use --type hadoop "
+            "for a folder of tables without a database"
+        )
+
+
 class _Commands(click.Group):
-    """Commands whose typed errors are one line, not a traceback."""
+    """Commands in the order of this module; their typed errors are one line, not a traceback."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except FrazilError as error:
-            raise click.ClickException(str(error)) from error
+            secrets = ctx.obj.properties if isinstance(ctx.obj, Settings) else {}
+            line = " ".join(redact(str(error), secrets).split())
+            raise click.ClickException(line) from error
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--catalog", "name", help="The name of a configured catalog.")
-@click.option("--warehouse", help="The folder or URI of the warehouse.")
-@click.option("--uri", help="The catalog's URI, for example sqlite:////data/lake/catalog.db.")
-@click.option("--type", "kind", help="sql or filesystem.")
+@click.group(
+    cls=_Commands,
+    epilog=EXAMPLES,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option("--catalog", "name", metavar="NAME", help="A catalog of the environment or the file.")
+@click.option("--warehouse", metavar="PLACE", help="The folder or URI of the warehouse.")
+@click.option("--uri", help="The catalog's database, as sqlite:////data/lake/catalog.db.")
+@click.option("--type", "kind", metavar="TYPE", help="sql (the default) or hadoop.")
 @click.option("--property", "-p", "pairs", multiple=True, metavar="KEY=VALUE", help="Any setting.")
-@click.version_option(package_name="frazil")
+@click.version_option(package_name="frazil", prog_name="frazil")
 @click.pass_context
 def main(
     context: click.Context,
@@ -68,7 +109,7 @@ def main(
     kind: str | None,
     pairs: tuple[str, ...],
 ) -> None:
-    """Look at Iceberg tables: by name in a catalog, or by the path of a table's folder."""
+    """Look at Iceberg tables, by their name in a catalog or by the path of their folder."""
     properties: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
@@ -105,22 +146,26 @@ def tables(settings: Settings, namespace: str | None, as_json: bool) -> None:
 @as_json
 @click.pass_obj
 def describe(settings: Settings, table: str, as_json: bool) -> None:
-    """Show a table's columns, partitions, order, newest snapshot and place."""
-    handle = settings.table(table)
-    facts = _facts(handle)
+    """Show a table's columns, layout and newest snapshot."""
+    facts = describe_table(settings.table(table))
     if as_json:
         show_json(facts)
         return
     columns = facts.pop("columns")
     snapshot = facts.pop("snapshot")
-    show_pairs(facts.items())
+    for name in ("partitioned_by", "sorted_by"):
+        facts[name] = ", ".join(facts[name]) or "nothing"
+    show_pairs((name.replace("_", " "), value) for name, value in facts.items())
     click.echo()
-    show_rows(columns, columns=["id", "column", "type", "required", "doc"], nothing="no columns")
+    shown = ["id", "column", "type", "required"]
+    if any(column["doc"] for column in columns):
+        shown.append("doc")
+    show_rows(columns, columns=shown, nothing="no columns")
     click.echo()
     if snapshot is None:
         click.echo("no snapshot: the table is empty")
     else:
-        show_pairs((f"snapshot {key}" if key == "id" else key, snapshot[key]) for key in snapshot)
+        show_pairs((name.replace("_", " "), value) for name, value in snapshot.items())
 
 
 @main.command()
@@ -138,22 +183,23 @@ def history(settings: Settings, table: str, as_json: bool) -> None:
 @click.pass_obj
 def snapshots(settings: Settings, table: str, as_json: bool) -> None:
     """Show every snapshot that is kept, with what it changed."""
-    frame = settings.table(table).inspect.snapshots()
+    rows = rows_of(settings.table(table).inspect.snapshots())
     if as_json:
-        _show(frame, as_json, nothing="")
+        show_json(rows)
         return
     shown = []
-    for row in frame.iter_rows(named=True):
-        summary = _as_dict(row["summary"])
+    for row in rows:
+        summary = row["summary"] or {}
         shown.append(
             {
-                "committed_at": row["committed_at"],
-                "snapshot_id": row["snapshot_id"],
+                "committed at": row["committed_at"],
+                "snapshot": row["snapshot_id"],
                 "operation": row["operation"],
-                "added rows": summary.get("added-records", "0"),
-                "deleted rows": summary.get("deleted-records", "0"),
-                "rows": summary.get("total-records"),
-                "files": summary.get("total-data-files"),
+                "added rows": as_number(summary.get("added-records", "0")),
+                "deleted rows": as_number(summary.get("deleted-records", "0")),
+                "rows": as_number(summary.get("total-records")),
+                "files": as_number(summary.get("total-data-files")),
+                "delete files": as_number(summary.get("total-delete-files")),
             }
         )
     columns = list(shown[0]) if shown else []
@@ -166,24 +212,26 @@ def snapshots(settings: Settings, table: str, as_json: bool) -> None:
 @click.pass_obj
 def files(settings: Settings, table: str, as_json: bool) -> None:
     """Show the files of the current snapshot."""
-    frame = settings.table(table).inspect.files()
+    handle = settings.table(table)
+    rows = rows_of(handle.inspect.files().drop("readable_metrics", strict=False))
     if as_json:
-        _show(frame.drop("readable_metrics", strict=False), as_json, nothing="")
+        show_json(rows)
         return
     kinds = {0: "data", 1: "position deletes", 2: "equality deletes"}
     shown = [
         {
             "content": kinds.get(row["content"], row["content"]),
-            "partition": row.get("partition"),
-            "records": row["record_count"],
+            "partition": partition_text(handle.metadata, row["spec_id"], row.get("partition")),
+            "rows": row["record_count"],
             "size": readable_bytes(row["file_size_in_bytes"]),
             "file": row["file_path"],
         }
-        for row in frame.iter_rows(named=True)
+        for row in rows
     ]
-    show_rows(
-        shown, columns=["content", "partition", "records", "size", "file"], nothing="no files"
-    )
+    columns = ["content", "partition", "rows", "size", "file"]
+    if not any(row["partition"] for row in shown):
+        columns.remove("partition")
+    show_rows(shown, columns=columns, nothing="no files")
 
 
 @main.command()
@@ -192,7 +240,26 @@ def files(settings: Settings, table: str, as_json: bool) -> None:
 @click.pass_obj
 def partitions(settings: Settings, table: str, as_json: bool) -> None:
     """Show the partitions with their rows, files and sizes."""
-    _show(settings.table(table).inspect.partitions(), as_json, nothing="no partitions")
+    handle = settings.table(table)
+    rows = rows_of(handle.inspect.partitions())
+    if as_json:
+        show_json(rows)
+        return
+    shown = [
+        {
+            "partition": partition_text(handle.metadata, row["spec_id"], row["partition"])
+            if "partition" in row
+            else "the whole table",
+            "rows": row["record_count"],
+            "files": row["file_count"],
+            "size": readable_bytes(row["total_data_file_size_in_bytes"]),
+            "delete files": row["position_delete_file_count"] + row["equality_delete_file_count"],
+            "updated at": row["last_updated_at"],
+        }
+        for row in rows
+    ]
+    columns = list(shown[0]) if shown else []
+    show_rows(shown, columns=columns, nothing="no partitions")
 
 
 @main.command()
@@ -210,7 +277,7 @@ def refs(settings: Settings, table: str, as_json: bool) -> None:
 @click.pass_obj
 def properties(settings: Settings, table: str, as_json: bool) -> None:
     """Show the table's properties."""
-    found = dict(sorted(settings.table(table).properties.items()))
+    found = redact_properties(dict(sorted(settings.table(table).properties.items())))
     if as_json:
         show_json(found)
     elif found:
@@ -223,11 +290,19 @@ def properties(settings: Settings, table: str, as_json: bool) -> None:
 @click.argument("table")
 @click.option("--where", help="A predicate, for example \"ts >= '2024-01-01'\".")
 @click.option("--columns", help="Columns to show, separated by commas.")
-@click.option("--limit", type=click.IntRange(min=1), default=DEFAULT_SCAN_ROWS, show_default=True)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=DEFAULT_SCAN_ROWS,
+    show_default=True,
+    help="Show so many rows at most.",
+)
 @click.option("--snapshot-id", type=int, help="Read this snapshot.")
 @click.option("--as-of", help="Read the snapshot that was current at this time (UTC).")
 @click.option("--ref", help="Read a branch or a tag.")
-@click.option("--plan", "only_plan", is_flag=True, help="Show what would be read, and read nothing.")
+@click.option(
+    "--plan", "only_plan", is_flag=True, help="Show what would be read, and read nothing."
+)
 @as_json
 @click.pass_obj
 def scan(
@@ -244,7 +319,7 @@ def scan(
 ) -> None:
     """Show rows; starts a local Spark."""
     # Spark takes seconds to load, and the other commands do without.
-    from frazil.cli.local_spark import open_with_spark
+    from frazil.cli.local_spark import first_rows, open_with_spark
 
     chosen = [name.strip() for name in columns.split(",")] if columns else None
     with open_with_spark(settings.table(table)) as opened:
@@ -252,10 +327,10 @@ def scan(
             where=where, columns=chosen, snapshot_id=snapshot_id, as_of=as_of, ref=ref
         )
         if only_plan:
-            click.echo(str(query.plan()))
+            plan = query.plan()
+            show_json(plan_facts(plan)) if as_json else click.echo(plan.summary())
             return
-        rows = [row.asDict(recursive=True) for row in query.to_df().limit(limit).collect()]
-        names = query.to_df().columns
+        names, rows = first_rows(query, limit, table=table)
     if as_json:
         show_json(rows)
     else:
@@ -274,71 +349,13 @@ def _all_tables(catalog: Catalog, namespace: str | None) -> list[Identifier]:
     return sorted(found)
 
 
-def _facts(handle: TableHandle) -> dict[str, Any]:
-    metadata = handle.metadata
-    schema = metadata.schema
-    snapshot = metadata.current_snapshot
-    return {
-        "table": handle.name,
-        "format version": metadata.format_version,
-        "uuid": metadata.table_uuid,
-        "location": metadata.location,
-        "metadata": handle.metadata_location,
-        "partitioned by": _spec_text(metadata) or "nothing",
-        "sorted by": _order_text(metadata) or "nothing",
-        "snapshots": len(metadata.snapshots),
-        "columns": [
-            {
-                "id": field.field_id,
-                "column": field.name,
-                "type": str(field.field_type),
-                "required": field.required,
-                "doc": field.doc or "",
-            }
-            for field in schema.fields
-        ],
-        "snapshot": None
-        if snapshot is None
-        else {
-            "id": snapshot.snapshot_id,
-            "operation": (snapshot.summary or {}).get("operation"),
-            **{
-                key.removeprefix("total-"): value
-                for key, value in (snapshot.summary or {}).items()
-                if key.startswith("total-")
-            },
-        },
-    }
-
-
-def _spec_text(metadata: TableMetadata) -> str:
-    return ", ".join(
-        f"{field.name} = {field.transform}({metadata.schema.find_column_name(field.source_id)})"
-        for field in metadata.spec.fields
-    )
-
-
-def _order_text(metadata: TableMetadata) -> str:
-    return ", ".join(
-        f"{field.transform}({metadata.schema.find_column_name(field.source_id)}) "
-        f"{field.direction} {field.null_order}"
-        for field in metadata.sort_order.fields
-    )
-
-
-def _as_dict(value: Any) -> dict[str, Any]:
-    """A map, which a polars frame holds as a list of pairs."""
-    if isinstance(value, dict):
-        return value
-    return {entry["key"]: entry["value"] for entry in value or ()}
-
-
 def _show(frame: pl.DataFrame, as_json: bool, *, nothing: str) -> None:
-    rows: Sequence[dict[str, Any]] = frame.to_dicts()
+    rows = rows_of(frame)
     if as_json:
         show_json(rows)
-    else:
-        show_rows(rows, columns=frame.columns, nothing=nothing)
+        return
+    shown = [{name.replace("_", " "): value for name, value in row.items()} for row in rows]
+    show_rows(shown, columns=[name.replace("_", " ") for name in frame.columns], nothing=nothing)
 
 
 if __name__ == "__main__":

@@ -5,10 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql import types as S
 
 from frazil.catalog.base import LoadedTable
+from frazil.errors import FrazilError, StorageError
+from frazil.spark.read.failures import read_failure
+from frazil.spark.scan import Scan
 from frazil.spark.session import prepare_session
 from frazil.spark.table import Table
 from frazil.table.handle import TableHandle
@@ -16,9 +22,51 @@ from frazil.table.handle import TableHandle
 
 @contextmanager
 def open_with_spark(handle: TableHandle) -> Iterator[Table]:
-    """The table with a quiet local session, which ends with the block."""
+    """The table with the active session, or with a quiet local one that ends with the block."""
+    running = SparkSession.getActiveSession()
+    spark = running or _quiet_session()
+    try:
+        prepare_session(spark)
+        loaded = LoadedTable(handle.identifier, handle.metadata, handle.metadata_location)
+        yield Table(spark, handle.catalog, loaded)
+    finally:
+        if running is None:
+            spark.stop()
+
+
+def first_rows(query: Scan, limit: int, *, table: str) -> tuple[list[str], list[dict[str, Any]]]:
+    """Column names and up to `limit` rows of plain values; instants know their zone.
+
+    Raises:
+        MissingFileError, InvalidDataFileError, UnsupportedError: a file cannot be read.
+        StorageError: Spark failed for another reason.
+    """
+    df = query.to_df().limit(limit)
+    fields = df.schema.fields
+    try:
+        rows = df.collect()
+    except FrazilError:
+        raise
+    except Exception as error:
+        # Spark raises several kinds that share no base.
+        snapshot_id = None if query.snapshot is None else query.snapshot.snapshot_id
+        known = read_failure(error, table=table, snapshot_id=snapshot_id, operation="scan")
+        lines = [line.strip(" :") for line in str(error).splitlines() if line.strip()]
+        raise known or StorageError(
+            f"Spark could not read the rows: {' '.join(lines[:2])}"
+        ) from error
+    names = [field.name for field in fields]
+    kinds = [field.dataType for field in fields]
+    plain = [
+        {name: _plain(value, kind) for name, value, kind in zip(names, row, kinds, strict=True)}
+        for row in rows
+    ]
+    return names, plain
+
+
+def _quiet_session() -> SparkSession:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    spark = (
+    return (
         SparkSession.builder.master("local[*]")
         .appName("frazil")
         .config("spark.ui.enabled", "false")
@@ -26,9 +74,25 @@ def open_with_spark(handle: TableHandle) -> Iterator[Table]:
         .config("spark.log.level", "ERROR")
         .getOrCreate()
     )
-    try:
-        prepare_session(spark)
-        loaded = LoadedTable(handle.identifier, handle.metadata, handle.metadata_location)
-        yield Table(spark, handle.catalog, loaded)
-    finally:
-        spark.stop()
+
+
+def _plain(value: Any, kind: S.DataType) -> Any:
+    if value is None:
+        return None
+    match kind:
+        case S.TimestampType():
+            # PySpark gives instants in the time zone of this machine, without saying so.
+            aware: datetime = value.astimezone(UTC)
+            return aware
+        case S.StructType():
+            parts = zip(kind.fields, value, strict=True)
+            return {field.name: _plain(part, field.dataType) for field, part in parts}
+        case S.ArrayType():
+            return [_plain(part, kind.elementType) for part in value]
+        case S.MapType():
+            return {
+                _plain(key, kind.keyType): _plain(part, kind.valueType)
+                for key, part in value.items()
+            }
+        case _:
+            return value

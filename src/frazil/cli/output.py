@@ -1,10 +1,14 @@
-"""How results are shown: a table for people, or one JSON document for programs."""
+"""How results are shown: a table for people, or one JSON document for programs.
+
+On a terminal long text folds into its column. Where the output goes to a file or another program,
+every row is one line, however long.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -16,6 +20,8 @@ from rich.text import Text
 
 Row = Mapping[str, Any]
 
+_UNBOUNDED = 1_000_000
+
 
 def show_json(value: Any) -> None:
     """One JSON document on standard output."""
@@ -24,32 +30,47 @@ def show_json(value: Any) -> None:
 
 def show_rows(rows: Sequence[Row], *, columns: Sequence[str], nothing: str) -> None:
     """Rows as a table; `nothing` where there are none."""
-    console = Console(highlight=False, soft_wrap=False)
     if not rows:
-        console.print(f"[dim]{nothing}[/]")
+        click.echo(nothing)
         return
     table = RichTable(box=None, header_style="bold", pad_edge=False)
     for name in columns:
-        numeric = all(_is_number(row.get(name)) for row in rows)
-        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+        values = [row.get(name) for row in rows]
+        table.add_column(
+            name,
+            justify="right" if _are_numbers(values) else "left",
+            no_wrap=not any(isinstance(value, str) for value in values),
+            overflow="fold",
+        )
     for row in rows:
         table.add_row(*(Text(readable(row.get(name))) for name in columns))
-    console.print(table)
+    _show(table)
 
 
 def show_pairs(pairs: Iterable[tuple[str, Any]]) -> None:
-    """Names and values, a line each; a value of several lines is indented."""
-    console = Console(highlight=False)
+    """Names and values, a line each."""
     table = RichTable(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="bold")
+    table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in pairs:
         table.add_row(name, Text(readable(value)))
-    console.print(table)
+    _show(table)
+
+
+def _show(table: RichTable) -> None:
+    console = Console(highlight=False)
+    if console.is_terminal:
+        console.print(table)
+        return
+    plain = Console(width=_UNBOUNDED, color_system=None, force_terminal=False)
+    with plain.capture() as captured:
+        plain.print(table)
+    for line in captured.get().splitlines():
+        click.echo(line.rstrip())
 
 
 def readable(value: Any) -> str:
-    """A value as people read it."""
+    """A value as people read it; points in time in UTC, marked with Z."""
     match value:
         case None:
             return "-"
@@ -58,13 +79,16 @@ def readable(value: Any) -> str:
         case float():
             return f"{value:g}"
         case datetime():
-            return value.isoformat(sep=" ", timespec="milliseconds")
+            known = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+            precision = "milliseconds" if known.microsecond % 1000 == 0 else "microseconds"
+            text = known.isoformat(sep=" ", timespec=precision)
+            return text if value.tzinfo is None else f"{text}Z"
         case bytes() | bytearray():
             return bytes(value).hex()
         case Mapping():
             return ", ".join(f"{name}={readable(part)}" for name, part in value.items())
         case list() | tuple():
-            return ", ".join(readable(part) for part in value)
+            return f"[{', '.join(readable(part) for part in value)}]"
         case _:
             return str(value)
 
@@ -105,5 +129,8 @@ def jsonable(value: Any) -> Any:
             return str(value)
 
 
-def _is_number(value: Any) -> bool:
-    return value is None or (isinstance(value, int | float | Decimal) and not isinstance(value, bool))
+def _are_numbers(values: Sequence[Any]) -> bool:
+    known = [value for value in values if value is not None]
+    return bool(known) and all(
+        isinstance(value, int | float | Decimal) and not isinstance(value, bool) for value in known
+    )
