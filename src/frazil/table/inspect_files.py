@@ -146,6 +146,7 @@ def _read(io: FileIO, metadata: TableMetadata, manifests: Sequence[ManifestFile]
             values=values,
         )
         found = {
+            "file_format": frame["file_format"].str.to_uppercase(),
             "partition": _partition(metadata, frame),
             "readable_metrics": _readable_metrics(frame, leaves),
         }

@@ -1,0 +1,320 @@
+"""Overwrites: which rows go, which stay, and what concurrent commits do to them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.table import StaticTable
+from table_rows import SIMPLE, frame, rows_of
+
+from frazil import col
+from frazil.errors import ConflictError, PredicateError
+from frazil.format.manifests import Content, DataFile
+
+pytestmark = pytest.mark.spark
+
+ROWS = [
+    (1, "a", 0.5), (2, "a", None), (3, "b", 1.5), (4, "b", float("nan")), (5, None, 2.5),
+]  # fmt: skip
+NEW = [(9, "z", 9.0)]
+
+
+def same(rows):
+    """Rows as text, since NaN is not equal to itself."""
+    return sorted(str(row) for row in rows)
+
+
+# What stays of ROWS, worked out by hand: a row goes only if the predicate is TRUE for it. As Spark
+# says, NaN is greater than every number.
+KEPT = {
+    "id <= 2": {3, 4, 5},
+    "city = 'a'": {3, 4, 5},
+    "city <> 'a'": {1, 2, 5},
+    "not (city = 'a')": {1, 2, 5},
+    "city is null": {1, 2, 3, 4},
+    "x > 1": {1, 2},
+    "not (x > 1)": {2, 3, 4, 5},
+    "is_nan(x)": {1, 2, 3, 5},
+    "x is null or city = 'b'": {1, 5},
+    "city in ('a', 'c') and x is not null": {2, 3, 4, 5},
+    "city like 'a%'": {3, 4, 5},
+    "id > 100": {1, 2, 3, 4, 5},
+    "id > 0": set(),
+}
+LAYOUTS = {
+    "one file": {"coalesce": True},
+    "partitions": {"partition_by": ["city"]},
+    "buckets": {"partition_by": ["bucket(2, id)"]},
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("where", KEPT)
+def test_rows_that_match_go(lake, spark, where, layout):
+    options = dict(LAYOUTS[layout])
+    options.pop("coalesce", None)
+    table = lake.create_table("db.t", SIMPLE, **options)
+    table.append(frame(spark, ROWS).coalesce(1))
+    table.overwrite(frame(spark, NEW), where=where)
+    expected = [row for row in ROWS if row[0] in KEPT[where]] + NEW
+    assert same(rows_of(table)) == same(expected)
+    theirs = StaticTable.from_metadata(table.metadata_location).scan().to_arrow().to_pylist()
+    assert same((r["id"], r["city"], r["x"]) for r in theirs) == same(expected)
+
+
+def test_all_rows(lake, spark):
+    table = lake.create_table_as_select("db.t", frame(spark, ROWS), partition_by=["city"])
+    table.overwrite(frame(spark, NEW))
+    assert rows_of(table) == NEW
+    assert table.current_snapshot.operation == "overwrite"
+    table.overwrite(frame(spark, []))
+    assert rows_of(table) == []
+    assert table.current_snapshot.operation == "delete"
+
+
+def test_whole_files_are_dropped_and_not_rewritten(lake, spark, files):
+    table = lake.create_table_as_select("db.t", frame(spark, ROWS), partition_by=["city"])
+    before = files()
+    table.overwrite(frame(spark, NEW), where=(col("city") == "a") | (col("city") == "b"))
+    written = files() - before
+    assert [path.split("/")[-2] for path in written] == ["city=z"]
+    summary = table.current_snapshot.summary
+    assert (summary["deleted-data-files"], summary["added-data-files"]) == ("2", "1")
+    assert (summary["deleted-records"], summary["added-records"]) == ("4", "1")
+
+
+def test_only_files_with_matching_rows_are_rewritten(lake, spark):
+    table = lake.create_table("db.t", SIMPLE)
+    for low in (0, 10, 20):
+        table.append(frame(spark, [(low + i, "a", 0.0) for i in range(4)]).coalesce(1))
+    table.overwrite(frame(spark, []), where="id = 11")
+    assert [row[0] for row in rows_of(table)] == [0, 1, 2, 3, 10, 12, 13, 20, 21, 22, 23]
+    assert table.current_snapshot.summary["deleted-data-files"] == "1"
+
+
+def test_a_predicate_that_does_not_fit(lake, spark, files):
+    table = lake.create_table_as_select("db.t", frame(spark, ROWS))
+    before = files()
+    for where in ("nope = 1", "id = 'x'", "id ="):
+        with pytest.raises(PredicateError):
+            table.overwrite(frame(spark, NEW), where=where)
+    assert files() == before
+
+
+def test_evolved_specs_and_schemas(lake, spark):
+    table = lake.create_table("db.t", SIMPLE, partition_by=["city"])
+    table.append(frame(spark, ROWS[:3]))
+    with table.update_partitioning() as change:
+        change.remove_field("city")
+        change.add_field("bucket(2, id)")
+    with table.update_schema() as change:
+        change.rename_column("city", "town")
+        change.add_column("n", "int")
+        change.delete_column("x")
+        change.add_column("x", "string")
+    evolved = "id bigint not null, town string, n int, x string"
+    table.append(frame(spark, [(7, "a", 1, "q"), (8, "b", 2, "r")], evolved))
+    table.overwrite(frame(spark, [(9, "z", 3, "s")], evolved), where="town = 'a' and id >= 2")
+    expected = [
+        (1, "a", None, None), (3, "b", None, None), (8, "b", 2, "r"), (9, "z", 3, "s"),
+    ]  # fmt: skip
+    assert rows_of(table) == expected
+    # The dropped column of the same name stays dropped in rewritten files.
+    table.overwrite(frame(spark, [], evolved), where="x is not null")
+    assert rows_of(table) == expected[:2]
+
+
+def delete_file(table, name, content, columns, **more):
+    """A delete file written by PyArrow, committed beside the data."""
+    path = f"{table.location}/data/{name}.parquet"
+    fields = []
+    for column, (kind, field_id, _) in columns.items():
+        meta = {"PARQUET:field_id": str(field_id)}
+        fields.append(pa.field(column, kind, nullable=False, metadata=meta))
+    values = {column: pa.array(v, kind) for column, (kind, _, v) in columns.items()}
+    arrow = pa.table(list(values.values()), schema=pa.schema(fields))
+    local = path.removeprefix("file://")
+    pq.write_table(arrow, local)
+    import os
+
+    file = DataFile(
+        content=content, file_path=path, spec_id=table.spec.spec_id, record_count=len(arrow),
+        file_size_in_bytes=os.path.getsize(local), **more,
+    )  # fmt: skip
+    table.commit_row_delta(added_deletes=[file])
+
+
+def with_deletes(lake, spark):
+    """Rows 0 to 9 in one file; 1 and 7 deleted by position, 2 and 8 by equality."""
+    table = lake.create_table("db.t", SIMPLE)
+    rows = [(i, "ab"[i % 2], float(i)) for i in range(10)]
+    table.append(frame(spark, rows).coalesce(1))
+    ((path,),) = {tuple(r) for r in table.scan(columns=["_file"]).to_df().collect()}
+    ids = [row[0] for row in frame_rows(path)]
+    positions = [ids.index(1), ids.index(7)]
+    delete_file(
+        table, "positions", Content.POSITION_DELETES,
+        {"file_path": (pa.string(), 2147483546, [path] * 2),
+         "pos": (pa.int64(), 2147483545, sorted(positions))},
+    )  # fmt: skip
+    delete_file(
+        table, "equality", Content.EQUALITY_DELETES,
+        {"id": (pa.int64(), 1, [2, 8])}, equality_ids=(1,),
+    )  # fmt: skip
+    assert [row[0] for row in rows_of(table)] == [0, 3, 4, 5, 6, 9]
+    return table
+
+
+def frame_rows(path):
+    arrow = pq.read_table(path.removeprefix("file://"), columns=["id"])
+    return [(value,) for value in arrow.column("id").to_pylist()]
+
+
+# The predicate reaches none, some or all of the deleted rows: none may come back.
+@pytest.mark.parametrize(
+    ("where", "kept"),
+    [
+        ("id = 5", [0, 3, 4, 6, 9]),
+        ("id >= 5", [0, 3, 4]),
+        ("id < 5", [5, 6, 9]),
+        ("id = 2", [0, 3, 4, 5, 6, 9]),
+        ("id in (1, 2, 7)", [0, 3, 4, 5, 6, 9]),
+        ("city = 'b'", [0, 4, 6]),
+        ("x > 3.5", [0, 3]),
+    ],
+)
+def test_deleted_rows_do_not_come_back(lake, spark, where, kept):
+    table = with_deletes(lake, spark)
+    table.overwrite(frame(spark, []), where=where)
+    assert [row[0] for row in rows_of(table)] == kept
+
+
+def test_a_new_row_is_not_deleted_by_an_old_delete(lake, spark):
+    table = with_deletes(lake, spark)
+    table.overwrite(frame(spark, [(2, "n", 0.0), (8, "n", 0.0)]), where="id = 0")
+    assert [row[0] for row in rows_of(table)] == [2, 3, 4, 5, 6, 8, 9]
+
+
+def test_row_ids_are_kept(lake, spark):
+    """Rule 148: rows that are only moved keep their id and the sequence of their last change."""
+    lineage = ["id", "_row_id", "_last_updated_sequence_number"]
+    table = lake.create_table("db.t", SIMPLE, format_version=3)
+    table.append(frame(spark, [(i, "a", 0.0) for i in range(4)]).coalesce(1))
+    table.append(frame(spark, [(i, "b", 0.0) for i in range(4, 6)]).coalesce(1))
+    before = {row[0]: row[1:] for row in rows_of(table.scan(columns=lineage))}
+    assert sorted(ids for ids, _ in before.values()) == [0, 1, 2, 3, 4, 5]
+    for number, where in enumerate(("id = 1", "id = 4")):
+        table.overwrite(frame(spark, [(100 + number, "n", 0.0)]), where=where)
+    after = {row[0]: row[1:] for row in rows_of(table.scan(columns=lineage))}
+    assert {k: v for k, v in after.items() if k < 100} == {
+        k: v for k, v in before.items() if k not in (1, 4)
+    }
+    fresh = {v for k, v in after.items() if k >= 100}
+    assert {sequence for _, sequence in fresh} == {3, 4}
+    assert not {ids for ids, _ in fresh} & {ids for ids, _ in before.values()}
+    assert table.metadata.next_row_id > max(ids for ids, _ in after.values())
+
+
+@pytest.fixture
+def race(lake, monkeypatch):
+    """Lets something happen between the writing of files and the commit of the next operation."""
+    from frazil.spark import writes
+
+    real = writes.write_data_files
+
+    def arrange(meanwhile):
+        def write(*args, **more):
+            monkeypatch.setattr(writes, "write_data_files", real)
+            files = real(*args, **more)
+            meanwhile(lake.load_table("db.t"))
+            return files
+
+        monkeypatch.setattr(writes, "write_data_files", write)
+
+    return arrange
+
+
+def append_of(spark, rows):
+    return lambda table: table.append(frame(spark, rows).coalesce(1))
+
+
+def overwrite_of(spark, where):
+    return lambda table: table.overwrite(frame(spark, []), where=where)
+
+
+OTHER, MATCHING, PARTLY = [(50, "o", 0.0)], [(2, "o", 0.0)], [(2, "o", 0.0), (50, "o", 0.0)]
+# Meanwhile, isolation, and the ids afterwards; None is a conflict. Ids 0 to 9 are in one file,
+# the overwrite replaces those below 5 by 99.
+RACES = {
+    "other rows": (append_of, OTHER, None, [5, 6, 7, 8, 9, 50, 99]),
+    "other rows, serializable": (append_of, OTHER, "serializable", [5, 6, 7, 8, 9, 50, 99]),
+    "matching rows": (append_of, MATCHING, None, [5, 6, 7, 8, 9, 99]),
+    "matching rows, serializable": (append_of, MATCHING, "serializable", None),
+    "partly matching rows": (append_of, PARTLY, None, None),
+    "partly matching rows, snapshot": (append_of, PARTLY, "snapshot", None),
+    "rewritten by another": (overwrite_of, "id = 7", None, None),
+    "removed by another": (overwrite_of, "id >= 0", None, None),
+}
+
+
+@pytest.mark.parametrize("case", RACES)
+def test_a_concurrent_commit(lake, spark, files, race, case):
+    happens, argument, isolation, expected = RACES[case]
+    table = lake.create_table("db.t", SIMPLE)
+    table.append(frame(spark, [(i, "a", 0.0) for i in range(10)]).coalesce(1))
+    race(happens(spark, argument))
+    if expected is not None:
+        table.overwrite(frame(spark, [(99, "n", 0.0)]), where="id < 5", isolation=isolation)
+        assert [row[0] for row in rows_of(table)] == expected
+        return
+    with pytest.raises(ConflictError):
+        table.overwrite(frame(spark, [(99, "n", 0.0)]), where="id < 5", isolation=isolation)
+    after = lake.load_table("db.t")
+    assert 99 not in [row[0] for row in rows_of(after)]
+    known = {row.file_path for row in after.all_data_files().select("file_path").collect()}
+    assert {path.rpartition("/")[2] for path in files()} == {p.rpartition("/")[2] for p in known}
+
+
+def test_a_file_that_another_added_and_that_matches_in_part(lake, spark, files, race):
+    """Nothing of the table was read, so nothing is validated; and yet no row may be lost."""
+    table = lake.create_table("db.t", SIMPLE)
+    race(append_of(spark, PARTLY))
+    with pytest.raises(ConflictError, match="run the operation again"):
+        table.overwrite(frame(spark, NEW), where="id < 5")
+    assert [row[0] for row in rows_of(lake.load_table("db.t"))] == [2, 50]
+    assert len(files()) == 1
+
+
+def test_an_overwrite_on_a_branch(lake, spark):
+    table = lake.create_table_as_select("db.t", frame(spark, ROWS).coalesce(1))
+    table.create_branch("b")
+    table.overwrite(frame(spark, NEW), where="id <= 3", branch="b")
+    assert [row[0] for row in rows_of(table.scan(ref="b"))] == [4, 5, 9]
+    assert len(rows_of(table)) == 5
+
+
+def test_a_table_overwritten_by_its_own_rows(lake, spark):
+    table = lake.create_table_as_select("db.t", frame(spark, ROWS[:3]), partition_by=["city"])
+    changed = table.scan(where="city = 'a'").to_df().selectExpr("id", "city", "id * 10.0D as x")
+    table.overwrite(changed, where="city = 'a'")
+    assert rows_of(table) == [(1, "a", 10.0), (2, "a", 20.0), (3, "b", 1.5)]
+
+
+def test_types_that_spark_lacks_survive_a_rewrite(lake, spark, session):
+    import frazil
+    from frazil import types as I
+
+    fields = [("id", I.LongType()), ("u", I.UUIDType()), ("t", I.TimeType()),
+              ("n", I.TimestampNanoType()), ("f", I.FixedType(2))]  # fmt: skip
+    schema = frazil.Schema(tuple(frazil.NestedField(i, n, t) for i, (n, t) in enumerate(fields, 1)))
+    table = lake.create_table("db.t", schema, format_version=3)
+    uuid = "f79c3e09-677c-4bbd-a479-3f349cb785e7"
+    rows = [(i, uuid, i * 1_000_001, 10**18 + i, bytearray(b"ab")) for i in range(3)]
+    ddl = "id bigint, u string, t bigint, n bigint, f binary"
+    table.append(frame(spark, rows, ddl).coalesce(1))
+    table.overwrite(frame(spark, [], ddl), where="t >= '00:00:02'")
+    assert rows_of(table) == rows[:2]
+    session(spark__sql__timeType__enabled="true")
+    table.overwrite(frame(spark, [], ddl), where="t >= '00:00:01'")
+    assert [row[0] for row in rows_of(table)] == [0]

@@ -1,0 +1,97 @@
+"""overwrite_partitions: the partitions of the new rows are replaced, no others."""
+
+from __future__ import annotations
+
+import pytest
+from pyiceberg.table import StaticTable
+from table_rows import SIMPLE, frame, rows_of
+
+from frazil.errors import ConflictError
+
+pytestmark = pytest.mark.spark
+
+ROWS = [(1, "a", 0.5), (2, "a", 1.0), (3, "b", 1.5), (4, None, 2.0), (5, "c", 2.5)]
+CASES = {
+    "one": ([(9, "a", 0.0)], [3, 4, 5, 9]),
+    "a new one": ([(9, "z", 0.0)], [1, 2, 3, 4, 5, 9]),
+    "the null one": ([(9, None, 0.0)], [1, 2, 3, 5, 9]),
+    "several": ([(8, "a", 0.0), (9, "c", 0.0)], [3, 4, 8, 9]),
+    "none": ([], [1, 2, 3, 4, 5]),
+}
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("case", CASES)
+def test_partitions_of_the_new_rows_go(lake, spark, case, version):
+    new, ids = CASES[case]
+    table = lake.create_table_as_select(
+        "db.t", frame(spark, ROWS), partition_by=["city"], format_version=version
+    )
+    commits = len(table.snapshot_list)
+    table.overwrite_partitions(frame(spark, new), snapshot_properties={"job": "daily"})
+    assert [row[0] for row in rows_of(table)] == ids
+    if not new:
+        assert len(table.snapshot_list) == commits
+        return
+    summary = table.current_snapshot.summary
+    assert (summary["operation"], summary["replace-partitions"]) == ("overwrite", "true")
+    assert summary["job"] == "daily"
+    theirs = StaticTable.from_metadata(table.metadata_location).scan().to_arrow()
+    assert sorted(theirs.column("id").to_pylist()) == ids
+
+
+def test_a_transformed_partition(lake, spark):
+    table = lake.create_table("db.t", SIMPLE, partition_by=["truncate(10, id)"])
+    table.append(frame(spark, [(i, "a", 0.0) for i in (1, 9, 11, 19, 25)]))
+    table.overwrite_partitions(frame(spark, [(12, "n", 0.0)]))
+    assert [row[0] for row in rows_of(table)] == [1, 9, 12, 25]
+
+
+def test_an_unpartitioned_table_is_replaced_whole(lake, spark):
+    table = lake.create_table_as_select("db.t", frame(spark, ROWS))
+    table.overwrite_partitions(frame(spark, []))
+    assert len(rows_of(table)) == 5
+    table.overwrite_partitions(frame(spark, ROWS[:1]))
+    assert rows_of(table) == ROWS[:1]
+
+
+def test_files_of_an_older_spec_stay(lake, spark):
+    """Partitions of another spec are other partitions, as in Java."""
+    table = lake.create_table_as_select("db.t", frame(spark, ROWS), partition_by=["city"])
+    with table.update_partitioning() as change:
+        change.add_field("bucket(2, id)")
+    table.append(frame(spark, [(6, "a", 0.0)]))
+    table.overwrite_partitions(frame(spark, [(6, "a", 7.0)]))
+    assert rows_of(table) == sorted([*ROWS, (6, "a", 7.0)])
+
+
+@pytest.mark.parametrize("isolation", [None, "snapshot", "serializable"])
+def test_a_concurrent_append_to_the_partition(lake, spark, monkeypatch, isolation):
+    from frazil.spark import writes
+
+    table = lake.create_table_as_select("db.t", frame(spark, ROWS), partition_by=["city"])
+    real = writes.write_data_files
+
+    def write(*args, **more):
+        monkeypatch.setattr(writes, "write_data_files", real)
+        files = real(*args, **more)
+        lake.load_table("db.t").append(frame(spark, [(50, "a", 0.0), (51, "b", 0.0)]))
+        return files
+
+    monkeypatch.setattr(writes, "write_data_files", write)
+    new = frame(spark, [(9, "a", 0.0)])
+    if isolation == "serializable":
+        with pytest.raises(ConflictError):
+            table.overwrite_partitions(new, isolation=isolation)
+        assert [r[0] for r in rows_of(lake.load_table("db.t"))] == [1, 2, 3, 4, 5, 50, 51]
+    else:
+        table.overwrite_partitions(new, isolation=isolation)
+        assert [row[0] for row in rows_of(table)] == [3, 4, 5, 9, 51]
+
+
+def test_on_a_branch(lake, spark):
+    table = lake.create_table_as_select("db.t", frame(spark, ROWS), partition_by=["city"])
+    table.create_branch("b")
+    table.overwrite_partitions(frame(spark, [(9, "a", 0.0)]), branch="b")
+    assert [row[0] for row in rows_of(table.scan(ref="b"))] == [3, 4, 5, 9]
+    assert len(rows_of(table)) == 5
