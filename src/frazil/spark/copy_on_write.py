@@ -10,10 +10,7 @@ from pyspark.sql import functions as F
 
 from frazil.format.metadata import TableMetadata
 from frazil.format.name_mapping import NameMapping
-from frazil.format.predicates import SparkForms, to_spark_sql
-from frazil.format.predicates.bind import bind
-from frazil.format.predicates.expressions import AlwaysTrue, Expression
-from frazil.format.predicates.parse import parse_predicate
+from frazil.format.predicates import Expression, SparkForms, to_spark_sql
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.planning.plan import plan_rewrite
@@ -21,8 +18,8 @@ from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.read.dataframe import dataframe_for
 from frazil.spark.read.inputs import read_input
 from frazil.spark.read.projection import LAST_UPDATED_FIELD, ROW_ID_FIELD, project
-from frazil.spark.scan import NAME_MAPPING_PROPERTY
-from frazil.spark.session import is_case_sensitive, type_support
+from frazil.spark.scan import NAME_MAPPING_PROPERTY, bound_predicate
+from frazil.spark.session import is_case_sensitive, time_zone_of, type_support
 from frazil.spark.write.align import align
 from frazil.storage.files import FileIO
 from frazil.table.validation import Isolation, Validation
@@ -33,7 +30,7 @@ class Overwriting:
     """An overwrite, planned.
 
     Attributes:
-        where: which rows go.
+        where: which rows go, bound: every use of it means the same rows.
         rewritten: the files of which only some rows go; the others of their rows are written anew.
         from_snapshot: what was read; None for an empty branch.
     """
@@ -42,7 +39,6 @@ class Overwriting:
     metadata: TableMetadata
     io: FileIO
     where: Expression
-    bound: Expression
     rewritten: ScanPlan
     from_snapshot: int | None
     case_sensitive: bool
@@ -63,15 +59,18 @@ class Overwriting:
         Raises:
             PredicateError: the predicate does not fit the schema.
         """
-        predicate = _predicate(where)
-        bound = bind(predicate, metadata.schema, case_sensitive=case_sensitive)
+        bound = bound_predicate(
+            where,
+            metadata.schema,
+            case_sensitive=case_sensitive,
+            time_zone=time_zone_of(spark),
+        )
         matched = plan_rewrite(metadata, head, io, where=bound)
         return cls(
             spark=spark,
             metadata=metadata,
             io=io,
-            where=predicate,
-            bound=bound,
+            where=bound,
             rewritten=_restricted(matched, ~matched.files["all_rows_match"]),
             from_snapshot=None if head is None else head.snapshot_id,
             case_sensitive=case_sensitive,
@@ -105,7 +104,7 @@ class Overwriting:
         )
         forms = SparkForms(time="time" if support.time else "long")
         # Rows for which the predicate is NULL do not match it and stay.
-        kept = read.where(F.expr(f"not coalesce({to_spark_sql(self.bound, forms=forms)}, false)"))
+        kept = read.where(F.expr(f"not coalesce({to_spark_sql(self.where, forms=forms)}, false)"))
         new = align(df, schema, case_sensitive=is_case_sensitive(self.spark))
         for field in lineage:
             new = new.withColumn(field.name, F.lit(None).cast("bigint"))
@@ -128,12 +127,6 @@ class Overwriting:
             check_deletes=isolation is not None or self.rewritten.file_count > 0,
             case_sensitive=self.case_sensitive,
         )
-
-
-def _predicate(where: str | Expression | None) -> Expression:
-    if where is None:
-        return AlwaysTrue()
-    return parse_predicate(where) if isinstance(where, str) else where
 
 
 def _restricted(matched: ScanPlan, keep: pl.Series) -> ScanPlan:

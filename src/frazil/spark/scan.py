@@ -37,7 +37,7 @@ from frazil.spark.read.failures import read_failure
 from frazil.spark.read.inputs import read_input
 from frazil.spark.read.projection import Projection, project, with_fields
 from frazil.spark.read.variants import with_variants_apart
-from frazil.spark.session import is_case_sensitive, prepare_session, type_support
+from frazil.spark.session import is_case_sensitive, prepare_session, time_zone_of, type_support
 from frazil.spark.types import COMMENT_KEY, SparkTypeSupport
 from frazil.storage.files import FileIO
 from frazil.table.time_travel import find_snapshot
@@ -96,7 +96,9 @@ class Scan:
             metadata, self.snapshot, snapshot_id=snapshot_id, as_of=as_of, ref=ref
         )
         cased = is_case_sensitive(spark) if case_sensitive is None else case_sensitive
-        self._where = bound_predicate(where, self.schema, case_sensitive=cased)
+        self._where = bound_predicate(
+            where, self.schema, case_sensitive=cased, time_zone=time_zone_of(spark)
+        )
         self.projection: Projection = project(self.schema, columns, case_sensitive=cased)
 
     def __repr__(self) -> str:
@@ -203,7 +205,7 @@ def _schema_of(
 
 
 def bound_predicate(
-    where: str | Expression | None, schema: Schema, *, case_sensitive: bool
+    where: str | Expression | None, schema: Schema, *, case_sensitive: bool, time_zone: str
 ) -> Expression:
     """What a user gives as `where`, bound to a schema; AlwaysTrue for None.
 
@@ -218,7 +220,7 @@ def bound_predicate(
             "frazil.format.predicates"
         )
     parsed = parse_predicate(where) if isinstance(where, str) else where
-    return bind(parsed, schema, case_sensitive=case_sensitive)
+    return bind(parsed, schema, case_sensitive=case_sensitive, time_zone=time_zone)
 
 
 def _filtered_ids(expression: Expression) -> set[int]:

@@ -91,6 +91,11 @@ def is_case_sensitive(spark: SparkSession) -> bool:
     return _is_on(spark, "spark.sql.caseSensitive")
 
 
+def time_zone_of(spark: SparkSession) -> str:
+    """The zone of timestamps that are written without one (``spark.sql.session.timeZone``)."""
+    return str(spark.conf.get("spark.sql.session.timeZone", "UTC"))
+
+
 def type_support(spark: SparkSession) -> SparkTypeSupport:
     """Which of Spark's newer types the session has switched on."""
     return SparkTypeSupport(

@@ -104,8 +104,8 @@ def unscaled_of(value: Decimal, scale: int) -> int:
     sign, digits, exponent = value.as_tuple()
     number = int("".join(map(str, digits)) or "0")
     shift = int(exponent) + scale
-    number = number * 10**shift if shift >= 0 else number // 10**-shift
-    return -number if sign else number
+    scaled: int = number * 10**shift if shift >= 0 else number // 10**-shift
+    return -scaled if sign else scaled
 
 
 def decimals(values: pl.Series, scale: int) -> pl.Series:

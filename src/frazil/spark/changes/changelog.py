@@ -15,13 +15,14 @@ from frazil.format.schema import Schema
 from frazil.format.snapshots import REPLACE
 from frazil.planning.changes import changed_files
 from frazil.planning.changes_range import SnapshotRange
+from frazil.planning.changes_vectors import without_contained
 from frazil.spark.changes.columns import CHANGELOG_COLUMNS, ChangeType
 from frazil.spark.changes.fold import net, with_updates, without_copies
 from frazil.spark.changes.parts import Part
 from frazil.spark.changes.rows import ChangedRows
 from frazil.spark.read.projection import DELETED, FILE, POS
 from frazil.spark.scan import bound_predicate
-from frazil.spark.session import is_case_sensitive
+from frazil.spark.session import is_case_sensitive, time_zone_of
 from frazil.storage.files import FileIO
 
 
@@ -84,11 +85,12 @@ class Changelog:
                 where=self._bound,
                 schema=self.schema,
             )
+            restored = without_contained(changed.restored, self.io)
             for kind, plan, base in (
                 (ChangeType.INSERT, changed.added, None),
                 (ChangeType.DELETE, changed.removed, None),
                 (ChangeType.DELETE, changed.deleted.plan, changed.deleted.base),
-                (ChangeType.INSERT, changed.restored.plan, changed.restored.base),
+                (ChangeType.INSERT, restored.plan, restored.base),
             ):
                 parts.append(
                     Part(
@@ -131,7 +133,8 @@ class Changelog:
     @cached_property
     def _bound(self) -> Expression:
         cased = is_case_sensitive(self.spark)
-        return bound_predicate(self.where, self.schema, case_sensitive=cased)
+        zone = time_zone_of(self.spark)
+        return bound_predicate(self.where, self.schema, case_sensitive=cased, time_zone=zone)
 
     def _union(self, frames: Sequence[DataFrame]) -> DataFrame:
         return reduce(DataFrame.union, frames) if frames else self._reader.none()
