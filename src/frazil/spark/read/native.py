@@ -82,7 +82,9 @@ def scan_by_name(
         target = _scan_field(field, wanted.names[field.field_id], context)
         if column is None:
             metadata = {k: v for k, v in (target.metadata or {}).items() if k != FIELD_ID_KEY}
-            stored.append(S.StructField(_absent(field), target.dataType, True, metadata))
+            stored.append(
+                S.StructField(_absent(field), _without_ids(target.dataType), True, metadata)
+            )
         else:
             data_type = _stored_type(target.dataType, field.field_type, column)
             stored.append(S.StructField(column.name, data_type, target.nullable))
@@ -148,7 +150,7 @@ def _stored_type(target: S.DataType, field_type: I.IcebergType, column: FileColu
             for part, field in zip(target.fields, scanned, strict=True):
                 child = by_id.get(field.field_id)
                 if child is None:
-                    renamed.append(S.StructField(_absent(field), part.dataType, True))
+                    renamed.append(S.StructField(_absent(field), _without_ids(part.dataType), True))
                 else:
                     inner = _stored_type(part.dataType, field.field_type, child)
                     renamed.append(S.StructField(child.name, inner, part.nullable))
@@ -164,3 +166,18 @@ def _stored_type(target: S.DataType, field_type: I.IcebergType, column: FileColu
             )
         case _:
             return target
+
+
+def _without_ids(data_type: S.DataType) -> S.DataType:
+    """The same type; with ids in it, Spark would look for ids in the files."""
+    match data_type:
+        case S.StructType(fields=fields):
+            return S.StructType(
+                [S.StructField(f.name, _without_ids(f.dataType), f.nullable) for f in fields]
+            )
+        case S.ArrayType(elementType=element, containsNull=nullable):
+            return S.ArrayType(_without_ids(element), nullable)
+        case S.MapType(keyType=key, valueType=value, valueContainsNull=nullable):
+            return S.MapType(_without_ids(key), _without_ids(value), nullable)
+        case _:
+            return data_type
