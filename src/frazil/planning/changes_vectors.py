@@ -1,0 +1,62 @@
+"""Deletion vectors that replace others, compared by their positions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import polars as pl
+from pyroaring import BitMap64
+
+from frazil.format.deletion_vectors import deletion_vector_from_bytes
+from frazil.planning.changes import TakenRows, restricted
+from frazil.planning.scan_plan import ScanPlan
+from frazil.storage.files import FileIO
+
+MOST_VECTORS: Final = 64
+MOST_BYTES: Final = 16 * 1024 * 1024
+"""Up to so many vectors, and bytes of them, are compared here instead of by a read of the files."""
+
+
+def without_contained(taken: TakenRows, io: FileIO) -> TakenRows:
+    """The rows taken without files of which nothing can be: whose vector is part of the base's.
+
+    A new vector of a data file holds the old one's positions (rule 217), so that it gives no row
+    back; that is seen from the vectors alone. Where they are many or large all files stay.
+
+    Raises:
+        InvalidDataFileError, MissingFileError, StorageError: a vector cannot be read.
+    """
+    vectors, base = _vectors(taken.plan), _vectors(taken.base)
+    both = vectors.join(base, on="ordinal", suffix="_base")
+    sizes = pl.sum_horizontal("content_size_in_bytes", "content_size_in_bytes_base")
+    size = int(both.select(sizes.sum()).item())
+    if both.is_empty() or len(both) > MOST_VECTORS or size > MOST_BYTES:
+        return taken
+    contained = [
+        row["ordinal"]
+        for row in both.iter_rows(named=True)
+        if _positions(io, row, "").issubset(_positions(io, row, "_base"))
+    ]
+    keep = ~taken.plan.files["ordinal"].is_in(contained)
+    return TakenRows(restricted(taken.plan, keep), restricted(taken.base, keep))
+
+
+def _vectors(plan: ScanPlan) -> pl.DataFrame:
+    """The vectors of files to which nothing else applies, a row a file."""
+    alone = plan.pairs.group_by("ordinal").agg(pl.len(), pl.col("delete").first())
+    alone = alone.filter(pl.col("len") == 1).select("ordinal", "delete")
+    columns = ["file_path", "record_count", "content_offset", "content_size_in_bytes"]
+    vectors = plan.deletes.filter(pl.col("file_format") == "puffin").select("delete", *columns)
+    return alone.join(vectors, on="delete").drop("delete")
+
+
+def _positions(io: FileIO, vector: Mapping[str, Any], suffix: str) -> BitMap64:
+    path = vector[f"file_path{suffix}"]
+    blob = io.read_range(
+        path,
+        offset=vector[f"content_offset{suffix}"],
+        length=vector[f"content_size_in_bytes{suffix}"],
+    )
+    cardinality = vector[f"record_count{suffix}"]
+    return deletion_vector_from_bytes(blob, file=path, cardinality=cardinality)
