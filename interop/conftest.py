@@ -5,16 +5,16 @@ from __future__ import annotations
 import logging
 import os
 import sys
-import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyspark
 import pytest
 from interop_engines import DuckDB
-from interop_tables import Engines
+from interop_tables import Engines, MadeOnce, write_with_frazil, write_with_java
 
 from frazil.spark.lake import Lake, connect
 
@@ -29,6 +29,9 @@ _SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
     "spark.driver.memory": "3g",
+    # Tables of a few rows: compiling a query would take longer than running it.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.codegen.wholeStage": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.session.timeZone": "UTC",
 }
@@ -110,3 +113,15 @@ def duck() -> DuckDB:
 def engines(spark: Any, sql_lake: Lake, duck: DuckDB) -> Engines:
     """Every reader of the tables in `java_sql`."""
     return Engines(spark, sql_lake, duck)
+
+
+@pytest.fixture(scope="session")
+def frazil_tables(spark: Any, sql_lake: Lake) -> MadeOnce:
+    """The tables of the matrix, made by Frazil."""
+    return MadeOnce(partial(write_with_frazil, spark, sql_lake), "f")
+
+
+@pytest.fixture(scope="session")
+def java_tables(spark: Any, sql_lake: Lake) -> MadeOnce:
+    """The tables of the matrix, made by the Java runtime."""
+    return MadeOnce(partial(write_with_java, spark), "j")

@@ -101,7 +101,7 @@ def shown(value: Any) -> str:
         case date() | time():
             return value.isoformat()
         case str() | UUID():
-            return json.dumps(str(value))
+            return json.dumps(str(value), ensure_ascii=False)
         case bytes() | bytearray():
             return bytes(value).hex()
         case dict():
@@ -197,7 +197,11 @@ PRIMITIVES: tuple[TypeCase, ...] = (
         )
         for precision, scale, texts in (
             (9, 2, ("-9999999.90", "-0.01", "0.00", "14.20", "9999999.99")),
-            (18, 4, ("-99999999999999.9990", "-10.6500", "0.0000", "14.2001", "99999999999999.9999")),
+            (
+                18,
+                4,
+                ("-99999999999999.9990", "-10.6500", "0.0000", "14.2001", "99999999999999.9999"),
+            ),
             (
                 38,
                 10,

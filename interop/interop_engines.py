@@ -137,7 +137,9 @@ def arrow_type(iceberg_type: str, *, for_spark: bool = False) -> pa.DataType:
 
 def spark_rows(spark: Any, case: TypeCase, rows: Sequence[Row]) -> DataFrame:
     """Rows as a DataFrame."""
-    value = {"variant": "parse_json(v)", "timestamp": "cast(v as timestamp_ntz)"}.get(case.type, "v")
+    value = {"variant": "parse_json(v)", "timestamp": "cast(v as timestamp_ntz)"}.get(
+        case.type, "v"
+    )
     df = spark.createDataFrame(arrow_for_spark(case, rows)).coalesce(1)
     return df.selectExpr("id", f"{value} as v")
 
@@ -368,7 +370,10 @@ class DuckDB:
     def started(cls) -> DuckDB:
         """DuckDB with the extensions of the packages beside it; nothing is downloaded."""
         connection = duckdb.connect(config={"allow_unsigned_extensions": "true"})
-        for module, name in ((duckdb_extension_avro, "avro"), (duckdb_extension_iceberg, "iceberg")):
+        for module, name in (
+            (duckdb_extension_avro, "avro"),
+            (duckdb_extension_iceberg, "iceberg"),
+        ):
             folder = Path(next(iter(module.__path__))) / "extensions" / f"v{duckdb.__version__}"
             connection.execute(f"LOAD '{folder / name}.duckdb_extension'")
         connection.execute("SET TimeZone = 'UTC'")

@@ -34,6 +34,10 @@ _PYICEBERG_NANOS: Final = Limit(
     "PyIceberg does not know Avro's timestamp-nanos, which manifests hold as partition values",
     "Unknown logical/physical type combination",
 )
+_JAVA_NANOS: Final = Limit(
+    "the Java library binds the residual's nanoseconds again as if they were microseconds",
+    "long overflow",
+)
 _PYICEBERG_DECIMAL: Final = Limit(
     "a v1 spec keeps its fields, so several have the same named Avro type; PyIceberg does not "
     "resolve a name that an earlier field defines",
@@ -61,9 +65,7 @@ READS: Final[dict[tuple[str, str], Limit]] = {
     ("duckdb", "timestamptz_ns"): Limit(
         "DuckDB has no such type", "Unrecognized primitive type: timestamptz_ns"
     ),
-    ("duckdb", "unknown"): Limit(
-        "DuckDB has no such type", "Unrecognized primitive type: unknown"
-    ),
+    ("duckdb", "unknown"): Limit("DuckDB has no such type", "Unrecognized primitive type: unknown"),
 }
 """Tables that an engine does not read at all, by engine and type."""
 
@@ -71,10 +73,15 @@ FILTERS: Final[dict[tuple[str, str, str], Limit]] = {
     ("pyiceberg", "double", "="): Limit(
         "PyIceberg loses the file of an equal value in an identity partition of doubles"
     ),
+    ("pyiceberg", "uuid", "="): Limit("PyIceberg finds no row by a UUID in a file's rows"),
     ("pyiceberg", "uuid", ">="): Limit(
         "PyIceberg compares a UUID with the bytes of a bound", "not supported between instances"
     ),
     ("java", "uuid", "="): Limit("Spark's text does not match a UUID in Java's Parquet filter"),
+    ("java_records", "timestamp_ns", "="): _JAVA_NANOS,
+    ("java_records", "timestamp_ns", ">="): _JAVA_NANOS,
+    ("java_records", "timestamptz_ns", "="): _JAVA_NANOS,
+    ("java_records", "timestamptz_ns", ">="): _JAVA_NANOS,
     ("duckdb", "timestamptz", "="): Limit(
         "DuckDB's months and days of instants before 1970 are one too late"
     ),
@@ -82,6 +89,11 @@ FILTERS: Final[dict[tuple[str, str, str], Limit]] = {
     ("duckdb", "decimal_38_10", "="): Limit("DuckDB's bucket of a wide decimal differs"),
 }
 """Filters that an engine does not answer rightly, by engine, type and operator."""
+
+
+NULL_COLLECTIONS: Final = Limit(
+    "PyIceberg reads a NULL list or map as an empty one where the struct inside it has evolved"
+)
 
 
 def read_limit(engine: str, type_name: str, version: int) -> Limit | None:

@@ -93,20 +93,27 @@ class Engines:
             with pytest.raises(Exception, match=refusal.message):
                 self.read(engine, name, case, ())
             return
-        found = {item: filter_limit(engine, case.name, item.op) for item in case.filters}
-        limits = {wanted: limit for wanted, limit in found.items() if limit is not None}
-        answered = [wanted for wanted in case.filters if wanted not in limits]
+        answered = [
+            wanted for wanted in case.filters if not filter_limit(engine, case.name, wanted.op)
+        ]
         results = self.read(engine, name, case, answered)
         assert shown_rows(results[0]) == shown_rows(case.rows)
         for wanted, rows in zip(answered, results[1:], strict=True):
             assert shown_rows(rows) == _expected(case, wanted), wanted
-        for wanted, limit in limits.items():
-            if limit.message is not None:
+        for wanted in case.filters:
+            limit = filter_limit(engine, case.name, wanted.op)
+            if limit is not None and limit.message is not None:
                 with pytest.raises(Exception, match=limit.message):
                     self.read(engine, name, case, [wanted])
-                continue
-            rows = shown_rows(self.read(engine, name, case, [wanted])[1])
-            assert set(rows) < set(_expected(case, wanted)), f"{wanted} is answered rightly now"
+        self.check_wrong_answers(engine, name, case)
+
+    def check_wrong_answers(self, engine: str, name: str, case: TypeCase) -> None:
+        """Assert that an engine loses rows of a table under the filters that its limits name."""
+        for wanted in case.filters:
+            limit = filter_limit(engine, case.name, wanted.op)
+            if limit is not None and limit.message is None:
+                rows = shown_rows(self.read(engine, name, case, [wanted])[1])
+                assert set(rows) < set(_expected(case, wanted)), f"{wanted} is answered rightly"
 
 
 def _expected(case: TypeCase, wanted: Filter) -> list[tuple[int, str]]:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
-
 import pytest
 from interop_cases import MATRIX, TypeCase
 from interop_limits import NOT_IN_SPARK
-from interop_tables import ENGINES, Engines, MadeOnce, write_with_frazil
-
-from frazil.spark.lake import Lake
+from interop_tables import ENGINES, Engines, MadeOnce
 
 READS = [
     pytest.param(case, version, engine, id=f"{case.name}-v{version}-{engine}")
@@ -19,14 +14,8 @@ READS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def tables(spark: Any, sql_lake: Lake) -> MadeOnce:
-    """The tables, made by Frazil."""
-    return MadeOnce(partial(write_with_frazil, spark, sql_lake), "f")
-
-
 @pytest.mark.parametrize(("case", "version", "engine"), READS)
 def test_rows_and_filters(
-    tables: MadeOnce, engines: Engines, case: TypeCase, version: int, engine: str
+    frazil_tables: MadeOnce, engines: Engines, case: TypeCase, version: int, engine: str
 ) -> None:
-    engines.check(engine, tables(case, version), case, version)
+    engines.check(engine, frazil_tables(case, version), case, version)
