@@ -1,0 +1,123 @@
+"""The documents say what the code does: examples run or fit, properties are all listed."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import frazil
+from frazil.format.predicates.columns import Column
+from frazil.spark.transaction import TableTransaction
+from frazil.spark.write.options import _OPTIONS, _OTHER_OPTIONS
+from frazil.table.partition_update import UpdatePartitioning
+from frazil.table.schema_update import UpdateSchema
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BLOCKS = [
+    pytest.param(text, id=f"{path.relative_to(ROOT)}-{number}")
+    for path in DOCUMENTS
+    for number, text in enumerate(BLOCK.findall(path.read_text()), 1)
+]
+KNOWN = {
+    "frazil": (frazil,),
+    "lake": (frazil.Lake,),
+    "trips": (frazil.Table,),
+    "table": (frazil.Table,),
+    "scan": (frazil.Scan,),
+    "tx": (TableTransaction,),
+    "change": (UpdateSchema, UpdatePartitioning),
+    "col": (Column,),
+}
+"""What the names in the examples are."""
+
+
+def names_used(tree):
+    """(name, attribute, call or None) for each attribute of a known name."""
+    calls = {id(node.func): node for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Attribute):
+            continue
+        value = node.value
+        if isinstance(value, ast.Name) and value.id in KNOWN:
+            yield value.id, node.attr, calls.get(id(node))
+        elif (
+            isinstance(value, ast.Call)
+            and isinstance(value.func, ast.Attribute)
+            and value.func.attr == "scan"
+        ):
+            yield "scan", node.attr, calls.get(id(node))
+
+
+@pytest.mark.parametrize("text", BLOCKS)
+def test_python_blocks_compile_and_name_what_there_is(text):
+    tree = ast.parse(text)
+    for name, attribute, call in names_used(tree):
+        owners = [owner for owner in KNOWN[name] if hasattr(owner, attribute)]
+        assert owners, f"{name}.{attribute} does not exist"
+        if call is None:
+            continue
+        parameters = inspect.signature(getattr(owners[0], attribute)).parameters.values()
+        if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+            continue
+        given = {keyword.arg for keyword in call.keywords if keyword.arg}
+        assert given <= {parameter.name for parameter in parameters}, f"{name}.{attribute}"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("document", ["README.md", "docs/index.md"])
+def test_the_first_example_runs_as_pasted(document, tmp_path):
+    """Only the folder is another one."""
+    example = BLOCK.findall((ROOT / document).read_text())[0]
+    assert "/tmp/lake" in example
+    ran = subprocess.run(
+        [sys.executable, "-c", example.replace("/tmp/lake", str(tmp_path / "lake"))],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
+        cwd=tmp_path,
+        timeout=400,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    if document == "README.md":
+        assert "ScanPlan of snapshot" in ran.stdout
+        # Days repeat every 90 rows, the first 31 of them in January: 11 * 31 + 10 rows of 1000 go.
+        assert f"\n1000 {1000 - 351 + 10}\n" in ran.stdout
+
+
+PROPERTY = re.compile(
+    r'"((?:write|commit|history|gc|schema)\.[a-z0-9.\-]*[a-z0-9])\.?"(?!\s*\+)', re.IGNORECASE
+)
+
+
+def test_every_table_property_is_documented():
+    """Those that the code names; prefixes stand for the properties that begin with them."""
+    documented = (ROOT / "docs/reference/properties.md").read_text()
+    found = {
+        name
+        for path in (ROOT / "src/frazil").rglob("*.py")
+        for name in PROPERTY.findall(path.read_text())
+    } - {"write.parquet", "write.spark.fanout.enabled"}
+    assert len(found) > 30
+    assert sorted(name for name in found if f"`{name}" not in documented) == []
+
+
+def test_every_write_option_is_documented():
+    documented = (ROOT / "docs/reference/properties.md").read_text()
+    options = [*_OPTIONS, *_OTHER_OPTIONS]
+    assert [name for name in options if f"`{name}`" not in documented] == []
+
+
+def test_links_between_documents():
+    for path in DOCUMENTS:
+        for target in re.findall(r"\]\(([^)#:]+\.md)", path.read_text()):
+            assert (path.parent / target).is_file(), f"{path.name} links to {target}"
