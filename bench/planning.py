@@ -85,8 +85,7 @@ def _java_planner(context: Context, metadata_file: str) -> Callable[[], object]:
     """Java's own plan of the same scan; its manifest cache is off by default."""
     jvm = context.spark.sparkContext._jvm
     core = jvm.org.apache.iceberg
-    register = "call java.system.register_table('bench.planning', '{}')"
-    context.spark.sql(register.format(metadata_file))
+    context.lake.register_table("bench.planning", metadata_file)
     table = core.spark.Spark3Util.loadIcebergTable(
         context.spark._jsparkSession, "java.bench.planning"
     )

@@ -8,8 +8,9 @@ they are kept, bounded in number, for the life of the process.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, Final
@@ -17,7 +18,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from frazil.errors import FrazilError, InvalidDataFileError
+from frazil.errors import FrazilError, InvalidDataFileError, MissingFileError
 from frazil.storage.files import FileIO
 
 _PARQUET_ID: Final = b"PARQUET:field_id"
@@ -92,18 +93,33 @@ def file_facts(io: FileIO, paths: Sequence[str]) -> dict[str, FileFacts]:
         MissingFileError: a file is not there.
         InvalidDataFileError: a file is not Parquet, or its footer is damaged.
     """
+    return _facts(paths, lambda path: read_facts(io, path))
+
+
+def sampled_facts(io: FileIO, paths: Sequence[str]) -> dict[str, FileFacts]:
+    """`file_facts` of the files that are there: a sample finds out about files, it proves none."""
+
+    def read(path: str) -> FileFacts | None:
+        with suppress(MissingFileError):
+            return read_facts(io, path)
+        return None
+
+    return _facts(paths, read)
+
+
+def _facts(paths: Sequence[str], read: Callable[[str], FileFacts | None]) -> dict[str, FileFacts]:
     facts = FACTS.known(paths)
     unknown = [path for path in dict.fromkeys(paths) if path not in facts]
     if not unknown:
         return facts
     if len(unknown) == 1:
-        read = {unknown[0]: read_facts(io, unknown[0])}
+        results: Iterable[FileFacts | None] = [read(unknown[0])]
     else:
         with ThreadPoolExecutor(min(_THREADS, len(unknown)), "frazil-footers") as pool:
-            results = pool.map(lambda path: read_facts(io, path), unknown)
-            read = dict(zip(unknown, results, strict=True))
-    FACTS.keep(read)
-    return {**facts, **read}
+            results = list(pool.map(read, unknown))
+    found = {path: known for path, known in zip(unknown, results, strict=True) if known is not None}
+    FACTS.keep(found)
+    return {**facts, **found}
 
 
 def read_facts(io: FileIO, path: str) -> FileFacts:

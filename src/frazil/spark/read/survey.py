@@ -11,7 +11,7 @@ import polars as pl
 from frazil.format import types as I
 from frazil.format.schema import Schema
 from frazil.spark.read.arrow_files import TableColumns
-from frazil.spark.read.footers import FileColumn, FileFacts, file_facts, has_ids
+from frazil.spark.read.footers import FileColumn, FileFacts, file_facts, has_ids, sampled_facts
 from frazil.spark.read.inputs import ReadInput
 from frazil.spark.read.layouts import Layout, Reader, layout_of, names_of_columns
 from frazil.spark.read.scan_names import names_of_schemas
@@ -67,7 +67,7 @@ def survey(
         or any(_may_need_more(field, plan) for field in fields)
     )
     sample = parquet if everything else parquet.gather_every(len(parquet) // CHECKED_FILES)
-    facts = file_facts(io, sample.to_list())
+    facts = (file_facts if everything else sampled_facts)(io, sample.to_list())
     if not everything and not all(known.has_field_ids for known in facts.values()):
         facts = file_facts(io, parquet.to_list())
     layouts: dict[tuple[FileColumn, ...], tuple[int, Layout]] = {}
