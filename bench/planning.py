@@ -103,19 +103,21 @@ def _java_heap(context: Context) -> float:
 
 
 _OURS = """
-import resource, sys
+import sys
 from frazil.planning.plan import plan_file
 plan_file(sys.argv[1], where="c1 >= 500000 and c2 = 17")
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+lines = open('/proc/self/status').read().splitlines()
+print(next(int(line.split()[1]) / 1024 for line in lines if line.startswith('VmHWM')))
 """
 _THEIRS = """
-import resource, sys
+import sys
 from pyiceberg.table import StaticTable
 from pyiceberg.expressions import And, EqualTo, GreaterThanOrEqual
 table = StaticTable.from_metadata(sys.argv[1])
 where = And(GreaterThanOrEqual("c1", 500000), EqualTo("c2", 17))
 list(table.scan(row_filter=where).plan_files())
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+lines = open('/proc/self/status').read().splitlines()
+print(next(int(line.split()[1]) / 1024 for line in lines if line.startswith('VmHWM')))
 """
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
-from frazil.errors import FrazilError
+from frazil.errors import FrazilError, StorageError
 from frazil.spark.session import is_connect
 from frazil.storage.files import FileIO
 from frazil.storage.paths import is_local, join, local_path
@@ -35,7 +35,18 @@ class ScratchFolder:
 
     def write(self, name: str, data: bytes) -> None:
         """Write one file below the folder."""
-        self.io.create(join(self.location, name), data)
+        path = join(self.location, name)
+        local = local_path(path)
+        if local is None:
+            self.io.create(path, data)
+            return
+        # Nothing here outlives the process, so nothing waits for the disk.
+        try:
+            os.makedirs(os.path.dirname(local), exist_ok=True)
+            with open(local, "xb") as stream:
+                stream.write(data)
+        except OSError as error:
+            raise StorageError(f"cannot write the scratch file {path}: {error.strerror}") from error
 
     def release(self) -> None:
         """Remove the folder now, or when the process ends if the session reads it again.
