@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -136,8 +138,6 @@ def delete_file(table, name, content, columns, **more):
     arrow = pa.table(list(values.values()), schema=pa.schema(fields))
     local = path.removeprefix("file://")
     pq.write_table(arrow, local)
-    import os
-
     file = DataFile(
         content=content, file_path=path, spec_id=table.spec.spec_id, record_count=len(arrow),
         file_size_in_bytes=os.path.getsize(local), **more,
@@ -161,6 +161,8 @@ def with_deletes(lake, spark):
     delete_file(
         table, "equality", Content.EQUALITY_DELETES,
         {"id": (pa.int64(), 1, [2, 8])}, equality_ids=(1,),
+        value_counts={1: 2}, null_value_counts={1: 0},
+        lower_bounds={1: (2).to_bytes(8, "little")}, upper_bounds={1: (8).to_bytes(8, "little")},
     )  # fmt: skip
     assert [row[0] for row in rows_of(table)] == [0, 3, 4, 5, 6, 9]
     return table
@@ -171,11 +173,14 @@ def frame_rows(path):
     return [(value,) for value in arrow.column("id").to_pylist()]
 
 
-# The predicate reaches none, some or all of the deleted rows: none may come back.
+# The predicate reaches none, some or all of the deleted rows: none may come back. Ids 0 and 9 are
+# outside of the bounds of the equality deletes, which a scan of those ids would leave out.
 @pytest.mark.parametrize(
     ("where", "kept"),
     [
         ("id = 5", [0, 3, 4, 6, 9]),
+        ("id = 0", [3, 4, 5, 6, 9]),
+        ("id > 8", [0, 3, 4, 5, 6]),
         ("id >= 5", [0, 3, 4]),
         ("id < 5", [5, 6, 9]),
         ("id = 2", [0, 3, 4, 5, 6, 9]),
