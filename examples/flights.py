@@ -105,10 +105,14 @@ def three_answers(
     for name in ("Frazil on Spark", *others):
         table.add_column(name)
     for index, row in enumerate(frazil_rows):
-        table.add_row(str(row), *(str(rows[index]) for rows in others.values()))
+        table.add_row(_readable(row), *(_readable(rows[index]) for rows in others.values()))
     console.print(table)
     console.print("[green]equal[/]" if equal else "[red]DIFFERENT[/]")
     return equal
+
+
+def _readable(row: tuple[object, ...]) -> str:
+    return "  ".join(f"{value:,}" if isinstance(value, int) else str(value) for value in row)
 
 
 def open_duckdb() -> duckdb.DuckDBPyConnection:
