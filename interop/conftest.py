@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -56,8 +55,6 @@ def spark(
     """A session in which `java_sql` and `java_hadoop` are catalogs of the Java runtime."""
     assert pyspark.__version__.startswith("4.1."), "the Java runtime needs Spark 4.1: use .venv41"
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["TZ"] = "UTC"
     time.tzset()
     from pyspark.sql import SparkSession

@@ -1,4 +1,4 @@
-"""Deletes that the Java runtime writes, and equality deletes: Frazil reads the rows that are left."""
+"""Deletes by the Java runtime, and equality deletes: Frazil reads the rows that are left."""
 
 from __future__ import annotations
 

@@ -21,10 +21,10 @@ WITHOUT_BOUNDS = ("float", "double", "uuid")
 Java's writer counts; and Java's metrics hold no bounds of UUIDs."""
 
 WITHOUT_COUNTS = ("variant",)
-"""Java counts the values of a variant column; Frazil leaves these counts, which are optional, out."""
+"""Java counts the values of a variant; Frazil leaves these counts, which are optional, out."""
 
 UNREADABLE_PARTITIONS = ("uuid",)
-"""The Java runtime's metadata tables fail on a UUID as a partition value, also of its own tables."""
+"""Java's metadata tables fail on a UUID as a partition value, also of Java's own tables."""
 
 
 @pytest.mark.parametrize(("case", "version"), COMPARED, ids=[case.name for case, _ in COMPARED])

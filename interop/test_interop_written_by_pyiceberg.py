@@ -37,7 +37,11 @@ def catalog(sql_lake: Lake, warehouse: Path) -> SqlCatalog:
 def test_rows_and_filters(
     catalog: SqlCatalog, engines: Engines, case: TypeCase, version: int
 ) -> None:
-    """Unpartitioned, then by identity: the transforms that PyIceberg has without its Rust part."""
+    """Unpartitioned, then by identity: the transforms that PyIceberg has without its Rust part.
+
+    It takes the rows of a partition by equality: it fails on NaN, which equals nothing, and writes
+    -0.0 and 0.0 twice where it gets both, so it gets one.
+    """
     name = f"p{version}_{case.name}"
     table = catalog.create_table(
         f"db.{name}",
@@ -52,10 +56,10 @@ def test_rows_and_filters(
         added = case.rows_of_stage(1)
         nan = [row for row in added if row[1] != row[1]]
         if nan:
-            # PyIceberg looks for the partition's rows by equality, and NaN equals nothing.
             with pytest.raises(ZeroDivisionError):
                 table.append(arrow_of_table(case, nan))
-            added = [row for row in added if row not in nan]
+        zeros = [row for row in added if repr(row[1]) == "-0.0"]
+        added = [row for row in added if row not in nan and row not in zeros]
         table.append(arrow_of_table(case, added))
         rows += added
     results = engines.read("frazil", name, case, case.filters)
