@@ -84,6 +84,9 @@ class Model:
         self.table = lake.create_table(
             name, DDL, partition_by=["s"] if partitioned else [], format_version=version
         )
+        if partitioned:
+            # Every commit then rewrites the manifests of the one before.
+            self.table.set_properties({"commit.manifest.min-count-to-merge": "2"})
         self.folder = folder
         folder.mkdir()
         self.version, self.partitioned = version, partitioned

@@ -294,3 +294,12 @@ def test_a_column_of_a_changelog_s_name_is_refused(lake, spark):
     table = lake.create_table("db.r", "id bigint, _change_type string")
     with pytest.raises(ValidationException, match="'_change_type'"):
         table.changes()
+
+
+def test_deletes_after_a_file_that_deletes_nothing_apply(model):
+    first, second = model.data_file([A, D]), model.data_file([B])
+    model.append(first, second)
+    for path in (first.file.file_path, "file:///no/such/file.parquet", second.file.file_path):
+        model.delta([model.position_file({(path, 0)}, (), scoped=False)])
+    assert [row["id"] for row in model.table.to_df().collect()] == [3]
+    assert collected(model.table.changes()) == model.changelog(-1, 3)

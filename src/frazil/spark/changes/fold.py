@@ -18,6 +18,7 @@ from frazil.spark.changes.columns import (
 )
 from frazil.spark.changes.comparable import comparable
 
+_KEY: Final = "_frazil_key_"
 _SIGN: Final = "_frazil_sign"
 _TOTAL: Final = "_frazil_total"
 _LEVEL: Final = "_frazil_level"
@@ -34,11 +35,12 @@ def without_copies(changes: DataFrame) -> DataFrame:
     change. Of equal rows as many are left as the one side has more than the other.
     """
     names = changes.columns
-    same = Window.partitionBy(F.col(CHANGE_ORDINAL), *_row_columns(changes))
+    keyed, row = _with_keys(changes, [_quoted(name) for name in _table_columns(changes)])
+    same = Window.partitionBy(CHANGE_ORDINAL, *row)
     deletes = F.sum(F.when(_is(ChangeType.DELETE), 1).otherwise(0)).over(same)
     # "DELETE" sorts before "INSERT": the places of deletes are 1 to their number.
     place = F.row_number().over(same.orderBy(CHANGE_TYPE))
-    counted = changes.select(
+    counted = keyed.select(
         *(_quoted(name) for name in names),
         deletes.alias(_DELETES),
         F.count(F.lit(1)).over(same).alias(_TOTAL),
@@ -60,11 +62,10 @@ def with_updates(changes: DataFrame, identifier: Sequence[Sequence[str]]) -> Dat
         identifier: the columns that are the key, each as the names that lead to it.
     """
     names = changes.columns
-    keys = [F.col(quote_name_always(list(path))) for path in identifier]
-    types = [field.dataType for field in changes.select(*keys).schema.fields]
-    compared = [comparable(key, kind) for key, kind in zip(keys, types, strict=True)]
-    same = Window.partitionBy(F.col(CHANGE_ORDINAL), *compared)
-    counted = changes.select(
+    columns = [F.col(quote_name_always(list(path))) for path in identifier]
+    keyed, key = _with_keys(changes, columns)
+    same = Window.partitionBy(CHANGE_ORDINAL, *key)
+    counted = keyed.select(
         *(_quoted(name) for name in names),
         F.sum(F.when(_is(ChangeType.DELETE), 1).otherwise(0)).over(same).alias(_DELETES),
         F.sum(F.when(_is(ChangeType.INSERT), 1).otherwise(0)).over(same).alias(_INSERTS),
@@ -99,12 +100,12 @@ def net(changes: DataFrame) -> DataFrame:
     deletes passes each level up to its last value for the last time with one of them.
     """
     names = changes.columns
-    rows = _row_columns(changes)
-    same = Window.partitionBy(*rows)
+    keyed, row = _with_keys(changes, [_quoted(name) for name in _table_columns(changes)])
+    same = Window.partitionBy(*row)
     sign = F.when(_is(ChangeType.INSERT), 1).otherwise(-1)
     total = F.sum(sign).over(same)
     # From here on 1 is a change to the side that is left, -1 one to the other.
-    turned = changes.withColumn(_TOTAL, total).where(F.col(_TOTAL) != 0)
+    turned = keyed.withColumn(_TOTAL, total).where(F.col(_TOTAL) != 0)
     turned = turned.withColumn(_SIGN, sign * F.signum(F.col(_TOTAL)).cast("int"))
     in_time = same.orderBy(F.col(CHANGE_ORDINAL), F.col(_SIGN).desc())
     levels = turned.withColumn(_LEVEL, F.sum(_SIGN).over(_up_to_here(in_time)))
@@ -126,13 +127,19 @@ def _up_to_here(window: WindowSpec) -> WindowSpec:
     return window.rowsBetween(Window.unboundedPreceding, Window.currentRow)
 
 
-def _row_columns(changes: DataFrame) -> list[Column]:
-    """The table's columns as they are compared."""
-    return [
-        comparable(_quoted(field.name), field.dataType)
-        for field in changes.schema.fields
-        if field.name not in CHANGELOG_COLUMNS
+def _table_columns(changes: DataFrame) -> list[str]:
+    return [name for name in changes.columns if name not in CHANGELOG_COLUMNS]
+
+
+def _with_keys(changes: DataFrame, columns: Sequence[Column]) -> tuple[DataFrame, list[str]]:
+    """The changes with the columns in the form that they are compared in, and its names."""
+    fields = changes.select(*columns).schema.fields
+    keys = [
+        comparable(column, field.dataType).alias(f"{_KEY}{place}")
+        for place, (column, field) in enumerate(zip(columns, fields, strict=True))
     ]
+    # Columns of their own: then all windows of one fold need one shuffle.
+    return changes.select("*", *keys), [f"{_KEY}{place}" for place in range(len(keys))]
 
 
 def _is(kind: ChangeType) -> Column:

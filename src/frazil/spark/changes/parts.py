@@ -50,7 +50,7 @@ class Round:
     Attributes:
         read: the files.
         base: those of them, under the same ordinals, to which deletes applied before.
-        labels: a row a file: ``path`` and the changelog's columns.
+        labels: a row a file: ``ordinal`` and the changelog's columns.
     """
 
     read: ReadInput
@@ -79,7 +79,7 @@ def rounds_of(metadata: TableMetadata, parts: Sequence[Part]) -> list[Round]:
     read = _merged(metadata, [part.plan for part in parts])
     base = _merged(metadata, [part.base or _without_deletes(part.plan) for part in parts])
     labels = pl.concat([_labels(part) for part in parts])
-    labels = pl.concat([read.files.select("ordinal", "path"), labels], how="horizontal")
+    labels = pl.concat([read.files.select("ordinal"), labels], how="horizontal")
     whole = Round(read, base, labels)
     nth = read.files.select("ordinal", pl.int_range(pl.len()).over("path").alias("nth"))
     if not (nth["nth"] > 0).any():

@@ -27,14 +27,21 @@ from frazil.spark.changes.columns import (
 from frazil.spark.changes.parts import Part, Round, rounds_of
 from frazil.spark.read.dataframe import dataframe_for
 from frazil.spark.read.inputs import ReadInput, read_input
-from frazil.spark.read.projection import DELETED, FILE, METADATA_COLUMNS, POS, Projection
+from frazil.spark.read.projection import (
+    DELETED,
+    FILE_ORDINAL_FIELD,
+    METADATA_COLUMNS,
+    POS,
+    Projection,
+)
 from frazil.spark.scan import NAME_MAPPING_PROPERTY, spark_condition
 from frazil.spark.session import prepare_session, type_support
 from frazil.storage.files import FileIO
 
 _LABELLED: Final = "_frazil_labelled_file"
-_BASE_FILE: Final = "_frazil_base_file"
-_BASE_POS: Final = "_frazil_base_pos"
+_BASE: Final = "_frazil_taken_before"
+# Room for a trillion rows a file, in eight million files.
+_POSITION_BITS: Final = 40
 _LABELS: Final = S.StructType(
     [
         S.StructField(CHANGE_TYPE, S.StringType(), False),
@@ -42,7 +49,9 @@ _LABELS: Final = S.StructType(
         S.StructField(COMMIT_SNAPSHOT_ID, S.LongType(), False),
     ]
 )
-_RESERVED: Final = {field.name: field for field in METADATA_COLUMNS}
+_POS, _DELETED = (
+    next(field for field in METADATA_COLUMNS if field.name == name) for name in (POS, DELETED)
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +96,7 @@ class ChangedRows:
 
     def _left(self, each: Round) -> DataFrame:
         """Rows that the deletes leave."""
-        return self._read(each.read, (FILE,) if _needs_file(each) else ())
+        return self._read(each.read, (FILE_ORDINAL_FIELD,) if _are_mixed(each.labels) else ())
 
     def _taken(self, each: Round) -> list[DataFrame]:
         """Rows that the deletes take, and that those before had not taken yet."""
@@ -97,37 +106,30 @@ class ChangedRows:
         again = each.only(files.filter(files.is_in(had_deletes.implode())))
         frames = []
         if len(first.read.files):
-            frames.append(self._deleted(first.read, (FILE, POS)))
+            frames.append(self._deleted(first.read, self.schema.fields))
         if len(again.read.files):
-            now = self._deleted(again.read, (FILE, POS))
-            before = self._deleted(again.base, (FILE, POS), columns=()).select(
-                F.col(FILE).alias(_BASE_FILE), F.col(POS).alias(_BASE_POS)
-            )
-            same = (F.col(FILE) == F.col(_BASE_FILE)) & (F.col(POS) == F.col(_BASE_POS))
-            frames.append(now.join(before, same, "left_anti"))
+            now = self._deleted(again.read, self.schema.fields)
+            before = self._deleted(again.base, ()).select(_place().alias(_BASE))
+            frames.append(now.join(before, _place() == F.col(_BASE), "left_anti"))
         return frames
 
-    def _deleted(
-        self,
-        read: ReadInput,
-        metadata_columns: Sequence[str],
-        columns: Sequence[NestedField] | None = None,
-    ) -> DataFrame:
-        rows = self._read(read, (*metadata_columns, DELETED), columns)
-        return rows.where(F.col(DELETED))
+    def _deleted(self, read: ReadInput, columns: Sequence[NestedField]) -> DataFrame:
+        """The rows that deletes take, with their places."""
+        places = (FILE_ORDINAL_FIELD, _POS, _DELETED)
+        return self._read(read, places, columns).where(F.col(DELETED))
 
     def _read(
         self,
         read: ReadInput,
-        metadata_columns: Sequence[str],
+        metadata_columns: Sequence[NestedField],
         columns: Sequence[NestedField] | None = None,
     ) -> DataFrame:
         text = self.metadata.properties.get(NAME_MAPPING_PROPERTY)
-        fields = self.schema.fields if columns is None else tuple(columns)
+        fields = self.schema.fields if columns is None else columns
         return dataframe_for(
             self.spark,
             read,
-            Projection((*fields, *(_RESERVED[name] for name in metadata_columns))),
+            Projection((*fields, *metadata_columns)),
             io=self.io,
             support=type_support(self.spark),
             mapping=None if text is None else NameMapping.from_json(text),
@@ -140,20 +142,26 @@ class ChangedRows:
         columns: list[Column | str] = [
             F.col(quote_name_always([field.name])) for field in self.schema.fields
         ]
-        if not _needs_file(each):
+        if not _are_mixed(each.labels):
             values = each.labels.row(0, named=True)
             labels = [
-                F.lit(values[each.name]).cast(each.dataType).alias(each.name)
-                for each in _LABELS.fields
+                F.lit(values[label.name]).cast(label.dataType).alias(label.name)
+                for label in _LABELS.fields
             ]
             return rows.select(*columns, *labels)
-        table = each.labels.select(pl.col("path").alias(_LABELLED), *CHANGELOG_COLUMNS)
-        schema = S.StructType([S.StructField(_LABELLED, S.StringType(), False), *_LABELS.fields])
+        table = each.labels.select(pl.col("ordinal").alias(_LABELLED), *CHANGELOG_COLUMNS).rechunk()
+        schema = S.StructType([S.StructField(_LABELLED, S.LongType(), False), *_LABELS.fields])
         known = F.broadcast(self.spark.createDataFrame(table.to_arrow(), schema))
-        joined = rows.join(known, F.col(FILE) == F.col(_LABELLED))
+        joined = rows.join(known, F.col(FILE_ORDINAL_FIELD.name) == F.col(_LABELLED))
         return joined.select(*columns, *CHANGELOG_COLUMNS)
 
 
-def _needs_file(each: Round) -> bool:
-    """Whether rows of one round have not all the same labels."""
-    return each.labels.select(CHANGELOG_COLUMNS).n_unique() > 1
+def _are_mixed(labels: pl.DataFrame) -> bool:
+    """Whether files of one round have not all the same labels."""
+    return labels.select(CHANGELOG_COLUMNS).n_unique() > 1
+
+
+def _place() -> Column:
+    """A row's file and position as one number, which Spark joins by cheaply."""
+    file = F.shiftleft(F.col(FILE_ORDINAL_FIELD.name), _POSITION_BITS)
+    return file.bitwiseOR(F.col(POS))

@@ -34,7 +34,7 @@ from frazil.spark.read.equality_deletes import (
     key_schema,
     matching,
 )
-from frazil.spark.read.file_log import POSITION
+from frazil.spark.read.file_log import ORDINAL, POSITION
 from frazil.spark.read.file_rows import (
     FileValue,
     attach,
@@ -56,6 +56,7 @@ from frazil.spark.read.positions import only_deleted, without_deleted
 from frazil.spark.read.projection import (
     DELETED,
     FILE,
+    FILE_ORDINAL_FIELD,
     LAST_UPDATED,
     LAST_UPDATED_FIELD,
     PARTITION,
@@ -250,7 +251,9 @@ class _Part:
         wanted = Wanted(
             fields=fields,
             names={field.field_id: reading.names[field.field_id] for field in fields},
-            ordinal=self.group.has_positions or bool(self._file_values()),
+            ordinal=self.group.has_positions
+            or bool(self._file_values())
+            or FILE_ORDINAL_FIELD.name in requested,
             position=self.group.has_positions or bool(requested & {POS, ROW_ID}),
         )
         if layout.reader is Reader.BY_ID:
@@ -333,6 +336,8 @@ def _metadata_column(
 ) -> Column:
     if name == POS:
         return F.col(POSITION)
+    if name == FILE_ORDINAL_FIELD.name:
+        return F.col(ORDINAL)
     if name == DELETED:
         return F.lit(is_deleted)
     if name == ROW_ID:

@@ -61,7 +61,7 @@ def position_bitmaps(context: ScanContext, plan: ReadInput, ordinals: pl.Series)
     )
     vectors = pairs.filter(pl.col("format") == "puffin")
     by_path = pairs.filter(pl.col("format") != "puffin")
-    used = by_path.unique("delete")
+    used = by_path.unique("delete", maintain_order=True)
     files = plan.files.filter(pl.col("ordinal").is_in(ordinals.implode()))
     size = BitmapSize(
         positions=int(vectors["record_count"].sum()) + int(used["record_count"].sum()),
@@ -113,7 +113,8 @@ def _read_here(
         for paths, positions in _deleted_rows(context.io, task["path"], task["format"]):
             found = pl.DataFrame({_PATH: paths, "pos": positions}).join(wanted, on=_PATH)
             batches.append(bitmap_rows(found["ordinal"].to_numpy(), found["pos"].to_numpy(), grain))
-    table = pa.Table.from_batches(batches, schema=grain.arrow_schema)
+    # Spark drops whatever comes after an empty batch.
+    table = pa.Table.from_batches(batches, schema=grain.arrow_schema).combine_chunks()
     return context.spark.createDataFrame(table, grain.spark_schema)
 
 
@@ -124,7 +125,7 @@ def _read_on_executors(
     parts: list[DataFrame] = []
     vectors = tasks.filter(pl.col("format") == "puffin")
     if len(vectors):
-        spread = spark.createDataFrame(vectors.to_arrow()).repartition(
+        spread = spark.createDataFrame(vectors.rechunk().to_arrow()).repartition(
             _partitions(context, len(vectors))
         )
         parts.append(spread.mapInArrow(_VectorReader(io, grain), grain.spark_schema))
@@ -138,11 +139,11 @@ def _read_on_executors(
                 *grain.spark_schema.fields,
             ]
         )
-        spread = spark.createDataFrame(others.to_arrow()).repartition(
+        spread = spark.createDataFrame(others.rechunk().to_arrow()).repartition(
             _partitions(context, len(others))
         )
         found = spread.mapInArrow(_PositionReader(io, grain), by_path)
-        files = spark.createDataFrame(targets.to_arrow())
+        files = spark.createDataFrame(targets.rechunk().to_arrow())
         applies = (
             (found[_PATH] == files[_PATH])
             & (files["sequence_number"] <= found[_SEQUENCE])

@@ -40,6 +40,9 @@ METADATA_COLUMNS: Final[tuple[NestedField, ...]] = (
 )
 """The reserved columns that a scan can yield (rule 67); ``_partition`` gets the table's type."""
 
+FILE_ORDINAL_FIELD: Final = NestedField(2147483450, "_frazil_ordinal", LongType(), required=True)
+"""The ordinal of a row's file in the plan, for reads that know more of files; no user sees it."""
+
 _METADATA_BY_NAME: Final = {field.name: field for field in METADATA_COLUMNS}
 
 
@@ -71,6 +74,8 @@ class Projection:
 
 def is_metadata_column(field: NestedField) -> bool:
     """Whether a field is one of the reserved columns, told by its id."""
+    if field == FILE_ORDINAL_FIELD:
+        return True
     known = _METADATA_BY_NAME.get(field.name)
     return known is not None and known.field_id == field.field_id
 
