@@ -1,6 +1,7 @@
 # Two commands do it all: `make demo` (the main job) and `make test`.
 SHELL := /bin/sh
 PY := .venv/bin/python
+CODE := src tests interop bench examples
 PY41 := .venv41/bin/python
 export SPARK_LOCAL_IP := 127.0.0.1
 
@@ -23,8 +24,8 @@ bench: .venv/.ready .venv41/.ready java
 	$(PY41) -m bench $(if $(ONLY),--only $(ONLY)) --python43 $(PY)
 
 lint: .venv/.ready
-	$(PY) -m ruff check .
-	$(PY) -m ruff format --check .
+	$(PY) -m ruff check $(CODE)
+	$(PY) -m ruff format --check -q $(CODE)
 	$(PY) -m mypy
 	.venv/bin/lint-imports
 

@@ -1,32 +1,32 @@
 """Every error that Frazil raises, in one tree.
 
-    FrazilError
-    ├── ValidationException            what was asked contradicts the table or the specification
-    │   ├── EvolutionError             a schema, partition or sort change that is not allowed
-    │   ├── PredicateError             a filter that cannot be parsed or bound
-    │   └── SchemaMismatchError        rows that do not fit the table's schema
-    ├── ConfigurationError             a setting is missing, unknown or malformed
-    ├── UnsupportedError               valid, but outside of what this release supports
-    │   └── UnsupportedVersionError    a format version that is not adopted
-    ├── InvalidFormatError             bytes that break the specification
-    │   ├── InvalidMetadataError       a table metadata file
-    │   ├── InvalidManifestError       a manifest or a manifest list
-    │   └── InvalidDataFileError       a data, delete or Puffin file
-    ├── NotFoundError
-    │   ├── NoSuchNamespaceError
-    │   ├── NoSuchTableError
-    │   ├── NoSuchSnapshotError
-    │   ├── NoSuchRefError
-    │   └── MissingFileError           a file that the table names is not there
-    ├── AlreadyExistsError
-    │   ├── NamespaceAlreadyExistsError
-    │   └── TableAlreadyExistsError
-    ├── NamespaceNotEmptyError
-    ├── CommitError
-    │   ├── CommitFailedException      another writer was first; nothing was changed
-    │   ├── ConflictError              a concurrent commit contradicts this one; nothing was changed
-    │   └── CommitStateUnknownException  the swap was sent and no answer came; nothing was deleted
-    └── StorageError                   the store refused or failed
+FrazilError
+├── ValidationException            what was asked contradicts the table or the specification
+│   ├── EvolutionError             a schema, partition or sort change that is not allowed
+│   ├── PredicateError             a filter that cannot be parsed or bound
+│   └── SchemaMismatchError        rows that do not fit the table's schema
+├── ConfigurationError             a setting is missing, unknown or malformed
+├── UnsupportedError               valid, but outside of what this release supports
+│   └── UnsupportedVersionError    a format version that is not adopted
+├── InvalidFormatError             bytes that break the specification
+│   ├── InvalidMetadataError       a table metadata file
+│   ├── InvalidManifestError       a manifest or a manifest list
+│   └── InvalidDataFileError       a data, delete or Puffin file
+├── NotFoundError
+│   ├── NoSuchNamespaceError
+│   ├── NoSuchTableError
+│   ├── NoSuchSnapshotError
+│   ├── NoSuchRefError
+│   └── MissingFileError           a file that the table names is not there
+├── AlreadyExistsError
+│   ├── NamespaceAlreadyExistsError
+│   └── TableAlreadyExistsError
+├── NamespaceNotEmptyError
+├── CommitError
+│   ├── CommitFailedException      another writer was first; nothing was changed
+│   ├── ConflictError              a concurrent commit contradicts this one; nothing was changed
+│   └── CommitStateUnknownException  the swap was sent and no answer came; nothing was deleted
+└── StorageError                   the store refused or failed
 """
 
 from __future__ import annotations
