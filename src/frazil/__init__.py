@@ -1,11 +1,11 @@
 """The Iceberg table format for PySpark in pure Python, no jar.
 
-    import frazil
+import frazil
 
-    lake = frazil.connect(spark, warehouse="/data/lake")
-    trips = lake.create_table("db.trips", "id bigint, ts timestamp", partition_by=["month(ts)"])
-    trips.append(df)
-    trips.scan(where="ts >= '2024-01-01'").to_df()
+lake = frazil.connect(spark, warehouse="/data/lake")
+trips = lake.create_table("db.trips", "id bigint, ts timestamp", partition_by=["month(ts)"])
+trips.append(df)
+trips.scan(where="ts >= '2024-01-01'").to_df()
 """
 
 from frazil import errors
