@@ -20,7 +20,7 @@ from pyspark.sql import types as S
 from frazil.errors import SchemaMismatchError
 from frazil.format import types as I
 from frazil.format.schema import Schema
-from frazil.spark.types import FIELD_ID_KEY, type_to_spark
+from frazil.spark.types import FIELD_ID_KEY, primitive_from_spark, type_to_spark
 
 Converter = Callable[[Column], Column]
 """What a column goes through; None in place of one means that it stays as it is."""
@@ -139,8 +139,12 @@ class _Alignment:
             case _ if _accepts(target, source):
                 return _primitive(target, source, path)
             case _:
+                # Both sides have a type named timestamp; they differ in the time zone.
+                known = primitive_from_spark(source)
+                meaning = "" if known is None else f" (Iceberg's {known})"
                 self._problems.append(
-                    f"the column {path!r} is {target} and cannot hold {source.simpleString()}"
+                    f"the column {path!r} is {target} and cannot hold Spark's "
+                    f"{source.simpleString()}{meaning}"
                 )
                 return None
 
