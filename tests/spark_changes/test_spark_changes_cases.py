@@ -285,6 +285,8 @@ def test_a_file_that_is_listed_twice_counts_twice(model):
     data = model.data_file([A])
     model.append(data)
     model.append(data)
+    assert len(model.table.to_df().collect()) == 2
+    assert len(model.table.incremental(columns=["id", "_file"]).to_df().collect()) == 2
     assert collected(model.table.changes()) == Counter(
         {("INSERT", shown(A), place, model.ids[place]): 1 for place in range(2)}
     )

@@ -1,8 +1,7 @@
 """Files of several snapshots as the input of one read.
 
 A read applies a delete to a data file by scope and sequence number. Files of several snapshots are
-under different deletes, so every part gets scopes of its own here; and a read takes a path once, so
-files that occur more often are read in rounds.
+under different deletes, one file under several, so every part gets scopes of its own here.
 """
 
 from __future__ import annotations
@@ -44,12 +43,12 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
-    """Files to read together; no path occurs twice.
+class LabelledFiles:
+    """Files to read together.
 
     Attributes:
-        read: the files.
-        base: those of them, under the same ordinals, to which deletes applied before.
+        read: the files; one that changed in several snapshots is in it as often.
+        base: the same files, under the same ordinals, with the deletes that applied before.
         labels: a row a file: ``ordinal`` and the changelog's columns.
     """
 
@@ -57,36 +56,25 @@ class Round:
     base: ReadInput
     labels: pl.DataFrame
 
-    def only(self, ordinals: pl.Series) -> Round:
-        """The round of some of its files."""
+    def only(self, ordinals: pl.Series) -> LabelledFiles:
+        """Some of the files."""
         keep = pl.col("ordinal").is_in(ordinals.implode())
-        return Round(
-            _restricted(self.read, ordinals),
-            _restricted(self.base, ordinals),
-            self.labels.filter(keep),
+        return LabelledFiles(
+            _restricted(self.read, keep), _restricted(self.base, keep), self.labels.filter(keep)
         )
 
 
-def rounds_of(metadata: TableMetadata, parts: Sequence[Part]) -> list[Round]:
-    """The parts' files, as few rounds as paths allow.
+def labelled_files(metadata: TableMetadata, parts: Sequence[Part]) -> LabelledFiles:
+    """The files of parts, at least one.
 
     Raises:
         UnsupportedError: a file is encrypted.
     """
-    parts = [part for part in parts if part.plan.file_count]
-    if not parts:
-        return []
     read = _merged(metadata, [part.plan for part in parts])
     base = _merged(metadata, [part.base or _without_deletes(part.plan) for part in parts])
     labels = pl.concat([_labels(part) for part in parts])
-    labels = pl.concat([read.files.select("ordinal"), labels], how="horizontal")
-    whole = Round(read, base, labels)
-    nth = read.files.select("ordinal", pl.int_range(pl.len()).over("path").alias("nth"))
-    if not (nth["nth"] > 0).any():
-        return [whole]
-    return [
-        whole.only(members["ordinal"]) for _, members in nth.group_by("nth", maintain_order=True)
-    ]
+    ordinals = read.files.select("ordinal")
+    return LabelledFiles(read, base, pl.concat([ordinals, labels], how="horizontal"))
 
 
 def _without_deletes(plan: ScanPlan) -> ScanPlan:
@@ -98,8 +86,7 @@ def _labels(part: Part) -> pl.DataFrame:
     return pl.DataFrame([values], schema=_LABELS, orient="row")[[0] * part.plan.file_count]
 
 
-def _restricted(read: ReadInput, ordinals: pl.Series) -> ReadInput:
-    keep = pl.col("ordinal").is_in(ordinals.implode())
+def _restricted(read: ReadInput, keep: pl.Expr) -> ReadInput:
     return replace(read, files=read.files.filter(keep), pairs=read.pairs.filter(keep))
 
 

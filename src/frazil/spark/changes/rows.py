@@ -24,7 +24,7 @@ from frazil.spark.changes.columns import (
     CHANGELOG_COLUMNS,
     COMMIT_SNAPSHOT_ID,
 )
-from frazil.spark.changes.parts import Part, Round, rounds_of
+from frazil.spark.changes.parts import LabelledFiles, Part, labelled_files
 from frazil.spark.read.dataframe import dataframe_for
 from frazil.spark.read.inputs import ReadInput, read_input
 from frazil.spark.read.projection import (
@@ -81,9 +81,10 @@ class ChangedRows:
         for is_left in (True, False):
             chosen = [part for part in parts if (part.base is None) == is_left]
             decided = all(isinstance(part.plan.residual, AlwaysTrue) for part in chosen)
-            for each in rounds_of(self.metadata, chosen):
-                found = [self._left(each)] if is_left else self._taken(each)
-                frames += [self._finished(rows, each, decided=decided) for rows in found]
+            if chosen:
+                files = labelled_files(self.metadata, chosen)
+                found = [self._left(files)] if is_left else self._taken(files)
+                frames += [self._finished(rows, files, decided=decided) for rows in found]
         return frames
 
     def none(self) -> DataFrame:
@@ -94,16 +95,18 @@ class ChangedRows:
         labels = (F.lit(None).cast(each.dataType).alias(each.name) for each in _LABELS.fields)
         return rows.select("*", *labels)
 
-    def _left(self, each: Round) -> DataFrame:
+    def _left(self, files: LabelledFiles) -> DataFrame:
         """Rows that the deletes leave."""
-        return self._read(each.read, (FILE_ORDINAL_FIELD,) if _are_mixed(each.labels) else ())
+        return self._read(files.read, (FILE_ORDINAL_FIELD,) if _are_mixed(files.labels) else ())
 
-    def _taken(self, each: Round) -> list[DataFrame]:
+    def _taken(self, files: LabelledFiles) -> list[DataFrame]:
         """Rows that the deletes take, and that those before had not taken yet."""
-        had_deletes = each.base.pairs["ordinal"].unique()
-        files = each.read.files["ordinal"]
-        first = each.only(files.filter(~files.is_in(had_deletes.implode())))
-        again = each.only(files.filter(files.is_in(had_deletes.implode())))
+        ordinals = files.read.files["ordinal"]
+        had_deletes = ordinals.is_in(files.base.pairs["ordinal"].implode())
+        first, again = (
+            files.only(ordinals.filter(~had_deletes)),
+            files.only(ordinals.filter(had_deletes)),
+        )
         frames = []
         if len(first.read.files):
             frames.append(self._deleted(first.read, self.schema.fields))
@@ -135,21 +138,23 @@ class ChangedRows:
             mapping=None if text is None else NameMapping.from_json(text),
         )
 
-    def _finished(self, rows: DataFrame, each: Round, *, decided: bool) -> DataFrame:
+    def _finished(self, rows: DataFrame, files: LabelledFiles, *, decided: bool) -> DataFrame:
         """The rows that match, with their labels."""
         if not decided:
             rows = rows.where(spark_condition(self.where, type_support(self.spark)))
         columns: list[Column | str] = [
             F.col(quote_name_always([field.name])) for field in self.schema.fields
         ]
-        if not _are_mixed(each.labels):
-            values = each.labels.row(0, named=True)
+        if not _are_mixed(files.labels):
+            values = files.labels.row(0, named=True)
             labels = [
                 F.lit(values[label.name]).cast(label.dataType).alias(label.name)
                 for label in _LABELS.fields
             ]
             return rows.select(*columns, *labels)
-        table = each.labels.select(pl.col("ordinal").alias(_LABELLED), *CHANGELOG_COLUMNS).rechunk()
+        table = files.labels.select(
+            pl.col("ordinal").alias(_LABELLED), *CHANGELOG_COLUMNS
+        ).rechunk()
         schema = S.StructType([S.StructField(_LABELLED, S.LongType(), False), *_LABELS.fields])
         known = F.broadcast(self.spark.createDataFrame(table.to_arrow(), schema))
         joined = rows.join(known, F.col(FILE_ORDINAL_FIELD.name) == F.col(_LABELLED))
@@ -157,7 +162,7 @@ class ChangedRows:
 
 
 def _are_mixed(labels: pl.DataFrame) -> bool:
-    """Whether files of one round have not all the same labels."""
+    """Whether the files have not all the same labels."""
     return labels.select(CHANGELOG_COLUMNS).n_unique() > 1
 
 

@@ -168,9 +168,17 @@ def _group_frames(reading: _Reading, group: DeleteGroup) -> list[DataFrame]:
     frames: list[DataFrame] = []
     for (layout_index, constants), members in parts.items():
         layout = reading.survey.layouts[layout_index]
-        part = _Part(reading, group, pl.concat(members), layout, constants)
-        frames.extend(part.frames())
+        for files in _without_repeats(pl.concat(members)):
+            frames.extend(_Part(reading, group, files, layout, constants).frames())
     return frames
+
+
+def _without_repeats(files: pl.DataFrame) -> list[pl.DataFrame]:
+    """The files in parts that hold a path once: Spark takes a path that is listed twice once."""
+    if not files["path"].is_duplicated().any():
+        return [files]
+    nth = files.select(pl.int_range(pl.len()).over("path").alias("nth"))["nth"]
+    return files.with_columns(nth).partition_by("nth", maintain_order=True, include_key=False)
 
 
 def _constant_ids(reading: _Reading, layout: Layout, spec_id: int) -> tuple[int, ...]:
