@@ -305,3 +305,15 @@ def test_deletes_after_a_file_that_deletes_nothing_apply(model):
         model.delta([model.position_file({(path, 0)}, (), scoped=False)])
     assert [row["id"] for row in model.table.to_df().collect()] == [3]
     assert collected(model.table.changes()) == model.changelog(-1, 3)
+
+
+def test_one_equality_delete_file_is_under_several_snapshots(lake, tmp_path):
+    """It took rows of two files before each of them got a vector, in commits of their own."""
+    model = Model(lake, tmp_path / "files", version=3, partitioned=True)
+    first, second = model.data_file([A, B]), model.data_file([A, D])
+    model.append(first, second)
+    model.delta([model.equality_file((0,), {(1,)}, ("p",))])
+    model.delta([model.vector(first, {0, 1})])
+    model.delta([model.vector(second, {0})])
+    assert collected(model.table.changes()) == model.changelog(-1, 3)
+    assert told(model.table.changes(model.ids[1])) == [("DELETE", 2, 0)]

@@ -139,7 +139,10 @@ def _read_keys(
     fields = tuple(replace(field, required=False, initial_default=None) for field in fields)
     names = {field.field_id: f"c{field.field_id}" for field in fields}
     wanted = Wanted(fields=fields, names=names, ordinal=True)
-    files = group.deletes.with_row_index("ordinal").with_columns(pl.col("ordinal").cast(pl.Int64))
+    # Spark takes a path once: a file that is listed for several scopes is read once for all.
+    place = pl.col("path").rank("dense").cast(pl.Int64) - 1
+    listed = group.deletes.with_columns(place.alias("ordinal"))
+    files = listed.unique("ordinal", keep="first", maintain_order=True)
     native = _native_files(context, files, fields, table)
     parts: list[DataFrame] = []
     if len(native):
@@ -160,10 +163,10 @@ def _read_keys(
     attached, known = attach(
         context.spark,
         rows,
-        files["ordinal"],
+        listed["ordinal"],
         [
-            FileValue.of_longs(_SEQUENCE, files["sequence_number"]),
-            FileValue.of_longs(_SCOPE, files["scope"]),
+            FileValue.of_longs(_SEQUENCE, listed["sequence_number"]),
+            FileValue.of_longs(_SCOPE, listed["scope"]),
         ],
     )
     return attached.select(*keys, known[_SEQUENCE].alias(_SEQUENCE), known[_SCOPE].alias(_SCOPE))
