@@ -6,11 +6,15 @@ import datetime as dt
 import random
 import uuid
 from decimal import Decimal
+from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
+import frazil
+from frazil.errors import SchemaMismatchError
 from frazil.format import types as I
 from frazil.format.transforms import parse_transform
 from frazil.spark.types import type_to_spark
@@ -180,3 +184,24 @@ def test_buckets_of_the_specifications_vectors_rules_265_to_273(spark):
         .first()
     )
     assert list(row) == [(h & 0x7FFFFFFF) % 2147483647 for _, _, h in SPEC_HASHES]
+
+
+@pytest.mark.parametrize(
+    ("ddl", "smallest", "fits"),
+    [
+        ("v int", "int(-2147483648)", "int(-2147483640)"),
+        ("v bigint", "-9223372036854775807L - 1L", "-9223372036854775800L"),
+        ("v decimal(9,2)", "-9999999.99BD", "-9999999.90BD"),
+    ],
+)
+def test_a_value_without_a_truncated_partition_is_named(
+    spark: Any, tmp_path: Path, ddl: str, smallest: str, fits: str
+) -> None:
+    with frazil.connect(spark, warehouse=str(tmp_path)) as lake:
+        lake.create_namespace("db")
+        table = lake.create_table("db.t", ddl, partition_by=["truncate(10, v)"])
+        kind = ddl.split(" ", 1)[1]
+        with pytest.raises(SchemaMismatchError, match=r"no partition under truncate\[10\]"):
+            table.append(spark.sql(f"select cast({smallest} as {kind}) as v"))
+        table.append(spark.sql(f"select cast({fits} as {kind}) as v"))
+        assert table.to_df().count() == 1

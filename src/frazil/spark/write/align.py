@@ -8,7 +8,6 @@ becomes an expression that stops the write.
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
@@ -21,12 +20,11 @@ from frazil.errors import SchemaMismatchError
 from frazil.format import types as I
 from frazil.format.schema import Schema
 from frazil.spark.types import FIELD_ID_KEY, primitive_from_spark, type_to_spark
+from frazil.spark.write.row_checks import stop_with
 
 Converter = Callable[[Column], Column]
 """What a column goes through; None in place of one means that it stays as it is."""
 
-_MARK: Final = "[frazil] "
-_MARKED: Final = re.compile(r"\[frazil\] (.*?) \[/frazil\]", re.DOTALL)
 _UUID: Final = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 _MICROS_OF_DAY: Final = 86_400_000_000
 _INTEGERS: Final = (S.ByteType, S.ShortType, S.IntegerType)
@@ -50,12 +48,6 @@ def align(df: DataFrame, schema: Schema, *, case_sensitive: bool = False) -> Dat
     """
     columns = _Alignment(case_sensitive=case_sensitive).columns(df.schema, schema)
     return df.select(*columns)
-
-
-def value_problem(text: str) -> str | None:
-    """The fact that a check in the rows raised, found in the text of Spark's error."""
-    match = _MARKED.search(text)
-    return None if match is None else match.group(1)
 
 
 def storage_type(iceberg_type: I.IcebergType) -> S.DataType:
@@ -305,19 +297,15 @@ def _second_micros(value: Column) -> Column:
 
 def _not_null(path: str) -> Converter:
     problem = f"the column {path!r} is required and a row has null in it"
-    return lambda value: F.coalesce(value, _stop(problem))
+    return lambda value: F.coalesce(value, stop_with(problem))
 
 
 def _checked(first: Converter | None, is_right: Converter, problem: str) -> Converter:
     def check(value: Column) -> Column:
         kept = value if first is None else first(value)
-        return F.when(value.isNull() | is_right(value), kept).otherwise(_stop(problem))
+        return F.when(value.isNull() | is_right(value), kept).otherwise(stop_with(problem))
 
     return check
-
-
-def _stop(problem: str) -> Column:
-    return F.raise_error(F.lit(f"{_MARK}{problem} [/frazil]"))
 
 
 def _chained(first: Converter | None, second: Converter | None) -> Converter | None:

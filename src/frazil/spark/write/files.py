@@ -31,12 +31,13 @@ from frazil.format.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.spark.read.locations import spark_paths
 from frazil.spark.session import WRITE_SETTINGS, is_case_sensitive, temporary_settings
-from frazil.spark.write.align import align, value_problem
+from frazil.spark.write.align import align
 from frazil.spark.write.arrow import ArrowTask
 from frazil.spark.write.distribute import distribute, order_columns
 from frazil.spark.write.finish import Finisher
 from frazil.spark.write.options import WriteOptions, write_options
 from frazil.spark.write.partition_columns import partition_keys
+from frazil.spark.write.row_checks import value_problem
 from frazil.spark.write.wire import entry_from_text, entry_to_text
 from frazil.storage.files import FileInfo, FileIO, local_path
 from frazil.storage.locations import data_file_name, data_file_path, new_data_folder

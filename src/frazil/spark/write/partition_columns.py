@@ -33,6 +33,7 @@ from frazil.format.transforms import (
     YearTransform,
 )
 from frazil.spark.write.bucket_hash import bucket, bytes_hash, long_hash
+from frazil.spark.write.row_checks import stop_with
 
 KEY_PREFIX: Final = "__frazil_p"
 """What the derived columns are called that Spark lays out the files by: ``__frazil_p0``, …"""
@@ -165,13 +166,30 @@ def _hash_in_python(source_type: I.DecimalType, value: Column) -> Column:
 def _truncated(source_type: I.IcebergType, value: Column, width: int) -> Column:
     match source_type:
         case I.IntegerType():
-            return value - F.pmod(value, F.lit(width).cast("int"))
+            return _truncated_number(value, width, "int", -(1 << 31))
         case I.LongType():
-            return value - F.pmod(value, F.lit(width).cast("bigint"))
-        case I.DecimalType(scale=scale):
-            return value - F.pmod(value, F.lit(Decimal(width).scaleb(-scale)))
+            return _truncated_number(value, width, "bigint", -(1 << 63))
+        case I.DecimalType(precision=precision, scale=scale):
+            truncated = value - F.pmod(value, F.lit(Decimal(width).scaleb(-scale)))
+            smallest = F.lit(Decimal(1 - 10**precision).scaleb(-scale))
+            return F.when(truncated < smallest, _below(source_type, width)).otherwise(truncated)
         case _:
             return F.substring(value, 1, width)
+
+
+def _truncated_number(value: Column, width: int, spark_type: str, smallest: int) -> Column:
+    rest = F.pmod(value, F.lit(width).cast(spark_type))
+    # Only there can the difference underflow, which Spark would raise as an error of its own.
+    is_near = value < F.lit(smallest + width).cast(spark_type)
+    underflows = is_near & (F.when(is_near, value - F.lit(smallest).cast(spark_type)) < rest)
+    return F.when(underflows, _below(spark_type, width)).otherwise(value - rest)
+
+
+def _below(source_type: I.IcebergType | str, width: int) -> Column:
+    return stop_with(
+        f"a value has no partition under truncate[{width}]: its multiple of {width} lies below "
+        f"the smallest {source_type}"
+    )
 
 
 def _date(source_type: I.IcebergType, value: Column) -> Column:
