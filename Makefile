@@ -5,20 +5,24 @@ CODE := src tests interop bench examples
 PY41 := .venv41/bin/python
 export SPARK_LOCAL_IP := 127.0.0.1
 
-.PHONY: demo test interop bench conformance lint docs java clean
+.PHONY: demo test soak interop bench conformance lint docs java clean
 
 demo: .venv/.ready java
 	$(PY) examples/flights.py
 
 test: .venv/.ready java lint docs
 	@scripts/postgres.sh >/dev/null
-	FRAZIL_REQUIRE_POSTGRES=1 $(PY) -m pytest --cov --cov-report=term:skip-covered tests
+	FRAZIL_REQUIRE_POSTGRES=1 $(PY) -m pytest --cov --cov-report=term:skip-covered -m "not soak" tests
+
+# Many random histories; not part of CI.
+soak: .venv/.ready java
+	$(PY) -m pytest -m soak tests
 
 interop: .venv/.ready .venv41/.ready java
 	$(PY41) -m pytest -p no:cacheprovider interop
 
 conformance: .venv/.ready java
-	$(PY) -m tests.conformance
+	$(PY) tests/conformance/run.py
 
 bench: .venv/.ready .venv41/.ready java
 	$(PY41) -m bench $(if $(ONLY),--only $(ONLY)) --python43 $(PY)

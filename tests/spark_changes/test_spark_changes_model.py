@@ -31,7 +31,7 @@ def test_changes_between_snapshots_are_the_differences_of_their_rows(
     check(model, start, end)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", range(12))
 def test_changes_between_every_two_snapshots(lake, tmp_path, seed):
     version, partitioned = KINDS[seed % 4]
