@@ -357,3 +357,12 @@ def test_what_both_allow_is_the_same_schema_as_pyiceberg_makes(changes: list[Any
 def _peer_type(text: str) -> Any:
     field = {"id": 1, "name": "c", "required": False, "type": text}
     return PeerSchema.model_validate({"type": "struct", "fields": [field]}).fields[0].field_type
+
+
+@pytest.mark.parametrize("name", ["bigint", "BIGINT", "long", " long "])
+def test_types_are_named_as_users_name_them(name: str) -> None:
+    schema = Schema((NestedField(1, "a", IntegerType()),))
+    change = SchemaEvolution(schema, 1, 2)
+    change.update_column("a", name)
+    change.add_column("b", name)
+    assert [str(field.field_type) for field in change.apply().fields] == ["long", "long"]

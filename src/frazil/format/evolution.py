@@ -25,7 +25,7 @@ from frazil.format.types import (
     PrimitiveType,
     StructType,
     UnknownType,
-    parse_type,
+    as_type,
 )
 from frazil.format.values import coerce
 
@@ -284,10 +284,8 @@ class SchemaEvolution:
         self._added |= inside
 
     def _type_of(self, field_type: IcebergType | str, name: str) -> IcebergType:
-        if isinstance(field_type, IcebergType):
-            return field_type
         try:
-            return parse_type(field_type)
+            return as_type(field_type)
         except FrazilError as error:
             raise EvolutionError(
                 f"{field_type!r} is not a type for column {name!r}: {error}"
