@@ -80,7 +80,7 @@ def test_every_file_is_read_once_and_knows_its_ordinal(
         rows, ordinal = read_parquet(
             spark, files, SCHEMA, io=FileIO(), table_location=f"file://{tmp_path}"
         )
-        found = rows.select("id", ordinal.alias("o")).groupBy("id", "o").count().collect()
+        found = rows.select("id", ordinal().alias("o")).groupBy("id", "o").count().collect()
     finally:
         spark.conf.unset(FILE_LOG_SETTING)
     assert sorted(map(tuple, found)) == [(i, 3 * i, i + 1) for i in range(len(paths))]
@@ -97,7 +97,7 @@ def test_a_session_that_ignores_file_logs_gets_paths(spark: Any, tmp_path: Path)
         rows, ordinal = read_parquet(
             spark, files, SCHEMA, io=FileIO(), table_location=f"file://{tmp_path}"
         )
-        assert rows.select("id", ordinal).collect() == [(1, 5)]
+        assert rows.select("id", ordinal()).collect() == [(1, 5)]
     finally:
         spark.conf.unset(key)
 

@@ -25,7 +25,7 @@ from frazil.format.schema import Schema
 from frazil.format.transforms import IdentityTransform
 from frazil.spark.read.arrow_files import TableColumns
 from frazil.spark.read.arrow_scan import scan_with_arrow
-from frazil.spark.read.convert import converted, is_scanned
+from frazil.spark.read.convert import converted, is_scanned, needs_conversion
 from frazil.spark.read.delete_groups import DeleteGroup, delete_groups
 from frazil.spark.read.equality_deletes import (
     ROW_SCOPE,
@@ -206,6 +206,9 @@ class _Part:
     def frames(self) -> list[DataFrame]:
         """The rows in the result's columns; with ``_deleted``, also the deleted ones."""
         reading, context = self.reading, self.reading.context
+        plain = self._plain_expressions()
+        if plain is not None:
+            return [self._scan().selectExpr(*plain)]
         rows, columns, known = self._attached()
         keeps_deleted = DELETED in reading.projection.metadata_names
         deleted: list[DataFrame] = []
@@ -224,6 +227,32 @@ class _Part:
             self._result(rows, columns, known, is_deleted=False),
             *(self._result(gone, columns, known, is_deleted=True) for gone in deleted),
         ]
+
+    def _plain_expressions(self) -> list[str] | None:
+        """The result's columns as SQL text where that says it all, else None.
+
+        Text takes one call to Spark where columns take a dozen each. A cast to a column's own type
+        leaves the field id out of its metadata, and the optimizer removes it.
+        """
+        reading, support = self.reading, self.reading.context.support
+        if self.group.has_positions or self.group.equality or self.constants or self._defaulted:
+            return None
+        expressions: list[str] = []
+        for field in reading.projection.fields:
+            kind = field.field_type
+            if (
+                is_metadata_column(field)
+                or not isinstance(kind, I.PrimitiveType)
+                or not is_scanned(kind)
+                or needs_conversion(kind, support)
+                or reading.field(field.field_id).field_type != kind
+                or field.doc is not None
+            ):
+                return None
+            stored = quote_name_always([reading.names[field.field_id]])
+            target = type_to_spark(kind, support=support).simpleString()
+            expressions.append(f"cast({stored} as {target}) as {quote_name_always([field.name])}")
+        return expressions
 
     def _attached(self) -> tuple[DataFrame, dict[int, Column], dict[str, Column]]:
         """The scan, its columns by field id, and the columns that the plan knows, by name."""

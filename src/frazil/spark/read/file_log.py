@@ -11,7 +11,7 @@ a row's ordinal is found through its path.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 from urllib.parse import quote
 
@@ -85,8 +85,8 @@ def read_parquet(
     *,
     io: FileIO,
     table_location: str,
-) -> tuple[DataFrame, Column]:
-    """A native Parquet scan of exactly these files, and the expression of a row's ordinal.
+) -> tuple[DataFrame, Callable[[], Column]]:
+    """A native Parquet scan of exactly these files, and what makes the column of their ordinals.
 
     The DataFrame has the columns of the schema and Spark's hidden ``_metadata``. Columns whose
     metadata has a ``parquet.field.id`` are found by id, others by name.
@@ -119,7 +119,7 @@ def _read_through_log(
     *,
     io: FileIO,
     table_location: str,
-) -> tuple[DataFrame, Column]:
+) -> tuple[DataFrame, Callable[[], Column]]:
     folder = scratch_folder(spark, io, table_location)
     try:
         folder.write("_spark_metadata/0", log_lines(files))
@@ -133,13 +133,14 @@ def _read_through_log(
         )
     finally:
         folder.release()
-    stamp = data.metadataColumn("_metadata").getField("file_modification_time")
-    return data, F.unix_millis(stamp)
+    return data, lambda: F.unix_millis(
+        data.metadataColumn("_metadata").getField("file_modification_time")
+    )
 
 
 def _read_through_paths(
     spark: SparkSession, files: pl.DataFrame, schema: StructType
-) -> tuple[DataFrame, Column]:
+) -> tuple[DataFrame, Callable[[], Column]]:
     by_path = files.select(
         encode_paths(files["path"]).str.replace("^file:/+", "file:/").alias("path"), "ordinal"
     )
@@ -160,4 +161,4 @@ def _read_through_paths(
     known = F.regexp_replace(path, "^file:/+", "file:/")
     joined = data.join(F.broadcast(ordinals), known == ordinals["_frazil_path"], "left")
     lost = F.raise_error(F.concat(F.lit("a file that the plan does not hold was read: "), path))
-    return joined, F.coalesce(ordinals[ORDINAL], lost.cast("bigint"))
+    return joined, lambda: F.coalesce(ordinals[ORDINAL], lost.cast("bigint"))

@@ -121,7 +121,7 @@ def _scanned(
         name = wanted.names[field.field_id]
         chosen.append(column if name == stored else column.alias(name))
     if wanted.ordinal:
-        chosen.append(ordinal.alias(ORDINAL))
+        chosen.append(ordinal().alias(ORDINAL))
     if wanted.position:
         chosen.append(data.metadataColumn("_metadata").getField("row_index").alias(POSITION))
     return data.select(*chosen)
