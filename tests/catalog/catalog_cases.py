@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from frazil.catalog.base import Catalog, LoadedTable
 from frazil.catalog.config import CatalogConfig, open_catalog
@@ -19,10 +20,21 @@ SCHEMA = Schema(
     (NestedField(1, "id", LongType(), required=True), NestedField(2, "s", StringType()))
 )
 KINDS = ("filesystem", "sqlite", "postgres")
+S3_KINDS = ("filesystem on s3",)
 
 
-def properties_of(kind: str, folder: Path, postgres_url: str | None = None) -> dict[str, str]:
-    """The properties of a catalog in the folder."""
+def properties_of(
+    kind: str,
+    folder: Path,
+    postgres_url: str | None = None,
+    *,
+    bucket: str = "",
+    s3_properties: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, str]:
+    """The properties of a catalog in the folder, or with its tables in the bucket."""
+    if kind in S3_KINDS:
+        base = properties_of(kind.split()[0], folder)
+        return {**base, **s3_properties, "warehouse": f"{bucket}/wh"}
     if kind == "filesystem":
         return {"type": "filesystem", "warehouse": str(folder / "wh")}
     uri = postgres_url if kind == "postgres" else f"sqlite:///{folder}/catalog.db"

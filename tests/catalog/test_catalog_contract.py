@@ -1,13 +1,21 @@
-"""What every catalog promises, on a folder, on SQLite and on PostgreSQL."""
+"""What every catalog promises, on a folder, on SQLite, on PostgreSQL and on S3."""
 
 from __future__ import annotations
 
-import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from catalog_cases import KINDS, made_table, new_metadata, opened, properties_of, set_properties
+from catalog_cases import (
+    KINDS,
+    S3_KINDS,
+    made_table,
+    new_metadata,
+    opened,
+    properties_of,
+    set_properties,
+)
 
 from frazil.catalog.base import Catalog
 from frazil.errors import (
@@ -30,20 +38,27 @@ from frazil.format.changes import (
     SetProperties,
 )
 from frazil.format.metadata import creation_updates
-from frazil.storage.files import local_path
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=[*KINDS, *S3_KINDS])
 def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalog]:
-    url = request.getfixturevalue("postgres_url") if request.param == "postgres" else None
-    made = opened(properties_of(request.param, tmp_path, url))
+    if request.param in S3_KINDS:
+        s3 = request.getfixturevalue("s3")
+        bucket = s3.new_bucket(f"contract-{abs(hash(request.node.nodeid))}")
+        properties = properties_of(
+            request.param, tmp_path, bucket=bucket, s3_properties=s3.properties
+        )
+    else:
+        url = request.getfixturevalue("postgres_url") if request.param == "postgres" else None
+        properties = properties_of(request.param, tmp_path, url)
+    made = opened(properties)
     yield made
     made.close()
 
 
 def metadata_files(catalog: Catalog, name: str = "db.t") -> list[str]:
-    folder = local_path(catalog.default_table_location(name)) + "/metadata"
-    return sorted(f for f in os.listdir(folder) if f.endswith(".json"))
+    files = catalog.io.list(f"{catalog.default_table_location(name)}/metadata")
+    return sorted(file.path for file in files if file.path.endswith(".json"))
 
 
 def test_a_table_lives(catalog: Catalog) -> None:
@@ -167,7 +182,7 @@ def test_metadata_is_compressed_when_asked(catalog: Catalog) -> None:
     made_table(catalog, **{"write.metadata.compression-codec": "gzip"})
     changed = set_properties(catalog, "db.t", a="1")
     assert changed.metadata_location.endswith(".gz.metadata.json")
-    assert Path(local_path(changed.metadata_location)).read_bytes()[:2] == b"\x1f\x8b"
+    assert catalog.io.read(changed.metadata_location)[:2] == b"\x1f\x8b"
     changed = set_properties(catalog, "db.t", **{"write.metadata.compression-codec": "none"})
     assert catalog.load_table("db.t") == changed
     with pytest.raises(ConfigurationError, match="zip9"):
@@ -185,19 +200,18 @@ def test_purge_refuses_without_gc(catalog: Catalog) -> None:
 def test_purge_removes_metadata(catalog: Catalog) -> None:
     made_table(catalog)
     set_properties(catalog, "db.t", a="1")
-    folder = Path(local_path(catalog.default_table_location("db.t")))
     catalog.purge_table("db.t")
-    assert not [path for path in folder.rglob("*") if path.is_file()]
+    assert not list(catalog.io.list(catalog.default_table_location("db.t")))
     made_table(catalog)
 
 
 def test_a_missing_metadata_file_is_typed(catalog: Catalog) -> None:
     table = made_table(catalog)
-    path = Path(local_path(table.metadata_location))
-    path.write_bytes(b"{broken")
-    with pytest.raises(InvalidFormatError, match=path.name):
+    path = table.metadata_location
+    catalog.io.write(path, b"{broken", overwrite=True)
+    with pytest.raises(InvalidFormatError, match=re.escape(path.rpartition("/")[2])):
         catalog.load_table("db.t")
-    path.unlink()
+    catalog.io.delete(path)
     with pytest.raises((MissingFileError, NoSuchTableError)):
         catalog.load_table("db.t")
 

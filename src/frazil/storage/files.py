@@ -41,6 +41,7 @@ __all__ = [
 ]
 
 _DELETE_THREADS = 16
+_MAKING = ("create", "write", "make")
 
 T = TypeVar("T")
 
@@ -256,6 +257,8 @@ class FileIO:
         target_local = local_path(target)
         if (local_path(source) is None) != (target_local is None):
             raise StorageError(f"cannot rename {source} to {target}: the stores differ")
+        if target_local is None:
+            store_key(target)
         try:
             self._run(
                 "rename",
@@ -292,7 +295,8 @@ class FileIO:
     def _typed(self, verb: str, path: str, error: Exception) -> FrazilError:
         shown = redact(path, self.properties)
         if isinstance(error, FileNotFoundError):
-            return MissingFileError(f"cannot {verb} {shown}: there is no such file")
+            what = "bucket or folder" if verb in _MAKING else "file"
+            return MissingFileError(f"cannot {verb} {shown}: there is no such {what}")
         if isinstance(error, FileExistsError):
             return AlreadyExistsError(f"cannot {verb} {shown}: it exists")
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__

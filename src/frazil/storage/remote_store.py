@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import inspect
+import os
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, BinaryIO, cast
@@ -20,6 +23,7 @@ from frazil.storage.remote_options import (
 )
 
 _CONDITIONAL_PUT = S3_SCHEMES | GCS_SCHEMES | ADLS_SCHEMES | {"memory"}
+_VERSION = "?versionId="
 _TAKEN = ("PreconditionFailed", "ConditionalRequestConflict", "BlobAlreadyExists")
 
 
@@ -43,8 +47,20 @@ class RemoteStore:
         return cast(bytes, self._fs.cat_file(path))
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
-        """At most ``length`` bytes from ``offset``."""
-        return cast(bytes, self._fs.cat_file(path, start=offset, end=offset + length))
+        """At most ``length`` bytes from ``offset``; none past the end."""
+        if length == 0:
+            # Drivers take an empty range for the whole object.
+            self.size(path)
+            return b""
+        try:
+            return cast(bytes, self._fs.cat_file(path, start=offset, end=offset + length))
+        except FileNotFoundError:
+            raise
+        except Exception:
+            # Object stores refuse a range that starts at the end or behind it.
+            if offset >= self.size(path):
+                return b""
+            raise
 
     def open_input(self, path: str) -> BinaryIO:
         """A seekable stream."""
@@ -84,21 +100,29 @@ class RemoteStore:
 
     def delete(self, path: str) -> None:
         """Remove one object."""
-        if not self._fs.exists(path):
+        if not self.exists(path):
             raise FileNotFoundError(path)
         self._fs.rm_file(path)
 
     def delete_folder(self, path: str) -> None:
-        """Remove every object below a folder."""
+        """Remove every object below a folder, and the folder."""
         for found, _, _ in list(self.walk(path)):
             self._fs.rm_file(found)
-        if self._fs.isdir(path) and self._scheme not in EXTRA_OF:
+        if self._scheme in EXTRA_OF:
+            self._delete_markers(path)
+        elif self._fs.isdir(path):
             self._fs.rm(path, recursive=True)
 
     def delete_empty_folder(self, path: str) -> None:
-        """Remove a folder that holds nothing."""
-        if self._fs.isdir(path):
+        """Remove a folder that holds nothing; OSError if it holds something."""
+        if not self.is_folder(path):
+            return
+        if self._scheme not in EXTRA_OF:
             self._fs.rmdir(path)
+            return
+        if any(self.children(path)):
+            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))
+        self._delete_markers(path)
 
     def rename_if_absent(self, source: str, target: str) -> None:
         """Give an object another name by copying; FileExistsError if that name is taken."""
@@ -136,8 +160,22 @@ class RemoteStore:
         own = self._fs._strip_protocol(path.rstrip("/"))
         for name, info in self._fs.find(path, detail=True).items():
             tail = name[len(own) :] if name.startswith(own) else None
-            if tail and tail.startswith("/") and tail != "/":
+            if tail and tail.startswith("/") and not tail.endswith("/"):
                 yield path.rstrip("/") + tail, int(info["size"]), _modified_ms(info)
+
+    def _delete_markers(self, path: str) -> None:
+        """Remove the empty objects that stand for folders: this one and those below it."""
+        own = self._fs._strip_protocol(path.rstrip("/"))
+        found = self._fs.find(path, withdirs=True, detail=True)
+        folders = {
+            name.rstrip("/")
+            for name, info in found.items()
+            if name.endswith("/") or info["type"] == "directory"
+        }
+        tails = {name[len(own) :] for name in folders if name.startswith(f"{own}/")}
+        for tail in sorted({"", *tails}, key=len, reverse=True):
+            with contextlib.suppress(FileNotFoundError):
+                self._fs.rm_file(f"{path.rstrip('/')}{tail}/")
 
     def _forget(self, path: str) -> None:
         self._fs.invalidate_cache(parent_of(path))
@@ -149,8 +187,17 @@ def authority_of(path: str) -> str:
 
 
 def store_key(path: str) -> tuple[str, str]:
-    """What decides which file system serves a path: (scheme, account or host where it matters)."""
+    """What decides which file system serves a path: (scheme, account or host where it matters).
+
+    Raises:
+        UnsupportedError: the store's driver would not take the path literally.
+    """
     scheme = scheme_of(path)
+    if scheme in S3_SCHEMES and _VERSION in path:
+        raise UnsupportedError(
+            f"{path} cannot be used: the driver of {scheme}:// takes {_VERSION!r} for the version "
+            f"of another object"
+        )
     if scheme in ADLS_SCHEMES:
         container, at, account = authority_of(path).rpartition("@")
         return scheme, account if at and container else ""
@@ -163,6 +210,9 @@ def _file_system(scheme: str, authority: str, properties: Mapping[str, str]) -> 
     options = storage_options(scheme, properties)
     if scheme in ADLS_SCHEMES and authority and "connection_string" not in options:
         options.setdefault("account_name", authority.partition(".")[0])
+    if scheme in EXTRA_OF:
+        # Other processes change the store: an answer from an earlier listing may be wrong.
+        options["use_listings_cache"] = False
     try:
         # A fresh instance keeps one catalog's credentials out of another's file system.
         return fsspec.filesystem(EXTRA_OF.get(scheme, scheme), skip_instance_cache=True, **options)
