@@ -2,45 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import polars as pl
 
-from frazil.format.manifests import FieldSummary, ManifestContent, ManifestFile
+from frazil.format.manifests import ManifestContent, ManifestFile
 from frazil.format.metadata import TableMetadata
-from frazil.format.partitioning import PartitionSpec
 from frazil.format.snapshots import Snapshot
-from frazil.format.values import from_bytes
 from frazil.storage.avro import manifests_of
 from frazil.storage.files import FileIO
-from frazil.table.inspect_files import entries_frame, files_frame, partitions_frame
+from frazil.table.inspect_files import EntryTables, partitions_frame, read_all
+from frazil.table.inspect_manifests import ManifestTables
 
 TIMESTAMP = pl.Datetime("ms", "UTC")
 _SUMMARY = pl.List(pl.Struct({"key": pl.String(), "value": pl.String()}))
-_PARTITION_SUMMARIES = pl.List(
-    pl.Struct(
-        {
-            "contains_null": pl.Boolean(),
-            "contains_nan": pl.Boolean(),
-            "lower_bound": pl.String(),
-            "upper_bound": pl.String(),
-        }
-    )
-)
-_MANIFEST_DTYPES: dict[str, pl.DataType | type[pl.DataType]] = {
-    "content": pl.Int32,
-    "path": pl.String,
-    "length": pl.Int64,
-    "partition_spec_id": pl.Int32,
-    "added_snapshot_id": pl.Int64,
-    "added_data_files_count": pl.Int32,
-    "existing_data_files_count": pl.Int32,
-    "deleted_data_files_count": pl.Int32,
-    "added_delete_files_count": pl.Int32,
-    "existing_delete_files_count": pl.Int32,
-    "deleted_delete_files_count": pl.Int32,
-    "partition_summaries": _PARTITION_SUMMARIES,
-}
 
 
 class Inspector:
@@ -156,76 +131,77 @@ class Inspector:
 
     def manifests(self, snapshot: Snapshot | None = None) -> pl.DataFrame:
         """The manifests of a snapshot."""
-        rows = [self._manifest_row(manifest) for manifest in self._manifests_of(snapshot)]
-        return pl.DataFrame(rows, schema=_MANIFEST_DTYPES, orient="row")
+        return ManifestTables.of(self._metadata).manifests(self.manifests_of(snapshot))
 
     def all_manifests(self) -> pl.DataFrame:
         """The manifests of every snapshot, once for each."""
-        rows = [
-            (*self._manifest_row(manifest), snapshot.snapshot_id, manifest.key_metadata)
+        found = [
+            (snapshot.snapshot_id, manifest)
             for snapshot in self._metadata.snapshots
             for manifest in manifests_of(self._io, snapshot)
         ]
-        schema = {
-            **_MANIFEST_DTYPES,
-            "reference_snapshot_id": pl.Int64,
-            "key_metadata": pl.Binary,
-        }
-        return pl.DataFrame(rows, schema=schema, orient="row")
+        return ManifestTables.of(self._metadata).all_manifests(found)
 
     def entries(self, snapshot: Snapshot | None = None) -> pl.DataFrame:
         """The manifest entries of a snapshot, those of removed files too."""
-        return entries_frame(self._io, self._metadata, self._manifests_of(snapshot))
+        return self._entries(self.manifests_of(snapshot))
 
     def all_entries(self) -> pl.DataFrame:
         """The entries of every manifest that some snapshot has."""
-        return entries_frame(self._io, self._metadata, self._all_manifests())
+        return self._entries(self.all_manifests_once())
 
     def files(self, snapshot: Snapshot | None = None) -> pl.DataFrame:
         """Data and delete files of a snapshot."""
-        return self._files(self._manifests_of(snapshot), _any)
+        return self._files(self.manifests_of(snapshot))
 
     def data_files(self, snapshot: Snapshot | None = None) -> pl.DataFrame:
         """Data files of a snapshot."""
-        return self._files(self._manifests_of(snapshot), _of_data)
+        return self._files(of_data(self.manifests_of(snapshot)))
 
     def delete_files(self, snapshot: Snapshot | None = None) -> pl.DataFrame:
         """Delete files and deletion vectors of a snapshot."""
-        return self._files(self._manifests_of(snapshot), _of_deletes)
+        return self._files(of_deletes(self.manifests_of(snapshot)))
 
     def all_files(self) -> pl.DataFrame:
         """Data and delete files of every snapshot, once for each manifest that holds them."""
-        return self._files(self._all_manifests(), _any)
+        return self._files(self.all_manifests_once())
 
     def all_data_files(self) -> pl.DataFrame:
         """Data files of every snapshot, once for each manifest that holds them."""
-        return self._files(self._all_manifests(), _of_data)
+        return self._files(of_data(self.all_manifests_once()))
 
     def all_delete_files(self) -> pl.DataFrame:
         """Delete files of every snapshot, once for each manifest that holds them."""
-        return self._files(self._all_manifests(), _of_deletes)
+        return self._files(of_deletes(self.all_manifests_once()))
 
     def partitions(self, snapshot: Snapshot | None = None) -> pl.DataFrame:
         """What each partition of a snapshot holds."""
-        return partitions_frame(self._io, self._metadata, self._manifests_of(snapshot))
+        tables = EntryTables.of(self._metadata)
+        manifests = self.manifests_of(snapshot)
+        holdings = read_all(tables.holdings, tables.no_holdings(), self._io, manifests)
+        return partitions_frame(holdings, self._metadata)
 
-    def _files(
-        self, manifests: Sequence[ManifestFile], wanted: Callable[[ManifestFile], bool]
-    ) -> pl.DataFrame:
-        chosen = [manifest for manifest in manifests if wanted(manifest)]
-        return files_frame(self._io, self._metadata, chosen)
-
-    def _manifests_of(self, snapshot: Snapshot | None) -> Sequence[ManifestFile]:
+    def manifests_of(self, snapshot: Snapshot | None = None) -> tuple[ManifestFile, ...]:
+        """The manifests of a snapshot as values, by default of the current one."""
         chosen = snapshot if snapshot is not None else self._metadata.current_snapshot
         return () if chosen is None else manifests_of(self._io, chosen)
 
-    def _all_manifests(self) -> Sequence[ManifestFile]:
+    def all_manifests_once(self) -> tuple[ManifestFile, ...]:
+        """The manifests of every snapshot as values, each once."""
         found = {
             manifest.manifest_path: manifest
             for snapshot in self._metadata.snapshots
             for manifest in manifests_of(self._io, snapshot)
         }
         return tuple(found.values())
+
+    def _entries(self, manifests: Sequence[ManifestFile]) -> pl.DataFrame:
+        tables = EntryTables.of(self._metadata)
+        return read_all(tables.entries, tables.no_entries(), self._io, manifests)
+
+    def _files(self, manifests: Sequence[ManifestFile]) -> pl.DataFrame:
+        tables = EntryTables.of(self._metadata)
+        return read_all(tables.files, tables.no_files(), self._io, manifests)
 
     def _newest_at(self, timestamp_ms: int) -> tuple[int | None, int | None, int | None]:
         log = [e for e in self._metadata.snapshot_log if e.timestamp_ms <= timestamp_ms]
@@ -234,59 +210,12 @@ class Inspector:
             return (log[-1].snapshot_id if log else None, None, None)
         return snapshot.snapshot_id, snapshot.schema_id, snapshot.sequence_number
 
-    def _manifest_row(self, manifest: ManifestFile) -> tuple[object, ...]:
-        counts = (
-            manifest.added_files_count,
-            manifest.existing_files_count,
-            manifest.deleted_files_count,
-        )
-        none = (0, 0, 0)
-        of_data = _of_data(manifest)
-        spec = self._metadata.spec_by_id(manifest.partition_spec_id)
-        return (
-            int(manifest.content),
-            manifest.manifest_path,
-            manifest.manifest_length,
-            manifest.partition_spec_id,
-            manifest.added_snapshot_id,
-            *(counts if of_data else none),
-            *(none if of_data else counts),
-            self._summaries(spec, manifest.partitions or ()),
-        )
 
-    def _summaries(
-        self, spec: PartitionSpec, summaries: Sequence[FieldSummary]
-    ) -> list[dict[str, object]]:
-        """Bounds as the transforms show them to people."""
-        fields = spec.partition_type(self._metadata.schema).fields
-        rows: list[dict[str, object]] = []
-        for field, kind, summary in zip(spec.fields, fields, summaries, strict=False):
-            bounds = [
-                None
-                if bound is None
-                else field.transform.human_string(
-                    kind.field_type, from_bytes(kind.field_type, bound)
-                )
-                for bound in (summary.lower_bound, summary.upper_bound)
-            ]
-            rows.append(
-                {
-                    "contains_null": summary.contains_null,
-                    "contains_nan": summary.contains_nan,
-                    "lower_bound": bounds[0],
-                    "upper_bound": bounds[1],
-                }
-            )
-        return rows
+def of_data(manifests: Sequence[ManifestFile]) -> tuple[ManifestFile, ...]:
+    """The manifests of data files."""
+    return tuple(m for m in manifests if m.content is ManifestContent.DATA)
 
 
-def _any(manifest: ManifestFile) -> bool:
-    return True
-
-
-def _of_data(manifest: ManifestFile) -> bool:
-    return manifest.content is ManifestContent.DATA
-
-
-def _of_deletes(manifest: ManifestFile) -> bool:
-    return manifest.content is ManifestContent.DELETES
+def of_deletes(manifests: Sequence[ManifestFile]) -> tuple[ManifestFile, ...]:
+    """The manifests of delete files."""
+    return tuple(m for m in manifests if m.content is ManifestContent.DELETES)

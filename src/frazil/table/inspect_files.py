@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import polars as pl
 
 from frazil.format.manifests import EntryStatus, ManifestFile
 from frazil.format.metadata import TableMetadata
-from frazil.format.partitioning import unified_partition_type
+from frazil.format.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.types import (
     DateType,
     DecimalType,
     IcebergType,
     NestedField,
-    PrimitiveType,
+    StructType,
     TimestampNanoType,
     TimestampType,
     TimestamptzNanoType,
     TimestamptzType,
+    UUIDType,
 )
 from frazil.storage.binary_values import decimals, partition_dtype, values_of
 from frazil.storage.columns import (
@@ -31,26 +33,10 @@ from frazil.storage.columns import (
 )
 from frazil.storage.files import FileIO
 from frazil.storage.manifest_layout import PARTITION_PREFIX, STATISTICS
+from frazil.table.inspect_schemas import file_struct, leaves_of, partition_struct_type
 
-FILE_COLUMNS = (
-    "content",
-    "file_path",
-    "file_format",
-    "spec_id",
-    "partition",
-    "record_count",
-    "file_size_in_bytes",
-    *STATISTICS,
-    "key_metadata",
-    "split_offsets",
-    "equality_ids",
-    "sort_order_id",
-    "first_row_id",
-    "referenced_data_file",
-    "content_offset",
-    "content_size_in_bytes",
-)
 _ENTRY_COLUMNS = ("status", "snapshot_id", "sequence_number", "file_sequence_number")
+_HOLDING_COLUMNS = ("spec_id", "content", "record_count", "file_size_in_bytes", "snapshot_id")
 _COUNTS = {
     "column_size": "column_sizes",
     "value_count": "value_counts",
@@ -64,125 +50,207 @@ _LOGICAL: dict[type[IcebergType], pl.DataType] = {
     TimestamptzType: pl.Datetime("us", "UTC"),
     TimestampNanoType: pl.Datetime("ns"),
     TimestamptzNanoType: pl.Datetime("ns", "UTC"),
+    UUIDType: pl.String(),
 }
-_LAST = ("readable_metrics",)
 _READ_THREADS = 8
 _POSITION, _EQUALITY = 1, 2
 
 
-def files_frame(
-    io: FileIO, metadata: TableMetadata, manifests: Sequence[ManifestFile]
+@dataclass(frozen=True, slots=True)
+class EntryTables:
+    """The entries of one manifest as rows of a metadata table; may be sent to other processes.
+
+    Attributes:
+        specs: every partition spec of the table.
+        schema: the table's current schema.
+        partition: the fields of all specs.
+    """
+
+    specs: tuple[PartitionSpec, ...]
+    schema: Schema
+    partition: StructType
+
+    @classmethod
+    def of(cls, metadata: TableMetadata) -> EntryTables:
+        """Those of a table."""
+        return cls(metadata.partition_specs, metadata.schema, partition_struct_type(metadata))
+
+    def files(self, io: FileIO, manifest: ManifestFile) -> pl.DataFrame:
+        """Live files: the columns of `file_struct`, and `readable_metrics`."""
+        return _live(self._read(io, manifest)).select(*self._file_columns, "readable_metrics")
+
+    def entries(self, io: FileIO, manifest: ManifestFile) -> pl.DataFrame:
+        """Entries, those of removed files too, with the file as a struct."""
+        return self._read(io, manifest).select(
+            *_ENTRY_COLUMNS,
+            pl.struct(*self._file_columns).alias("data_file"),
+            "readable_metrics",
+        )
+
+    def holdings(self, io: FileIO, manifest: ManifestFile) -> pl.DataFrame:
+        """Of live files what `partitions` counts."""
+        frame = _live(self._decoded(io, manifest, statistics=(), values={}))
+        return self._shown(frame, self._holding_dtypes)
+
+    def no_files(self) -> pl.DataFrame:
+        """`files` without rows."""
+        return pl.DataFrame(schema=self._dtypes).select(*self._file_columns, "readable_metrics")
+
+    def no_entries(self) -> pl.DataFrame:
+        """`entries` without rows."""
+        return pl.DataFrame(schema=self._dtypes).select(
+            *_ENTRY_COLUMNS,
+            pl.struct(*self._file_columns).alias("data_file"),
+            "readable_metrics",
+        )
+
+    def no_holdings(self) -> pl.DataFrame:
+        """`holdings` without rows."""
+        return pl.DataFrame(schema=self._holding_dtypes)
+
+    @property
+    def _file_columns(self) -> tuple[str, ...]:
+        return tuple(field.name for field in file_struct(self.partition).fields)
+
+    @property
+    def _dtypes(self) -> dict[str, pl.DataType]:
+        own: dict[str, pl.DataType] = {
+            **ENTRY_DTYPES,
+            "spec_id": pl.Int32(),
+            "partition": self._partition_dtype,
+            **{name: map_dtype(name) for name in STATISTICS},
+        }
+        metrics = [
+            pl.Field(name, _metrics_dtype(field.field_type))
+            for name, field in leaves_of(self.schema)
+        ]
+        columns = (*_ENTRY_COLUMNS, *self._file_columns)
+        return {**{name: own[name] for name in columns}, "readable_metrics": pl.Struct(metrics)}
+
+    @property
+    def _holding_dtypes(self) -> dict[str, pl.DataType]:
+        own = {**ENTRY_DTYPES, "spec_id": pl.Int32()}
+        partition = {"partition": self._partition_dtype} if self.partition.fields else {}
+        return {**partition, **{name: own[name] for name in _HOLDING_COLUMNS}}
+
+    @property
+    def _partition_dtype(self) -> pl.Struct:
+        return pl.Struct(
+            [pl.Field(field.name, _dtype(field.field_type)) for field in self.partition.fields]
+        )
+
+    def _read(self, io: FileIO, manifest: ManifestFile) -> pl.DataFrame:
+        """Every entry with all that is known of it."""
+        leaves = leaves_of(self.schema)
+        values = {
+            name: [field.field_id for _, field in leaves]
+            for name in (*_COUNTS.values(), *_BOUNDS.values())
+        }
+        frame = self._decoded(io, manifest, statistics=STATISTICS, values=values)
+        metrics = _readable_metrics(frame, leaves)
+        return self._shown(frame.with_columns(metrics), self._dtypes)
+
+    def _decoded(
+        self,
+        io: FileIO,
+        manifest: ManifestFile,
+        *,
+        statistics: Collection[str],
+        values: dict[str, list[int]],
+    ) -> pl.DataFrame:
+        return read_manifest_columns(
+            io,
+            manifest,
+            specs={spec.spec_id: spec for spec in self.specs},
+            schema=self.schema,
+            statistics=statistics,
+            values=values,
+        )
+
+    def _shown(self, frame: pl.DataFrame, dtypes: dict[str, pl.DataType]) -> pl.DataFrame:
+        found = {
+            "file_format": frame["file_format"].str.to_uppercase(),
+            "partition": self._partition_of(frame),
+        }
+        columns = (found.get(name, frame.get_column(name, default=None)) for name in dtypes)
+        return pl.DataFrame(
+            [
+                column.cast(dtype).alias(name)
+                for column, (name, dtype) in zip(columns, dtypes.items(), strict=True)
+                if column is not None
+            ]
+        )
+
+    def _partition_of(self, frame: pl.DataFrame) -> pl.Series:
+        """Values under the fields of all specs (rule 208), null where a spec lacks one."""
+        columns: list[pl.Series] = []
+        for field in self.partition.fields:
+            name = f"{PARTITION_PREFIX}{field.field_id}"
+            dtype = _dtype(field.field_type)
+            if name not in frame.columns:
+                columns.append(pl.Series(field.name, [None] * len(frame), dtype=dtype))
+            else:
+                shown = _shown_value(field.field_type, frame[name])
+                columns.append(shown.cast(dtype).alias(field.name))
+        return pl.DataFrame(columns).to_struct("partition") if columns else _nothing(frame)
+
+
+def read_all(
+    one: Callable[[FileIO, ManifestFile], pl.DataFrame],
+    none: pl.DataFrame,
+    io: FileIO,
+    manifests: Sequence[ManifestFile],
 ) -> pl.DataFrame:
-    """Live files, with `FILE_COLUMNS` and `readable_metrics`."""
-    frame = _read(io, metadata, manifests)
-    live = frame.filter(pl.col("status") != int(EntryStatus.DELETED))
-    return live.select(*_file_columns(metadata), "readable_metrics")
+    """The rows of many manifests in their order, read in parallel; `none` without any."""
+    if not manifests:
+        return none
+    with ThreadPoolExecutor(_READ_THREADS, "frazil-manifests") as pool:
+        return pl.concat([none, *pool.map(lambda manifest: one(io, manifest), manifests)])
 
 
-def entries_frame(
-    io: FileIO, metadata: TableMetadata, manifests: Sequence[ManifestFile]
-) -> pl.DataFrame:
-    """Entries, with the file as a struct."""
-    frame = _read(io, metadata, manifests)
-    return frame.select(
-        *_ENTRY_COLUMNS,
-        pl.struct(*_file_columns(metadata)).alias("data_file"),
-        "readable_metrics",
-    )
-
-
-def partitions_frame(
-    io: FileIO, metadata: TableMetadata, manifests: Sequence[ManifestFile]
-) -> pl.DataFrame:
+def partitions_frame(holdings: pl.DataFrame, metadata: TableMetadata) -> pl.DataFrame:
     """Counts for each partition and spec; for the whole table if it was never partitioned."""
-    frame = _read(io, metadata, manifests)
-    live = frame.filter(pl.col("status") != int(EntryStatus.DELETED))
     of_data = pl.col("content") == 0
     positions = pl.col("content") == _POSITION
     equality = pl.col("content") == _EQUALITY
-    times = pl.DataFrame(
-        [(s.snapshot_id, s.timestamp_ms) for s in metadata.snapshots],
-        schema={"snapshot_id": pl.Int64, "committed_at": pl.Datetime("ms", "UTC")},
-        orient="row",
-    )
-    keys = ["partition", "spec_id"] if _is_partitioned(metadata) else []
+    size = pl.col("file_size_in_bytes")
+    # Of files whose snapshot expired the time is not known.
+    newest = pl.struct("committed_at", "snapshot_id").filter(pl.col("committed_at").is_not_null())
     counts = [
         pl.col("record_count").filter(of_data).sum(),
         of_data.sum().cast(pl.Int32).alias("file_count"),
-        pl.col("file_size_in_bytes").filter(of_data).sum().alias("total_data_file_size_in_bytes"),
+        size.filter(of_data).sum().alias("total_data_file_size_in_bytes"),
         pl.col("record_count").filter(positions).sum().alias("position_delete_record_count"),
         positions.sum().cast(pl.Int32).alias("position_delete_file_count"),
         pl.col("record_count").filter(equality).sum().alias("equality_delete_record_count"),
         equality.sum().cast(pl.Int32).alias("equality_delete_file_count"),
-        pl.col("committed_at").max().alias("last_updated_at"),
-        # Of files whose snapshot expired the time is not known.
-        pl.col("snapshot_id")
-        .filter(pl.col("committed_at") == pl.col("committed_at").max())
-        .first()
-        .alias("last_updated_snapshot_id"),
+        newest.sort().last().alias("newest"),
     ]
-    dated = live.join(times, on="snapshot_id", how="left", maintain_order="left")
-    if not keys:
-        return dated.select(counts)
-    return dated.group_by(keys, maintain_order=True).agg(counts)
+    dated = holdings.join(
+        commit_times(metadata), on="snapshot_id", how="left", maintain_order="left"
+    )
+    if "partition" in holdings.columns:
+        counted = dated.group_by(["partition", "spec_id"], maintain_order=True).agg(counts)
+    else:
+        counted = dated.select(counts)
+    times = pl.col("newest").struct
+    return counted.with_columns(
+        times.field("committed_at").alias("last_updated_at"),
+        times.field("snapshot_id").alias("last_updated_snapshot_id"),
+    ).drop("newest")
 
 
-def _read(io: FileIO, metadata: TableMetadata, manifests: Sequence[ManifestFile]) -> pl.DataFrame:
-    """Every entry, with typed partitions and readable metrics."""
-    leaves = _leaves(metadata.schema)
-    values = {
-        name: [field.field_id for _, field in leaves]
-        for name in (*_COUNTS.values(), *_BOUNDS.values())
-    }
-    dtypes = _dtypes(metadata, leaves)
-
-    def read(manifest: ManifestFile) -> pl.DataFrame:
-        frame = read_manifest_columns(
-            io,
-            manifest,
-            specs=metadata.specs_by_id,
-            schema=metadata.schema,
-            statistics=STATISTICS,
-            values=values,
-        )
-        found = {
-            "file_format": frame["file_format"].str.to_uppercase(),
-            "partition": _partition(metadata, frame),
-            "readable_metrics": _readable_metrics(frame, leaves),
-        }
-        return pl.DataFrame(
-            [
-                (found[name] if name in found else frame[name]).cast(dtype).alias(name)
-                for name, dtype in dtypes.items()
-            ]
-        )
-
-    empty = pl.DataFrame(schema=dtypes)
-    if not manifests:
-        return empty
-    with ThreadPoolExecutor(_READ_THREADS, "frazil-manifests") as pool:
-        return pl.concat([empty, *pool.map(read, manifests)])
+def commit_times(metadata: TableMetadata) -> pl.DataFrame:
+    """`snapshot_id` and `committed_at` of the snapshots that are kept."""
+    return pl.DataFrame(
+        [(snapshot.snapshot_id, snapshot.timestamp_ms) for snapshot in metadata.snapshots],
+        schema={"snapshot_id": pl.Int64, "committed_at": pl.Datetime("ms", "UTC")},
+        orient="row",
+    )
 
 
-def _dtypes(
-    metadata: TableMetadata, leaves: Sequence[tuple[str, NestedField]]
-) -> dict[str, pl.DataType]:
-    """The columns of all entries, those of unpartitioned tables without `partition`."""
-    own: dict[str, pl.DataType] = {
-        **ENTRY_DTYPES,
-        "spec_id": pl.Int32(),
-        "partition": pl.Struct(
-            [
-                pl.Field(field.name, _dtype(field.field_type))
-                for field in _partition_fields(metadata)
-            ]
-        ),
-        **{name: map_dtype(name) for name in STATISTICS},
-        "readable_metrics": pl.Struct(
-            [pl.Field(name, _metrics_dtype(field.field_type)) for name, field in leaves]
-        ),
-    }
-    return {name: own[name] for name in (*_ENTRY_COLUMNS, *_file_columns(metadata), *_LAST)}
+def _live(entries: pl.DataFrame) -> pl.DataFrame:
+    return entries.filter(pl.col("status") != int(EntryStatus.DELETED))
 
 
 def _metrics_dtype(kind: IcebergType) -> pl.Struct:
@@ -199,44 +267,6 @@ def _dtype(kind: IcebergType) -> pl.DataType:
     return _LOGICAL.get(type(kind)) or partition_dtype(kind) or pl.Binary()
 
 
-def _file_columns(metadata: TableMetadata) -> list[str]:
-    partitioned = _is_partitioned(metadata)
-    return [name for name in FILE_COLUMNS if partitioned or name != "partition"]
-
-
-def _is_partitioned(metadata: TableMetadata) -> bool:
-    return bool(_partition_fields(metadata))
-
-
-def _partition_fields(metadata: TableMetadata) -> tuple[NestedField, ...]:
-    return unified_partition_type(metadata.partition_specs, metadata.schema).fields
-
-
-def _leaves(schema: Schema) -> list[tuple[str, NestedField]]:
-    """Primitive columns by their dotted names, sorted by them."""
-    return sorted(
-        (
-            (schema.find_column_name(field_id) or field.name, field)
-            for field_id, field in schema.fields_by_id.items()
-            if isinstance(field.field_type, PrimitiveType)
-        ),
-        key=lambda leaf: leaf[0],
-    )
-
-
-def _partition(metadata: TableMetadata, frame: pl.DataFrame) -> pl.Series:
-    """Partition values under the fields of all specs (rule 208), null where a spec lacks one."""
-    columns: list[pl.Series] = []
-    for field in _partition_fields(metadata):
-        name = f"{PARTITION_PREFIX}{field.field_id}"
-        dtype = _dtype(field.field_type)
-        if name in frame.columns:
-            columns.append(frame[name].cast(dtype).alias(field.name))
-        else:
-            columns.append(pl.Series(field.name, [None] * len(frame), dtype=dtype))
-    return pl.DataFrame(columns).to_struct("partition") if columns else _nothing(frame)
-
-
 def _readable_metrics(frame: pl.DataFrame, leaves: Sequence[tuple[str, NestedField]]) -> pl.Series:
     """A struct a column: its counts, and its bounds as values."""
     columns: list[pl.Series] = []
@@ -250,14 +280,24 @@ def _readable_metrics(frame: pl.DataFrame, leaves: Sequence[tuple[str, NestedFie
             for shown, statistic in _BOUNDS.items()
         ]
         columns.append(pl.DataFrame(parts).to_struct(name))
-    return pl.DataFrame(columns).to_struct("readable_metrics") if columns else _nothing(frame)
+    named = "readable_metrics"
+    return pl.DataFrame(columns).to_struct(named) if columns else _nothing(frame).alias(named)
 
 
 def _bound(kind: IcebergType, values: pl.Series) -> pl.Series:
     if isinstance(kind, DecimalType):
         return decimals(values, kind.scale)
     decoded = values_of(kind, values)
-    return (values if decoded is None else decoded).cast(_dtype(kind))
+    return _shown_value(kind, values if decoded is None else decoded).cast(_dtype(kind))
+
+
+def _shown_value(kind: IcebergType, values: pl.Series) -> pl.Series:
+    if not isinstance(kind, UUIDType):
+        return values
+    digits = values.bin.encode("hex").to_frame("digits")
+    parts = ((0, 8), (8, 4), (12, 4), (16, 4), (20, 12))
+    sliced = [pl.col("digits").str.slice(start, length) for start, length in parts]
+    return digits.select(pl.concat_str(sliced, separator="-")).to_series()
 
 
 def _nothing(frame: pl.DataFrame) -> pl.Series:

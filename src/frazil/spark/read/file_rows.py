@@ -114,7 +114,7 @@ def partition_value(
     arrays = [
         arrow_values(values[field.field_id], field.field_type, support)
         if field.field_id in values
-        else pa.nulls(count, _arrow_type(field.field_type, support))
+        else pa.nulls(count, arrow_type_of(field.field_type, support))
         for field in fields
     ]
     if not arrays:
@@ -134,14 +134,15 @@ def arrow_values(
     if isinstance(field_type, I.UUIDType):
         texts = [None if raw is None else str(UUID(bytes=bytes(raw))) for raw in values]
         return pa.array(texts, pa.string())
-    target = _arrow_type(field_type, support)
+    target = arrow_type_of(field_type, support)
     array: Any = values.to_arrow()
     if isinstance(field_type, I.FloatType):
         return array.cast(pa.float32(), safe=False)
     return array.cast(target)
 
 
-def _arrow_type(field_type: I.IcebergType, support: SparkTypeSupport) -> pa.DataType:
+def arrow_type_of(field_type: I.IcebergType, support: SparkTypeSupport) -> pa.DataType:
+    """The Arrow type of the Spark type that shows a primitive type's values."""
     match field_type:
         case I.DecimalType(precision=precision, scale=scale):
             return pa.decimal128(precision, scale)

@@ -1,0 +1,185 @@
+"""Metadata tables whose manifests are decoded on the executors, file by file.
+
+Tasks name manifests; what a worker needs to open them travels with the Python function, so that
+no credential is in a plan, a row or a log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import polars as pl
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as S
+
+from frazil.format import types as I
+from frazil.format.manifests import ManifestContent, ManifestFile
+from frazil.format.snapshots import Snapshot
+from frazil.spark.metadata_frames.shape import record_batch, spark_schema
+from frazil.spark.types import SparkTypeSupport
+from frazil.storage.avro import manifests_of
+from frazil.storage.files import FileIO
+from frazil.table.inspect_files import EntryTables
+from frazil.table.inspect_manifests import ManifestTables
+
+ON_DRIVER_BYTES: Final = 16 * 1024 * 1024
+"""Manifests of up to this size together are decoded beside the session."""
+
+ON_DRIVER_MANIFESTS: Final = 1_000
+"""Up to so many manifests are read beside the session, however small they are."""
+
+ON_DRIVER_SNAPSHOTS: Final = 100
+"""The manifest lists of up to so many snapshots are read beside the session."""
+
+BATCH_ROWS: Final = 4_096
+
+EntryTable = Literal["files", "entries", "holdings"]
+
+_TASK: Final[dict[str, tuple[pa.DataType, S.DataType]]] = {
+    "manifest_path": (pa.string(), S.StringType()),
+    "manifest_length": (pa.int64(), S.LongType()),
+    "partition_spec_id": (pa.int32(), S.IntegerType()),
+    "content": (pa.int32(), S.IntegerType()),
+    "sequence_number": (pa.int64(), S.LongType()),
+    "added_snapshot_id": (pa.int64(), S.LongType()),
+    "first_row_id": (pa.int64(), S.LongType()),
+}
+_TASK_ARROW: Final = pa.schema([(name, types[0]) for name, types in _TASK.items()])
+_TASK_SPARK: Final = S.StructType([S.StructField(n, types[1]) for n, types in _TASK.items()])
+_SNAPSHOT_ARROW: Final = pa.schema(
+    [
+        ("snapshot_id", pa.int64()),
+        ("sequence_number", pa.int64()),
+        ("timestamp_ms", pa.int64()),
+        ("manifest_list", pa.string()),
+        ("manifests", pa.list_(pa.string())),
+    ]
+)
+
+
+def is_small(manifests: Sequence[ManifestFile]) -> bool:
+    """Whether these manifests are read beside the session."""
+    size = sum(manifest.manifest_length for manifest in manifests)
+    return size <= ON_DRIVER_BYTES and len(manifests) <= ON_DRIVER_MANIFESTS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """Where metadata tables are read by executors.
+
+    Attributes:
+        io: the table's files; sent to the workers.
+    """
+
+    spark: SparkSession
+    io: FileIO
+    support: SparkTypeSupport
+
+    def tasks(self, manifests: Sequence[ManifestFile]) -> DataFrame:
+        """A row a manifest."""
+        table = pa.Table.from_pylist([_task(m) for m in manifests], _TASK_ARROW)
+        return self._spread(self.spark.createDataFrame(table, _TASK_SPARK), len(manifests))
+
+    def tasks_of_snapshots(
+        self, snapshots: Sequence[Snapshot], contents: frozenset[ManifestContent]
+    ) -> DataFrame:
+        """A row a manifest that some of the snapshots have; their lists are read by executors."""
+        lists = self._snapshots(snapshots)
+        found = lists.mapInArrow(_ListReader(self.io, contents), _TASK_SPARK)
+        once = found.dropDuplicates(["manifest_path"])
+        return once.repartition(self._most_partitions)
+
+    def entries(
+        self, tasks: DataFrame, tables: EntryTables, table: EntryTable, columns: I.StructType
+    ) -> DataFrame:
+        """The rows of a table of entries, given the manifests."""
+        reader = _EntryReader(self.io, tables, table, columns, self.support)
+        return tasks.mapInArrow(reader, spark_schema(columns, self.support))
+
+    def manifests(
+        self, snapshots: Sequence[Snapshot], tables: ManifestTables, columns: I.StructType
+    ) -> DataFrame:
+        """The rows of `all_manifests`."""
+        reader = _ManifestReader(self.io, tables, columns, self.support)
+        return self._snapshots(snapshots).mapInArrow(reader, spark_schema(columns, self.support))
+
+    def _snapshots(self, snapshots: Sequence[Snapshot]) -> DataFrame:
+        rows = [{name: getattr(one, name) for name in _SNAPSHOT_ARROW.names} for one in snapshots]
+        table = pa.Table.from_pylist(rows, _SNAPSHOT_ARROW)
+        return self._spread(self.spark.createDataFrame(table), len(snapshots))
+
+    def _spread(self, tasks: DataFrame, count: int) -> DataFrame:
+        return tasks.repartition(max(1, min(count, self._most_partitions)))
+
+    @property
+    def _most_partitions(self) -> int:
+        return int(self.spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
+
+
+def batches_of(
+    frame: pl.DataFrame, columns: I.StructType, support: SparkTypeSupport
+) -> Iterator[pa.RecordBatch]:
+    """The frame in pieces of a size that fits an executor's memory."""
+    for piece in frame.iter_slices(BATCH_ROWS):
+        yield record_batch(piece, columns, support)
+
+
+@dataclass(frozen=True, slots=True)
+class _EntryReader:
+    """Manifests to rows of files or entries, in a Python worker."""
+
+    io: FileIO
+    tables: EntryTables
+    table: EntryTable
+    columns: I.StructType
+    support: SparkTypeSupport
+
+    def __call__(self, tasks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        read = getattr(self.tables, self.table)
+        for batch in tasks:
+            for task in batch.to_pylist():
+                content = ManifestContent(task.pop("content"))
+                manifest = ManifestFile(**task, content=content)
+                yield from batches_of(read(self.io, manifest), self.columns, self.support)
+
+
+@dataclass(frozen=True, slots=True)
+class _ListReader:
+    """Snapshots to manifests of some kinds, in a Python worker."""
+
+    io: FileIO
+    contents: frozenset[ManifestContent]
+
+    def __call__(self, tasks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in tasks:
+            for task in batch.to_pylist():
+                found = manifests_of(self.io, Snapshot(**task))
+                rows = [_task(manifest) for manifest in found if manifest.content in self.contents]
+                yield pa.RecordBatch.from_pylist(rows, _TASK_ARROW)
+
+
+@dataclass(frozen=True, slots=True)
+class _ManifestReader:
+    """Snapshots to rows of `all_manifests`, in a Python worker."""
+
+    io: FileIO
+    tables: ManifestTables
+    columns: I.StructType
+    support: SparkTypeSupport
+
+    def __call__(self, tasks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in tasks:
+            for task in batch.to_pylist():
+                found = manifests_of(self.io, Snapshot(**task))
+                frame = self.tables.all_manifests([(task["snapshot_id"], one) for one in found])
+                yield from batches_of(frame, self.columns, self.support)
+
+
+def _task(manifest: ManifestFile) -> dict[str, object]:
+    return {
+        name: int(manifest.content) if name == "content" else getattr(manifest, name)
+        for name in _TASK
+    }

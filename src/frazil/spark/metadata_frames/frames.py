@@ -1,0 +1,193 @@
+"""The methods of a table that give its metadata tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TypedDict, Unpack
+
+import polars as pl
+from pyspark.sql import DataFrame, SparkSession
+
+from frazil.format import types as I
+from frazil.format.manifests import ManifestContent, ManifestFile
+from frazil.spark.metadata_frames import cluster
+from frazil.spark.metadata_frames.cluster import Cluster, EntryTable, is_small
+from frazil.spark.metadata_frames.partitions import partitions_of
+from frazil.spark.metadata_frames.position_deletes import PositionDeletes
+from frazil.spark.metadata_frames.shape import dataframe_of, spark_schema
+from frazil.spark.session import prepare_session, type_support
+from frazil.table import inspect_schemas as columns
+from frazil.table.handle import TableHandle
+from frazil.table.inspect import of_data, of_deletes
+from frazil.table.inspect_files import EntryTables, partitions_frame, read_all
+from frazil.table.inspect_manifests import ManifestTables
+
+_ANY = frozenset(ManifestContent)
+_DATA = frozenset({ManifestContent.DATA})
+_DELETES = frozenset({ManifestContent.DELETES})
+
+
+class Moment(TypedDict, total=False):
+    """Which snapshot a metadata table is about; the current one where nothing is said.
+
+    Attributes:
+        snapshot_id: this snapshot.
+        as_of: what was current then: milliseconds since the epoch, ISO text or a datetime.
+        ref: the head of a branch, or a tag.
+    """
+
+    snapshot_id: int | None
+    as_of: int | str | datetime | None
+    ref: str | None
+
+
+class MetadataFrames(TableHandle):
+    """What a table knows of itself: `history`, `snapshots`, `files` and the others.
+
+    Tables about files show the current snapshot, or the one that ``snapshot_id``, ``as_of`` or
+    ``ref`` says; those named ``all_…`` show every snapshot that is kept. Where the manifests are
+    many or large, executors decode them and nothing is collected.
+    """
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session that the DataFrames belong to."""
+        raise NotImplementedError
+
+    def history(self) -> DataFrame:
+        """made_current_at, snapshot_id, parent_id, is_current_ancestor."""
+        return self._local(self.inspect.history(), columns.HISTORY)
+
+    def metadata_log_entries(self) -> DataFrame:
+        """timestamp, file, latest_snapshot_id, latest_schema_id, latest_sequence_number."""
+        return self._local(self.inspect.metadata_log_entries(), columns.METADATA_LOG_ENTRIES)
+
+    def snapshots(self) -> DataFrame:
+        """committed_at, snapshot_id, parent_id, operation, manifest_list, summary."""
+        return self._local(self.inspect.snapshots(), columns.SNAPSHOTS)
+
+    def refs(self) -> DataFrame:
+        """name, type, snapshot_id, max_reference_age_in_ms, min_snapshots_to_keep, …"""
+        return self._local(self.inspect.refs(), columns.REFS)
+
+    def manifests(self, **moment: Unpack[Moment]) -> DataFrame:
+        """The manifests of a snapshot, with counts and partition summaries."""
+        return self._local(self.inspect.manifests(self.snapshot(**moment)), columns.MANIFESTS)
+
+    def entries(self, **moment: Unpack[Moment]) -> DataFrame:
+        """The manifest entries of a snapshot, those of removed files too."""
+        return self._entries("entries", self._manifests(moment))
+
+    def files(self, **moment: Unpack[Moment]) -> DataFrame:
+        """Data and delete files of a snapshot, with their metrics."""
+        return self._entries("files", self._manifests(moment))
+
+    def data_files(self, **moment: Unpack[Moment]) -> DataFrame:
+        """Data files of a snapshot, with their metrics."""
+        return self._entries("files", of_data(self._manifests(moment)))
+
+    def delete_files(self, **moment: Unpack[Moment]) -> DataFrame:
+        """Delete files and deletion vectors of a snapshot, with their metrics."""
+        return self._entries("files", of_deletes(self._manifests(moment)))
+
+    def partitions(self, **moment: Unpack[Moment]) -> DataFrame:
+        """What each partition of a snapshot holds: rows, files, bytes, deletes."""
+        manifests = self._manifests(moment)
+        tables = EntryTables.of(self.metadata)
+        shown = columns.partitions_struct(tables.partition)
+        if is_small(manifests):
+            holdings = read_all(tables.holdings, tables.no_holdings(), self.io, manifests)
+            return self._local(partitions_frame(holdings, self.metadata), shown)
+        return partitions_of(self._cluster, manifests, tables, self.metadata)
+
+    def position_deletes(self, **moment: Unpack[Moment]) -> DataFrame:
+        """Every position that a delete file or a deletion vector of a snapshot deletes.
+
+        file_path, pos, row (NULL where the file does not hold it), partition, spec_id,
+        delete_file_path; from format version 3 on content_offset and content_size_in_bytes, which
+        say where a deletion vector lies. Executors open the files.
+        """
+        manifests = of_deletes(self._manifests(moment))
+        files = self._entries("files", manifests)
+        counts = [manifest.added_files_count for manifest in manifests]
+        counts += [manifest.existing_files_count for manifest in manifests]
+        known = sum(count for count in counts if count is not None)
+        most = int(self.spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
+        partitions = most if None in counts else max(1, min(known, most))
+        shown = columns.position_deletes_struct(
+            self.metadata.schema,
+            columns.partition_struct_type(self.metadata),
+            self.metadata.format_version,
+        )
+        support = type_support(self.spark)
+        deletes = PositionDeletes(
+            io=self.io,
+            schema=self.metadata.schema,
+            support=support,
+            columns=spark_schema(shown, support),
+        )
+        return deletes.rows(files, partitions)
+
+    def all_manifests(self) -> DataFrame:
+        """The manifests of every snapshot, with the snapshot that refers to them."""
+        if len(self.metadata.snapshots) <= cluster.ON_DRIVER_SNAPSHOTS:
+            return self._local(self.inspect.all_manifests(), columns.ALL_MANIFESTS)
+        tables = ManifestTables.of(self.metadata)
+        return self._cluster.manifests(self.metadata.snapshots, tables, columns.ALL_MANIFESTS)
+
+    def all_entries(self) -> DataFrame:
+        """The entries of every manifest that some snapshot has."""
+        return self._all("entries", _ANY)
+
+    def all_files(self) -> DataFrame:
+        """Data and delete files of every snapshot; a file may come more than once."""
+        return self._all("files", _ANY)
+
+    def all_data_files(self) -> DataFrame:
+        """Data files of every snapshot; a file may come more than once."""
+        return self._all("files", _DATA)
+
+    def all_delete_files(self) -> DataFrame:
+        """Delete files of every snapshot; a file may come more than once."""
+        return self._all("files", _DELETES)
+
+    # -- where they are read ----
+
+    @property
+    def _cluster(self) -> Cluster:
+        prepare_session(self.spark)
+        return Cluster(spark=self.spark, io=self.io, support=type_support(self.spark))
+
+    def _manifests(self, moment: Moment) -> tuple[ManifestFile, ...]:
+        return self.inspect.manifests_of(self.snapshot(**moment))
+
+    def _all(self, table: EntryTable, contents: frozenset[ManifestContent]) -> DataFrame:
+        snapshots = self.metadata.snapshots
+        if len(snapshots) <= cluster.ON_DRIVER_SNAPSHOTS:
+            manifests = self.inspect.all_manifests_once()
+            return self._entries(table, [m for m in manifests if m.content in contents])
+        tasks = self._cluster.tasks_of_snapshots(snapshots, contents)
+        return self._read(table, tasks)
+
+    def _entries(self, table: EntryTable, manifests: Sequence[ManifestFile]) -> DataFrame:
+        if not is_small(manifests):
+            return self._read(table, self._cluster.tasks(manifests))
+        tables = EntryTables.of(self.metadata)
+        one, none = (
+            (tables.files, tables.no_files())
+            if table == "files"
+            else (tables.entries, tables.no_entries())
+        )
+        return self._local(read_all(one, none, self.io, manifests), self._columns(table))
+
+    def _read(self, table: EntryTable, tasks: DataFrame) -> DataFrame:
+        tables = EntryTables.of(self.metadata)
+        return self._cluster.entries(tasks, tables, table, self._columns(table))
+
+    def _columns(self, table: EntryTable) -> I.StructType:
+        of = columns.files_struct if table == "files" else columns.entries_struct
+        return of(self.metadata.schema, columns.partition_struct_type(self.metadata))
+
+    def _local(self, frame: pl.DataFrame, shown: I.StructType) -> DataFrame:
+        return dataframe_of(self.spark, frame, shown, type_support(self.spark))

@@ -1,0 +1,89 @@
+"""Metadata tables that executors decode are equal to those that are made beside the session."""
+
+from __future__ import annotations
+
+import pytest
+
+from frazil.spark.metadata_frames import cluster
+
+pytestmark = pytest.mark.spark
+
+TABLES = (
+    "manifests", "all_manifests", "entries", "all_entries", "files", "data_files", "delete_files",
+    "all_files", "all_data_files", "all_delete_files", "partitions", "position_deletes",
+)  # fmt: skip
+
+
+@pytest.fixture
+def executors(monkeypatch):
+    """Nothing is small enough for the driver."""
+
+    def switch():
+        for name in ("ON_DRIVER_BYTES", "ON_DRIVER_MANIFESTS", "ON_DRIVER_SNAPSHOTS"):
+            monkeypatch.setattr(cluster, name, 0)
+
+    return switch
+
+
+def made(lake, spark, name, partition_by, version):
+    """Appends, a removed file, an evolved spec, a column of every kind of bound."""
+    ddl = (
+        "id bigint not null, city string, f float, m decimal(9,2), d date, t timestamp_ntz, "
+        "z timestamp, y binary, st struct<a: int>, l array<int>, mp map<string, int>"
+    )
+    rows = spark.sql(
+        """select id, if(id % 3 = 0, null, concat('c', id % 3)) city, float(id) f,
+        cast(id as decimal(9,2)) m, date'2024-01-02' d,
+        timestamp_ntz'2024-01-02 03:04:05.678901' t, timestamp'2024-01-02 03:04:05Z' z, X'00ff' y,
+        named_struct('a', 3) st, array(1, 2) l, map('k', 1) mp from range(9)"""
+    ).coalesce(1)
+    table = lake.create_table(name, ddl, partition_by=partition_by, format_version=version)
+    table.append(rows)
+    table.append(rows)
+    table.overwrite(rows.where("id = 1"), where="city = 'c1'")
+    with table.update_partitioning() as change:
+        change.add_field("bucket(4, id)")
+    table.append(rows)
+    return table
+
+
+def shown(df):
+    """Rows as text, in an order of their own."""
+    return sorted(repr(row) for row in df.collect())
+
+
+@pytest.mark.parametrize(("partition_by", "version"), [((), 1), (("city", "days(t)"), 2)])
+def test_both_roads_give_equal_frames(lake, spark, executors, partition_by, version):
+    table = made(lake, spark, "db.t", partition_by, version)
+    beside = {name: getattr(table, name)() for name in TABLES}
+    executors()
+    for name, expected in beside.items():
+        found = getattr(table, name)()
+        assert found.schema == expected.schema, name
+        assert shown(found) == shown(expected), name
+
+
+def test_a_moment_on_the_executors(lake, spark, executors):
+    table = made(lake, spark, "db.t", ("city",), 2)
+    first = table.snapshot_list[0].snapshot_id
+    executors()
+    assert table.files(snapshot_id=first).count() == 3
+    assert table.partitions(snapshot_id=first).count() == 3
+
+
+def test_tables_without_snapshots(lake, executors):
+    table = lake.create_table("db.t", "id bigint, city string", partition_by=["city"])
+    executors()
+    for name in TABLES:
+        assert getattr(table, name)().count() == 0, name
+
+
+def test_nothing_is_collected(lake, spark, executors, capsys):
+    """The plan of a large table is made of tasks, which executors turn into rows."""
+    table = made(lake, spark, "db.t", ("city",), 2)
+    executors()
+    for name in ("all_files", "partitions", "all_manifests"):
+        getattr(table, name)().explain()
+        plan = capsys.readouterr().out
+        assert "MapInArrow" in plan, name
+        assert ".parquet" not in plan, name
