@@ -288,6 +288,12 @@ class _Part:
         wanted = Wanted(
             fields=fields,
             names={field.field_id: reading.names[field.field_id] for field in fields},
+            named_alike=frozenset(
+                field.field_id
+                for field in fields
+                if field.field_id in reading.survey.named_alike
+                and reading.names[field.field_id] == field.name
+            ),
             ordinal=self.group.has_positions
             or bool(self._file_values())
             or FILE_ORDINAL_FIELD.name in requested,

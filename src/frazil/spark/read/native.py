@@ -46,12 +46,15 @@ class Wanted:
     Attributes:
         fields: the top-level columns to read, of types that files can hold.
         names: the scan's column name of each by field id.
+        named_alike: ids of nested columns that every file has under the scan's names, at any
+            depth; of others Spark must not cut the schema down, since it finds parts by name.
         ordinal: whether rows carry their file's ordinal (`ORDINAL`).
         position: whether rows carry their position in the file (`POSITION`).
     """
 
     fields: tuple[I.NestedField, ...]
     names: Mapping[int, str]
+    named_alike: frozenset[int] = frozenset()
     ordinal: bool = False
     position: bool = False
 
@@ -61,8 +64,16 @@ def scan_by_id(context: ScanContext, files: pl.DataFrame, wanted: Wanted) -> Dat
 
     A top-level column that a file lacks is its initial default (rule 55), else NULL (rule 56).
     """
+    columns = [_scan_field(field, wanted.names[field.field_id], context) for field in wanted.fields]
     schema = S.StructType(
-        [_scan_field(field, wanted.names[field.field_id], context) for field in wanted.fields]
+        [
+            column
+            if field.field_id in wanted.named_alike
+            else S.StructField(
+                column.name, _with_own_names(column.dataType), column.nullable, column.metadata
+            )
+            for field, column in zip(wanted.fields, columns, strict=True)
+        ]
     )
     return _scanned(context, files, schema, wanted, list(wanted.names.values()))
 
@@ -109,13 +120,14 @@ def _scanned(
     data, ordinal = read_parquet(
         context.spark, files, schema, io=context.io, table_location=context.table_location
     )
+    targets = [scan_type(field.field_type, context.support) for field in wanted.fields]
     renamed = [*stored_names] != [wanted.names[field.field_id] for field in wanted.fields]
-    if not (renamed or wanted.ordinal or wanted.position):
+    stored_types = [schema[stored].dataType for stored in stored_names]
+    if not (renamed or stored_types != targets or wanted.ordinal or wanted.position):
         return data
     chosen = []
-    for field, stored in zip(wanted.fields, stored_names, strict=True):
+    for field, stored, target in zip(wanted.fields, stored_names, targets, strict=True):
         column = F.col(quote_name_always([stored]))
-        target = scan_type(field.field_type, context.support)
         if field.field_type.is_nested and schema[stored].dataType != target:
             column = column.cast(target).alias(stored)
         name = wanted.names[field.field_id]
@@ -166,6 +178,30 @@ def _stored_type(target: S.DataType, field_type: I.IcebergType, column: FileColu
             )
         case _:
             return target
+
+
+def _with_own_names(data_type: S.DataType) -> S.DataType:
+    """The same type under names that are not the result's.
+
+    The cast to the result's names stays in the plan, and Spark does not look through it for the
+    parts that a query takes.
+    """
+    match data_type:
+        case S.StructType(fields=fields):
+            return S.StructType(
+                [
+                    S.StructField(
+                        f"{f.name} (scanned)", _with_own_names(f.dataType), f.nullable, f.metadata
+                    )
+                    for f in fields
+                ]
+            )
+        case S.ArrayType(elementType=element, containsNull=nullable):
+            return S.ArrayType(_with_own_names(element), nullable)
+        case S.MapType(keyType=key, valueType=value, valueContainsNull=nullable):
+            return S.MapType(_with_own_names(key), _with_own_names(value), nullable)
+        case _:
+            return data_type
 
 
 def _without_ids(data_type: S.DataType) -> S.DataType:

@@ -4,6 +4,10 @@ Spark finds a column by its field id, but matches a pushed filter with the file'
 Where a file has another column under that name (after a rename, or a drop and an add), row groups
 are then skipped by the wrong column's statistics: wrong rows. Such a column is scanned under a
 name that no file has, so that nothing is pushed for it.
+
+Where a query takes parts of a nested column, Spark reads those parts alone, and finds them by name:
+it loses field ids when it cuts a schema down. That is right only for columns that every file has
+under the scan's own names.
 """
 
 from __future__ import annotations
@@ -11,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from frazil.format.schema import Schema
-from frazil.format.types import NestedField, StructType
+from frazil.format.types import ListType, MapType, NestedField, StructType
+from frazil.spark.read.footers import FileColumn
 
 
 def names_of_schemas(schemas: Iterable[Schema]) -> dict[str, frozenset[int]]:
@@ -49,6 +54,46 @@ def scan_names(
         )
         chosen[field.field_id] = field.name if clear else f"{field.name} (field {field.field_id})"
     return chosen
+
+
+def named_alike(fields: Sequence[NestedField], columns: Sequence[FileColumn]) -> bool:
+    """Whether a file's columns are found by the fields' names, at any depth, just as by their ids.
+
+    A field that the file lacks must not be found under another's name either.
+    """
+    by_id = {column.field_id: column for column in columns}
+    for field in fields:
+        stored = by_id.get(field.field_id)
+        of_name = sum(column.name.lower() == field.name.lower() for column in columns)
+        if stored is None:
+            if of_name:
+                return False
+        elif stored.name != field.name or of_name > 1 or not _parts_alike(field, stored):
+            return False
+    return True
+
+
+def _parts_alike(field: NestedField, stored: FileColumn) -> bool:
+    match field.field_type:
+        case StructType(fields=fields):
+            return named_alike(fields, stored.children)
+        case ListType() | MapType() as kind:
+            # Spark finds elements, keys and values by their places.
+            return len(stored.children) == len(kind.fields) and all(
+                map(_parts_alike, kind.fields, stored.children)
+            )
+        case _:
+            return True
+
+
+def columns_of_schema(schema: Schema) -> tuple[FileColumn, ...]:
+    """The columns of files that are written with a schema."""
+    return tuple(map(_column, schema.fields))
+
+
+def _column(field: NestedField) -> FileColumn:
+    parts: tuple[NestedField, ...] = getattr(field.field_type, "fields", ())
+    return FileColumn(field.name, field.field_id, str(field.field_type), tuple(map(_column, parts)))
 
 
 def _struct_paths(fields: Iterable[NestedField], prefix: str) -> Iterable[tuple[str, int]]:

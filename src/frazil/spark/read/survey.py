@@ -14,7 +14,7 @@ from frazil.spark.read.arrow_files import TableColumns
 from frazil.spark.read.footers import FileColumn, FileFacts, file_facts, has_ids, sampled_facts
 from frazil.spark.read.inputs import ReadInput
 from frazil.spark.read.layouts import Layout, Reader, layout_of, names_of_columns
-from frazil.spark.read.scan_names import names_of_schemas
+from frazil.spark.read.scan_names import columns_of_schema, named_alike, names_of_schemas
 from frazil.storage.files import FileIO
 
 CHECKED_FILES: Final = 64
@@ -44,11 +44,14 @@ class Survey:
         layouts: how to read them.
         file_names: dotted column names, lower case, and the ids they stand for in the files that
             Spark reads by id; None where that is not known.
+        named_alike: ids of the scan's top-level columns that every file has under the table's
+            names, at any depth.
     """
 
     files: pl.DataFrame
     layouts: tuple[Layout, ...]
     file_names: Mapping[str, frozenset[int]] | None
+    named_alike: frozenset[int]
 
 
 def survey(
@@ -88,10 +91,12 @@ def survey(
                 chosen.append(layout)
             layouts[known.columns] = (same, layout)
         places[path] = layouts[known.columns][0]
+    all_checked = len(places) == len(parquet)
     return Survey(
         files=_with_layouts(plan.files, places, facts),
         layouts=tuple(chosen),
-        file_names=_file_names(plan, facts, len(places) == len(parquet)),
+        file_names=_file_names(plan, facts, all_checked),
+        named_alike=_named_alike(plan, fields, facts, all_checked),
     )
 
 
@@ -155,13 +160,37 @@ def _file_names(
 ) -> Mapping[str, frozenset[int]] | None:
     names: dict[str, frozenset[int]] = {}
     if not all_checked:
-        schemas = plan.metadata.schemas
-        ids = {schema.schema_id for schema in schemas}
-        # v1 metadata may name only the current schema; elsewhere a gap tells of removed ones.
-        if plan.metadata.format_version == 1 or ids != set(range(len(schemas))):
+        schemas = _all_schemas(plan)
+        if schemas is None:
             return None
         names = names_of_schemas(schemas)
     for columns in {known.columns for known in facts.values()}:
         for name, ids_here in names_of_columns(columns).items():
             names[name] = names.get(name, frozenset()) | ids_here
     return names
+
+
+def _named_alike(
+    plan: ReadInput,
+    fields: Sequence[I.NestedField],
+    facts: Mapping[str, FileFacts],
+    all_checked: bool,
+) -> frozenset[int]:
+    nested = [field for field in fields if field.field_type.is_nested]
+    schemas = () if all_checked or not nested else _all_schemas(plan)
+    if schemas is None:
+        return frozenset()
+    seen = {known.columns for known in facts.values()}.union(map(columns_of_schema, schemas))
+    return frozenset(
+        field.field_id for field in nested if all(named_alike([field], each) for each in seen)
+    )
+
+
+def _all_schemas(plan: ReadInput) -> Sequence[Schema] | None:
+    """Every schema that the table has had; None where they are not all known."""
+    schemas = plan.metadata.schemas
+    ids = {schema.schema_id for schema in schemas}
+    # v1 metadata may name only the current schema; elsewhere a gap tells of removed ones.
+    if plan.metadata.format_version == 1 or ids != set(range(len(schemas))):
+        return None
+    return schemas
