@@ -38,37 +38,47 @@ ROW_SCOPE: Final = "_frazil_scope"
 def key_schema(plan: ReadInput, ids: frozenset[int]) -> Schema:
     """The read schema with the key columns that have been dropped since added to it (rule 232).
 
+    A field that was dropped from a struct is added to that struct.
+
     Raises:
-        UnsupportedError: a key that no schema of the table knows, or one that was dropped out of a
-            struct that is still there.
+        UnsupportedError: a key that no schema of the table knows, or one in a list or a map.
     """
-    fields = list(plan.schema.fields)
-    known = set(plan.schema.field_ids)
+    schema = plan.schema
     newest_first = sorted(plan.metadata.schemas, key=lambda s: s.schema_id, reverse=True)
-    for field_id in sorted(ids - known):
-        former = next((s for s in newest_first if field_id in s.field_ids), None)
+    for field_id in sorted(ids):
+        holders = (s for s in (schema, *newest_first) if field_id in s.field_ids)
+        former = next(holders, None)
         if former is None:
             raise UnsupportedError(
                 f"an equality delete compares the column of id {field_id}, which no schema of the "
                 "table's metadata holds any more: its deletes cannot be applied"
             )
-        top_id = field_id
-        while top_id in former.parent_ids:
-            top_id = former.parent_ids[top_id]
-        if top_id in known:
+        if former.is_inside_collection(field_id):
             raise UnsupportedError(
-                f"an equality delete compares {former.find_column_name(field_id)!r}, a field that "
-                "was dropped from a struct: its deletes cannot be applied"
+                f"an equality delete compares {former.find_column_name(field_id)!r}, which is in a "
+                "list or a map: a row has no one value of it (rule 231)"
             )
-        fields.append(_renamed(former.find_field(top_id)))
-        known |= Schema((former.find_field(top_id),)).field_ids
-    return Schema(tuple(fields), plan.schema.schema_id)
+        place = [former.find_field(field_id)]
+        while place[0].field_id in former.parent_ids:
+            place.insert(0, former.find_field(former.parent_ids[place[0].field_id]))
+        schema = Schema(_with_dropped(schema.fields, place), schema.schema_id)
+    return schema
 
 
-def _renamed(field: I.NestedField) -> I.NestedField:
-    # The name may have been given to another column since.
-    return I.NestedField(
-        field.field_id, f"{field.name} (dropped {field.field_id})", field.field_type
+def _with_dropped(
+    fields: tuple[I.NestedField, ...], place: Sequence[I.NestedField]
+) -> tuple[I.NestedField, ...]:
+    """The fields with the last of `place`, which leads to it from its top-level column."""
+    top, *below = place
+    if all(field.field_id != top.field_id for field in fields):
+        # The name may have been given to another column since; files without it have its default.
+        name = f"{top.name} (dropped {top.field_id})"
+        return (*fields, replace(top, name=name, required=False))
+    return tuple(
+        replace(field, field_type=I.StructType(_with_dropped(field.field_type.fields, below)))
+        if field.field_id == top.field_id and below and isinstance(field.field_type, I.StructType)
+        else field
+        for field in fields
     )
 
 

@@ -1,0 +1,162 @@
+"""Equality deletes by columns that were dropped since (SPEC rules 232, 233)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import frazil
+from frazil.errors import UnsupportedError
+from frazil.format.manifests import Content, DataFile
+from frazil.spark.lake import Lake
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def lake(spark: Any, tmp_path: Path) -> Iterator[Lake]:
+    with frazil.connect(spark, warehouse=str(tmp_path / "lake")) as opened:
+        opened.create_namespace("db")
+        yield opened
+
+
+def with_id(name: str, kind: pa.DataType, field_id: int) -> pa.Field:
+    return pa.field(name, kind, metadata={"PARQUET:field_id": str(field_id)})
+
+
+def delete_keys(table: Any, folder: Path, ids: Sequence[int], column: pa.Field, keys: Any) -> None:
+    """Commit an equality delete file of one top-level column."""
+    path = folder / f"keys-{len(list(folder.iterdir()))}.parquet"
+    pq.write_table(pa.table([pa.array(keys, column.type)], schema=pa.schema([column])), path)
+    file = DataFile(
+        content=Content.EQUALITY_DELETES,
+        file_path=f"file://{path}",
+        record_count=len(keys),
+        file_size_in_bytes=path.stat().st_size,
+        equality_ids=tuple(ids),
+    )
+    table.commit_row_delta(added_deletes=[file])
+
+
+def rows(table: Any, **options: Any) -> list[Any]:
+    found = table.scan(**options).to_df().collect()
+    return sorted((row.asDict(recursive=True) for row in found), key=repr)
+
+
+PLACES = (
+    "select 1L id, named_struct('x', 1, 'at', named_struct('city', 'Oslo', 'n', 7)) s "
+    "union all select 2L, named_struct('x', 2, 'at', named_struct('city', 'Lima', 'n', 8)) "
+    "union all select 3L, named_struct('x', 3, 'at', null) "
+    "union all select 4L, null"
+)
+DDL = "id bigint, s struct<x: int, at: struct<city: string, n: int>>"
+# Ids as the table gives them: id 1, s 2, s.x 3, s.at 4, s.at.city 5, s.at.n 6.
+CITY = with_id("s", pa.struct([with_id("at", pa.struct([with_id("city", pa.string(), 5)]), 4)]), 2)
+X = with_id("s", pa.struct([with_id("x", pa.int32(), 3)]), 2)
+
+
+def key(city: str | None) -> Any:
+    return {"at": {"city": city}}
+
+
+@pytest.mark.parametrize("dropped", [["s.at.city"], ["s.at"], ["s.at.city", "s.at"], ["s"]])
+def test_a_field_dropped_from_a_struct(
+    lake: Lake, spark: Any, tmp_path: Path, dropped: list[str]
+) -> None:
+    table = lake.create_table("db.t", DDL)
+    assert [table.schema.find_field(name).field_id for name in ("s.x", "s.at", "s.at.city")] == [
+        3, 4, 5,
+    ]  # fmt: skip
+    table.append(spark.sql(PLACES))
+    folder = tmp_path / "keys"
+    folder.mkdir()
+    # A NULL key takes the rows whose struct is NULL (rule 231).
+    delete_keys(table, folder, [5], CITY, [key("Oslo"), key(None)])
+    before = table.current_snapshot.snapshot_id
+    for name in dropped:
+        with table.update_schema() as update:
+            update.delete_column(name)
+    left = {"id": 2}
+    if dropped != ["s"]:
+        left["s"] = {"x": 2}
+        if dropped == ["s.at.city"]:
+            left["s"]["at"] = {"n": 8}
+    assert rows(table) == [left]
+    assert rows(table, columns=["id"]) == [{"id": 2}]
+    assert rows(table, snapshot_id=before) == [
+        {"id": 2, "s": {"x": 2, "at": {"city": "Lima", "n": 8}}}
+    ]
+    found = table.changes(table.snapshot_list[0].snapshot_id)
+    assert sorted(row["id"] for row in found.where("_change_type = 'DELETE'").collect()) == [
+        1, 3, 4,
+    ]  # fmt: skip
+
+
+def test_a_name_that_was_given_again(lake: Lake, spark: Any, tmp_path: Path) -> None:
+    table = lake.create_table("db.t", DDL)
+    table.append(spark.sql(PLACES))
+    folder = tmp_path / "keys"
+    folder.mkdir()
+    delete_keys(table, folder, [3], X, [{"x": 2}])
+    delete_keys(table, folder, [5], CITY, [key("Oslo")])
+    with table.update_schema() as update:
+        update.delete_column("s.x")
+        update.delete_column("s.at.city")
+    with table.update_schema() as update:
+        update.add_column("s.x", "string")
+    table.append(spark.sql("select 5L id, named_struct('at', named_struct('n', 9), 'x', 'new') s"))
+    assert [(row["id"], row["s"]) for row in rows(table)] == [
+        (3, {"at": None, "x": None}),
+        (4, None),
+        (5, {"at": {"n": 9}, "x": "new"}),
+    ]
+    assert [row["id"] for row in rows(table, where="s.x = 'new'")] == [5]
+
+
+def test_the_default_of_a_dropped_column_is_compared(
+    lake: Lake, spark: Any, tmp_path: Path
+) -> None:
+    table = lake.create_table("db.t", DDL, format_version=3)
+    table.append(spark.sql(PLACES))
+    with table.update_schema() as update:
+        update.add_column("kind", "int", default=7)
+        update.add_column("s.level", "int", default=3)
+    table.append(
+        spark.sql(
+            "select 5L id, named_struct('x', 5, 'at', null, 'level', 4) s, 8 kind "
+            "union all select 6L, null, 7"
+        )
+    )
+    folder = tmp_path / "keys"
+    folder.mkdir()
+    level = table.schema.find_field("s.level").field_id
+    kind = table.schema.find_field("kind").field_id
+    delete_keys(
+        table, folder, [level], with_id("s", pa.struct([with_id("level", pa.int32(), level)]), 2),
+        [{"level": 3}],
+    )  # fmt: skip
+    assert [row["id"] for row in rows(table)] == [4, 5, 6]
+    with table.update_schema() as update:
+        update.delete_column("s.level")
+    assert [row["id"] for row in rows(table)] == [4, 5, 6]
+    delete_keys(table, folder, [kind], with_id("kind", pa.int32(), kind), [7])
+    assert [row["id"] for row in rows(table)] == [5]
+    with table.update_schema() as update:
+        update.delete_column("kind")
+    assert [row["id"] for row in rows(table)] == [5]
+
+
+def test_a_key_in_a_list_is_refused(lake: Lake, spark: Any, tmp_path: Path) -> None:
+    table = lake.create_table("db.t", "id bigint, l array<struct<x: int>>")
+    table.append(spark.sql("select 1L id, array(named_struct('x', 1)) l"))
+    folder = tmp_path / "keys"
+    folder.mkdir()
+    inner = table.schema.find_field("l.element.x").field_id
+    delete_keys(table, folder, [inner], with_id("x", pa.int32(), inner), [1])
+    with pytest.raises(UnsupportedError, match=r"'l.element.x', which is in a list"):
+        rows(table)
