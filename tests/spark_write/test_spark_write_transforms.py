@@ -116,7 +116,7 @@ def as_internal(result_type, value):
     return bytes(value) if isinstance(value, bytearray) else value
 
 
-@pytest.fixture(params=["UTC", "America/Los_Angeles"])
+@pytest.fixture
 def time_zone(spark, request):
     before = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", request.param)
@@ -124,12 +124,18 @@ def time_zone(spark, request):
     spark.conf.set("spark.sql.session.timeZone", before)
 
 
+IN_ZONES = [
+    pytest.param(zone, case, id=f"{case[0]}-{zone}")
+    for zone in ("UTC", "America/Los_Angeles")
+    for case in CASES
+    if zone == "UTC" or str(case[0]).startswith("timestamp")
+]
+
+
 @pytest.mark.spark
-@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case[0]))
+@pytest.mark.parametrize(("time_zone", "case"), IN_ZONES, indirect=["time_zone"])
 def test_expressions_equal_the_format_on_every_value_rules_77_to_89(spark, time_zone, case):
     source_type, values, to_spark, texts = case
-    if time_zone != "UTC" and not str(source_type).startswith("timestamp"):
-        pytest.skip("no time zone in it")
     schema = S.StructType(
         [S.StructField("n", S.IntegerType()), S.StructField("v", type_to_spark(source_type))]
     )
