@@ -6,13 +6,14 @@ uses public settings alone.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 
 from frazil.spark.types import SparkTypeSupport
 
@@ -79,6 +80,36 @@ def temporary_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iter
                 spark.conf.unset(key)
             else:
                 spark.conf.set(key, value)
+
+
+def select_with_metadata(
+    df: DataFrame, columns: Sequence[tuple[str, str]], metadata: Sequence[Mapping[str, Any]]
+) -> DataFrame:
+    """Columns under new names and with metadata: ``df.select(df[a].alias(b, metadata=…), …)``.
+
+    PySpark makes thirty calls to the JVM for each such column; a classic session does it in three.
+
+    Args:
+        df: the rows.
+        columns: pairs of a column's name, quoted for Spark, and its new name.
+        metadata: of each of them.
+    """
+    try:
+        jvm: Any = None if is_connect(df.sparkSession) else df.sparkSession._jvm
+        source: Any = df._jdf if jvm is not None else None
+    except AttributeError:
+        jvm = source = None
+    if jvm is None or source is None:
+        named = zip(columns, metadata, strict=True)
+        return df.select(*(df[old].alias(new, metadata=dict(about)) for (old, new), about in named))
+    from_json = getattr(jvm, "org.apache.spark.sql.types.Metadata").fromJson
+    make_column: Any = Column
+    return df.select(
+        *(
+            make_column(getattr(source.col(old), "as")(new, from_json(json.dumps(dict(about)))))
+            for (old, new), about in zip(columns, metadata, strict=True)
+        )
+    )
 
 
 def is_connect(spark: SparkSession) -> bool:

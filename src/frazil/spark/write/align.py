@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from pyspark.sql import types as S
 from frazil.errors import SchemaMismatchError
 from frazil.format import types as I
 from frazil.format.schema import Schema
+from frazil.spark.session import select_with_metadata
 from frazil.spark.types import FIELD_ID_KEY, primitive_from_spark, type_to_spark
 from frazil.spark.write.row_checks import stop_with
 
@@ -47,12 +49,53 @@ def align(df: DataFrame, schema: Schema, *, case_sensitive: bool = False) -> Dat
         SchemaMismatchError: listing every column that is missing, unexpected or of a wrong type.
     """
     columns = _Alignment(case_sensitive=case_sensitive).columns(df.schema, schema)
-    return df.select(*columns)
+    plain = [(column.source, column.field.name) for column in columns if column.is_plain]
+    if len(plain) == len(columns):
+        return select_with_metadata(df, plain, [column.metadata for column in columns])
+    return df.select(*(column.as_column() for column in columns))
 
 
 def storage_type(iceberg_type: I.IcebergType) -> S.DataType:
     """The Spark type of an aligned column."""
     return type_to_spark(iceberg_type)
+
+
+@dataclass(frozen=True, slots=True)
+class _Aligned:
+    """Where the values of a table's column come from.
+
+    Attributes:
+        field: the table's.
+        given: the column of the rows; None where the rows have none.
+        convert: what its values go through.
+    """
+
+    field: I.NestedField
+    given: S.StructField | None
+    convert: Converter | None = None
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        return {FIELD_ID_KEY: self.field.field_id}
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the values stay as they are."""
+        return self.given is not None and self.convert is None
+
+    @property
+    def source(self) -> str:
+        """The given column's name, quoted for Spark."""
+        return "" if self.given is None else _quoted(self.given.name)
+
+    def as_column(self) -> Column:
+        """The column with its id."""
+        if self.given is None:
+            value = default_literal(self.field)
+        else:
+            column = F.col(self.source)
+            value = column if self.convert is None else self.convert(column)
+        return value.alias(self.field.name, metadata=self.metadata)
 
 
 class _Alignment:
@@ -62,19 +105,18 @@ class _Alignment:
         self._key: Callable[[str], str] = str if case_sensitive else str.lower
         self._problems: list[str] = []
 
-    def columns(self, source: S.StructType, schema: Schema) -> list[Column]:
+    def columns(self, source: S.StructType, schema: Schema) -> list[_Aligned]:
         found = self._by_name(source, "")
-        columns = []
+        columns: list[_Aligned] = []
         for field in schema.fields:
             given = found.pop(self._key(field.name), None)
+            convert: Converter | None = None
             if given is None:
-                value = self._default(field, field.name)
+                self._check_default(field, field.name)
             else:
                 convert = self._field(given.dataType, field, field.name, nullable=given.nullable)
-                column = F.col(_quoted(given.name))
-                value = column if convert is None else convert(column)
             if not isinstance(field.field_type, I.UnknownType):
-                columns.append(value.alias(field.name, metadata={FIELD_ID_KEY: field.field_id}))
+                columns.append(_Aligned(field, given, convert))
         self._extra(found, "")
         if self._problems:
             raise SchemaMismatchError(
@@ -98,11 +140,10 @@ class _Alignment:
             f"the table has no column {path + field.name!r}" for field in rest.values()
         )
 
-    def _default(self, field: I.NestedField, path: str) -> Column:
-        """The value of a column that the rows do not have (rules 31-33)."""
+    def _check_default(self, field: I.NestedField, path: str) -> None:
+        """A column that the rows do not have needs a default or nulls (rules 31-33)."""
         if field.write_default is None and field.required:
             self._problems.append(f"the required column {path!r} is missing")
-        return default_literal(field)
 
     def _field(
         self, source: S.DataType, field: I.NestedField, path: str, *, nullable: bool
@@ -150,9 +191,9 @@ class _Alignment:
             place = f"{path}.{field.name}"
             given = found.pop(self._key(field.name), None)
             if given is None:
-                literal = self._default(field, place)
+                self._check_default(field, place)
                 convert: Converter | None = None
-                read: Converter = _constant(literal)
+                read: Converter = _constant(default_literal(field))
             else:
                 convert = self._field(given.dataType, field, place, nullable=given.nullable)
                 read = _part(given.name, convert)
