@@ -8,11 +8,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from typing import Unpack
 
-from frazil.errors import ValidationException
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
-from frazil.format.snapshots import MAIN_BRANCH
 from frazil.format.sorting import SortExpr, SortField
 from frazil.format.statistics import PartitionStatisticsFile, StatisticsFile
 from frazil.storage.files import FileIO
@@ -22,7 +21,12 @@ from frazil.table.cherry_pick import CherryPick, staged_snapshot
 from frazil.table.operation import Operation
 from frazil.table.overwrite import DeleteFiles, OverwriteFiles, ReplacePartitions
 from frazil.table.partition_update import UpdatePartitioning
-from frazil.table.producer import SnapshotOptions
+from frazil.table.producer import (
+    BranchSettings,
+    SnapshotOptions,
+    SnapshotSettings,
+    snapshot_options,
+)
 from frazil.table.references import DEFAULT_RETENTION, Retention
 from frazil.table.rewrite import RewriteFiles
 from frazil.table.row_delta import RowDelta
@@ -36,7 +40,8 @@ class TableOperations(ABC):
     """The operations of a table, by readable names.
 
     Methods named `commit_…` take files that are already written; engines build on them. They are
-    applied at once on a handle, and with the rest of the block in a transaction.
+    applied at once on a handle, and with the rest of the block in a transaction. All of them take
+    the keywords of `SnapshotSettings`: `branch`, `snapshot_properties` and `wap_id`.
     """
 
     @property
@@ -96,26 +101,18 @@ class TableOperations(ABC):
     def commit_append(
         self,
         files: Iterable[DataFile],
-        *,
-        branch: str | None = None,
-        snapshot_properties: Mapping[str, str] | None = None,
-        wap_id: str | None = None,
+        **snapshot: Unpack[SnapshotSettings],
     ) -> None:
         """Add data files; manifests are merged when enough small ones are there (rule 210)."""
-        options = _options(branch, snapshot_properties, wap_id)
-        self._run(MergeAppend(self.io, files, options))
+        self._run(MergeAppend(self.io, files, snapshot_options(**snapshot)))
 
     def commit_fast_append(
         self,
         files: Iterable[DataFile],
-        *,
-        branch: str | None = None,
-        snapshot_properties: Mapping[str, str] | None = None,
-        wap_id: str | None = None,
+        **snapshot: Unpack[SnapshotSettings],
     ) -> None:
         """Add data files and leave every manifest as it is: the shortest commit (rule 210)."""
-        options = _options(branch, snapshot_properties, wap_id)
-        self._run(FastAppend(self.io, files, options))
+        self._run(FastAppend(self.io, files, snapshot_options(**snapshot)))
 
     def commit_overwrite(
         self,
@@ -126,9 +123,7 @@ class TableOperations(ABC):
         where: Predicate | None = None,
         validation: Validation | None = None,
         case_sensitive: bool = True,
-        branch: str | None = None,
-        snapshot_properties: Mapping[str, str] | None = None,
-        wap_id: str | None = None,
+        **snapshot: Unpack[SnapshotSettings],
     ) -> None:
         """Remove files by name or by a predicate that all of their rows match, and add others.
 
@@ -145,7 +140,7 @@ class TableOperations(ABC):
                 where=where,
                 validation=validation,
                 case_sensitive=case_sensitive,
-                options=_options(branch, snapshot_properties, wap_id),
+                options=snapshot_options(**snapshot),
             )
         )
 
@@ -154,12 +149,10 @@ class TableOperations(ABC):
         added: Iterable[DataFile],
         *,
         validation: Validation | None = None,
-        branch: str | None = None,
-        snapshot_properties: Mapping[str, str] | None = None,
-        wap_id: str | None = None,
+        **snapshot: Unpack[SnapshotSettings],
     ) -> None:
         """Dynamic overwrite: the partitions of the new files lose their old ones."""
-        options = _options(branch, snapshot_properties, wap_id)
+        options = snapshot_options(**snapshot)
         self._run(ReplacePartitions(self.io, added, validation=validation, options=options))
 
     def commit_delete(
@@ -170,9 +163,7 @@ class TableOperations(ABC):
         removed_paths: Iterable[str] = (),
         validation: Validation | None = None,
         case_sensitive: bool = True,
-        branch: str | None = None,
-        snapshot_properties: Mapping[str, str] | None = None,
-        wap_id: str | None = None,
+        **snapshot: Unpack[SnapshotSettings],
     ) -> None:
         """Remove whole files, by a predicate that all of their rows match or by name (rule 212).
 
@@ -188,7 +179,7 @@ class TableOperations(ABC):
                 removed_paths=removed_paths,
                 validation=validation,
                 case_sensitive=case_sensitive,
-                options=_options(branch, snapshot_properties, wap_id),
+                options=snapshot_options(**snapshot),
             )
         )
 
@@ -201,9 +192,7 @@ class TableOperations(ABC):
         removed_deletes: Iterable[DataFile] = (),
         referenced_data_files: Iterable[str] = (),
         validation: Validation | None = None,
-        branch: str | None = None,
-        snapshot_properties: Mapping[str, str] | None = None,
-        wap_id: str | None = None,
+        **snapshot: Unpack[SnapshotSettings],
     ) -> None:
         """Merge-on-read change: add data files and delete files, replace earlier deletes.
 
@@ -219,7 +208,7 @@ class TableOperations(ABC):
                 removed_deletes=removed_deletes,
                 referenced_data_files=referenced_data_files,
                 validation=validation,
-                options=_options(branch, snapshot_properties, wap_id),
+                options=snapshot_options(**snapshot),
             )
         )
 
@@ -233,8 +222,7 @@ class TableOperations(ABC):
         data_sequence_number: int | None = None,
         delete_sequence_number: int | None = None,
         from_snapshot: int | None = None,
-        branch: str | None = None,
-        snapshot_properties: Mapping[str, str] | None = None,
+        **snapshot: Unpack[BranchSettings],
     ) -> None:
         """Replace files by files of the same rows; give the sequence number it started from.
 
@@ -251,7 +239,7 @@ class TableOperations(ABC):
                 data_sequence_number=data_sequence_number,
                 delete_sequence_number=delete_sequence_number,
                 from_snapshot=from_snapshot,
-                options=_options(branch, snapshot_properties, None),
+                options=snapshot_options(**snapshot),
             )
         )
 
@@ -354,17 +342,3 @@ class TableOperations(ABC):
     def remove_partition_statistics(self, snapshot_id: int) -> None:
         """Forget the partition statistics of a snapshot; the file stays."""
         self._run(table_statistics.remove_partition_statistics(snapshot_id))
-
-
-def _options(
-    branch: str | None, snapshot_properties: Mapping[str, str] | None, wap_id: str | None
-) -> SnapshotOptions:
-    if wap_id is not None and branch not in (None, MAIN_BRANCH):
-        raise ValidationException(
-            f"a snapshot is either staged (WAP id {wap_id!r}) or goes to branch {branch!r}"
-        )
-    return SnapshotOptions(
-        branch=branch if branch is not None else MAIN_BRANCH,
-        snapshot_properties=dict(snapshot_properties or {}),
-        wap_id=wap_id,
-    )

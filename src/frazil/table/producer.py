@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import time
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from typing import TypedDict
 
 from frazil.errors import NoSuchRefError, ValidationException
 from frazil.format.changes import AddSnapshot, SetSnapshotRef, Update
@@ -56,7 +58,51 @@ class SnapshotOptions:
 DEFAULT_OPTIONS = SnapshotOptions()
 
 
-class SnapshotProducer:
+class BranchSettings(TypedDict, total=False):
+    """Keywords of a commit that cannot be staged.
+
+    Attributes:
+        branch: the branch that the snapshot becomes the head of; None is `main`.
+        snapshot_properties: entries for the summary.
+    """
+
+    branch: str | None
+    snapshot_properties: Mapping[str, str] | None
+
+
+class SnapshotSettings(BranchSettings, total=False):
+    """Keywords of a commit.
+
+    Attributes:
+        wap_id: stage the snapshot under this id in place of making it a branch's head.
+    """
+
+    wap_id: str | None
+
+
+def snapshot_options(
+    *,
+    branch: str | None = None,
+    snapshot_properties: Mapping[str, str] | None = None,
+    wap_id: str | None = None,
+) -> SnapshotOptions:
+    """The options that a commit's keywords say.
+
+    Raises:
+        ValidationException: the snapshot is staged and goes to a branch, or a property is unusable.
+    """
+    if wap_id is not None and branch not in (None, MAIN_BRANCH):
+        raise ValidationException(
+            f"a snapshot is either staged (WAP id {wap_id!r}) or goes to branch {branch!r}"
+        )
+    return SnapshotOptions(
+        branch=branch if branch is not None else MAIN_BRANCH,
+        snapshot_properties=dict(snapshot_properties or {}),
+        wap_id=wap_id,
+    )
+
+
+class SnapshotProducer(ABC):
     """An operation whose result is one snapshot.
 
     A subclass says which manifests the snapshot has and what its summary counts. Manifests are
@@ -74,16 +120,16 @@ class SnapshotProducer:
         """The snapshot to build on: the head of the branch, None if that is empty."""
         return branch_head(base, self.options.branch)
 
-    def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
-        """Check the operation against what was committed since it read the table."""
+    def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:  # noqa: B027
+        """Check the operation against what was committed since; by default there is nothing."""
 
+    @abstractmethod
     def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
         """The manifests of the snapshot; new ones have no sequence number yet."""
-        raise NotImplementedError
 
+    @abstractmethod
     def summary(self, base: TableMetadata, parent: Snapshot | None) -> Mapping[str, str]:
         """The snapshot's summary, with its `operation`; asked for after `manifests`."""
-        raise NotImplementedError
 
     def changes(self, base: TableMetadata) -> Changes:
         """One more snapshot on the branch, or beside it when it is staged."""
