@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from frazil.errors import UnsupportedVersionError, ValidationException
+from frazil.format import updates as u
 from frazil.format.partitioning import FIRST_PARTITION_FIELD_ID, PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.snapshots import MAIN_BRANCH, Snapshot, SnapshotLogEntry, SnapshotRef
@@ -21,40 +22,13 @@ from frazil.format.table_metadata import (
     TableMetadata,
 )
 from frazil.format.table_properties import stored_properties
-from frazil.format.updates import (
-    LAST_ADDED,
-    AddEncryptionKey,
-    AddSchema,
-    AddSnapshot,
-    AddSortOrder,
-    AddSpec,
-    AssignUUID,
-    RemoveEncryptionKey,
-    RemovePartitionSpecs,
-    RemovePartitionStatistics,
-    RemoveProperties,
-    RemoveSchemas,
-    RemoveSnapshotRef,
-    RemoveSnapshots,
-    RemoveStatistics,
-    SetCurrentSchema,
-    SetDefaultSortOrder,
-    SetDefaultSpec,
-    SetLocation,
-    SetPartitionStatistics,
-    SetProperties,
-    SetSnapshotRef,
-    SetStatistics,
-    Update,
-    UpgradeFormatVersion,
-)
 
 _UNSET = -1
 
 
 def apply_updates(
     metadata: TableMetadata | None,
-    updates: Iterable[Update],
+    updates: Iterable[u.Update],
     *,
     now_ms: int | None = None,
 ) -> TableMetadata:
@@ -77,9 +51,9 @@ def apply_updates(
     return state.build(is_new=metadata is None)
 
 
-def _empty(updates: tuple[Update, ...], now_ms: int) -> TableMetadata:
+def _empty(updates: tuple[u.Update, ...], now_ms: int) -> TableMetadata:
     """Metadata without content, of the version that the updates ask for."""
-    versions = [u.format_version for u in updates if isinstance(u, UpgradeFormatVersion)]
+    versions = [each.format_version for each in updates if isinstance(each, u.UpgradeFormatVersion)]
     version = versions[0] if versions else DEFAULT_FORMAT_VERSION
     _check_supported(version)
     return TableMetadata(
@@ -113,7 +87,7 @@ class _State:
         self._set_as_main: set[int] = set()
         self._removed_snapshots = False
 
-    def apply(self, update: Update) -> None:
+    def apply(self, update: u.Update) -> None:
         """Apply one update."""
         _APPLY[type(update)](self, update)
 
@@ -149,7 +123,7 @@ class _State:
 
     # -- the table itself
 
-    def assign_uuid(self, update: AssignUUID) -> None:
+    def assign_uuid(self, update: u.AssignUUID) -> None:
         self._change(table_uuid=update.uuid)
 
     def upgrade(self, version: int) -> None:
@@ -167,28 +141,28 @@ class _State:
                 table_uuid=self._now.table_uuid or str(uuid.uuid4()),
             )
 
-    def upgrade_format_version(self, update: UpgradeFormatVersion) -> None:
+    def upgrade_format_version(self, update: u.UpgradeFormatVersion) -> None:
         self.upgrade(update.format_version)
 
-    def set_location(self, update: SetLocation) -> None:
+    def set_location(self, update: u.SetLocation) -> None:
         if not update.location:
             raise ValidationException("the location of a table cannot be empty")
         self._change(location=update.location)
 
-    def set_properties(self, update: SetProperties) -> None:
+    def set_properties(self, update: u.SetProperties) -> None:
         stored, version = stored_properties(update.updates)
         if version is not None:
             self.upgrade(version)
         self._change(properties={**self._now.properties, **stored})
 
-    def remove_properties(self, update: RemoveProperties) -> None:
+    def remove_properties(self, update: u.RemoveProperties) -> None:
         gone = set(update.removals)
         kept = {name: text for name, text in self._now.properties.items() if name not in gone}
         self._change(properties=kept)
 
     # -- schemas, specs, orders
 
-    def add_schema(self, update: AddSchema) -> None:
+    def add_schema(self, update: u.AddSchema) -> None:
         schema, last_id = update.schema, self._now.last_column_id
         if update.last_column_id is not None and update.last_column_id < last_id:
             raise ValidationException(
@@ -204,12 +178,12 @@ class _State:
             last_column_id=max(last_id, schema.highest_field_id, update.last_column_id or 0)
         )
 
-    def set_current_schema(self, update: SetCurrentSchema) -> None:
+    def set_current_schema(self, update: u.SetCurrentSchema) -> None:
         schema_id = _resolved(update.schema_id, self._last_schema_id, "schema")
         self._now.schema_by_id(schema_id)
         self._change(current_schema_id=schema_id)
 
-    def add_spec(self, update: AddSpec) -> None:
+    def add_spec(self, update: u.AddSpec) -> None:
         spec = update.spec
         held = next((s for s in self._now.partition_specs if s.is_equivalent_to(spec)), None)
         if held is None:
@@ -232,12 +206,12 @@ class _State:
                 f" expected {expected}, found {ids}"
             )
 
-    def set_default_spec(self, update: SetDefaultSpec) -> None:
+    def set_default_spec(self, update: u.SetDefaultSpec) -> None:
         spec_id = _resolved(update.spec_id, self._last_spec_id, "partition spec")
         self._now.spec_by_id(spec_id)
         self._change(default_spec_id=spec_id)
 
-    def add_sort_order(self, update: AddSortOrder) -> None:
+    def add_sort_order(self, update: u.AddSortOrder) -> None:
         order = reuse_order(self._now.sort_orders, update.sort_order)
         if all(held.order_id != order.order_id for held in self._now.sort_orders):
             if not order.is_unsorted:
@@ -245,12 +219,12 @@ class _State:
             self._change(sort_orders=(*self._now.sort_orders, order))
         self._last_order_id = order.order_id
 
-    def set_default_sort_order(self, update: SetDefaultSortOrder) -> None:
+    def set_default_sort_order(self, update: u.SetDefaultSortOrder) -> None:
         order_id = _resolved(update.sort_order_id, self._last_order_id, "sort order")
         self._now.sort_order_by_id(order_id)
         self._change(default_sort_order_id=order_id)
 
-    def remove_schemas(self, update: RemoveSchemas) -> None:
+    def remove_schemas(self, update: u.RemoveSchemas) -> None:
         if self._now.current_schema_id in update.schema_ids:
             raise ValidationException(
                 f"the current schema {self._now.current_schema_id} cannot be removed"
@@ -258,7 +232,7 @@ class _State:
         gone = set(update.schema_ids)
         self._change(schemas=tuple(s for s in self._now.schemas if s.schema_id not in gone))
 
-    def remove_partition_specs(self, update: RemovePartitionSpecs) -> None:
+    def remove_partition_specs(self, update: u.RemovePartitionSpecs) -> None:
         if self._now.default_spec_id in update.spec_ids:
             raise ValidationException(
                 f"the default partition spec {self._now.default_spec_id} cannot be removed"
@@ -274,7 +248,7 @@ class _State:
 
     # -- snapshots and references
 
-    def add_snapshot(self, update: AddSnapshot) -> None:
+    def add_snapshot(self, update: u.AddSnapshot) -> None:
         snapshot = update.snapshot
         self._check_new(snapshot)
         if self._now.format_version == 1:
@@ -319,7 +293,7 @@ class _State:
             raise ValidationException(f"{one}: its number of added rows is negative: {added}")
         return first + added
 
-    def set_snapshot_ref(self, update: SetSnapshotRef) -> None:
+    def set_snapshot_ref(self, update: u.SetSnapshotRef) -> None:
         name, ref = update.name, update.ref
         _check_ref(name, ref)
         if ref.snapshot_id not in self._now.snapshots_by_id:
@@ -343,7 +317,7 @@ class _State:
             snapshot_log=(*log, SnapshotLogEntry(moment, snapshot_id)),
         )
 
-    def remove_snapshot_ref(self, update: RemoveSnapshotRef) -> None:
+    def remove_snapshot_ref(self, update: u.RemoveSnapshotRef) -> None:
         self._remove_refs({update.name})
 
     def _remove_refs(self, names: set[str]) -> None:
@@ -352,7 +326,7 @@ class _State:
         if MAIN_BRANCH in names:
             self._change(current_snapshot_id=None)
 
-    def remove_snapshots(self, update: RemoveSnapshots) -> None:
+    def remove_snapshots(self, update: u.RemoveSnapshots) -> None:
         gone = set(update.snapshot_ids) & self._now.snapshots_by_id.keys()
         if not gone:
             return
@@ -387,23 +361,23 @@ class _State:
 
     # -- statistics and keys
 
-    def set_statistics(self, update: SetStatistics) -> None:
+    def set_statistics(self, update: u.SetStatistics) -> None:
         new = update.statistics
         self._change(statistics=(*_without(self._now.statistics, {new.snapshot_id}), new))
 
-    def remove_statistics(self, update: RemoveStatistics) -> None:
+    def remove_statistics(self, update: u.RemoveStatistics) -> None:
         self._change(statistics=_without(self._now.statistics, {update.snapshot_id}))
 
-    def set_partition_statistics(self, update: SetPartitionStatistics) -> None:
+    def set_partition_statistics(self, update: u.SetPartitionStatistics) -> None:
         new = update.partition_statistics
         others = _without(self._now.partition_statistics, {new.snapshot_id})
         self._change(partition_statistics=(*others, new))
 
-    def remove_partition_statistics(self, update: RemovePartitionStatistics) -> None:
+    def remove_partition_statistics(self, update: u.RemovePartitionStatistics) -> None:
         kept = _without(self._now.partition_statistics, {update.snapshot_id})
         self._change(partition_statistics=kept)
 
-    def add_encryption_key(self, update: AddEncryptionKey) -> None:
+    def add_encryption_key(self, update: u.AddEncryptionKey) -> None:
         if self._now.format_version < 3:
             raise ValidationException(
                 "encryption keys need format version 3, the table is of version"
@@ -412,7 +386,7 @@ class _State:
         key = update.encryption_key
         self._change(encryption_keys=(*self._keys_without(key.key_id), key))
 
-    def remove_encryption_key(self, update: RemoveEncryptionKey) -> None:
+    def remove_encryption_key(self, update: u.RemoveEncryptionKey) -> None:
         self._change(encryption_keys=self._keys_without(update.key_id))
 
     def _keys_without(self, key_id: str) -> tuple[EncryptedKey, ...]:
@@ -427,7 +401,7 @@ def _without(entries: tuple[_Registered, ...], snapshot_ids: set[int]) -> tuple[
 
 
 def _resolved(given: int, last_added: int | None, what: str) -> int:
-    if given != LAST_ADDED:
+    if given != u.LAST_ADDED:
         return given
     if last_added is None:
         raise ValidationException(f"there is no last added {what}: none was added in this commit")
@@ -462,27 +436,27 @@ def _check_ref(name: str, ref: SnapshotRef) -> None:
 
 
 _APPLY: dict[type[Any], Callable[[_State, Any], None]] = {
-    AssignUUID: _State.assign_uuid,
-    UpgradeFormatVersion: _State.upgrade_format_version,
-    AddSchema: _State.add_schema,
-    SetCurrentSchema: _State.set_current_schema,
-    AddSpec: _State.add_spec,
-    SetDefaultSpec: _State.set_default_spec,
-    AddSortOrder: _State.add_sort_order,
-    SetDefaultSortOrder: _State.set_default_sort_order,
-    AddSnapshot: _State.add_snapshot,
-    SetSnapshotRef: _State.set_snapshot_ref,
-    RemoveSnapshots: _State.remove_snapshots,
-    RemoveSnapshotRef: _State.remove_snapshot_ref,
-    SetLocation: _State.set_location,
-    SetProperties: _State.set_properties,
-    RemoveProperties: _State.remove_properties,
-    SetStatistics: _State.set_statistics,
-    RemoveStatistics: _State.remove_statistics,
-    SetPartitionStatistics: _State.set_partition_statistics,
-    RemovePartitionStatistics: _State.remove_partition_statistics,
-    RemovePartitionSpecs: _State.remove_partition_specs,
-    RemoveSchemas: _State.remove_schemas,
-    AddEncryptionKey: _State.add_encryption_key,
-    RemoveEncryptionKey: _State.remove_encryption_key,
+    u.AssignUUID: _State.assign_uuid,
+    u.UpgradeFormatVersion: _State.upgrade_format_version,
+    u.AddSchema: _State.add_schema,
+    u.SetCurrentSchema: _State.set_current_schema,
+    u.AddSpec: _State.add_spec,
+    u.SetDefaultSpec: _State.set_default_spec,
+    u.AddSortOrder: _State.add_sort_order,
+    u.SetDefaultSortOrder: _State.set_default_sort_order,
+    u.AddSnapshot: _State.add_snapshot,
+    u.SetSnapshotRef: _State.set_snapshot_ref,
+    u.RemoveSnapshots: _State.remove_snapshots,
+    u.RemoveSnapshotRef: _State.remove_snapshot_ref,
+    u.SetLocation: _State.set_location,
+    u.SetProperties: _State.set_properties,
+    u.RemoveProperties: _State.remove_properties,
+    u.SetStatistics: _State.set_statistics,
+    u.RemoveStatistics: _State.remove_statistics,
+    u.SetPartitionStatistics: _State.set_partition_statistics,
+    u.RemovePartitionStatistics: _State.remove_partition_statistics,
+    u.RemovePartitionSpecs: _State.remove_partition_specs,
+    u.RemoveSchemas: _State.remove_schemas,
+    u.AddEncryptionKey: _State.add_encryption_key,
+    u.RemoveEncryptionKey: _State.remove_encryption_key,
 }

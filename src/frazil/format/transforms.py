@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -48,7 +49,7 @@ _TRUNCATE_TYPES = (IntegerType, LongType, DecimalType, StringType, BinaryType)
 _MAX_PARAMETER = 2**31 - 1
 
 
-class Transform:
+class Transform(ABC):
     """A function from a column's value to a partition's or a sort key.
 
     Values are internal values (docs/architecture.md); null gives null (rule 83). ``str()`` is the
@@ -57,9 +58,9 @@ class Transform:
 
     __slots__ = ()
 
+    @abstractmethod
     def can_transform(self, source_type: IcebergType) -> bool:
         """True where the transform takes values of the type (rules 77-80, 82)."""
-        raise NotImplementedError
 
     def result_type(self, source_type: IcebergType) -> IcebergType:
         """The type of the result.
@@ -104,8 +105,9 @@ class Transform:
     def _result_type(self, source_type: IcebergType) -> IcebergType:
         return source_type
 
+    @abstractmethod
     def _apply(self, source_type: IcebergType, value: Any) -> Any:
-        raise NotImplementedError
+        """The result for a value that is not null."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +309,10 @@ class UnknownTransform(Transform):
         return UnknownType()
 
     def apply(self, source_type: IcebergType, value: Any) -> Any:
+        # Not even a null's result is known.
+        return self._apply(source_type, value)
+
+    def _apply(self, source_type: IcebergType, value: Any) -> Any:
         raise UnsupportedError(f"the transform {self.text!r} is not known; no value can be derived")
 
     def __str__(self) -> str:

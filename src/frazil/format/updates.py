@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -33,7 +34,7 @@ LAST_ADDED = -1
 """The id that means: the schema, spec or order that was added last in the same commit."""
 
 
-class _Update:
+class _Update(ABC):
     """An update has an `action` and REST fields."""
 
     __slots__ = ()
@@ -43,8 +44,9 @@ class _Update:
         """The REST object."""
         return {"action": self.action, **self._fields()}
 
+    @abstractmethod
     def _fields(self) -> dict[str, Any]:
-        raise NotImplementedError
+        """The REST fields beside the action."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -29,9 +30,9 @@ class TableChanges(TableHandle):
     """
 
     @property
+    @abstractmethod
     def spark(self) -> SparkSession:
         """The session that reads."""
-        raise NotImplementedError
 
     def incremental(
         self,
