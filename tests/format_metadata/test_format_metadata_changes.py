@@ -1,4 +1,4 @@
-"""Requirements and updates: REST JSON, semantics, and PyIceberg as an independent model."""
+"""Requirements and updates: what holds, what they do, and PyIceberg as an independent model."""
 
 from __future__ import annotations
 
@@ -9,15 +9,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter, ValidationError
+from metadata_cases import (
+    ID,
+    ORDER,
+    PARTITION_STATISTICS,
+    SCHEMA,
+    SPEC,
+    STATISTICS,
+    UUID,
+    WIDER,
+    branch,
+    commit,
+    history,
+    snapshot,
+    table,
+)
+from pydantic import TypeAdapter
 from pyiceberg.table.metadata import TableMetadataUtil
-from pyiceberg.table.update import TableRequirement, TableUpdate, update_table_metadata
+from pyiceberg.table.update import TableUpdate, update_table_metadata
 
 from frazil.errors import (
     CommitFailedException,
-    FrazilError,
-    InvalidMetadataError,
-    UnsupportedError,
     UnsupportedVersionError,
     ValidationException,
 )
@@ -35,10 +47,8 @@ from frazil.format.changes import (
     AssertLastAssignedPartitionId,
     AssertRefSnapshotId,
     AssertTableUUID,
-    AssignUUID,
     RemoveEncryptionKey,
     RemovePartitionSpecs,
-    RemovePartitionStatistics,
     RemoveProperties,
     RemoveSchemas,
     RemoveSnapshotRef,
@@ -58,255 +68,23 @@ from frazil.format.changes import (
     apply_updates,
     check_requirements,
     dropped_metadata_files,
-    requirement_from_json,
-    update_from_json,
     with_previous_metadata,
 )
 from frazil.format.metadata import (
     EncryptedKey,
     TableMetadata,
-    creation_updates,
     metadata_from_json,
     metadata_to_bytes,
     new_table_metadata,
-    replaced_table_metadata,
 )
 from frazil.format.partitioning import PartitionSpec, spec_for
 from frazil.format.schema import Schema
-from frazil.format.snapshots import MetadataLogEntry, Snapshot, SnapshotRef
-from frazil.format.sorting import UNSORTED, order_for
-from frazil.format.statistics import PartitionStatisticsFile, StatisticsBlob, StatisticsFile
+from frazil.format.snapshots import MetadataLogEntry, SnapshotRef
+from frazil.format.sorting import UNSORTED
 from frazil.format.types import (
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
     NestedField,
-    StringType,
-    StructType,
     TimestampNanoType,
-    TimestampType,
 )
-
-ID = NestedField(1, "id", LongType(), required=True)
-TS = NestedField(2, "ts", TimestampType())
-NAME = NestedField(3, "name", StringType())
-SCHEMA = Schema((ID, TS))
-WIDER = Schema((ID, TS, NAME))
-SPEC = spec_for(SCHEMA, ["day(ts)"])
-ORDER = order_for(SCHEMA, ["ts desc"])
-UUID = "9c12d441-03fe-4693-9a96-a0705ddf69c1"
-STATISTICS = StatisticsFile(
-    snapshot_id=1,
-    statistics_path="s.puffin",
-    file_size_in_bytes=10,
-    file_footer_size_in_bytes=5,
-    blob_metadata=(
-        StatisticsBlob(
-            type="apache-datasketches-theta-v1", snapshot_id=1, sequence_number=1, fields=(1,)
-        ),
-    ),
-)
-PARTITION_STATISTICS = PartitionStatisticsFile(
-    snapshot_id=1, statistics_path="p.parquet", file_size_in_bytes=10
-)
-
-
-def table(version: int = 2, **options: Any) -> TableMetadata:
-    return new_table_metadata(
-        SCHEMA,
-        SPEC,
-        location="s3://b/t",
-        format_version=version,
-        table_uuid=UUID,
-        now_ms=100,
-        **options,
-    )
-
-
-def snapshot(number: int, **fields: Any) -> Snapshot:
-    """The snapshot `number`: id and sequence number are it, the time is it in seconds."""
-    values: dict[str, Any] = {
-        "snapshot_id": number,
-        "parent_snapshot_id": number - 1 or None,
-        "sequence_number": number,
-        "timestamp_ms": number * 1000,
-        "manifest_list": f"s3://b/t/metadata/snap-{number}.avro",
-        "summary": {"operation": "append"},
-        "schema_id": 0,
-    }
-    return Snapshot(**{**values, **fields})
-
-
-def branch(snapshot_id: int) -> SnapshotRef:
-    return SnapshotRef(snapshot_id=snapshot_id, type="branch")
-
-
-def commit(metadata: TableMetadata, one: Snapshot) -> TableMetadata:
-    return apply_updates(
-        metadata, [AddSnapshot(one), SetSnapshotRef("main", branch(one.snapshot_id))], now_ms=1
-    )
-
-
-def history(count: int, version: int = 2) -> TableMetadata:
-    metadata = table(version)
-    for number in range(1, count + 1):
-        metadata = commit(metadata, snapshot(number))
-    return metadata
-
-
-EVERY_UPDATE: tuple[tuple[Update, dict[str, Any]], ...] = (
-    (AssignUUID(UUID), {"action": "assign-uuid", "uuid": UUID}),
-    (UpgradeFormatVersion(2), {"action": "upgrade-format-version", "format-version": 2}),
-    (AddSchema(SCHEMA), {"action": "add-schema", "schema": SCHEMA.to_json()}),
-    (SetCurrentSchema(), {"action": "set-current-schema", "schema-id": -1}),
-    (AddSpec(SPEC), {"action": "add-spec", "spec": SPEC.to_json()}),
-    (SetDefaultSpec(), {"action": "set-default-spec", "spec-id": -1}),
-    (AddSortOrder(ORDER), {"action": "add-sort-order", "sort-order": ORDER.to_json()}),
-    (SetDefaultSortOrder(3), {"action": "set-default-sort-order", "sort-order-id": 3}),
-    (
-        AddSnapshot(snapshot(2)),
-        {
-            "action": "add-snapshot",
-            "snapshot": {
-                "snapshot-id": 2,
-                "parent-snapshot-id": 1,
-                "sequence-number": 2,
-                "timestamp-ms": 2000,
-                "manifest-list": "s3://b/t/metadata/snap-2.avro",
-                "summary": {"operation": "append"},
-                "schema-id": 0,
-            },
-        },
-    ),
-    (
-        SetSnapshotRef("dev", SnapshotRef(snapshot_id=5, type="tag", max_ref_age_ms=9)),
-        {
-            "action": "set-snapshot-ref",
-            "ref-name": "dev",
-            "snapshot-id": 5,
-            "type": "tag",
-            "max-ref-age-ms": 9,
-        },
-    ),
-    (RemoveSnapshots((1, 2)), {"action": "remove-snapshots", "snapshot-ids": [1, 2]}),
-    (RemoveSnapshotRef("dev"), {"action": "remove-snapshot-ref", "ref-name": "dev"}),
-    (SetLocation("s3://c"), {"action": "set-location", "location": "s3://c"}),
-    (SetProperties({"a": "b"}), {"action": "set-properties", "updates": {"a": "b"}}),
-    (RemoveProperties(("a",)), {"action": "remove-properties", "removals": ["a"]}),
-    (
-        SetStatistics(STATISTICS),
-        {
-            "action": "set-statistics",
-            "snapshot-id": 1,
-            "statistics": {
-                "snapshot-id": 1,
-                "statistics-path": "s.puffin",
-                "file-size-in-bytes": 10,
-                "file-footer-size-in-bytes": 5,
-                "blob-metadata": [
-                    {
-                        "type": "apache-datasketches-theta-v1",
-                        "snapshot-id": 1,
-                        "sequence-number": 1,
-                        "fields": [1],
-                    }
-                ],
-            },
-        },
-    ),
-    (RemoveStatistics(1), {"action": "remove-statistics", "snapshot-id": 1}),
-    (
-        SetPartitionStatistics(PARTITION_STATISTICS),
-        {
-            "action": "set-partition-statistics",
-            "partition-statistics": {
-                "snapshot-id": 1,
-                "statistics-path": "p.parquet",
-                "file-size-in-bytes": 10,
-            },
-        },
-    ),
-    (RemovePartitionStatistics(1), {"action": "remove-partition-statistics", "snapshot-id": 1}),
-    (RemovePartitionSpecs((1,)), {"action": "remove-partition-specs", "spec-ids": [1]}),
-    (RemoveSchemas((1,)), {"action": "remove-schemas", "schema-ids": [1]}),
-    (
-        AddEncryptionKey(EncryptedKey(key_id="k", encrypted_key_metadata="bQ==")),
-        {
-            "action": "add-encryption-key",
-            "encryption-key": {"key-id": "k", "encrypted-key-metadata": "bQ=="},
-        },
-    ),
-    (RemoveEncryptionKey("k"), {"action": "remove-encryption-key", "key-id": "k"}),
-)
-EVERY_REQUIREMENT: tuple[tuple[Requirement, dict[str, Any]], ...] = (
-    (AssertCreate(), {"type": "assert-create"}),
-    (AssertTableUUID(UUID), {"type": "assert-table-uuid", "uuid": UUID}),
-    (
-        AssertRefSnapshotId("main", None),
-        {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": None},
-    ),
-    (
-        AssertRefSnapshotId("main", 5),
-        {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 5},
-    ),
-    (
-        AssertLastAssignedFieldId(3),
-        {"type": "assert-last-assigned-field-id", "last-assigned-field-id": 3},
-    ),
-    (AssertCurrentSchemaId(1), {"type": "assert-current-schema-id", "current-schema-id": 1}),
-    (
-        AssertLastAssignedPartitionId(1000),
-        {"type": "assert-last-assigned-partition-id", "last-assigned-partition-id": 1000},
-    ),
-    (AssertDefaultSpecId(0), {"type": "assert-default-spec-id", "default-spec-id": 0}),
-    (
-        AssertDefaultSortOrderId(0),
-        {"type": "assert-default-sort-order-id", "default-sort-order-id": 0},
-    ),
-)
-# The updates that PyIceberg's model of the REST catalog does not have.
-UNKNOWN_TO_PYICEBERG = {"add-encryption-key", "remove-encryption-key"}
-
-
-@pytest.mark.parametrize(("update", "rest"), EVERY_UPDATE)
-def test_update_json(update: Update, rest: dict[str, Any]) -> None:
-    assert update.to_json() == rest
-    assert update_from_json(json.loads(json.dumps(rest))) == update
-
-
-@pytest.mark.parametrize(("update", "rest"), EVERY_UPDATE)
-def test_pyiceberg_knows_the_update(update: Update, rest: dict[str, Any]) -> None:
-    if rest["action"] in UNKNOWN_TO_PYICEBERG:
-        with pytest.raises(ValidationError, match=rest["action"]):
-            TypeAdapter(TableUpdate).validate_python(update.to_json())
-        return
-    theirs = TypeAdapter(TableUpdate).validate_python(update.to_json())
-    assert theirs.action == rest["action"]
-
-
-@pytest.mark.parametrize(("requirement", "rest"), EVERY_REQUIREMENT)
-def test_requirement_json(requirement: Requirement, rest: dict[str, Any]) -> None:
-    assert requirement.to_json() == rest
-    assert requirement_from_json(rest) == requirement
-    assert TypeAdapter(TableRequirement).validate_python(rest).type == rest["type"]
-
-
-@pytest.mark.parametrize(
-    "value", [None, [], {}, {"action": 1}, {"type": 1}, {"action": "add-spec"}]
-)
-def test_broken_json(value: Any) -> None:
-    for reader in (update_from_json, requirement_from_json):
-        with pytest.raises(InvalidMetadataError):
-            reader(value)
-
-
-def test_unknown_json() -> None:
-    with pytest.raises(UnsupportedError, match="add-wings"):
-        update_from_json({"action": "add-wings"})
-    with pytest.raises(UnsupportedError, match="assert-wings"):
-        requirement_from_json({"type": "assert-wings"})
-
 
 BASE = history(2)
 HOLDING: tuple[Requirement, ...] = (
@@ -600,103 +378,3 @@ def test_the_metadata_log(fixtures_dir: Path) -> None:
     assert dropped_metadata_files(metadata, after) == ("m2",)
     zero = replace(metadata, properties={"write.metadata.previous-versions-max": "0"})
     assert len(with_previous_metadata(zero, "m4", updated_ms=4).metadata_log) == 1
-
-
-# -- new and replaced tables
-
-
-@pytest.mark.parametrize("version", [1, 2, 3])
-def test_a_new_table_has_fresh_ids(version: int) -> None:
-    """Rules 51, 72: Java's order, a struct's fields before what is in them."""
-    inner = StructType((NestedField(70, "x", IntegerType()), NestedField(71, "y", IntegerType())))
-    schema = Schema(
-        (
-            NestedField(50, "l", ListType(51, inner)),
-            NestedField(10, "id", LongType(), required=True),
-            NestedField(60, "m", MapType(61, StringType(), 62, LongType())),
-        ),
-        schema_id=5,
-        identifier_field_ids=(10,),
-    )
-    metadata = new_table_metadata(
-        schema,
-        spec_for(schema, ["bucket(4, id)"]),
-        order_for(schema, ["id desc"]),
-        location="s3://b/t/",
-        format_version=version,
-    )
-    ids = {name: metadata.schema.find_field(name).field_id for name in (
-        "l", "id", "m", "l.element", "l.element.x", "l.element.y", "m.key", "m.value",
-    )}  # fmt: skip
-    assert list(ids.values()) == [1, 2, 3, 4, 5, 6, 7, 8]
-    assert metadata.schema.identifier_field_ids == (2,)
-    assert (metadata.schema.schema_id, metadata.last_column_id) == (0, 8)
-    assert [field.source_ids for field in metadata.spec.fields] == [(2,)]
-    assert (metadata.spec.spec_id, metadata.last_partition_id) == (0, 1000)
-    assert metadata.sort_order.fields[0].source_ids == (2,)
-    assert metadata.sort_order.order_id == 1
-    assert metadata.location == "s3://b/t"
-    assert metadata.properties == {"write.parquet.compression-codec": "zstd"}
-
-
-def test_unpartitioned_new_table() -> None:
-    metadata = new_table_metadata(SCHEMA, location="l", properties={"format-version": "3"})
-    assert (metadata.format_version, metadata.last_partition_id) == (3, 999)
-    assert metadata.spec.is_unpartitioned
-    assert metadata.sort_order.is_unsorted
-    with pytest.raises(ValidationException, match="two format versions"):
-        new_table_metadata(
-            SCHEMA, location="l", properties={"format-version": "3"}, format_version=2
-        )
-
-
-def test_a_table_from_its_creation_updates() -> None:
-    """What a REST catalog gets makes the same table; parts that are missing are named."""
-    metadata = table(3, properties={"a": "b"})
-    updates = creation_updates(metadata)
-    rest = [update_from_json(json.loads(json.dumps(one.to_json()))) for one in updates]
-    assert apply_updates(None, rest, now_ms=metadata.last_updated_ms) == metadata
-    for action, missing in (
-        ("set-location", "location"),
-        ("set-current-schema", "current schema"),
-        ("set-default-spec", "default partition spec"),
-        ("set-default-sort-order", "default sort order"),
-    ):
-        kept = [one for one in updates if one.action != action]
-        with pytest.raises(FrazilError, match=missing):
-            apply_updates(None, kept)
-
-
-def test_a_replaced_table_keeps_its_past() -> None:
-    """Columns and partition fields keep their ids by name; nothing is current (rules 51, 74)."""
-    base = history(2)
-    wanted = Schema(
-        (
-            NestedField(1, "name", StringType()),
-            NestedField(2, "id", LongType(), required=True),
-            NestedField(3, "ts", TimestampType()),
-        )
-    )
-    metadata = replaced_table_metadata(
-        base, wanted, spec_for(wanted, ["day(ts)", "name"]), order_for(wanted, ["id"]), now_ms=9000
-    )
-    ids = {field.name: field.field_id for field in metadata.schema.fields}
-    assert ids == {"name": 3, "id": 1, "ts": 2}
-    assert [(f.source_ids, f.field_id) for f in metadata.spec.fields] == [
-        ((2,), 1000),
-        ((3,), 1001),
-    ]
-    assert metadata.sort_order.fields[0].source_ids == (1,)
-    assert metadata.current_snapshot_id is None
-    assert metadata.snapshots == base.snapshots
-    assert metadata.table_uuid == base.table_uuid
-    assert metadata.last_sequence_number == 2
-    after = commit(metadata, snapshot(3, parent_snapshot_id=None))
-    assert after.current_snapshot_id == 3
-
-
-def test_a_replaced_v1_table_keeps_the_places_of_partition_fields() -> None:
-    """Rule 90: void in place of what is gone, new fields at the end."""
-    metadata = replaced_table_metadata(history(1, version=1), SCHEMA, spec_for(SCHEMA, ["id"]))
-    fields = [(str(f.transform), f.field_id, f.name) for f in metadata.spec.fields]
-    assert fields == [("void", 1000, "ts_day"), ("identity", 1001, "id")]

@@ -193,3 +193,18 @@ def avro_files_in_use(table: TableHandle) -> set[str]:
         used.add(snapshot.manifest_list)
         used.update(manifest.manifest_path for manifest in snapshot.manifests(static.io))
     return used
+
+
+def peer(table: TableHandle) -> StaticTable:
+    """The table as PyIceberg reads it."""
+    return StaticTable.from_metadata(table.metadata_location)
+
+
+def columns_by_pyiceberg(table: TableHandle) -> list[tuple[int, str, str]]:
+    """Ids, names and types by PyIceberg."""
+    return [(f.field_id, f.name, str(f.field_type)) for f in peer(table).schema().fields]
+
+
+def ids(table: TableHandle) -> list[int]:
+    """Snapshot ids in the order of commits."""
+    return [snapshot.snapshot_id for snapshot in table.snapshot_list]

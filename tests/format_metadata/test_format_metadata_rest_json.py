@@ -1,0 +1,217 @@
+"""Requirements and updates as the REST catalog's JSON; PyIceberg's model of it as a witness."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from metadata_cases import (
+    ORDER,
+    PARTITION_STATISTICS,
+    SCHEMA,
+    SPEC,
+    STATISTICS,
+    UUID,
+    snapshot,
+)
+from pydantic import TypeAdapter, ValidationError
+from pyiceberg.table.update import TableRequirement, TableUpdate
+
+from frazil.errors import (
+    InvalidMetadataError,
+    UnsupportedError,
+)
+from frazil.format.changes import (
+    AddEncryptionKey,
+    AddSchema,
+    AddSnapshot,
+    AddSortOrder,
+    AddSpec,
+    AssertCreate,
+    AssertCurrentSchemaId,
+    AssertDefaultSortOrderId,
+    AssertDefaultSpecId,
+    AssertLastAssignedFieldId,
+    AssertLastAssignedPartitionId,
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    AssignUUID,
+    RemoveEncryptionKey,
+    RemovePartitionSpecs,
+    RemovePartitionStatistics,
+    RemoveProperties,
+    RemoveSchemas,
+    RemoveSnapshotRef,
+    RemoveSnapshots,
+    RemoveStatistics,
+    Requirement,
+    SetCurrentSchema,
+    SetDefaultSortOrder,
+    SetDefaultSpec,
+    SetLocation,
+    SetPartitionStatistics,
+    SetProperties,
+    SetSnapshotRef,
+    SetStatistics,
+    Update,
+    UpgradeFormatVersion,
+    requirement_from_json,
+    update_from_json,
+)
+from frazil.format.metadata import (
+    EncryptedKey,
+)
+from frazil.format.snapshots import SnapshotRef
+
+EVERY_UPDATE: tuple[tuple[Update, dict[str, Any]], ...] = (
+    (AssignUUID(UUID), {"action": "assign-uuid", "uuid": UUID}),
+    (UpgradeFormatVersion(2), {"action": "upgrade-format-version", "format-version": 2}),
+    (AddSchema(SCHEMA), {"action": "add-schema", "schema": SCHEMA.to_json()}),
+    (SetCurrentSchema(), {"action": "set-current-schema", "schema-id": -1}),
+    (AddSpec(SPEC), {"action": "add-spec", "spec": SPEC.to_json()}),
+    (SetDefaultSpec(), {"action": "set-default-spec", "spec-id": -1}),
+    (AddSortOrder(ORDER), {"action": "add-sort-order", "sort-order": ORDER.to_json()}),
+    (SetDefaultSortOrder(3), {"action": "set-default-sort-order", "sort-order-id": 3}),
+    (
+        AddSnapshot(snapshot(2)),
+        {
+            "action": "add-snapshot",
+            "snapshot": {
+                "snapshot-id": 2,
+                "parent-snapshot-id": 1,
+                "sequence-number": 2,
+                "timestamp-ms": 2000,
+                "manifest-list": "s3://b/t/metadata/snap-2.avro",
+                "summary": {"operation": "append"},
+                "schema-id": 0,
+            },
+        },
+    ),
+    (
+        SetSnapshotRef("dev", SnapshotRef(snapshot_id=5, type="tag", max_ref_age_ms=9)),
+        {
+            "action": "set-snapshot-ref",
+            "ref-name": "dev",
+            "snapshot-id": 5,
+            "type": "tag",
+            "max-ref-age-ms": 9,
+        },
+    ),
+    (RemoveSnapshots((1, 2)), {"action": "remove-snapshots", "snapshot-ids": [1, 2]}),
+    (RemoveSnapshotRef("dev"), {"action": "remove-snapshot-ref", "ref-name": "dev"}),
+    (SetLocation("s3://c"), {"action": "set-location", "location": "s3://c"}),
+    (SetProperties({"a": "b"}), {"action": "set-properties", "updates": {"a": "b"}}),
+    (RemoveProperties(("a",)), {"action": "remove-properties", "removals": ["a"]}),
+    (
+        SetStatistics(STATISTICS),
+        {
+            "action": "set-statistics",
+            "snapshot-id": 1,
+            "statistics": {
+                "snapshot-id": 1,
+                "statistics-path": "s.puffin",
+                "file-size-in-bytes": 10,
+                "file-footer-size-in-bytes": 5,
+                "blob-metadata": [
+                    {
+                        "type": "apache-datasketches-theta-v1",
+                        "snapshot-id": 1,
+                        "sequence-number": 1,
+                        "fields": [1],
+                    }
+                ],
+            },
+        },
+    ),
+    (RemoveStatistics(1), {"action": "remove-statistics", "snapshot-id": 1}),
+    (
+        SetPartitionStatistics(PARTITION_STATISTICS),
+        {
+            "action": "set-partition-statistics",
+            "partition-statistics": {
+                "snapshot-id": 1,
+                "statistics-path": "p.parquet",
+                "file-size-in-bytes": 10,
+            },
+        },
+    ),
+    (RemovePartitionStatistics(1), {"action": "remove-partition-statistics", "snapshot-id": 1}),
+    (RemovePartitionSpecs((1,)), {"action": "remove-partition-specs", "spec-ids": [1]}),
+    (RemoveSchemas((1,)), {"action": "remove-schemas", "schema-ids": [1]}),
+    (
+        AddEncryptionKey(EncryptedKey(key_id="k", encrypted_key_metadata="bQ==")),
+        {
+            "action": "add-encryption-key",
+            "encryption-key": {"key-id": "k", "encrypted-key-metadata": "bQ=="},
+        },
+    ),
+    (RemoveEncryptionKey("k"), {"action": "remove-encryption-key", "key-id": "k"}),
+)
+EVERY_REQUIREMENT: tuple[tuple[Requirement, dict[str, Any]], ...] = (
+    (AssertCreate(), {"type": "assert-create"}),
+    (AssertTableUUID(UUID), {"type": "assert-table-uuid", "uuid": UUID}),
+    (
+        AssertRefSnapshotId("main", None),
+        {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": None},
+    ),
+    (
+        AssertRefSnapshotId("main", 5),
+        {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 5},
+    ),
+    (
+        AssertLastAssignedFieldId(3),
+        {"type": "assert-last-assigned-field-id", "last-assigned-field-id": 3},
+    ),
+    (AssertCurrentSchemaId(1), {"type": "assert-current-schema-id", "current-schema-id": 1}),
+    (
+        AssertLastAssignedPartitionId(1000),
+        {"type": "assert-last-assigned-partition-id", "last-assigned-partition-id": 1000},
+    ),
+    (AssertDefaultSpecId(0), {"type": "assert-default-spec-id", "default-spec-id": 0}),
+    (
+        AssertDefaultSortOrderId(0),
+        {"type": "assert-default-sort-order-id", "default-sort-order-id": 0},
+    ),
+)
+# The updates that PyIceberg's model of the REST catalog does not have.
+UNKNOWN_TO_PYICEBERG = {"add-encryption-key", "remove-encryption-key"}
+
+
+@pytest.mark.parametrize(("update", "rest"), EVERY_UPDATE)
+def test_update_json(update: Update, rest: dict[str, Any]) -> None:
+    assert update.to_json() == rest
+    assert update_from_json(json.loads(json.dumps(rest))) == update
+
+
+@pytest.mark.parametrize(("update", "rest"), EVERY_UPDATE)
+def test_pyiceberg_knows_the_update(update: Update, rest: dict[str, Any]) -> None:
+    if rest["action"] in UNKNOWN_TO_PYICEBERG:
+        with pytest.raises(ValidationError, match=rest["action"]):
+            TypeAdapter(TableUpdate).validate_python(update.to_json())
+        return
+    theirs = TypeAdapter(TableUpdate).validate_python(update.to_json())
+    assert theirs.action == rest["action"]
+
+
+@pytest.mark.parametrize(("requirement", "rest"), EVERY_REQUIREMENT)
+def test_requirement_json(requirement: Requirement, rest: dict[str, Any]) -> None:
+    assert requirement.to_json() == rest
+    assert requirement_from_json(rest) == requirement
+    assert TypeAdapter(TableRequirement).validate_python(rest).type == rest["type"]
+
+
+@pytest.mark.parametrize(
+    "value", [None, [], {}, {"action": 1}, {"type": 1}, {"action": "add-spec"}]
+)
+def test_broken_json(value: Any) -> None:
+    for reader in (update_from_json, requirement_from_json):
+        with pytest.raises(InvalidMetadataError):
+            reader(value)
+
+
+def test_unknown_json() -> None:
+    with pytest.raises(UnsupportedError, match="add-wings"):
+        update_from_json({"action": "add-wings"})
+    with pytest.raises(UnsupportedError, match="assert-wings"):
+        requirement_from_json({"type": "assert-wings"})

@@ -1,0 +1,125 @@
+"""Which snapshots expire, and which files nothing reaches any more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from table_cases import (
+    avro_files,
+    avro_files_in_use,
+    data_file,
+    ids,
+    make_table,
+    names,
+    position_deletes,
+)
+
+from frazil.catalog.base import Catalog
+from frazil.errors import (
+    ValidationException,
+)
+from frazil.table.handle import TableHandle
+
+A = data_file("a")
+
+
+def real_files(table: TableHandle, *files: str) -> dict[str, Any]:
+    """Data files that exist, in the table's folder."""
+    made = {}
+    for name in files:
+        path = f"{table.location}/data/{name}.parquet"
+        table.io.create(path, name.encode())
+        made[name] = replace(data_file(name), file_path=path)
+    return made
+
+
+def lying(table: TableHandle) -> set[str]:
+    """Names of the data files that exist."""
+    return {
+        info.path.rsplit("/", 1)[-1].split(".")[0]
+        for info in table.io.list(table.location + "/data")
+    }
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_expiry_deletes_what_nothing_reaches_any_more(files_catalog: Catalog, version: int) -> None:
+    table = make_table(files_catalog, version=version)
+    made = real_files(table, "a", "b", "c", "d")
+    table.commit_append([made["a"], made["b"]])
+    table.create_tag("kept")
+    table.commit_append([made["c"]])
+    table.commit_delete(removed=[made["c"]])
+    table.commit_append([made["d"]])
+    result = table.expire_snapshots(older_than="2999-01-01")
+    # The tag keeps a and b; only the second and third snapshot reached c.
+    assert lying(table) == {"a", "b", "d"}
+    assert (result.deleted_data_files, len(result.snapshot_ids)) == (1, 2)
+    assert avro_files(table) == avro_files_in_use(table)
+    table.remove_tag("kept")
+    table.commit_delete(removed=[made["a"]])
+    table.expire_snapshots(older_than="2999-01-01")
+    assert lying(table) == {"b", "d"}
+    assert len(table.snapshot_list) == 1
+    assert avro_files(table) == avro_files_in_use(table)
+
+
+def test_expiry_keeps_the_newest_and_the_young(files_catalog: Catalog) -> None:
+    table = make_table(files_catalog)
+    for name in "abcd":
+        table.commit_append([data_file(name)])
+    assert table.expire_snapshots().snapshot_ids == ()
+    assert len(table.expire_snapshots(older_than="2999-01-01", retain_last=3).snapshot_ids) == 1
+    assert len(table.snapshot_list) == 3
+    middle = ids(table)[1]
+    table.expire_snapshots(snapshot_ids=[middle])
+    assert middle not in ids(table)
+    with pytest.raises(ValidationException, match="main"):
+        table.expire_snapshots(snapshot_ids=[ids(table)[-1]])
+
+
+def test_expiry_counts_by_kind_and_keeps_files_when_told(files_catalog: Catalog) -> None:
+    table = make_table(files_catalog)
+    made = real_files(table, "a", "b")
+    table.commit_append([made["a"]])
+    table.commit_row_delta(added_deletes=[position_deletes("gone")])
+    table.commit_delete(where="true")
+    kept = table.expire_snapshots_keeping_files(older_than="2999-01-01", retain_last=2)
+    assert (len(kept.snapshot_ids), lying(table)) == (1, {"a", "b"})
+    result = table.expire_snapshots(older_than="2999-01-01")
+    assert result.deleted_data_files == 1
+    assert result.deleted_position_delete_files == 1
+    assert lying(table) == {"b"}
+
+
+def test_expiry_needs_gc(files_catalog: Catalog) -> None:
+    table = make_table(files_catalog, properties={"gc.enabled": "false"})
+    table.commit_append([A])
+    with pytest.raises(ValidationException, match=r"gc\.enabled"):
+        table.expire_snapshots(older_than="2999-01-01")
+
+
+def test_unused_specs_and_schemas_go(files_catalog: Catalog) -> None:
+    table = make_table(files_catalog)
+    table.commit_append([A])
+    with table.update_schema() as u:
+        u.add_column("x", "int")
+    for field in ("bucket(4, id)", "bucket(8, id)"):
+        with table.update_partitioning() as u:
+            u.add_field(field) if field == "bucket(4, id)" else u.rename_field(
+                "id_bucket_4", "shard"
+            )
+    table.commit_append([data_file("n", spec_id=2, partition=("mon", 1))])
+    table.remove_unused_specs_and_schemas()
+    assert sorted(table.specs) == [0, 2]
+    table.commit_delete(removed=[A])
+    table.expire_snapshots(older_than="2999-01-01")
+    table.commit_rewrite(
+        removed=[data_file("n", spec_id=2, partition=("mon", 1))],
+        added=[data_file("m", spec_id=2, partition=("mon", 1))],
+    )
+    table.expire_snapshots(older_than="2999-01-01")
+    table.remove_unused_specs_and_schemas()
+    assert (sorted(table.specs), sorted(table.schemas)) == ([2], [1])
+    assert names(table) == ["m"]

@@ -1,0 +1,110 @@
+"""Several changes in one commit; tables made or replaced with their first rows."""
+
+from __future__ import annotations
+
+import pytest
+from table_cases import (
+    SCHEMA,
+    avro_files,
+    avro_files_in_use,
+    columns_by_pyiceberg,
+    data_file,
+    make_table,
+    names,
+)
+
+from frazil.catalog.base import Catalog
+from frazil.errors import (
+    ConflictError,
+    TableAlreadyExistsError,
+    ValidationException,
+)
+from frazil.format.new_table import new_table_metadata
+from frazil.format.schema import Schema
+from frazil.format.types import LongType, NestedField, StringType
+from frazil.table.handle import TableHandle
+from frazil.table.transaction import CreateTransaction
+
+A, B, C = data_file("a"), data_file("b"), data_file("c", "tue")
+
+
+def test_a_transaction_is_one_commit_and_each_step_sees_the_last(catalog: Catalog) -> None:
+    table = make_table(catalog)
+    versions = len(table.metadata.metadata_log)
+    with table.transaction() as tx:
+        with tx.update_schema() as u:
+            u.add_column("hour", "int")
+        with tx.update_partitioning() as u:
+            u.add_field("hour")
+        new = data_file("n", spec_id=tx.metadata.default_spec_id, partition=("mon", 3))
+        tx.commit_append([A, new])
+        tx.commit_delete(removed=[A])
+        tx.set_properties(x="y")
+        assert table.metadata.current_snapshot is None
+    assert names(table) == ["n"]
+    assert len(table.metadata.metadata_log) == versions + 1
+    # The log tells what was current, and the first snapshot never was (rule 189).
+    assert len(table.metadata.snapshot_log) == 1
+    assert len(table.snapshot_list) == 2
+    with pytest.raises(ValidationException, match="closed"):
+        tx.set_properties(x="z")
+
+
+def test_a_transaction_is_run_again_as_a_whole(catalog: Catalog) -> None:
+    table = make_table(catalog)
+    table.commit_append([A])
+    other = TableHandle(catalog, catalog.load_table("db.t"))
+    with table.transaction() as tx:
+        tx.commit_append([B])
+        tx.commit_delete(removed=[A])
+        other.commit_append([C])
+    assert names(table) == ["b", "c"]
+    assert [s.sequence_number for s in table.snapshot_list] == [1, 2, 3, 4]
+    assert avro_files(table) == avro_files_in_use(table)
+
+
+def test_a_table_is_created_with_its_first_rows(catalog: Catalog) -> None:
+    catalog.create_namespace("db")
+    metadata = new_table_metadata(SCHEMA, location=catalog.default_table_location("db.new"))
+    with CreateTransaction(catalog, "db.new", metadata) as tx:
+        tx.commit_append([data_file("a", partition=())])
+        assert not catalog.table_exists("db.new")
+    table = TableHandle(catalog, tx.created)
+    assert names(table) == ["a"]
+    assert table.metadata.metadata_log == ()
+    before = avro_files(table)
+    late = CreateTransaction(catalog, "db.new", metadata)
+    late.commit_append([data_file("b", partition=())])
+    with pytest.raises(TableAlreadyExistsError):
+        late.create()
+    assert avro_files(table) == before
+
+
+def test_a_replaced_table_keeps_its_history(catalog: Catalog) -> None:
+    table = make_table(catalog, properties={"kept": "1"})
+    table.commit_append([A])
+    uuid = table.uuid
+    schema = Schema(
+        (NestedField(1, "note", StringType(), False), NestedField(2, "size", LongType(), False))
+    )
+    replacing = table.replace_transaction(schema, partition_by=["note"], properties={"new": "2"})
+    with replacing as tx:
+        tx.commit_append([data_file("n", spec_id=tx.metadata.default_spec_id, partition=("x",))])
+    assert names(table) == ["n"]
+    assert columns_by_pyiceberg(table) == [(3, "note", "string"), (4, "size", "long")]
+    assert table.uuid == uuid
+    assert (table.properties["kept"], table.properties["new"]) == ("1", "2")
+    assert len(table.snapshot_list) == 2
+    assert table.current_snapshot is not None
+    assert table.current_snapshot.parent_snapshot_id is None
+
+
+def test_a_replacement_gives_way_to_a_concurrent_schema_change(catalog: Catalog) -> None:
+    table = make_table(catalog)
+    schema = Schema((NestedField(1, "other", LongType(), False),))
+    replacing = table.replace_transaction(schema)
+    replacing.commit_append([data_file("n", spec_id=1, partition=())])
+    with TableHandle(catalog, catalog.load_table("db.t")).update_schema() as u:
+        u.add_column("x", "int")
+    with pytest.raises(ConflictError, match="definition"):
+        replacing.commit()
