@@ -17,6 +17,7 @@ from frazil.format.sorting import SortField
 from frazil.spark.changes.table_changes import TableChanges
 from frazil.spark.metadata_frames import MetadataFrames
 from frazil.spark.scan import Scan
+from frazil.spark.stream.table_streams import TableStreams
 from frazil.spark.transaction import TableTransaction, removing_on_failure
 from frazil.spark.types import query_schema_from_spark
 from frazil.spark.write.files import write_data_files
@@ -27,7 +28,7 @@ from frazil.table.replace import ReplaceDefinition
 from frazil.table.transaction import CreateTransaction
 
 
-class Table(Writes, TableChanges, MetadataFrames, TableHandle):
+class Table(Writes, TableChanges, TableStreams, MetadataFrames, TableHandle):
     """An Iceberg table: `append`, `overwrite`, `scan`, and every change of a `TableHandle`.
 
     A handle shows the table as it was when it was loaded

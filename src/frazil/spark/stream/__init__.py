@@ -1,0 +1,1 @@
+"""Streaming reads of a table through Spark's own file source."""

@@ -1,0 +1,118 @@
+"""Streaming reads as a method of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from os import PathLike, fspath
+
+from pyspark.sql import DataFrame, SparkSession
+
+from frazil.errors import ValidationException
+from frazil.spark.changes.columns import CHANGELOG_COLUMNS
+from frazil.spark.session import prepare_session
+from frazil.spark.stream.follower import Follower
+from frazil.spark.stream.log import StreamLog
+from frazil.spark.stream.options import DEFAULT_POLL_INTERVAL, stream_options
+from frazil.spark.stream.queries import watch
+from frazil.spark.stream.reader import streaming_dataframe
+from frazil.spark.stream.units import CHANGE_FIELDS
+from frazil.storage.files import FileIO, normalize_location
+from frazil.table.handle import TableHandle
+
+
+class TableStreams(TableHandle):
+    """A table's rows as they come."""
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session that reads."""
+        raise NotImplementedError
+
+    def read_stream(
+        self,
+        *,
+        checkpoint: str | PathLike[str],
+        from_snapshot_id: int | None = None,
+        from_timestamp: int | str | datetime | None = None,
+        on_overwrite: str = "fail",
+        on_delete: str = "fail",
+        max_files_per_batch: int | None = None,
+        max_bytes_per_batch: int | None = None,
+        max_rows_per_batch: int | None = None,
+        poll_interval: float = DEFAULT_POLL_INTERVAL,
+        options: Mapping[str, str] | None = None,
+    ) -> DataFrame:
+        """The table's rows as a streaming DataFrame, each exactly once for a checkpoint.
+
+        A stream begins with the rows of the table as it is, or after a snapshot or a time; then
+        come the rows of every snapshot that appends. Snapshots that only rewrite files are passed
+        over. The schema is the table's when the stream is made: a column that is added later is
+        read once the stream is made again.
+
+        What the batches hold is kept in the folder ``frazil`` of the checkpoint. Give the same
+        folder as Spark's ``checkpointLocation`` and to the next ``read_stream`` that goes on; the
+        start is of the first one alone. A query sees what the table has when it starts, and what
+        is committed while it runs.
+
+        With ``on_overwrite`` or ``on_delete`` ``"changes"`` rows are changes, as of `changes`:
+        ``_change_type`` (INSERT, DELETE), ``_change_ordinal`` and ``_commit_snapshot_id`` stand
+        beside the table's columns.
+
+        Args:
+            checkpoint: the folder of the query's checkpoint.
+            from_snapshot_id: start with what came after this snapshot.
+            from_timestamp: start with what came after this time: milliseconds since the epoch, ISO
+                text or a datetime, UTC unless it says otherwise.
+            on_overwrite: what to do with snapshots that overwrite: ``"fail"``, ``"skip"`` (none
+                of their rows is read) or ``"changes"``.
+            on_delete: the same for snapshots that only delete.
+            max_files_per_batch: at most so many files a batch.
+            max_bytes_per_batch: at most so many bytes of files a batch, but one file at least.
+            max_rows_per_batch: at most so many rows a batch, but one file at least.
+            poll_interval: seconds between looks at the table while a query runs.
+            options: the same by the names of the Java runtime, such as
+                ``streaming-max-files-per-micro-batch``.
+
+        Raises:
+            NoSuchSnapshotError: the start, or a snapshot that was not read yet, has expired.
+            ValidationException: a snapshot overwrites or deletes and the stream is to fail; the
+                table was rolled back; the checkpoint is of another stream.
+            ConfigurationError: an option is unknown or malformed.
+            UnsupportedError: a delete or a file that cannot be applied or read rightly.
+        """
+        asked = stream_options(
+            from_snapshot_id=from_snapshot_id,
+            from_timestamp=from_timestamp,
+            on_overwrite=on_overwrite,
+            on_delete=on_delete,
+            max_files_per_batch=max_files_per_batch,
+            max_bytes_per_batch=max_bytes_per_batch,
+            max_rows_per_batch=max_rows_per_batch,
+            poll_interval=poll_interval,
+            options=options,
+        )
+        prepare_session(self.spark)
+        io = FileIO(self.io.properties)
+        metadata = self.catalog.load_table(self.identifier).metadata
+        follower = Follower(
+            self.spark,
+            self.catalog,
+            self.identifier,
+            metadata,
+            log=StreamLog(self.spark, io, normalize_location(fspath(checkpoint))),
+            log_io=io,
+            options=asked,
+        )
+        fields = follower.schema.fields
+        if asked.reads_changes:
+            for field in fields:
+                if field.name.lower() in CHANGELOG_COLUMNS:
+                    raise ValidationException(
+                        f"the table has a column {field.name!r}, which is the name of a column of "
+                        "changes: rename it to read them"
+                    )
+            fields = (*fields, *CHANGE_FIELDS)
+        follower.catch_up()
+        watch(self.spark, follower)
+        return streaming_dataframe(self.spark, follower.log.spark_folder, fields)

@@ -1,0 +1,92 @@
+"""A lake in an empty folder, and streams drained into lists."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+import frazil
+
+DDL = "id bigint, city string"
+
+
+@pytest.fixture
+def lake(spark, tmp_path):
+    """An embedded SQL catalog with the namespace `db`."""
+    with frazil.connect(spark, warehouse=str(tmp_path / "lake")) as opened:
+        opened.create_namespace("db")
+        yield opened
+
+
+@dataclass
+class Sink:
+    """What a query was given: batch id -> rows, and what Spark says of each batch."""
+
+    batches: dict = field(default_factory=dict)
+    progress: list = field(default_factory=list)
+
+    @property
+    def rows(self):
+        """Every row, sorted; each batch once."""
+        return sorted(row for batch in self.batches.values() for row in batch)
+
+    @property
+    def sizes(self):
+        """Rows of the batches that held some."""
+        return [len(batch) for _, batch in sorted(self.batches.items()) if batch]
+
+
+class Stream:
+    """A stream of `db.t` with one checkpoint, run again and again."""
+
+    def __init__(self, lake, checkpoint):
+        self.lake = lake
+        self.checkpoint = str(checkpoint)
+        self.sink = Sink()
+
+    def read(self, **options):
+        """The streaming DataFrame."""
+        return self.lake.read_stream("db.t", checkpoint=self.checkpoint, **options)
+
+    def start(self, df, *, sink=None, **trigger):
+        """A running query into the sink."""
+        kept = self.sink if sink is None else sink
+
+        def take(batch, batch_id):
+            kept.batches[batch_id] = [tuple(row) for row in batch.collect()]
+
+        writer = df.writeStream.foreachBatch(take).option("checkpointLocation", self.checkpoint)
+        return writer.trigger(**trigger).start()
+
+    def drain(self, df=None, **options):
+        """Run until nothing is left; the rows that came in this run, sorted."""
+        new = Sink()
+        query = self.start(self.read(**options) if df is None else df, sink=new, availableNow=True)
+        query.awaitTermination()
+        new.progress = query.recentProgress
+        self.sink.batches.update(new.batches)
+        self.last = new
+        return new.rows
+
+
+@pytest.fixture
+def stream(lake, tmp_path):
+    """The stream of a test."""
+    return Stream(lake, tmp_path / "checkpoint")
+
+
+@pytest.fixture
+def rows(spark):
+    """A DataFrame of rows (id, city) in one file."""
+
+    def made(*ids, city="Oslo"):
+        return spark.createDataFrame([(i, city) for i in ids], DDL).coalesce(1)
+
+    return made
+
+
+@pytest.fixture
+def table(lake):
+    """An empty table."""
+    return lake.create_table("db.t", DDL)
