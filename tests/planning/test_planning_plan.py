@@ -321,6 +321,34 @@ def test_a_column_beside_the_keys_does_not_decide_over_a_delete(table: Writer) -
     assert table.plan("name = 'new'").delete_count == 1
 
 
+@pytest.mark.parametrize(
+    ("ids", "counts", "may_hold"),
+    [
+        ((2,), {2: 0}, False),
+        ((2,), {2: 1}, True),
+        ((2,), {}, True),
+        ((3, 2), {2: 0, 3: 0}, False),
+        ((3, 2), {2: 0, 3: 2}, True),
+        ((3, 2), {2: 0}, True),
+    ],
+)
+def test_metrics_tell_whether_a_key_may_be_null(
+    table: Writer, ids: tuple[int, ...], counts: dict[int, int], may_hold: bool
+) -> None:
+    """Rule 230: where no deleted key is NULL, no NULL matches; unknown counts say nothing."""
+    delete = DataFile(
+        file_path="eq",
+        content=Content.EQUALITY_DELETES,
+        equality_ids=ids,
+        partition=(1,),
+        record_count=5,
+        file_size_in_bytes=10,
+        null_value_counts=counts,
+    )
+    table.commit([], [delete])
+    assert table.plan().deletes["may_hold_null_keys"].to_list() == [may_hold]
+
+
 def test_an_empty_table_reads_nothing() -> None:
     metadata = new_table_metadata(SCHEMA, SPEC, location="file:///nowhere")
     found = plan(metadata, None, FileIO(), where=bind(parse_predicate("id = 1"), SCHEMA))

@@ -19,6 +19,7 @@ from frazil.format.types import IntegerType, LongType, NestedField, StringType
 from frazil.spark.read.dataframe import dataframe_for
 from frazil.spark.read.inputs import ReadInput
 from frazil.spark.read.projection import project
+from frazil.spark.read.resolve import EqualityReading
 from frazil.spark.types import SparkTypeSupport
 from frazil.storage.files import FileIO
 
@@ -123,6 +124,7 @@ class MadeTable:
         applied = self._add_delete(path, file_format, 2, len(keys), sequence)
         self.deletes[-1]["equality_ids"] = list(ids)
         self.deletes[-1]["scope"] = -1
+        self.deletes[-1]["may_hold_null_keys"] = any(None in key for key in keys)
         for file, rows in enumerate(self.rows):
             if self.files[file]["sequence_number"] < sequence:
                 applied.add(file)
@@ -147,6 +149,7 @@ class MadeTable:
                 "equality_ids": None,
                 "content_offset": None,
                 "content_size": None,
+                "may_hold_null_keys": True,
                 "applied": applied,
             }
         )
@@ -177,7 +180,12 @@ class MadeTable:
             pairs=pl.DataFrame(pairs, schema={"ordinal": pl.Int64, "delete": pl.Int64}),
         )
 
-    def dataframe(self, spark: Any, columns: Sequence[str] | None = None) -> Any:
+    def dataframe(
+        self,
+        spark: Any,
+        columns: Sequence[str] | None = None,
+        equality: EqualityReading = EqualityReading.JOIN,
+    ) -> Any:
         """What Frazil reads."""
         return dataframe_for(
             spark,
@@ -185,11 +193,18 @@ class MadeTable:
             project(SCHEMA, columns),
             io=FileIO(),
             support=SparkTypeSupport(),
+            equality=equality,
         )
 
-    def read(self, spark: Any, columns: Sequence[str] | None = None) -> list[Row]:
+    def read(
+        self,
+        spark: Any,
+        columns: Sequence[str] | None = None,
+        equality: EqualityReading = EqualityReading.JOIN,
+    ) -> list[Row]:
         """The rows that Frazil reads, sorted."""
-        return sorted((tuple(row) for row in self.dataframe(spark, columns).collect()), key=repr)
+        rows = self.dataframe(spark, columns, equality).collect()
+        return sorted((tuple(row) for row in rows), key=repr)
 
 
 FILE_TYPES: Mapping[str, Any] = {"spec_id": pl.Int32, "first_row_id": pl.Int64}
@@ -205,6 +220,7 @@ DELETE_TYPES: Mapping[str, Any] = {
     "equality_ids": pl.List(pl.Int32),
     "content_offset": pl.Int64,
     "content_size": pl.Int64,
+    "may_hold_null_keys": pl.Boolean,
 }
 
 

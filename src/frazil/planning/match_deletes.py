@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 import numpy as np
 import numpy.typing as npt
@@ -93,6 +95,24 @@ def match_deletes(
     return pl.DataFrame({"ordinal": rows, "delete": files}, schema=PAIRS_SCHEMA).sort(
         "ordinal", "delete"
     )
+
+
+def may_hold_null_keys(deletes: pl.DataFrame, schemas: Sequence[Schema]) -> pl.Series:
+    """False for equality deletes of which the metrics show that no compared value is NULL.
+
+    Args:
+        deletes: with `equality_ids`, `record_count` and the statistics of equality columns.
+        schemas: every schema of the table, the current one first.
+    """
+    may = pl.Series("may_hold_null_keys", [True]).new_from_index(0, len(deletes))
+    lists = deletes["equality_ids"].list.sort()
+    for ids in lists.drop_nulls().unique():
+        refs = [_reference(field_id, schemas) for field_id in ids]
+        known = [ranges_of(ref, deletes).may_be_null for ref in refs if ref is not None]
+        if len(ids) and len(known) == len(ids):
+            any_null = reduce(or_, known)
+            may &= any_null | ~pl.Series(_same_list(lists, ids.to_list()))
+    return may
 
 
 def _check_vectors(deletes: pl.DataFrame, vector: npt.NDArray[np.bool_], about: pl.Series) -> None:

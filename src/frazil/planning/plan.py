@@ -22,7 +22,12 @@ from frazil.format.types import StructType
 from frazil.planning.cache import MANIFESTS, ManifestCache
 from frazil.planning.frames import concat_entries, live_entries, no_entries, selected
 from frazil.planning.load import ManifestLoader
-from frazil.planning.match_deletes import FILE_PATH_ID, PAIRS_SCHEMA, match_deletes
+from frazil.planning.match_deletes import (
+    FILE_PATH_ID,
+    PAIRS_SCHEMA,
+    match_deletes,
+    may_hold_null_keys,
+)
 from frazil.planning.prune import (
     keeps_partitions,
     may_match,
@@ -145,12 +150,8 @@ def _planned(
     statistics = _merged(needed_statistics(bound), _equality_statistics(deletes))
     entries = loader.entries(data, values=statistics)
     files, all_rows_match = pruner.data_files(data, entries)
-    pairs = match_deletes(
-        files,
-        deletes,
-        specs=metadata.specs_by_id,
-        schemas=_newest_first(schema, metadata),
-    )
+    schemas = _newest_first(schema, metadata)
+    pairs = match_deletes(files, deletes, specs=metadata.specs_by_id, schemas=schemas)
     deletes, pairs = _applied(deletes, pairs)
     decided = bool(all_rows_match.all())
     return ScanPlan(
@@ -161,7 +162,9 @@ def _planned(
         files=selected(files, FILE_COLUMNS)
         .with_columns(all_rows_match.alias("all_rows_match"))
         .with_row_index("ordinal"),
-        deletes=selected(deletes, DELETE_COLUMNS).with_row_index("delete"),
+        deletes=selected(deletes, DELETE_COLUMNS)
+        .with_columns(may_hold_null_keys(deletes, schemas))
+        .with_row_index("delete"),
         pairs=pairs,
         skipped=tuple(pruner.skipped),
         manifests_read=len(data) + len(delete_manifests),

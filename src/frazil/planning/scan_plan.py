@@ -53,7 +53,8 @@ class ScanPlan:
             left to check.
         deletes: delete files that apply to some of them: `delete` (the row's place), `content` (1
             position, 2 equality), the columns as above but the row id, `equality_ids`,
-            `referenced_data_file`, `content_offset`, `content_size_in_bytes`.
+            `referenced_data_file`, `content_offset`, `content_size_in_bytes`, and
+            `may_hold_null_keys`: false where metrics show that no compared value is NULL.
         pairs: which applies to which: `ordinal` and `delete`, sorted by both.
         skipped: what is left out, and why.
         manifests_read: the manifests whose entries were looked at.

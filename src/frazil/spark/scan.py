@@ -36,6 +36,7 @@ from frazil.spark.read.dataframe import dataframe_for
 from frazil.spark.read.failures import read_failure
 from frazil.spark.read.inputs import read_input
 from frazil.spark.read.projection import Projection, project, with_fields
+from frazil.spark.read.resolve import EqualityReading, equality_reading
 from frazil.spark.read.variants import with_variants_apart
 from frazil.spark.session import is_case_sensitive, prepare_session, time_zone_of, type_support
 from frazil.spark.types import COMMENT_KEY, SparkTypeSupport
@@ -115,6 +116,9 @@ class Scan:
     def to_df(self) -> DataFrame:
         """The rows as a DataFrame, native and lazy.
 
+        Equality deletes of a million rows or more may be resolved to positions first, by a job that
+        reads the compared columns (the session setting ``frazil.read.equality-deletes``).
+
         Raises:
             UnsupportedError: a delete or a file that cannot be applied or read rightly.
             MissingFileError, InvalidDataFileError: a file that had to be looked at cannot be read.
@@ -125,14 +129,20 @@ class Scan:
         residual = self._plan.residual
         filters = sorted(_filtered_ids(residual))
         read = with_fields(self.projection.fields, self.schema, set(filters))
-        rows = dataframe_for(
-            self._spark,
-            read_input(self._metadata, self._plan),
-            read,
-            io=self._io,
-            support=support,
-            mapping=None if text is None else NameMapping.from_json(text),
-        )
+        equality = equality_reading(self._spark)
+        if equality is EqualityReading.AUTO and not isinstance(residual, AlwaysTrue):
+            # A filter may skip most of the files: resolving would read the keys of all rows.
+            equality = EqualityReading.KNOWN
+        with self._explained("to_df"):
+            rows = dataframe_for(
+                self._spark,
+                read_input(self._metadata, self._plan),
+                read,
+                io=self._io,
+                support=support,
+                mapping=None if text is None else NameMapping.from_json(text),
+                equality=equality,
+            )
         if isinstance(residual, AlwaysTrue):
             return rows
         kept = rows.where(spark_condition(residual, support))

@@ -7,7 +7,7 @@ optimizes as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Final
@@ -30,7 +30,7 @@ from frazil.spark.read.delete_groups import DeleteGroup, delete_groups
 from frazil.spark.read.equality_deletes import (
     ROW_SCOPE,
     ROW_SEQUENCE,
-    deleted_keys,
+    Rows,
     key_schema,
     matching,
 )
@@ -51,7 +51,7 @@ from frazil.spark.read.native import (
     scan_by_id,
     scan_by_name,
 )
-from frazil.spark.read.position_deletes import position_bitmaps
+from frazil.spark.read.position_deletes import BROADCAST_BYTES, Bitmaps, position_bitmaps
 from frazil.spark.read.positions import only_deleted, without_deleted
 from frazil.spark.read.projection import (
     DELETED,
@@ -68,8 +68,10 @@ from frazil.spark.read.projection import (
     is_metadata_column,
     with_fields,
 )
+from frazil.spark.read.resolve import PLACES, EqualityReading, Resolved, Resolver
 from frazil.spark.read.scan_names import scan_names
 from frazil.spark.read.survey import Survey, survey
+from frazil.spark.read.words import Words, word_rows
 from frazil.spark.types import COMMENT_KEY, SparkTypeSupport, type_to_spark
 from frazil.storage.files import FileIO
 
@@ -88,6 +90,7 @@ class _Reading:
     schema: Schema
     table: TableColumns
     survey: Survey
+    resolved: Mapping[int, Words]
 
     def field(self, field_id: int) -> I.NestedField:
         """The scanned top-level column of an id."""
@@ -102,6 +105,7 @@ def dataframe_for(
     io: FileIO,
     support: SparkTypeSupport,
     mapping: NameMapping | None = None,
+    equality: EqualityReading = EqualityReading.JOIN,
 ) -> DataFrame:
     """The rows of the plan's files, without those that are deleted, in the projection's columns.
 
@@ -109,6 +113,8 @@ def dataframe_for(
 
     Args:
         mapping: the table's name mapping, for files without field ids (SPEC rule 54).
+        equality: how equality deletes are applied. Whatever resolves them needs a plan with every
+            delete that applies to its files.
 
     Raises:
         UnsupportedError: a delete or a file that cannot be applied or read rightly.
@@ -123,11 +129,39 @@ def dataframe_for(
     keys = frozenset(i for group in groups for part in group.equality for i in part.ids)
     schema = key_schema(plan, keys)
     table = TableColumns(fields=plan.schema.fields, mapping=mapping)
+
+    def read(part: ReadInput, groups: Sequence[DeleteGroup], chosen: Projection) -> DataFrame:
+        return _frame(context, part, groups, chosen, schema, table, resolved.positions)
+
+    def deleted_rows(part: ReadInput) -> DataFrame:
+        rows = read(part, delete_groups(part, part.files), Projection(PLACES))
+        return rows.where(F.col(DELETED))
+
+    resolved = Resolved(plan, {})
+    if keys:
+        resolver = Resolver(
+            io=io, schema=schema, table=table, reading=equality, deleted_rows=deleted_rows
+        )
+        resolved = resolver.resolved(plan, groups)
+        groups = delete_groups(resolved.plan, plan.files, resolved.positions)
+    return read(resolved.plan, groups, projection)
+
+
+def _frame(
+    context: ScanContext,
+    plan: ReadInput,
+    groups: Sequence[DeleteGroup],
+    projection: Projection,
+    schema: Schema,
+    table: TableColumns,
+    resolved: Mapping[int, Words],
+) -> DataFrame:
+    """The rows of the groups; ``resolved`` is what `DeleteGroup.has_resolved` speaks of."""
     frames: list[DataFrame] = []
     for group in groups:
         wanted_ids = {i for part in group.equality for i in part.ids}
         scanned = _scanned_fields(projection, schema, wanted_ids)
-        known = survey(io, _with_files(plan, group.files), scanned.fields, table)
+        known = survey(context.io, _with_files(plan, group.files), scanned.fields, table)
         reading = _Reading(
             context=context,
             plan=plan,
@@ -137,6 +171,7 @@ def dataframe_for(
             schema=schema,
             table=table,
             survey=known,
+            resolved=resolved,
         )
         frames.extend(_group_frames(reading, group))
     return reduce(DataFrame.union, frames)
@@ -217,16 +252,28 @@ class _Part:
             if keeps_deleted:
                 deleted.append(only_deleted(rows, bitmaps.rows, bitmaps.grain))
             rows = without_deleted(rows, bitmaps.rows, bitmaps.grain)
-        for part in self.group.equality:
-            keys = deleted_keys(context, reading.schema, part, reading.table)
-            matches = matching(columns, known, reading.schema, part, keys)
+        if self.group.has_resolved:
+            bitmaps = self._resolved_bitmaps()
             if keeps_deleted:
-                deleted.append(rows.join(keys, matches, "left_semi"))
-            rows = rows.join(keys, matches, "left_anti")
+                deleted.append(only_deleted(rows, bitmaps.rows, bitmaps.grain))
+            rows = without_deleted(rows, bitmaps.rows, bitmaps.grain)
+        for part in self.group.equality:
+            seen = Rows(columns, known)
+            match = matching(context, reading.schema, part, reading.table, seen)
+            if keeps_deleted:
+                deleted.append(rows.join(match.keys, match.condition, "left_semi"))
+            rows = rows.join(match.keys, match.condition, "left_anti")
         return [
             self._result(rows, columns, known, is_deleted=False),
             *(self._result(gone, columns, known, is_deleted=True) for gone in deleted),
         ]
+
+    def _resolved_bitmaps(self) -> Bitmaps:
+        resolved = self.reading.resolved
+        made = word_rows({o: resolved[o] for o in self.files["ordinal"]})
+        rows = self.reading.context.spark.createDataFrame(made.table, made.grain.spark_schema)
+        small = made.size_in_bytes <= BROADCAST_BYTES
+        return Bitmaps(F.broadcast(rows) if small else rows.hint("merge"), made.grain)
 
     def _plain_expressions(self) -> list[str] | None:
         """The result's columns as SQL text where that says it all, else None.
@@ -235,7 +282,7 @@ class _Part:
         leaves the field id out of its metadata, and the optimizer removes it.
         """
         reading, support = self.reading, self.reading.context.support
-        if self.group.has_positions or self.group.equality or self.constants or self._defaulted:
+        if self.group.has_deletes or self.constants or self._defaulted:
             return None
         expressions: list[str] = []
         for field in reading.projection.fields:
@@ -294,10 +341,10 @@ class _Part:
                 if field.field_id in reading.survey.named_alike
                 and reading.names[field.field_id] == field.name
             ),
-            ordinal=self.group.has_positions
+            ordinal=self.group.by_position
             or bool(self._file_values())
             or FILE_ORDINAL_FIELD.name in requested,
-            position=self.group.has_positions or bool(requested & {POS, ROW_ID}),
+            position=self.group.by_position or bool(requested & {POS, ROW_ID}),
         )
         if layout.reader is Reader.BY_ID:
             return scan_by_id(reading.context, self.files, wanted)

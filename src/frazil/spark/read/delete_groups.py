@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import polars as pl
@@ -24,25 +25,37 @@ class DeleteGroup:
         files: rows of the plan's files.
         has_positions: whether position deletes or vectors apply to each of them.
         equality: the equality deletes, one entry a list of compared columns.
+        has_resolved: whether equality deletes of each of them are known as positions.
     """
 
     files: pl.DataFrame
     has_positions: bool
     equality: tuple[EqualityDeletes, ...]
+    has_resolved: bool = False
 
     @property
     def has_deletes(self) -> bool:
         """Whether any delete applies."""
-        return self.has_positions or bool(self.equality)
+        return self.by_position or bool(self.equality)
+
+    @property
+    def by_position(self) -> bool:
+        """Whether any delete applies by a row's position."""
+        return self.has_positions or self.has_resolved
 
 
-def delete_groups(plan: ReadInput, files: pl.DataFrame) -> list[DeleteGroup]:
+def delete_groups(
+    plan: ReadInput, files: pl.DataFrame, resolved: Collection[int] = ()
+) -> list[DeleteGroup]:
     """The files in groups; files without deletes come first.
+
+    Args:
+        resolved: ordinals of files of which equality deletes are known as positions.
 
     Raises:
         InvalidManifestError: an equality delete file without equality ids (rule 121).
     """
-    if not len(plan.pairs):
+    if not len(plan.pairs) and not resolved:
         return [DeleteGroup(files, has_positions=False, equality=())]
     deletes = plan.deletes.with_columns(
         pl.col("equality_ids").list.sort().cast(pl.List(pl.String)).list.join(",").alias("key")
@@ -63,17 +76,25 @@ def delete_groups(plan: ReadInput, files: pl.DataFrame) -> list[DeleteGroup]:
         pl.col("key").filter(is_equality).unique().sort().str.join(";").alias("lists"),
     )
     marked = files.join(kinds, on="ordinal", how="left", maintain_order="left").with_columns(
-        pl.col("has_positions").fill_null(False), pl.col("lists").fill_null("")
+        pl.col("has_positions").fill_null(False),
+        pl.col("lists").fill_null(""),
+        pl.col("ordinal").is_in(list(resolved)).alias("has_resolved"),
     )
     groups = []
-    for (has_positions, lists), members in marked.group_by(
-        "has_positions", "lists", maintain_order=True
-    ):
-        chosen = members.drop("has_positions", "lists")
+    told = ["has_positions", "has_resolved", "lists"]
+    for (has_positions, has_resolved, lists), members in marked.group_by(told, maintain_order=True):
+        chosen = members.drop(told)
         equality = tuple(
             _equality(key, deletes, applied, chosen) for key in str(lists).split(";") if key
         )
-        groups.append(DeleteGroup(chosen, has_positions=bool(has_positions), equality=equality))
+        groups.append(
+            DeleteGroup(
+                chosen,
+                has_positions=bool(has_positions),
+                equality=equality,
+                has_resolved=bool(has_resolved),
+            )
+        )
     return sorted(groups, key=lambda group: group.has_deletes)
 
 

@@ -20,19 +20,38 @@ from frazil.spark.read.arrow_scan import scan_with_arrow
 from frazil.spark.read.file_rows import FileValue, attach
 from frazil.spark.read.footers import file_facts
 from frazil.spark.read.inputs import GLOBAL_SCOPE, ReadInput
+from frazil.spark.read.key_bits import as_long, is_integer, key_bits
 from frazil.spark.read.layouts import layout_of
 from frazil.spark.read.native import ScanContext, Wanted, scan_by_id
 from frazil.spark.read.projection import with_fields
+from frazil.spark.read.words import is_in_words
 
 BROADCAST_ROWS: Final = 1_000_000
 """Up to so many deleted keys are sent to every executor; more are shuffled with the rows."""
 
 _CHECKED_FILES: Final = 256
 _KEY: Final = "_frazil_deleted_key_"
+_HASH: Final = "_frazil_deleted_hash"
 _SEQUENCE: Final = "_frazil_delete_sequence"
 _SCOPE: Final = "_frazil_delete_scope"
 ROW_SEQUENCE: Final = "_frazil_sequence"
 ROW_SCOPE: Final = "_frazil_scope"
+
+# Types that Spark hashes by value and orders; of floats -0.0 and NaN are left to its joins.
+_HASHED: Final = (
+    I.IntegerType,
+    I.LongType,
+    I.DateType,
+    I.TimestampType,
+    I.TimestamptzType,
+    I.TimestampNanoType,
+    I.TimestamptzNanoType,
+    I.DecimalType,
+    I.StringType,
+    I.UUIDType,
+    I.FixedType,
+    I.BinaryType,
+)
 
 
 def key_schema(plan: ReadInput, ids: frozenset[int]) -> Schema:
@@ -98,48 +117,102 @@ class EqualityDeletes:
     needs_sequence: bool
     needs_scope: bool
 
+    @property
+    def may_hold_nulls(self) -> bool:
+        """Whether a compared value may be NULL."""
+        return bool(self.deletes["may_hold_null_keys"].any())
+
+    def integer_field(self, schema: Schema) -> I.NestedField | None:
+        """The compared column where bitmaps of its values say all that there is to say."""
+        if len(self.ids) > 1 or self.ids[0] in schema.parent_ids:
+            return None
+        if self.may_hold_nulls or self.needs_sequence or self.needs_scope:
+            return None
+        field = schema.find_field(self.ids[0])
+        return field if is_integer(field.field_type) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """What rows are joined with: those that match the condition are deleted.
+
+    Attributes:
+        keys: deleted keys, hinted as to how to join them.
+        condition: on the rows and the keys.
+    """
+
+    keys: DataFrame
+    condition: Column
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of some data files, as deletes see them.
+
+    Attributes:
+        columns: top-level columns by field id, in scan types.
+        known: `ROW_SEQUENCE` and `ROW_SCOPE`, where the deletes need them.
+    """
+
+    columns: Mapping[int, Column]
+    known: Mapping[str, Column]
+
 
 def matching(
-    columns: Mapping[int, Column],
-    known: Mapping[str, Column],
-    schema: Schema,
-    group: EqualityDeletes,
-    keys: DataFrame,
-) -> Column:
-    """The condition under which a row is deleted by one of the group's keys.
+    context: ScanContext, schema: Schema, group: EqualityDeletes, table: TableColumns, rows: Rows
+) -> Match:
+    """How to find the rows that the group's deletes delete.
 
     Args:
-        columns: the rows' top-level columns by field id, in scan types.
-        known: `ROW_SEQUENCE` and `ROW_SCOPE` of the rows, where the group needs them.
         schema: holds every compared column.
-        keys: of `deleted_keys`.
+
+    Raises:
+        InvalidDataFileError: a delete file that lacks a compared column, if it is read here.
     """
-    conditions = []
-    for place, field_id in enumerate(group.ids):
-        left = _leaf(columns, schema, field_id)
-        # NULL in a compared column matches NULL (rule 230).
-        conditions.append(left.eqNullSafe(keys[f"{_KEY}{place}"]))
+    integer = group.integer_field(schema)
+    if integer is not None:
+        bits = key_bits(context.io, group.deletes, integer, table)
+        if bits is not None:
+            value = as_long(rows.columns[integer.field_id], integer.field_type)
+            made = context.spark.createDataFrame(bits.table, bits.grain.spark_schema)
+            return Match(F.broadcast(made), is_in_words(value, bits.grain))
+    keys = _read_keys(context, schema, group, table)
+    small = int(group.deletes["record_count"].sum()) <= BROADCAST_ROWS
+    conditions = _same_keys(schema, group, rows, keys)
     if group.needs_sequence:
-        conditions.append(known[ROW_SEQUENCE] < keys[_SEQUENCE])
+        conditions.append(rows.known[ROW_SEQUENCE] < keys[_SEQUENCE])
     if group.needs_scope:
-        here = known[ROW_SCOPE] == keys[_SCOPE]
+        here = rows.known[ROW_SCOPE] == keys[_SCOPE]
         anywhere = keys[_SCOPE] == GLOBAL_SCOPE
         has_global = (group.deletes["scope"] == GLOBAL_SCOPE).any()
         conditions.append(here | anywhere if has_global else here)
-    return reduce(and_, conditions)
+    hinted = F.broadcast(keys) if small else keys.hint("merge")
+    return Match(hinted, reduce(and_, conditions))
 
 
-def deleted_keys(
-    context: ScanContext, schema: Schema, group: EqualityDeletes, table: TableColumns
-) -> DataFrame:
-    """The deleted keys with their sequence numbers and scopes, hinted as to how to join them.
+def _same_keys(schema: Schema, group: EqualityDeletes, rows: Rows, keys: DataFrame) -> list[Column]:
+    """The compared columns are equal; NULL equals NULL (rule 230).
 
-    Raises:
-        InvalidDataFileError: a delete file that lacks a compared column.
+    Spark joins fastest by one long: the hash of the columns, where they are not one integer. The
+    columns themselves are then compared in a form that it does not take for more keys of the join.
     """
-    keys = _read_keys(context, schema, group, table)
-    small = int(group.deletes["record_count"].sum()) <= BROADCAST_ROWS
-    return F.broadcast(keys) if small else keys.hint("merge")
+    nullable = group.may_hold_nulls
+    left = [_leaf(rows.columns, schema, field_id) for field_id in group.ids]
+    right = [keys[f"{_KEY}{place}"] for place in range(len(group.ids))]
+    if not _is_hashed(schema, group):
+        return [a.eqNullSafe(b) if nullable else a == b for a, b in zip(left, right, strict=True)]
+    conditions = [F.xxhash64(*left) == keys[_HASH]]
+    for a, b in zip(left, right, strict=True):
+        same = (a >= b) & (a <= b)
+        conditions.append(same | (a.isNull() & b.isNull()) if nullable else same)
+    return conditions
+
+
+def _is_hashed(schema: Schema, group: EqualityDeletes) -> bool:
+    kinds = [schema.find_field(field_id).field_type for field_id in group.ids]
+    if len(kinds) == 1 and is_integer(kinds[0]) and not group.may_hold_nulls:
+        return False
+    return all(isinstance(kind, _HASHED) for kind in kinds)
 
 
 def _read_keys(
@@ -168,6 +241,9 @@ def _read_keys(
         _leaf(columns, schema, field_id).alias(f"{_KEY}{place}")
         for place, field_id in enumerate(group.ids)
     ]
+    if _is_hashed(schema, group):
+        compared = [_leaf(columns, schema, field_id) for field_id in group.ids]
+        keys.append(F.xxhash64(*compared).alias(_HASH))
     if not (group.needs_sequence or group.needs_scope):
         return rows.select(*keys)
     attached, known = attach(

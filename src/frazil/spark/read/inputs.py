@@ -37,7 +37,8 @@ class ReadInput:
         deletes: one row a delete file: ``delete`` (unique), ``path``, ``format``, ``size``,
             ``content`` (1 positions, also deletion vectors; 2 equality), ``record_count``,
             ``sequence_number``, ``scope`` (-1 for an equality delete of every partition),
-            ``equality_ids``, ``content_offset``, ``content_size``.
+            ``equality_ids``, ``content_offset``, ``content_size``, ``may_hold_null_keys`` (false
+            where no compared value is NULL).
         pairs: which delete file applies to which data file: ``ordinal``, ``delete``.
     """
 
@@ -91,6 +92,7 @@ def read_input(metadata: TableMetadata, plan: ScanPlan) -> ReadInput:
             pl.col("equality_ids").cast(pl.List(pl.Int32)),
             "content_offset",
             pl.col("content_size_in_bytes").alias("content_size"),
+            "may_hold_null_keys",
         ),
         pairs=plan.pairs.select(pl.col("ordinal").cast(pl.Int64), pl.col("delete").cast(pl.Int64)),
     )

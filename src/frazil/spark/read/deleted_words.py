@@ -1,0 +1,101 @@
+"""What equality deletes were found to delete, kept in this process and bounded in bytes.
+
+Data files and delete files never change, so what a set of delete files deletes in a data file holds
+for ever: an entry never goes stale, it only makes room. It is small, since it holds bits and no
+values: at most 16 bytes for 64 rows.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass
+from threading import Lock
+from typing import Final
+
+from frazil.spark.read.words import Words
+
+DEFAULT_MAX_BYTES: Final = 256 * 1024 * 1024
+_SETS_OF_ONE: Final = 4
+_ENTRY_BYTES: Final = 512
+
+Deletes = frozenset[Hashable]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of some deletes.
+
+    Attributes:
+        deletes: the delete files that are in it.
+        words: what they delete.
+    """
+
+    deletes: Deletes
+    words: Words
+
+
+NOTHING: Final = Known(frozenset(), Words.none())
+
+
+class DeletedWords:
+    """The least recently used entries make room for new ones; safe to share between threads.
+
+    An owner is what the deletes apply to: a data file, or the keys as such.
+
+    Args:
+        max_bytes: the size of everything kept; 0 keeps nothing.
+    """
+
+    def __init__(self, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._lock = Lock()
+        self._items: OrderedDict[Hashable, tuple[Known, ...]] = OrderedDict()
+        self._size = 0
+
+    @property
+    def max_bytes(self) -> int:
+        """The bound."""
+        return self._max_bytes
+
+    @property
+    def size_in_bytes(self) -> int:
+        """The size of what is kept, about."""
+        return self._size
+
+    def covered(self, owner: Hashable, deletes: Deletes) -> Known:
+        """What is known of the most of these delete files, and of no other."""
+        with self._lock:
+            found = [k for k in self._items.get(owner, ()) if k.deletes <= deletes]
+            if not found:
+                return NOTHING
+            self._items.move_to_end(owner)
+        return max(found, key=lambda known: len(known.deletes))
+
+    def keep(self, owner: Hashable, known: Known) -> None:
+        """Keep what these delete files delete, beside what other sets of them do."""
+        with self._lock:
+            others = self._items.pop(owner, ())
+            self._size -= sum(_size(each) for each in others)
+            others = tuple(each for each in others if each.deletes != known.deletes)
+            kept = (known, *others)[:_SETS_OF_ONE]
+            self._items[owner] = kept
+            self._size += sum(_size(each) for each in kept)
+            while self._size > self._max_bytes and self._items:
+                _, oldest = self._items.popitem(last=False)
+                self._size -= sum(_size(each) for each in oldest)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._items.clear()
+            self._size = 0
+
+
+def _size(known: Known) -> int:
+    # The delete files are named by values that many entries share.
+    return known.words.size_in_bytes + _ENTRY_BYTES + 64 * len(known.deletes)
+
+
+DELETED_WORDS: Final = DeletedWords()
+"""What is kept in this process."""

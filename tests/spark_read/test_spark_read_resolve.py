@@ -1,0 +1,177 @@
+"""Equality deletes as bitmaps of keys and resolved to positions, against the plain model."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from spark_read_model import MadeTable, with_id
+
+import frazil
+from frazil.errors import ConfigurationError, InvalidDataFileError
+from frazil.format.manifests import Content, DataFile
+from frazil.spark.read import key_bits, resolve
+from frazil.spark.read.deleted_words import DELETED_WORDS
+from frazil.spark.read.resolve import EQUALITY_SETTING, EqualityReading
+from frazil.spark.session import prepare_session
+
+pytestmark = pytest.mark.spark
+RESOLVE, KNOWN = EqualityReading.RESOLVE, EqualityReading.KNOWN
+
+
+@pytest.fixture
+def made(tmp_path: Path, spark: Any) -> Iterator[MadeTable]:
+    prepare_session(spark)
+    DELETED_WORDS.clear()
+    yield MadeTable(tmp_path)
+    DELETED_WORDS.clear()
+
+
+def rows(count: int, start: int = 0) -> list[tuple[Any, ...]]:
+    return [
+        (i, None if i % 7 == 0 else i % 5, None if i % 11 == 0 else f"n{i % 13}")
+        for i in range(start, start + count)
+    ]
+
+
+def forget_deletes(made: MadeTable) -> None:
+    """Remove the equality delete files: what reads on does so from memory."""
+    for delete in made.deletes:
+        if delete["content"] == 2:
+            Path(delete["path"].removeprefix("file://")).unlink(missing_ok=True)
+
+
+def test_resolved_once_for_every_later_read(spark: Any, made: MadeTable) -> None:
+    """NULL keys, two id lists, files newer than some deletes; deletes that come later."""
+    made.add(rows(300), sequence=1)
+    made.add(rows(300, 150), sequence=3, file_format="orc")
+    made.add(rows(100, 400), sequence=9)
+    made.delete_keys([2, 3], [(None, "n1"), (3, None), (2, "n5")], sequence=2)
+    made.delete_keys([3], [("n2",), ("n3",)], sequence=4)
+    made.delete_positions([(0, 5), (1, 7)], sequence=4)
+    expected = made.live()
+    assert 0 < len(expected) < 700
+    assert made.read(spark, equality=RESOLVE) == expected
+    forget_deletes(made)
+    assert made.read(spark, equality=RESOLVE) == expected
+    assert made.read(spark, ["id"], equality=KNOWN) == sorted([(r[0],) for r in expected], key=repr)
+    told = made.read(spark, ["id", "_deleted"], equality=KNOWN)
+    assert len(told) == 700
+    assert sum(deleted for _, deleted in told) == 700 - len(expected)
+
+    made.delete_keys([3], [("n7",)], sequence=10)
+    assert len(made.live()) < len(expected)
+    assert made.read(spark, equality=KNOWN) == made.live()
+    assert made.read(spark, equality=RESOLVE) == made.live()
+    forget_deletes(made)
+    assert made.read(spark, equality=RESOLVE) == made.live()
+
+
+def test_integer_keys_are_read_once(spark: Any, made: MadeTable) -> None:
+    made.add(rows(200, -100), sequence=1)
+    made.add(rows(200, 70_000), sequence=1)
+    made.delete_keys([1], [(-100,), (-1,), (0,), (70_003,), (5,)], sequence=2)
+    made.delete_keys([1], [(70_004,), (99,)], sequence=3)
+    made.delete_keys([2], [(2,)], sequence=4)
+    assert made.read(spark) == made.live()
+    forget_deletes(made)
+    assert made.read(spark) == made.live()
+
+
+def test_keys_too_many_to_read_here_are_joined(
+    spark: Any, made: MadeTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(key_bits, "ON_DRIVER_KEYS", 1)
+    made.add(rows(200), sequence=1)
+    made.delete_keys([1], [(3,), (50,)], sequence=2)
+    assert made.read(spark) == made.live()
+    assert made.read(spark, equality=RESOLVE) == made.live()
+    forget_deletes(made)
+    assert made.read(spark, equality=RESOLVE) == made.live()
+
+
+def test_a_null_key_that_the_manifest_does_not_count_is_refused(
+    spark: Any, made: MadeTable
+) -> None:
+    made.add(rows(10), sequence=1)
+    made.delete_keys([1], [(3,), (None,)], sequence=2)
+    made.deletes[-1]["may_hold_null_keys"] = False
+    with pytest.raises(InvalidDataFileError, match="holds NULL in 'id'"):
+        made.dataframe(spark)
+
+
+def test_an_unknown_setting_is_refused(spark: Any, tmp_path: Path) -> None:
+    spark.conf.set(EQUALITY_SETTING, "sometimes")
+    try:
+        with pytest.raises(ConfigurationError, match="auto, resolve, known, join"):
+            resolve.equality_reading(spark)
+    finally:
+        spark.conf.unset(EQUALITY_SETTING)
+
+
+def _delete_file(table: frazil.Table, name: str, keys: pa.Table, nulls: dict[int, int]) -> DataFile:
+    sink = pa.BufferOutputStream()
+    pq.write_table(keys, sink)
+    content = sink.getvalue().to_pybytes()
+    path = f"{table.location}/data/{name}.parquet"
+    table.io.write(path, content)
+    return DataFile(
+        content=Content.EQUALITY_DELETES,
+        file_path=path,
+        record_count=len(keys),
+        file_size_in_bytes=len(content),
+        equality_ids=tuple(nulls),
+        value_counts=dict.fromkeys(nulls, len(keys)),
+        null_value_counts=nulls,
+    )
+
+
+def test_scans_resolve_by_the_session_setting(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A whole read of enough rows resolves, a filtered one uses what is resolved."""
+    DELETED_WORDS.clear()
+    day = datetime.date(2024, 1, 1)
+    kept = [(i, f"n{i}", day + datetime.timedelta(i)) for i in range(100)]
+    with frazil.connect(spark, warehouse=str(tmp_path), name="resolve") as lake:
+        lake.create_namespace("db")
+        table = lake.create_table("db.t", "id bigint, s string, day date")
+        table.append(spark.createDataFrame(kept, "id bigint, s string, day date"))
+        strings = pa.table(
+            [pa.array(["n1", "n50", None])], schema=pa.schema([with_id("s", pa.string(), 2)])
+        )
+        days = pa.table([[kept[2][2]]], schema=pa.schema([with_id("day", pa.date32(), 3)]))
+        deletes = [
+            _delete_file(table, "strings", strings, {2: 1}),
+            _delete_file(table, "days", days, {3: 0}),
+        ]
+        table.commit_row_delta(added_deletes=deletes)
+        expected = sorted(row for row in kept if row[0] not in (1, 2, 50))
+
+        def read(where: str | None = None) -> list[tuple[Any, ...]]:
+            found = table.refresh().scan(where=where).to_df().collect()
+            return sorted(tuple(row) for row in found)
+
+        assert read() == expected
+        monkeypatch.setattr(resolve, "RESOLVED_ROWS", 100)
+        assert read("id < 60") == [row for row in expected if row[0] < 60]
+        before = DELETED_WORDS.size_in_bytes
+        assert read() == expected
+        assert DELETED_WORDS.size_in_bytes > before
+        for delete in deletes:
+            table.io.delete(delete.file_path)
+        assert read() == expected
+        assert read("id < 60") == [row for row in expected if row[0] < 60]
+        assert table.scan().count() == len(expected)
+        spark.conf.set(EQUALITY_SETTING, "join")
+        try:
+            with pytest.raises(Exception, match=r"strings\.parquet"):
+                read()
+        finally:
+            spark.conf.unset(EQUALITY_SETTING)
+    DELETED_WORDS.clear()

@@ -1,0 +1,99 @@
+"""Sets of integers as words, and what is kept of them, against Python's sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from frazil.spark.read.deleted_words import DeletedWords, Known
+from frazil.spark.read.positions import KEY, WORDS, Grain
+from frazil.spark.read.words import Words, word_rows
+
+integers = st.one_of(
+    st.integers(-200, 200), st.integers(65_500, 65_600), st.integers(-(2**63), 2**63 - 1)
+)
+positions = st.one_of(st.integers(0, 200), st.integers(65_500, 65_600), st.integers(0, 2**37))
+
+
+def words_of(values: Iterable[int]) -> Words:
+    return Words.of_values(np.array(list(values), dtype=np.int64))
+
+
+def values_of(words: Words) -> set[int]:
+    return {
+        place * 64 + bit
+        for place, bits in zip(words.places.tolist(), words.bits.tolist(), strict=True)
+        for bit in range(64)
+        if bits >> bit & 1
+    }
+
+
+def bits_of(row: dict[str, object]) -> list[int]:
+    words = row[WORDS] if isinstance(row[WORDS], list) else [row[WORDS]]
+    return [64 * at + bit for at, word in enumerate(words) for bit in range(64) if word >> bit & 1]
+
+
+@settings(deadline=None)
+@given(values=st.lists(integers, max_size=60), more=st.lists(integers, max_size=60))
+def test_words_hold_exactly_the_integers(values: list[int], more: list[int]) -> None:
+    assert values_of(words_of(values)) == set(values)
+    both = Words.union([words_of(values), Words.none(), words_of(more)])
+    assert values_of(both) == {*values, *more}
+    assert list(both.places) == sorted(set(both.places))
+
+
+@settings(deadline=None)
+@given(sets=st.dictionaries(st.integers(0, 2**31 - 1), st.sets(positions, max_size=40), max_size=4))
+def test_rows_of_several_sets(sets: dict[int, set[int]]) -> None:
+    rows = word_rows({number: words_of(values) for number, values in sets.items()})
+    found = {
+        (row[KEY] >> 32, ((row[KEY] & (2**32 - 1)) << rows.grain.shift) + low)
+        for row in rows.table.to_pylist()
+        for low in bits_of(row)
+    }
+    assert found == {(number, value) for number, values in sets.items() for value in values}
+
+
+@pytest.mark.parametrize(
+    ("values", "grain"),
+    [(range(-70_000, 70_000, 3), Grain.DENSE), (range(-(2**62), 2**62, 2**57), Grain.SPARSE)],
+)
+def test_rows_of_one_set_take_negative_integers(values: range, grain: Grain) -> None:
+    rows = word_rows({0: words_of(values)})
+    assert rows.grain is grain
+    found = [
+        (row[KEY] << grain.shift) + low for row in rows.table.to_pylist() for low in bits_of(row)
+    ]
+    assert sorted(found) == list(values)
+    assert rows.table.schema.field(KEY).type == pa.int64()
+
+
+def test_the_most_of_the_deletes_is_found() -> None:
+    kept = DeletedWords()
+    for names, value in (("a", 1), ("ab", 2), ("abcd", 4)):
+        kept.keep("file", Known(frozenset(names), words_of([value])))
+    known = kept.covered("file", frozenset("abc"))
+    assert known.deletes == frozenset("ab")
+    assert values_of(known.words) == {2}
+    assert kept.covered("other", frozenset("abc")).deletes == frozenset()
+    assert kept.covered("file", frozenset("bc")).deletes == frozenset()
+
+
+def test_the_least_recently_used_make_room() -> None:
+    kept = DeletedWords(max_bytes=30_000)
+    for owner in range(10):
+        kept.keep(owner, Known(frozenset("a"), words_of(range(0, 64 * 300, 64))))
+        kept.covered(0, frozenset("a"))
+        assert kept.size_in_bytes <= 30_000
+    held = [o for o in range(10) if kept.covered(o, frozenset("a")).deletes]
+    assert held[0] == 0
+    assert held[-1] == 9
+    assert 1 not in held
+    kept.clear()
+    assert kept.size_in_bytes == 0
+    assert not kept.covered(0, frozenset("a")).deletes
