@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from connect_server import connect_server
+
 ROOT = Path(__file__).resolve().parent.parent
 FIXTURES = ROOT.parent / "shared" / "fixtures"
 
@@ -109,3 +111,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def connect_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of this test process's own Spark Connect server."""
+    pytest.importorskip("grpc", reason="the extra `connect` is not installed")
+    with connect_server(tmp_path_factory.mktemp("connect")) as address:
+        yield address

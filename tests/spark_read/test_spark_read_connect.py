@@ -1,10 +1,8 @@
-"""A table read over Spark Connect, in a process of its own."""
+"""Tables read over Spark Connect, in processes of their own."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,41 +10,34 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
-PROGRAM = """
-import sys
-from pyspark.sql import SparkSession
-from frazil.catalog.static import StaticCatalog
-from frazil.spark.scan import Scan
-from frazil.storage.files import FileIO
+from connect_server import run_program
 
-spark = SparkSession.builder.remote("local[1]").getOrCreate()
-catalog = StaticCatalog(sys.argv[1])
-metadata = catalog.load_table(catalog.identifier).metadata
-scan = Scan(spark, metadata, FileIO(), where="a > 1", columns=["b", "_file", "_pos", "a"])
-df = scan.to_df()
-print("ROWS", sorted((r.a, r.b, r._pos, r._file == sys.argv[2]) for r in df.collect()))
-print("AGAIN", df.where("a = 2").count())
-spark.stop()
-"""
+pytestmark = pytest.mark.spark
+HERE = Path(__file__).parent
 
 
-@pytest.mark.spark
-def test_a_table_is_read_over_connect(tmp_path: Path) -> None:
-    pytest.importorskip("grpc")
+def test_a_table_is_read_over_connect(connect_url: str, tmp_path: Path) -> None:
     catalog = SqlCatalog("c", uri=f"sqlite:///{tmp_path}/c.db", warehouse=f"file://{tmp_path}/w")
     catalog.create_namespace("db")
     data = pa.table({"a": pa.array([1, 2, 3], pa.int64()), "b": pa.array(["x", "y", "z"])})
     table: Any = catalog.create_table("db.t", schema=data.schema)
     table.append(data)
     (task,) = table.scan().plan_files()
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, table.metadata_location, task.file.file_path],
-        capture_output=True,
-        text=True,
-        timeout=240,
-        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable},
-        cwd=tmp_path,
-        check=False,
+    said = run_program(
+        HERE / "connect_scan.py", connect_url, table.metadata_location, task.file.file_path
     )
-    assert "ROWS [(2, 'y', 1, True), (3, 'z', 2, True)]" in done.stdout, done.stderr[-3000:]
-    assert "AGAIN 1" in done.stdout
+    assert "ROWS [(2, 'y', 1, True), (3, 'z', 2, True)]" in said
+    assert "AGAIN 1" in said
+
+
+def test_deletes_apply_over_connect(connect_url: str, tmp_path: Path) -> None:
+    said = run_program(HERE / "connect_deletes.py", connect_url, tmp_path)
+    (line,) = [line for line in said.splitlines() if line.startswith("RESULT ")]
+    found = json.loads(line.removeprefix("RESULT "))
+    left = [[0, "a"], [1, "b"], [2, "a"], [4, "a"], [5, "b"], [7, "b"], [8, "a"]]
+    assert found == {
+        "rows": left,
+        "filtered": [7, 8],
+        "joined": len(left),
+        "deleted": [-1, 1, 3, 6],
+    }

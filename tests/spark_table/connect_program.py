@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 import frazil
 
 
-def main(warehouse: str) -> None:
+def main(remote: str, warehouse: str) -> None:
     """Create, append, overwrite, scan, look."""
-    spark = SparkSession.builder.remote("local[2]").getOrCreate()
+    spark = SparkSession.builder.remote(remote).getOrCreate()
     found: dict[str, object] = {"session": type(spark).__module__}
     lake = frazil.connect(spark, warehouse=warehouse)
     lake.create_namespace("db")
@@ -46,4 +46,4 @@ def main(warehouse: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from connect_server import run_program
+
 pytestmark = pytest.mark.spark
-pytest.importorskip("grpc", reason="the extra `connect` is not installed")
 
 PROGRAM = Path(__file__).with_name("connect_program.py")
 
 
-def test_reads_and_writes_work_over_spark_connect(tmp_path):
-    ran = subprocess.run(
-        [sys.executable, str(PROGRAM), str(tmp_path / "lake")],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable},
-        timeout=500,
-        check=False,
-    )
-    lines = [line for line in ran.stdout.splitlines() if line.startswith("RESULT ")]
-    assert lines, ran.stderr[-3000:]
-    found = json.loads(lines[0].removeprefix("RESULT "))
+def test_reads_and_writes_work_over_spark_connect(connect_url, tmp_path):
+    said = run_program(PROGRAM, connect_url, tmp_path / "lake")
+    (line,) = [line for line in said.splitlines() if line.startswith("RESULT ")]
+    found = json.loads(line.removeprefix("RESULT "))
     refused = found.pop("refused")
     assert found == {
         "session": "pyspark.sql.connect.session",

@@ -15,8 +15,8 @@ from frazil.spark.write import write_data_files
 from frazil.storage.files import FileIO, local_path
 
 
-def main(folder):
-    spark = SparkSession.builder.remote("local[2]").getOrCreate()
+def main(remote, folder):
+    spark = SparkSession.builder.remote(remote).getOrCreate()
     rows = spark.sql(
         "select id, timestamp'2024-01-01' ts, array(id) l, string(id) s from range(20)"
     )
@@ -40,4 +40,4 @@ def main(folder):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

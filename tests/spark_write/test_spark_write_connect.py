@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from connect_server import run_program
+
 
 @pytest.mark.spark
-def test_writes_through_spark_connect(tmp_path):
-    pytest.importorskip("grpc")
+def test_writes_through_spark_connect(connect_url, tmp_path):
     script = Path(__file__).with_name("connect_check.py")
-    done = subprocess.run(
-        [sys.executable, str(script), str(tmp_path)],
-        env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.stdout.strip().endswith("written"), done.stderr[-3000:]
+    assert run_program(script, connect_url, tmp_path).strip().endswith("written")
