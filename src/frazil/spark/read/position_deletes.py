@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,29 +14,26 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
-from frazil.format import types as I
-from frazil.format.deletion_vectors import deletion_vector_from_bytes
-from frazil.format.name_mapping import mapping_for
-from frazil.format.schema import Schema
-from frazil.spark.read.arrow_files import FilePart, TableColumns, read_batches
 from frazil.spark.read.inputs import POSITION_DELETES, ReadInput
 from frazil.spark.read.native import ScanContext
-from frazil.spark.read.positions import KEY, BitmapSize, Grain, Longs, bitmap_rows
+from frazil.spark.read.position_files import (
+    DeletedRows,
+    comparable_paths,
+    deleted_rows,
+    vector_positions,
+)
+from frazil.spark.read.positions import KEY, BitmapSize, Grain, Longs, bitmap_rows, merged_rows
 from frazil.storage.files import FileIO
-from frazil.storage.moved import MovedFileIO
 
 BROADCAST_BYTES: Final = 32 * 1024 * 1024
 """Bitmaps up to this size are sent to every executor; larger ones are shuffled with the rows."""
 
 ON_DRIVER_POSITIONS: Final = 2_000_000
-ON_DRIVER_FILES: Final = 64
+ON_DRIVER_FILES: Final = 512
 """Up to so many deletes are read beside the session: a Spark job would cost more."""
 
-_FIELDS: Final = (
-    I.NestedField(2147483546, "file_path", I.StringType(), required=True),
-    I.NestedField(2147483545, "pos", I.LongType(), required=True),
-)
-_COLUMNS: Final = TableColumns(fields=_FIELDS, mapping=mapping_for(Schema(_FIELDS)))
+_READERS: Final = 8
+
 _PATH: Final = "data_path"
 _SEQUENCE: Final = "delete_sequence_number"
 _SCOPE: Final = "delete_scope"
@@ -73,12 +71,14 @@ def position_bitmaps(context: ScanContext, plan: ReadInput, ordinals: pl.Series)
     targets = files.join(by_path.select("ordinal").unique(), on="ordinal", how="semi").select(
         "ordinal", pl.col("path").alias(_PATH), "sequence_number", "scope"
     )
-    targets = targets.with_columns(_comparable(targets[_PATH], context.io))
+    targets = targets.with_columns(comparable_paths(targets[_PATH], context.io))
     here = len(tasks) <= ON_DRIVER_FILES and size.positions <= ON_DRIVER_POSITIONS
     if here and size.bytes <= BROADCAST_BYTES:
         rows = _read_here(context, tasks, targets, by_path, grain)
     else:
         rows = _read_on_executors(context, tasks, targets, grain)
+        if size.bytes <= BROADCAST_BYTES and len(used):
+            rows = _one_row_a_key(context, rows, grain)
     hinted = F.broadcast(rows) if size.bytes <= BROADCAST_BYTES else rows.hint("merge")
     return Bitmaps(hinted, grain)
 
@@ -102,20 +102,42 @@ def _read_here(
     pairs: pl.DataFrame,
     grain: Grain,
 ) -> DataFrame:
-    batches: list[pa.RecordBatch] = []
-    named = pairs.select("delete", "ordinal").join(targets, on="ordinal")
-    for task in tasks.iter_rows(named=True):
+    wanted = {
+        delete: pairs.select(_PATH, "ordinal")
+        for (delete,), pairs in pairs.select("delete", "ordinal")
+        .join(targets, on="ordinal")
+        .group_by("delete")
+    }
+
+    def read(task: dict[str, Any]) -> list[tuple[Longs, Longs]]:
         if task["format"] == "puffin":
-            positions = _vector_positions(context.io, task)
-            batches.append(bitmap_rows(task["ordinal"], positions, grain))
-            continue
-        wanted = named.filter(pl.col("delete") == task["delete"]).select(_PATH, "ordinal")
-        for paths, positions in _deleted_rows(context.io, task["path"], task["format"]):
-            found = pl.DataFrame({_PATH: paths, "pos": positions}).join(wanted, on=_PATH)
-            batches.append(bitmap_rows(found["ordinal"].to_numpy(), found["pos"].to_numpy(), grain))
-    # Spark drops whatever comes after an empty batch.
-    table = pa.Table.from_batches(batches, schema=grain.arrow_schema).combine_chunks()
+            positions = vector_positions(context.io, task)
+            return [(np.full(len(positions), task["ordinal"], dtype=np.int64), positions)]
+        files = wanted[task["delete"]]
+        chunks = deleted_rows(context.io, task["path"], task["format"])
+        return [part for rows in chunks for part in _of_files(rows, files)]
+
+    with ThreadPoolExecutor(max_workers=_READERS) as readers:
+        found = [part for parts in readers.map(read, tasks.to_dicts()) for part in parts]
+    ordinals, positions = (
+        np.concatenate([np.empty(0, np.int64), *parts])
+        for parts in ([ordinals for ordinals, _ in found], [positions for _, positions in found])
+    )
+    table = pa.Table.from_batches([bitmap_rows(ordinals, positions, grain)])
     return context.spark.createDataFrame(table, grain.spark_schema)
+
+
+def _of_files(rows: DeletedRows, files: pl.DataFrame) -> Iterator[tuple[Longs, Longs]]:
+    """The (ordinal, position) rows of those deleted rows whose file is wanted."""
+    codes = rows.paths.to_frame(_PATH).with_row_index("code")
+    named = codes.join(files, on=_PATH).with_columns(pl.int_range(pl.len()).over("code").alias("n"))
+    # One file may be read under several ordinals.
+    for nth in named.partition_by("n"):
+        ordinals = np.full(len(codes), -1, dtype=np.int64)
+        ordinals[nth["code"].to_numpy()] = nth["ordinal"].to_numpy()
+        found = ordinals[rows.codes]
+        is_wanted = found >= 0
+        yield found[is_wanted], rows.positions[is_wanted]
 
 
 def _read_on_executors(
@@ -158,6 +180,12 @@ def _read_on_executors(
     return rows
 
 
+def _one_row_a_key(context: ScanContext, rows: DataFrame, grain: Grain) -> DataFrame:
+    """The same bitmaps for a broadcast, whose join is cheapest where keys are unique."""
+    spread = rows.repartition(_partitions(context, ON_DRIVER_FILES), KEY)
+    return spread.mapInArrow(_Merger(grain), grain.spark_schema)
+
+
 def _partitions(context: ScanContext, files: int) -> int:
     shuffle = int(context.spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
     return max(1, min(files, shuffle))
@@ -173,7 +201,7 @@ class _VectorReader:
     def __call__(self, tasks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in tasks:
             for task in batch.to_pylist():
-                positions = _vector_positions(self.io, task)
+                positions = vector_positions(self.io, task)
                 yield bitmap_rows(task["ordinal"], positions, self.grain)
 
 
@@ -187,18 +215,16 @@ class _PositionReader:
     def __call__(self, tasks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in tasks:
             for task in batch.to_pylist():
-                for paths, positions in _deleted_rows(self.io, task["path"], task["format"]):
-                    yield self._rows(task, paths, positions)
+                for found in deleted_rows(self.io, task["path"], task["format"]):
+                    yield self._rows(task, found)
 
-    def _rows(self, task: dict[str, object], paths: pl.Series, positions: Longs) -> pa.RecordBatch:
-        names = paths.unique()
-        places = paths.replace_strict(names, range(len(names)), return_dtype=pl.Int64)
-        rows = bitmap_rows(places.to_numpy(), positions, self.grain)
+    def _rows(self, task: dict[str, object], found: DeletedRows) -> pa.RecordBatch:
+        rows = bitmap_rows(found.codes, found.positions, self.grain)
         keys = rows.column(KEY).to_numpy()
         low = np.int64((1 << 32) - 1)
         return pa.RecordBatch.from_arrays(
             [
-                names.gather(keys >> 32).to_arrow().cast(pa.string()),
+                found.paths.gather(keys >> 32).to_arrow().cast(pa.string()),
                 pa.repeat(pa.scalar(task["sequence_number"], pa.int64()), len(rows)),
                 pa.repeat(pa.scalar(task["scope"], pa.int64()), len(rows)),
                 pa.array(keys & low),
@@ -208,32 +234,13 @@ class _PositionReader:
         )
 
 
-def _vector_positions(io: FileIO, task: Mapping[str, Any]) -> Longs:
-    path, cardinality = task["path"], task["record_count"]
-    blob = io.read_range(path, offset=task["content_offset"], length=task["content_size"])
-    bitmap = deletion_vector_from_bytes(blob, file=path, cardinality=cardinality)
-    return np.asarray(bitmap.to_array(), dtype=np.int64)
+@dataclass(frozen=True, slots=True)
+class _Merger:
+    """The bitmap rows of a partition, one a key, in a Python worker."""
 
+    grain: Grain
 
-def _deleted_rows(io: FileIO, path: str, file_format: str) -> Iterator[tuple[pl.Series, Longs]]:
-    """The (path of the data file, position) rows of a position delete file; without NULL paths.
-
-    Paths are as `_comparable` gives them.
-    """
-    part = FilePart(path=path, file_format=file_format)
-    for _, _, (paths, positions) in read_batches(io, part, _FIELDS, _COLUMNS):
-        rows = pl.DataFrame({"path": pl.from_arrow(paths), "pos": pl.from_arrow(positions)})
-        named = rows.drop_nulls()
-        yield _comparable(named["path"], io), named["pos"].to_numpy()
-
-
-def _comparable(paths: pl.Series, io: FileIO) -> pl.Series:
-    """Paths of data files such that equal files have equal paths.
-
-    They are equal as text (rule 226), but in a moved table one file may have two old names.
-    """
-    if not isinstance(io, MovedFileIO):
-        return paths
-    names = paths.unique()
-    places = pl.Series([io.physical(name) for name in names], dtype=pl.String)
-    return paths.replace_strict(names, places)
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        parts = [batch for batch in batches if len(batch)]
+        if parts:
+            yield merged_rows(pa.Table.from_batches(parts), self.grain)

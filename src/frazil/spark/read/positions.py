@@ -93,7 +93,10 @@ class BitmapSize:
 
 
 def bitmap_rows(ordinals: Longs | int, positions: Longs, grain: Grain) -> pa.RecordBatch:
-    """The bitmap rows of deleted positions; positions may repeat and come in any order.
+    """The bitmap rows of deleted positions, one a key; positions may come twice and in any order.
+
+    A join is cheapest where Spark knows the keys to be unique, so positions of one data file belong
+    into one call.
 
     Args:
         ordinals: the data file of each position, or of all.
@@ -109,16 +112,40 @@ def bitmap_rows(ordinals: Longs | int, positions: Longs, grain: Grain) -> pa.Rec
             f"positions from 0 to {(1 << 31 << grain.shift) - 1} can"
         )
     keys = (np.asarray(ordinals, dtype=np.int64) << 32) | (positions >> grain.shift)
-    keys, place = np.unique(keys, return_inverse=True)
+    keys, place = _distinct(keys)
     per_row = 1 if grain is Grain.SPARSE else WORDS_PER_CONTAINER
     bits = np.zeros(len(keys) * per_row, dtype=np.uint64)
     word = place * per_row + ((positions >> 6) & (per_row - 1))
     np.bitwise_or.at(bits, word, np.uint64(1) << (positions & 63).astype(np.uint64))
-    words = pa.array(bits.view(np.int64))
+    return _batch(keys, bits.view(np.int64), grain)
+
+
+def merged_rows(rows: pa.Table, grain: Grain) -> pa.RecordBatch:
+    """Bitmap rows of which several may have one key as rows of which none has."""
+    keys, place = _distinct(rows.column(KEY).to_numpy())
+    words = rows.column(WORDS).combine_chunks()
+    per_row = 1 if grain is Grain.SPARSE else WORDS_PER_CONTAINER
+    flat = words if grain is Grain.SPARSE else words.flatten()
+    bits = np.zeros((len(keys), per_row), dtype=np.int64)
+    np.bitwise_or.at(bits, place, flat.to_numpy().reshape(-1, per_row))
+    return _batch(keys, bits.reshape(-1), grain)
+
+
+def _distinct(keys: Longs) -> tuple[Longs, Longs]:
+    """The distinct keys in order, and the place among them of each key given."""
+    # Deletes come sorted: runs of one key are many times fewer than keys.
+    starts = np.flatnonzero(np.diff(keys, prepend=~keys[:1]))
+    distinct, of_run = np.unique(keys[starts], return_inverse=True)
+    return distinct, np.repeat(of_run, np.diff(starts, append=len(keys)))
+
+
+def _batch(keys: Longs, words: Longs, grain: Grain) -> pa.RecordBatch:
+    column: pa.Array = pa.array(words)
     if grain is Grain.DENSE:
-        starts = pa.array(np.arange(len(keys) + 1, dtype=np.int32) * per_row)
-        words = pa.ListArray.from_arrays(starts, words, type=grain.arrow_schema.field(WORDS).type)
-    return pa.RecordBatch.from_arrays([pa.array(keys), words], schema=grain.arrow_schema)
+        starts = pa.array(np.arange(len(keys) + 1, dtype=np.int32) * WORDS_PER_CONTAINER)
+        kind = grain.arrow_schema.field(WORDS).type
+        column = pa.ListArray.from_arrays(starts, column, type=kind)
+    return pa.RecordBatch.from_arrays([pa.array(keys), column], schema=grain.arrow_schema)
 
 
 def without_deleted(rows: DataFrame, bitmaps: DataFrame, grain: Grain) -> DataFrame:
