@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from interop_cases import PRIMITIVES, TypeCase, schema_json, shown_rows
 from interop_engines import arrow_of_table
-from interop_limits import NOT_IN_SPARK
+from interop_limits import NOT_IN_SPARK, filter_limit
 from interop_tables import Engines
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.schema import Schema
-from pyiceberg.transforms import IdentityTransform
+from pyiceberg.transforms import IdentityTransform, Transform, parse_transform
 
 from frazil.spark.lake import Lake
 
@@ -22,6 +23,20 @@ WRITTEN = [
     for version in (1, 2)
     if version in case.versions and case.name != "fixed_identity"
 ]
+
+_TRANSFORM = re.compile(r"(\w+)\((?:(\d+), )?v\)")
+
+
+def _transforms(case: TypeCase) -> list[str]:
+    return [text for spec in case.specs for text in spec if _TRANSFORM.fullmatch(text)]
+
+
+def _pyiceberg_transform(text: str) -> Transform[Any, Any]:
+    name, parameter = _TRANSFORM.fullmatch(text).groups()
+    return parse_transform(f"{name}[{parameter}]" if parameter else name)
+
+
+TRANSFORMED = [case for case in PRIMITIVES if 2 in case.versions and _transforms(case)]
 
 
 @pytest.fixture(scope="module")
@@ -37,10 +52,10 @@ def catalog(sql_lake: Lake, warehouse: Path) -> SqlCatalog:
 def test_rows_and_filters(
     catalog: SqlCatalog, engines: Engines, case: TypeCase, version: int
 ) -> None:
-    """Unpartitioned, then by identity: the transforms that PyIceberg has without its Rust part.
+    """Unpartitioned, then by identity.
 
-    It takes the rows of a partition by equality: it fails on NaN, which equals nothing, and writes
-    -0.0 and 0.0 twice where it gets both, so it gets one.
+    PyIceberg takes the rows of a partition by equality: it fails on NaN, which equals nothing, and
+    writes -0.0 and 0.0 twice where it gets both, so it gets one.
     """
     name = f"p{version}_{case.name}"
     table = catalog.create_table(
@@ -68,6 +83,33 @@ def test_rows_and_filters(
         assert shown_rows(found) == shown_rows(r for r in rows if wanted.keeps(r[1])), wanted
     if case.name not in NOT_IN_SPARK:
         assert shown_rows(engines.read("java", name, case, ())[0]) == shown_rows(rows)
+
+
+@pytest.mark.parametrize("case", TRANSFORMED, ids=[case.name for case in TRANSFORMED])
+def test_transforms(catalog: SqlCatalog, engines: Engines, case: TypeCase) -> None:
+    """By each transform in turn; PyIceberg does not append by two transforms of one column."""
+    name = f"t2_{case.name}"
+    table = catalog.create_table(f"db.{name}", Schema.model_validate(schema_json(case)))
+    rows, previous = [], None
+    for stage, text in enumerate(_transforms(case)):
+        with table.update_spec() as change:
+            if previous is not None:
+                change.remove_field(previous)
+            previous = f"v{stage}"
+            change.add_field("v", _pyiceberg_transform(text), previous)
+        added = case.rows_of_stage(stage)
+        if case.name == "time":
+            with pytest.raises(AttributeError, match="no attribute 'hour'"):
+                table.append(arrow_of_table(case, added))
+            return
+        table.append(arrow_of_table(case, added))
+        rows += added
+    for engine in ("frazil", *(["java"] if case.name not in NOT_IN_SPARK else [])):
+        filters = [item for item in case.filters if not filter_limit(engine, case.name, item.op)]
+        results = engines.read(engine, name, case, filters)
+        assert shown_rows(results[0]) == shown_rows(rows)
+        for wanted, found in zip(filters, results[1:], strict=True):
+            assert shown_rows(found) == shown_rows(r for r in rows if wanted.keeps(r[1])), wanted
 
 
 def test_turns(catalog: SqlCatalog, spark: Any, sql_lake: Lake) -> None:
