@@ -19,7 +19,7 @@ def has_java_runtime() -> bool:
     return pyspark.__version__.startswith("4.1.")
 
 
-def start(folder: Path) -> SparkSession:
+def start(folder: Path, *, memory: str = "6g") -> SparkSession:
     """A local session of two cores; on Spark 4.1 with the Java runtime as catalog `java`.
 
     `java` is the JDBC catalog on the database that Frazil uses in `folder`.
@@ -31,7 +31,7 @@ def start(folder: Path) -> SparkSession:
         .appName("frazil-bench")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.memory", "6g")
+        .config("spark.driver.memory", memory)
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "4")
         .config("spark.sql.session.timeZone", "UTC")
