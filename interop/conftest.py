@@ -33,6 +33,7 @@ _SETTINGS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.geospatial.enabled": "true",
 }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -329,8 +330,23 @@ PRIMITIVES: tuple[TypeCase, ...] = (
     ),
 )
 
+
+def _point(x: float, y: float) -> bytes:
+    """A point in little-endian well-known binary."""
+    return struct.pack("<BIdd", 1, 1, x, y)
+
+
+GEOSPATIAL: tuple[TypeCase, ...] = tuple(
+    TypeCase(name, type_text, (_point(1, 2), _point(-3.5, 4)), (_NULL,), (), (3,))
+    for name, type_text in (
+        ("geometry", "geometry"),
+        ("geography", "geography"),
+        ("geometry_3857", "geometry(srid:3857)"),
+    )
+)
+
 MATRIX: tuple[tuple[TypeCase, int], ...] = tuple(
-    (case, version) for case in PRIMITIVES for version in case.versions
+    (case, version) for case in (*PRIMITIVES, *GEOSPATIAL) for version in case.versions
 )
 
 

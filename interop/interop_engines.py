@@ -24,6 +24,7 @@ from interop_cases import Filter, Row, TypeCase
 from pyiceberg import expressions as E
 from pyiceberg.table import StaticTable
 from pyspark.sql import DataFrame
+from pyspark.sql.types import GeographyType, GeometryType
 
 from frazil.format.predicates import col
 
@@ -132,7 +133,10 @@ def arrow_type(iceberg_type: str, *, for_spark: bool = False) -> pa.DataType:
         "string": pa.string(),
         "uuid": pa.binary(16),
         "binary": pa.binary(),
-    }[iceberg_type]
+        # Well-known binary.
+        "geometry": pa.binary(),
+        "geography": pa.binary(),
+    }[iceberg_type.partition("(")[0]]
 
 
 def spark_rows(spark: Any, case: TypeCase, rows: Sequence[Row]) -> DataFrame:
@@ -142,6 +146,13 @@ def spark_rows(spark: Any, case: TypeCase, rows: Sequence[Row]) -> DataFrame:
     )
     df = spark.createDataFrame(arrow_for_spark(case, rows)).coalesce(1)
     return df.selectExpr("id", f"{value} as v")
+
+
+def spark_rows_for_java(spark: Any, case: TypeCase, rows: Sequence[Row]) -> DataFrame:
+    """Rows as a DataFrame of the types that the Java runtime asks for."""
+    value = {"geometry": "st_setsrid(st_geomfromwkb(v), 4326)", "geography": "st_geogfromwkb(v)"}
+    df = spark_rows(spark, case, rows)
+    return df.selectExpr("id", f"{value.get(case.type, 'v')} as v")
 
 
 # -- Frazil ----------------------------------------------------------------------------------------
@@ -201,10 +212,14 @@ def _frazil_expression(wanted: Filter) -> Any:
 
 def _collected(frames: Sequence[DataFrame], case: TypeCase) -> Results:
     """All queries in one Spark job, told apart by a number."""
-    value = "to_json(v) as v" if case.type == "variant" else "v"
-    numbered = [
-        frame.selectExpr(f"{number} as query", "id", value) for number, frame in enumerate(frames)
-    ]
+    numbered = []
+    for number, frame in enumerate(frames):
+        # The Java runtime gives Spark's geometries, Frazil well-known binary unless asked.
+        is_geospatial = isinstance(frame.schema["v"].dataType, GeometryType | GeographyType)
+        value = (
+            "to_json(v)" if case.type == "variant" else "st_asbinary(v)" if is_geospatial else "v"
+        )
+        numbered.append(frame.selectExpr(f"{number} as query", "id", f"{value} as v"))
     table = reduce(DataFrame.unionAll, numbered).toArrow()
     numbers = table.column("query").to_pylist()
     results: Results = [[] for _ in frames]
@@ -314,6 +329,8 @@ def _from_java(iceberg_type: str, value: Any) -> Any:
         return None
     if isinstance(value, int):
         return value
+    if iceberg_type.startswith(("geometry", "geography")):
+        return bytes(value.array())
     text = str(value.toString())
     if iceberg_type == "time":
         return time.fromisoformat(text)

@@ -18,6 +18,7 @@ from interop_engines import (
     read_with_java_records,
     read_with_pyiceberg,
     spark_rows,
+    spark_rows_for_java,
 )
 from interop_limits import filter_limit, read_limit
 
@@ -61,7 +62,7 @@ def write_with_java(spark: Any, name: str, case: TypeCase, version: int) -> None
             for field in fields:
                 spark.sql(f"alter table {full} add partition field {field}")
         previous = fields
-        spark_rows(spark, case, case.rows_of_stage(stage)).writeTo(full).append()
+        spark_rows_for_java(spark, case, case.rows_of_stage(stage)).writeTo(full).append()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from interop_cases import PRIMITIVES, TypeCase
+from interop_cases import GEOSPATIAL, PRIMITIVES, TypeCase
 from interop_limits import FILTERS, NOT_IN_SPARK
 from interop_tables import Engines, MadeOnce
 
@@ -11,7 +11,7 @@ from frazil.errors import InvalidManifestError
 
 WRITTEN = [
     (case, max(case.versions[0], 2))
-    for case in PRIMITIVES
+    for case in (*PRIMITIVES, *GEOSPATIAL)
     if case.name not in (*NOT_IN_SPARK, "fixed_identity")
 ]
 WRONG_ANSWERS = sorted(
