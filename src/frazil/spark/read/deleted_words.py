@@ -8,7 +8,7 @@ values: at most 16 bytes for 64 rows.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from threading import Lock
 from typing import Final
@@ -18,6 +18,7 @@ from frazil.spark.read.words import Words
 DEFAULT_MAX_BYTES: Final = 256 * 1024 * 1024
 _SETS_OF_ONE: Final = 4
 _ENTRY_BYTES: Final = 512
+_NAME_BYTES: Final = 256
 
 Deletes = frozenset[Hashable]
 
@@ -51,6 +52,7 @@ class DeletedWords:
         self._max_bytes = max_bytes
         self._lock = Lock()
         self._items: OrderedDict[Hashable, tuple[Known, ...]] = OrderedDict()
+        self._sets: dict[Deletes, tuple[Deletes, int]] = {}
         self._size = 0
 
     @property
@@ -76,25 +78,34 @@ class DeletedWords:
         """Keep what these delete files delete, beside what other sets of them do."""
         with self._lock:
             others = self._items.pop(owner, ())
-            self._size -= sum(_size(each) for each in others)
+            self._release(others)
             others = tuple(each for each in others if each.deletes != known.deletes)
-            kept = (known, *others)[:_SETS_OF_ONE]
-            self._items[owner] = kept
-            self._size += sum(_size(each) for each in kept)
+            self._items[owner] = tuple(map(self._held, (known, *others)[:_SETS_OF_ONE]))
             while self._size > self._max_bytes and self._items:
-                _, oldest = self._items.popitem(last=False)
-                self._size -= sum(_size(each) for each in oldest)
+                self._release(self._items.popitem(last=False)[1])
 
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:
             self._items.clear()
+            self._sets.clear()
             self._size = 0
 
+    def _held(self, known: Known) -> Known:
+        """The same with the one set of delete files that all its holders share."""
+        deletes, holders = self._sets.get(known.deletes, (known.deletes, 0))
+        self._sets[deletes] = (deletes, holders + 1)
+        self._size += known.words.size_in_bytes + _ENTRY_BYTES
+        self._size += 0 if holders else len(deletes) * _NAME_BYTES
+        return Known(deletes, known.words)
 
-def _size(known: Known) -> int:
-    # The delete files are named by values that many entries share.
-    return known.words.size_in_bytes + _ENTRY_BYTES + 64 * len(known.deletes)
+    def _release(self, entries: Iterable[Known]) -> None:
+        for known in entries:
+            deletes, holders = self._sets.pop(known.deletes)
+            if holders > 1:
+                self._sets[deletes] = (deletes, holders - 1)
+            self._size -= known.words.size_in_bytes + _ENTRY_BYTES
+            self._size -= 0 if holders > 1 else len(deletes) * _NAME_BYTES
 
 
 DELETED_WORDS: Final = DeletedWords()
