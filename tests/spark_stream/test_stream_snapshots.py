@@ -1,0 +1,203 @@
+"""What a stream does with snapshots that are not appends, and with tables that changed under it."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from frazil.errors import NoSuchSnapshotError, ValidationException
+from frazil.spark.write.files import write_data_files
+from frazil.storage.avro import manifests_of, read_manifest
+
+
+def ids(rows):
+    return [row[0] for row in rows]
+
+
+@pytest.fixture
+def begun(table, stream, rows):
+    """A stream that has read the rows 1 to 3."""
+    table.append(rows(1, 2, 3))
+    assert ids(stream.drain()) == [1, 2, 3]
+    return table
+
+
+def overwrite(table, rows):
+    table.overwrite(rows(20), where="id = 2")
+
+
+def delete(table, rows):
+    table.overwrite(rows(1).where("id < 0"), where="id >= 1")
+
+
+REMOVALS = {
+    "overwrite": (overwrite, "on_overwrite", "streaming-skip-overwrite-snapshots"),
+    "delete": (delete, "on_delete", "streaming-skip-delete-snapshots"),
+}
+
+
+@pytest.mark.parametrize("kind", REMOVALS)
+def test_a_removal_fails_a_stream_unless_it_skips_it(begun, stream, rows, kind):
+    remove, keyword, java = REMOVALS[kind]
+    begun.append(rows(4))
+    remove(begun, rows)
+    assert begun.current_snapshot.operation == kind
+    begun.append(rows(5))
+    with pytest.raises(ValidationException, match=f"{keyword}='skip'") as told:
+        stream.read()
+    assert str(begun.current_snapshot.parent_snapshot_id) in str(told.value)
+    other = "on_delete" if keyword == "on_overwrite" else "on_overwrite"
+    with pytest.raises(ValidationException, match=keyword):
+        stream.read(**{other: "skip"})
+    assert ids(stream.drain(options={java: "true"})) == [4, 5]
+
+
+def test_a_removal_fails_a_running_query_with_its_reason(begun, stream, rows):
+    query = stream.start(stream.read(poll_interval=0.2), processingTime="0 seconds")
+    begun.append(rows(4))
+    overwrite(begun, rows)
+    with pytest.raises(Exception, match="on_overwrite='skip'"):
+        query.awaitTermination(60)
+    begun.append(rows(5))
+    assert ids(stream.drain(on_overwrite="skip")) in ([5], [4, 5])
+    assert ids(stream.sink.rows) == [1, 2, 3, 4, 5]
+
+
+def test_removals_as_changes(table, stream, rows):
+    table.append(rows(1, 2))
+    start = table.current_snapshot.snapshot_id
+    asked = {"on_overwrite": "changes", "on_delete": "changes"}
+    assert [row[2:] for row in stream.drain(**asked)] == [("INSERT", 0, start)] * 2
+    table.append(rows(3))
+    overwrite(table, rows)
+    delete(table, rows)
+    read = stream.drain(**asked)
+    third = {snapshot: place for place, snapshot in enumerate(s[-1] for s in read)}
+    assert len(third) == 3
+    known = [(row[0], row[2], row[3]) for row in read]
+    assert sorted(known, key=lambda row: (row[2], row[0])) == [
+        (3, "INSERT", 1),
+        (2, "DELETE", 2),
+        (20, "INSERT", 2),
+        (1, "DELETE", 3),
+        (3, "DELETE", 3),
+        (20, "DELETE", 3),
+    ]
+
+
+def test_changes_are_those_of_the_table(begun, stream, lake, tmp_path, rows):
+    start = begun.current_snapshot.snapshot_id
+    begun.append(rows(4))
+    overwrite(begun, rows)
+    delete(begun, rows)
+    begun.append(rows(6))
+    stream.checkpoint = str(tmp_path / "changes")
+    asked = {"on_overwrite": "changes", "on_delete": "changes", "from_snapshot_id": start}
+    expected = sorted(tuple(row) for row in begun.changes(start).collect())
+    assert stream.drain(max_rows_per_batch=2, **asked) == expected
+    # A batch never holds part of a snapshot.
+    seen = [{row[-1] for row in batch} for batch in stream.last.batches.values() if batch]
+    assert sum(map(len, seen)) == len(set().union(*seen)) == 4
+
+
+def test_one_kind_as_changes_and_the_other_skipped(begun, stream, tmp_path, rows):
+    start = begun.current_snapshot.snapshot_id
+    overwrite(begun, rows)
+    delete(begun, rows)
+    begun.append(rows(5))
+    stream.checkpoint = str(tmp_path / "changes")
+    read = stream.drain(from_snapshot_id=start, on_overwrite="changes", on_delete="skip")
+    assert [(row[0], row[2], row[3]) for row in read] == [
+        (2, "DELETE", 0),
+        (5, "INSERT", 2),
+        (20, "INSERT", 0),
+    ]
+
+
+def test_compactions_are_passed_over(begun, stream, rows):
+    begun.append(rows(4))
+    rewritten(begun)
+    assert begun.current_snapshot.operation == "replace"
+    begun.append(rows(5))
+    assert ids(stream.drain()) == [4, 5]
+    rewritten(begun)
+    assert ids(stream.drain()) == []
+    assert ids(begun.to_df().orderBy("id").collect()) == [1, 2, 3, 4, 5]
+
+
+def rewritten(table):
+    """Every row in one new file."""
+    table.refresh()
+    old = list(live_files(table))
+    new = write_data_files(
+        table.spark, table.to_df().coalesce(1), metadata=table.metadata, io=table.io
+    )
+    table.commit_rewrite(removed=old, added=new)
+
+
+def live_files(table):
+    metadata = table.metadata
+    for manifest in manifests_of(table.io, metadata.current_snapshot):
+        for entry in read_manifest(
+            table.io, manifest, specs=metadata.specs_by_id, schema=metadata.schema
+        ):
+            if entry.status.name != "DELETED":
+                yield entry.data_file
+
+
+def test_what_expired_before_it_was_read_is_told(begun, stream, rows):
+    for i in range(4, 8):
+        begun.append(rows(i))
+    begun.expire_snapshots(retain_last=1, older_than=begun.current_snapshot.timestamp_ms + 1)
+    with pytest.raises(NoSuchSnapshotError, match="expired"):
+        stream.read()
+
+
+def test_what_expired_after_it_was_read_does_not_matter(begun, stream, rows):
+    begun.append(rows(4))
+    assert ids(stream.drain()) == [4]
+    begun.append(rows(5))
+    begun.expire_snapshots(retain_last=1, older_than=begun.current_snapshot.timestamp_ms + 1)
+    assert ids(stream.drain()) == [5]
+
+
+def test_a_rollback_behind_what_was_read_is_told(begun, stream, rows):
+    first = begun.current_snapshot.snapshot_id
+    begun.append(rows(4))
+    assert ids(stream.drain()) == [4]
+    begun.rollback_to_snapshot(first)
+    with pytest.raises(ValidationException, match="not an ancestor"):
+        stream.read()
+
+
+def test_files_that_are_gone_fail_the_query(begun, stream, rows):
+    """Spark's stream leaves such files out where it lists them itself."""
+    begun.append(rows(4))
+    df = stream.read()
+    shutil.rmtree(begun.location.removeprefix("file://") + "/data")
+    with pytest.raises(Exception, match="does not exist"):
+        stream.drain(df)
+
+
+def test_a_checkpoint_is_of_one_table_and_one_kind(begun, stream, lake, rows):
+    with pytest.raises(ValidationException, match="of a stream of rows"):
+        stream.read(on_delete="changes")
+    lake.drop_table("db.t")
+    lake.create_table("db.t", "id bigint, city string")
+    with pytest.raises(ValidationException, match="give another checkpoint"):
+        stream.read()
+
+
+def test_a_log_that_is_gone_is_told(begun, stream):
+    shutil.rmtree(stream.checkpoint + "/frazil")
+    with pytest.raises(ValidationException, match="is gone"):
+        stream.read()
+
+
+def test_once_takes_one_batch_and_refuses_several(table, stream, rows):
+    for i in range(3):
+        table.append(rows(i))
+    query = stream.start(stream.read(max_files_per_batch=1), once=True)
+    with pytest.raises(Exception, match="availableNow"):
+        query.awaitTermination()
