@@ -7,7 +7,7 @@ files looked at, as columns.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -74,10 +74,12 @@ def appended_files(
     *,
     where: Expression | None = None,
     schema: Schema | None = None,
+    statistics: Mapping[str, Collection[int]] | None = None,
 ) -> ScanPlan:
     """The data files that those of the snapshots added which are appends.
 
-    Deletes are not applied: an incremental read yields the rows as they were appended.
+    Deletes are not applied: an incremental read yields the rows as they were appended. The
+    arguments are those of `plan`.
 
     Raises:
         InvalidManifestError, MissingFileError, StorageError, PredicateError: as `plan`.
@@ -97,7 +99,15 @@ def appended_files(
     entries = concat_entries(loader.entries(manifests)) if manifests else no_entries()
     is_added = (pl.col("status") == int(EntryStatus.ADDED)) & pl.col("snapshot_id").is_in(ids)
     newest = appends[-1] if appends else None
-    whole = plan(metadata, newest, io, where=where, schema=schema, manifests=manifests)
+    whole = plan(
+        metadata,
+        newest,
+        io,
+        where=where,
+        schema=schema,
+        manifests=manifests,
+        statistics=statistics,
+    )
     return restricted(whole, _among(whole.files, _counted(entries.filter(is_added))))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -36,7 +36,7 @@ from frazil.planning.prune import (
     only_columns,
 )
 from frazil.planning.scan_plan import ScanPlan, Skipped, SkipReason
-from frazil.storage.columns import with_values
+from frazil.storage.columns import value_column, with_values
 from frazil.storage.files import FileIO
 
 FILE_COLUMNS = (
@@ -80,6 +80,7 @@ def plan(
     schema: Schema | None = None,
     manifests: Sequence[ManifestFile] | None = None,
     cache: ManifestCache = MANIFESTS,
+    statistics: Mapping[str, Collection[int]] | None = None,
 ) -> ScanPlan:
     """What a scan of a snapshot reads.
 
@@ -91,6 +92,7 @@ def plan(
         schema: the schema to read by; the current one unless given.
         manifests: read these in place of the snapshot's.
         cache: where decoded manifests are kept.
+        statistics: values of metrics to keep, as columns `<map>.<field id>` of the plan's files.
 
     Raises:
         InvalidManifestError: a manifest, or what the deletes say together, breaks the
@@ -104,7 +106,8 @@ def plan(
     if manifests is None:
         manifests = () if snapshot is None else loader.manifests(snapshot)
     pruner = _Pruner(metadata.specs_by_id, schema, bound)
-    return _planned(metadata, snapshot, loader, manifests, pruner, deletes_of=pruner)
+    kept = statistics or {}
+    return _planned(metadata, snapshot, loader, manifests, pruner, deletes_of=pruner, kept=kept)
 
 
 def plan_rewrite(
@@ -129,7 +132,7 @@ def plan_rewrite(
     manifests = () if snapshot is None else loader.manifests(snapshot)
     pruner = _Pruner(specs, schema, where)
     every_row = _Pruner(specs, schema, AlwaysTrue())
-    return _planned(metadata, snapshot, loader, manifests, pruner, deletes_of=every_row)
+    return _planned(metadata, snapshot, loader, manifests, pruner, deletes_of=every_row, kept={})
 
 
 def _planned(
@@ -140,6 +143,7 @@ def _planned(
     pruner: _Pruner,
     *,
     deletes_of: _Pruner,
+    kept: Mapping[str, Collection[int]],
 ) -> ScanPlan:
     """The plan of the data that one pruner leaves, with the deletes that another leaves."""
     schema, bound = pruner.schema, pruner.bound
@@ -147,7 +151,8 @@ def _planned(
     data = pruner.manifests([m for m in live if m.content is ManifestContent.DATA])
     delete_manifests = [m for m in live if m.content is ManifestContent.DELETES]
     deletes = _delete_entries(loader, deletes_of, delete_manifests) if data else no_entries()
-    statistics = _merged(needed_statistics(bound), _equality_statistics(deletes))
+    statistics = _merged(needed_statistics(bound), _equality_statistics(deletes), kept)
+    kept_columns = [value_column(name, i) for name, ids in kept.items() for i in sorted(ids)]
     entries = loader.entries(data, values=statistics)
     files, all_rows_match = pruner.data_files(data, entries)
     schemas = _newest_first(schema, metadata)
@@ -159,7 +164,7 @@ def _planned(
         schema=schema,
         where=bound,
         residual=AlwaysTrue() if decided else bound,
-        files=selected(files, FILE_COLUMNS)
+        files=selected(files, (*FILE_COLUMNS, *(c for c in kept_columns if c in files.columns)))
         .with_columns(all_rows_match.alias("all_rows_match"))
         .with_row_index("ordinal"),
         deletes=selected(deletes, DELETE_COLUMNS)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -29,8 +30,10 @@ from frazil.format.predicates import (
 from frazil.format.predicates.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
+from frazil.planning.aggregates import answer, needed_statistics_of
 from frazil.planning.plan import plan
 from frazil.planning.scan_plan import ScanPlan
+from frazil.spark.aggregates import Aggregation, parse_request
 from frazil.spark.read.convert import cut
 from frazil.spark.read.dataframe import dataframe_for
 from frazil.spark.read.failures import read_failure
@@ -100,6 +103,7 @@ class Scan:
         self._where = bound_predicate(
             where, self.schema, case_sensitive=cased, time_zone=time_zone_of(spark)
         )
+        self._case_sensitive = cased
         self.projection: Projection = project(self.schema, columns, case_sensitive=cased)
 
     def __repr__(self) -> str:
@@ -169,15 +173,67 @@ class Scan:
             return frame
 
     def count(self) -> int:
-        """The number of rows; from metadata alone where no delete and no filter is left to apply.
+        """The number of rows; only files are read whose live rows metadata does not tell.
 
         Errors are those of `to_arrow`.
         """
-        if self._plan.is_exact:
-            return self._plan.record_count
-        rows = self.to_df()
-        with self._explained("count"):
-            return int(rows.count())
+        request = parse_request(["count(*)"], (), self.schema, case_sensitive=True)
+        found = answer(
+            self._plan,
+            request.measures,
+            (),
+            schema=self.schema,
+            specs=self._metadata.partition_specs,
+        )
+        total = int(found.partial["measure0"][0])
+        if len(found.scanned):
+            rows = self._rows_of(found.rest_of(self._plan), frozenset())
+            with self._explained("count"):
+                total += int(rows.count())
+        return total
+
+    def aggregate(self, aggregates: Sequence[str], *, by: Sequence[str] = ()) -> Aggregation:
+        """Counts, minima and maxima of the scan's rows, from metadata where it is exact.
+
+        The scan's `columns` play no part.
+
+        Args:
+            aggregates: ``count(*)``, ``count(x)``, ``min(x)``, ``max(x)``, a field of a struct as
+                ``s.x``, each with ``as name`` for a name of the result's column.
+            by: what rows are grouped by: columns and transforms of columns, as partition fields are
+                written (``city``, ``days(ts)``, ``bucket(16, id) as shard``). Where files are
+                partitioned so, their groups are known without reading them.
+
+        Raises:
+            ValidationException: a text is no aggregate, a column is not there or has no order, or
+                two results have one name.
+        """
+        request = parse_request(aggregates, by, self.schema, case_sensitive=self._case_sensitive)
+        plan = self._plan_with(needed_statistics_of(request.measures))
+        found = answer(
+            plan,
+            request.measures,
+            request.keys,
+            schema=self.schema,
+            specs=self._metadata.partition_specs,
+        )
+        return Aggregation(
+            self._spark,
+            request,
+            plan,
+            found,
+            schema=self.schema,
+            support=type_support(self._spark),
+            rows=self._rows_of,
+        )
+
+    def _rows_of(self, part: ScanPlan, field_ids: frozenset[int]) -> DataFrame:
+        """The rows of a part of the plan, with these columns if any are named."""
+        scan = copy(self)
+        scan.__dict__["_plan"] = part
+        if field_ids:
+            scan.projection = with_fields((), self.schema, set(field_ids))
+        return scan.to_df()
 
     @contextmanager
     def _explained(self, operation: str) -> Iterator[None]:
@@ -194,7 +250,17 @@ class Scan:
 
     @cached_property
     def _plan(self) -> ScanPlan:
-        return plan(self._metadata, self.snapshot, self._io, where=self._where, schema=self.schema)
+        return self._plan_with({})
+
+    def _plan_with(self, statistics: Mapping[str, Collection[int]]) -> ScanPlan:
+        return plan(
+            self._metadata,
+            self.snapshot,
+            self._io,
+            where=self._where,
+            schema=self.schema,
+            statistics=statistics,
+        )
 
 
 def _schema_of(

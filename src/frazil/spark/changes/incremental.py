@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Collection, Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
@@ -57,12 +56,12 @@ class IncrementalScan(Scan):
         since = "from the first snapshot on" if start is None else f"after snapshot {start}"
         return f"Incremental{super().__repr__()[:-1]}, appended {since})"
 
-    @cached_property
-    def _plan(self) -> ScanPlan:
+    def _plan_with(self, statistics: Mapping[str, Collection[int]]) -> ScanPlan:
         return appended_files(
             self._metadata,
             self.snapshots.snapshots,
             self._io,
             where=self._where,
             schema=self.schema,
+            statistics=statistics,
         )

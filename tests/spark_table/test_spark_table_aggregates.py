@@ -1,0 +1,352 @@
+"""Aggregates of scans: equal to Spark's own, and from metadata where that is exact."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import functions as F
+from test_spark_table_position_deletes import vector, written
+
+from frazil.errors import ValidationException
+from frazil.format.manifests import DataFile
+from frazil.planning.aggregates import Measure, answer
+from frazil.storage.avro import manifests_of, read_manifest
+
+pytestmark = pytest.mark.spark
+
+DDL = (
+    "id bigint not null, city string, x double, f float, n int, m decimal(9,2), d date, "
+    "ts timestamp_ntz, z timestamp, s struct<a: int>, y binary, ok boolean"
+)
+COLUMNS = ("id", "city", "x", "f", "n", "m", "d", "ts", "z", "s.a", "y", "ok")
+EVERYTHING = ["count(*)", *(f"{f}({c})" for c in COLUMNS for f in ("count", "min", "max"))]
+ROW = """select id, if(id % 4 = 3, null, concat('city ', id % 4)) city, double(id * 0.5) + 1 x,
+    float(id + 1) f, if(id % 3 = 0, null, int(id)) n, cast(id as decimal(9,2)) m,
+    date_add(date'2024-01-01', int(id)) d, timestamp_ntz'2024-01-02 03:04:05.678901' ts,
+    timestamp'2024-01-02 03:04:05Z' z, named_struct('a', int(id)) s, cast(string(id) as binary) y,
+    id % 2 = 0 ok from range({}, {})"""
+
+
+def rows_of(spark, start, end):
+    """Rows with an id from start to end."""
+    return spark.sql(ROW.format(start, end)).coalesce(1)
+
+
+def text(value):
+    """A value that can be compared: NaN equals NaN, zeros are equal."""
+    if isinstance(value, float):
+        return "nan" if math.isnan(value) else repr(value + 0.0)
+    return repr(value)
+
+
+def shown(df):
+    """Rows in an order of their own."""
+    return sorted(tuple(text(value) for value in row) for row in df.collect())
+
+
+def by_spark(df, aggregates, keys=()):
+    """The same by Spark over the rows."""
+    columns = []
+    for each in aggregates:
+        function, column = each.rstrip(")").split("(")
+        value = F.lit(1) if column == "*" else F.col(column)
+        columns.append(getattr(F, function)(value).alias(each))
+    return df.groupBy(*map(F.expr, keys)).agg(*columns)
+
+
+def check(table, aggregates, *, by=(), keys=None, where=None):
+    """Assert that an aggregation is what Spark says; how many files were answered, and scanned."""
+    scan = table.scan(where=where)
+    found = scan.aggregate(aggregates, by=by)
+    expected = by_spark(table.scan(where=where).to_df(), aggregates, by if keys is None else keys)
+    assert shown(found.to_df()) == shown(expected)
+    return found.files_from_metadata, found.files_to_scan
+
+
+@pytest.fixture
+def table(lake, spark):
+    """Two files of ten rows."""
+    made = lake.create_table("db.t", DDL)
+    made.append(rows_of(spark, 0, 10))
+    made.append(rows_of(spark, 10, 20))
+    return made
+
+
+def test_types_and_names(table):
+    found = table.scan().aggregate(["COUNT(*)", "min(id) as first", "max( s.a )", "count(y)"])
+    df = found.to_df()
+    assert [(f.name, f.dataType.simpleString()) for f in df.schema.fields] == [
+        ("count(*)", "bigint"), ("first", "bigint"), ("max(s.a)", "int"), ("count(y)", "bigint"),
+    ]  # fmt: skip
+    assert [tuple(row) for row in df.collect()] == [(20, 0, 19, 20)]
+
+
+def test_what_metadata_answers(table):
+    """All that Spark's writer states exactly: bounds of text and bytes are cut, NaN not counted."""
+    unsure = {f"{f}({c})" for f in ("min", "max") for c in ("city", "y")} | {"max(x)", "max(f)"}
+    for aggregate in EVERYTHING:
+        found = table.scan().aggregate([aggregate])
+        assert found.files_to_scan == (2 if aggregate in unsure else 0), aggregate
+    answered = [each for each in EVERYTHING if each not in unsure]
+    assert check(table, answered) == (2, 0)
+
+
+def test_all_together(table):
+    check(table, EVERYTHING)
+
+
+def test_incremental_scans_aggregate_what_was_appended(table):
+    first = table.snapshot_list[0].snapshot_id
+    scan = table.incremental(first)
+    assert [tuple(r) for r in scan.aggregate(["count(*)", "min(id)"]).to_df().collect()] == [
+        (10, 10)
+    ]
+    assert scan.count() == 10
+
+
+def test_explained(table):
+    found = table.scan(where="id < 15").aggregate(["count(*)", "max(n)"])
+    assert repr(found) == found.explain()
+    assert "from metadata  1 of 2 files" in found.explain()
+    assert "to scan        1 files" in found.explain()
+    assert [tuple(row) for row in found.to_df().collect()] == [(15, 14)]
+
+
+def test_empty_tables_and_no_matches(lake, table):
+    empty = lake.create_table("db.e", DDL, partition_by=["city"])
+    for scan in (empty.scan(), table.scan(where="id > 1000")):
+        found = scan.aggregate(["count(*)", "min(city)", "max(m)", "count(x)"])
+        assert [tuple(row) for row in found.to_df().collect()] == [(0, None, None, 0)]
+        assert scan.aggregate(["count(*)", "max(id)"], by=["city"]).to_df().collect() == []
+        assert scan.count() == 0
+
+
+@pytest.mark.parametrize(
+    ("spec", "by", "keys"),
+    [
+        (["city"], ["city"], ["city"]),
+        (["days(d)"], ["days(d)"], ["d"]),
+        (["months(ts)", "city"], ["city"], ["city"]),
+        (["truncate(4, id)"], ["truncate(4, id)"], ["id - pmod(id, 4)"]),
+        (["m"], ["m"], ["m"]),
+    ],
+)
+def test_groups_are_partitions(lake, spark, spec, by, keys):
+    made = lake.create_table("db.p", DDL, partition_by=spec)
+    made.append(rows_of(spark, 0, 12))
+    assert check(made, ["count(*)", "min(id)", "max(n)"], by=by, keys=keys)[1] == 0
+
+
+def test_partition_values_answer_for_text(lake, spark):
+    made = lake.create_table("db.p", DDL, partition_by=["city"])
+    made.append(rows_of(spark, 0, 12))
+    assert check(made, ["min(city)", "max(city)", "count(city)"]) == (4, 0)
+
+
+def test_groups_that_are_no_partitions_are_read(table):
+    assert check(table, ["count(*)", "max(id)"], by=["city"]) == (0, 2)
+
+
+def test_evolved_specs(lake, spark):
+    """Files of a spec that knows the group are answered, the others are read."""
+    made = lake.create_table("db.p", DDL)
+    made.append(rows_of(spark, 0, 12))
+    with made.update_partitioning() as change:
+        change.add_field("city")
+    made.append(rows_of(spark, 6, 18))
+    assert check(made, ["count(*)", "min(id)", "max(d)"], by=["city"]) == (4, 1)
+
+
+def test_promoted_and_added_columns(lake, spark):
+    made = lake.create_table("db.p", "a int, b float, c decimal(4,2)")
+    made.append(spark.sql("select 1 a, float(1.1) b, cast(1.25 as decimal(4,2)) c"))
+    with made.update_schema() as change:
+        change.update_column("a", "bigint")
+        change.update_column("b", "double")
+        change.update_column("c", "decimal(8,2)")
+        change.add_column("e", "int")
+    columns = [f"{f}({c})" for c in "abce" for f in ("count", "min", "max")]
+    check(made, columns)
+    made.append(spark.sql("select 9L a, 9.5D b, cast(1999.25 as decimal(8,2)) c, 3 e"))
+    check(made, columns)
+    assert check(made, ["min(a)", "max(c)"]) == (2, 0)
+
+
+def test_nan_and_zero(lake, spark):
+    made = lake.create_table("db.p", "x double, k int", partition_by=["k"])
+    for values in ("1.5D, 0", "double('NaN'), 1", "-0.0D, 2", "0.0D, 3", "cast(null as double), 4"):
+        made.append(spark.sql(f"select {values}").toDF("x", "k"))
+    check(made, ["count(x)", "min(x)", "max(x)"])
+    check(made, ["count(x)", "min(x)", "max(x)"], by=["k"])
+
+
+def test_float_partitions_group_as_values_do(lake, spark):
+    made = lake.create_table("db.p", "x double, k int", partition_by=["x"])
+    made.append(spark.sql("select double('NaN'), 1 union all select -0.0D, 2").toDF("x", "k"))
+    made.append(spark.sql("select double('NaN'), 3 union all select 0.0D, 4").toDF("x", "k"))
+    check(made, ["count(*)", "min(k)", "max(k)", "max(x)"], by=["x"])
+
+
+def data_files(table):
+    """The entries of the table's data files."""
+    found = []
+    for manifest in manifests_of(table.io, table.current_snapshot):
+        entries = read_manifest(
+            table.io, manifest, specs=table.metadata.specs_by_id, schema=table.schema
+        )
+        found += [e.data_file for e in entries if e.is_live and e.data_file.is_data]
+    return found
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        {"null_value_counts": None},
+        {"lower_bounds": None},
+        {"upper_bounds": {}},
+        {"value_counts": None},
+    ],
+    ids=lambda lost: next(iter(lost)),
+)
+def test_missing_metrics_are_not_guessed(lake, spark, lost):
+    made = lake.create_table("db.p", DDL)
+    made.append(rows_of(spark, 0, 10))
+    (file,) = data_files(made)
+    moved = Path(file.file_path.removeprefix("file://")).with_suffix(".copy.parquet")
+    moved.write_bytes(Path(file.file_path.removeprefix("file://")).read_bytes())
+    made.commit_append([replace(file, file_path=moved.as_uri(), **lost)])
+    assert made.scan().count() == 20
+    check(made, ["count(*)", "count(n)", "min(n)", "max(id)", "count(s.a)", "min(s.a)"])
+
+
+def test_unknown_record_counts_are_not_summed(table):
+    """Files without metrics that Java adds to a table have a record count of -1."""
+    plan = table.scan().plan()
+    unknown = pl.when(pl.col("ordinal") == 1).then(-1).otherwise(pl.col("record_count"))
+    doctored = replace(plan, files=plan.files.with_columns(unknown.alias("record_count")))
+    rows = Measure("count", None, "rows")
+    found = answer(doctored, [rows], (), schema=table.schema, specs=table.metadata.partition_specs)
+    assert (found.answered.to_list(), found.scanned.to_list()) == ([0], [1])
+    assert found.partial.rows() == [(10,)]
+
+
+def test_vectors_count_from_the_plan(lake, spark, tmp_path):
+    made = lake.create_table("db.p", DDL, partition_by=["city"], format_version=3)
+    made.append(rows_of(spark, 0, 20))
+    files = made.inspect.data_files().sort("partition")
+    folder = tmp_path / "deletes"
+    folder.mkdir()
+    deletes = []
+    for place, positions in ((0, [0, 1, 2, 3, 4]), (1, [1, 3])):
+        row = files.row(place, named=True)
+        made_vector = vector(folder, row["file_path"], positions)
+        deletes.append(replace(made_vector, partition=(row["partition"]["city"],)))
+    made.commit_row_delta(added_deletes=deletes)
+    assert made.scan().count() == 13
+    # A group whose rows are all deleted is none.
+    assert check(made, ["count(*)", "count(city)", "max(city)"], by=["city"]) == (4, 0)
+    assert check(made, ["count(*)", "count(id)"], where="city is not null")[1] == 0
+    # The extreme values may be deleted.
+    assert check(made, ["min(id)", "max(id)", "count(n)"]) == (2, 2)
+
+
+def test_position_deletes_are_read(lake, spark, tmp_path):
+    """They may hold a position twice, or name a file that is gone."""
+    made = lake.create_table("db.p", DDL)
+    made.append(rows_of(spark, 0, 10))
+    folder = tmp_path / "deletes"
+    folder.mkdir()
+    data = made.inspect.data_files()["file_path"][0]
+    made.commit_row_delta(added_deletes=[written(folder, "parquet", [(data, 1), (data, 1)])])
+    made.append(rows_of(spark, 10, 20))
+    assert made.scan().count() == 19
+    assert check(made, ["count(*)", "min(id)", "max(id)"]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("aggregates", "by", "message"),
+    [
+        (["sum(id)"], (), "is not an aggregate"),
+        (["count(distinct id)"], (), "is not a column|cannot|not"),
+        (["min(*)"], (), r"\* can only be counted"),
+        (["min(s)"], (), "has no minimum"),
+        (["min(id)", "min(id)"], (), "several results are named min"),
+        (["min(gone)"], (), "gone"),
+        ([], (), "no aggregate"),
+        ("count(*)", (), "lists of texts"),
+        (["count(*)"], "city", "lists of texts"),
+        (["count(*)"], ["s"], "identity|partition|struct"),
+    ],
+)
+def test_wrong_requests(table, aggregates, by, message):
+    with pytest.raises(ValidationException, match=message):
+        table.scan().aggregate(aggregates, by=by)
+
+
+LONG = "b" * 40
+VALUES = st.fixed_dictionaries({
+    "i": st.none() | st.integers(-5, 5),
+    "x": st.none() | st.sampled_from([0.0, -0.0, 1.5, -2.5, math.nan, math.inf]),
+    "s": st.none() | st.sampled_from(["", "a", LONG, LONG + "c", "é" * 20, "\U0010ffff" * 17]),
+    "k": st.none() | st.sampled_from(["p", "q"]),
+})  # fmt: skip
+PIECES = st.lists(st.lists(VALUES, min_size=1, max_size=4), min_size=1, max_size=3)
+RANDOM = ["count(*)", *(f"{f}({c})" for c in "ixsk" for f in ("count", "min", "max"))]
+WHERE = st.sampled_from([None, "i > 0", "k = 'p'", "s is not null", "isnan(x) or i is null"])
+
+
+@settings(
+    max_examples=6,
+    deadline=None,
+    phases=(Phase.explicit, Phase.generate),
+    suppress_health_check=list(HealthCheck),
+)
+@given(
+    pieces=PIECES,
+    spec=st.sampled_from([[], ["k"], ["k", "truncate(2, i)"], ["x"]]),
+    later=st.sampled_from([None, "k", "i"]),
+    version=st.sampled_from([1, 2, 3]),
+    gone=st.lists(st.integers(0, 3), max_size=2),
+    by=st.sampled_from([[], ["k"], ["x"]]),
+    where=WHERE,
+)
+def test_any_table(lake, spark, tmp_path_factory, pieces, spec, later, version, gone, by, where):
+    folder = tmp_path_factory.mktemp("deletes")
+    name = f"db.r{len(lake.list_tables('db'))}"
+    schema = "i int, x float, s string, k string"
+    table = lake.create_table(name, schema, partition_by=spec, format_version=version)
+    for number, rows in enumerate(pieces):
+        if number == 1:
+            with table.update_schema() as change:
+                change.update_column("i", "bigint")
+                change.update_column("x", "double")
+            if later is not None and later not in spec:
+                with table.update_partitioning() as change:
+                    change.add_field(later)
+        values = [tuple(row[name] for name in "ixsk") for row in rows]
+        integer, floating = ("int", "float") if number == 0 else ("bigint", "double")
+        rows = spark.createDataFrame(values, "i bigint, x double, s string, k string").coalesce(1)
+        table.append(rows.selectExpr(f"{integer}(i) i", f"{floating}(x) x", "s", "k"))
+    if version > 1:
+        for place, file in enumerate(data_files(table)):
+            if place in gone:
+                table.commit_row_delta(added_deletes=[deletes_of(folder, file, version)])
+    check(table, RANDOM, by=by, where=where)
+    check(table, ["count(*)", "count(i)"], by=by, where=where)
+    assert table.scan(where=where).count() == table.scan(where=where).to_df().count()
+
+
+def deletes_of(folder: Path, file: DataFile, version: int) -> DataFile:
+    """The first row of a file deleted, in the version's way."""
+    made = (
+        vector(folder, file.file_path, [0])
+        if version > 2
+        else written(folder, "parquet", [(file.file_path, 0)])
+    )
+    return replace(made, partition=file.partition, spec_id=file.spec_id)
