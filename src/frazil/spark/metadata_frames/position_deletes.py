@@ -89,7 +89,10 @@ class PositionDeletes:
                 S.StructField("file_path", S.StringType(), False),
                 S.StructField("pos", S.LongType(), False),
                 *([] if row is None else [self._scanned(row)]),
-                *(tasks.schema[name] for name in (*own, *_FILE)),
+                *(
+                    self.columns[name] if name in self.columns.names else tasks.schema[name]
+                    for name in (*own, *_FILE)
+                ),
             ]
         )
         found = tasks.mapInArrow(read, schema)
