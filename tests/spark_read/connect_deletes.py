@@ -71,6 +71,11 @@ def main(remote: str, folder: str) -> None:
                 row.id or -1 for row in table.changes().where("_change_type = 'DELETE'").collect()
             ),
         }
+        spark.conf.set("frazil.read.equality-deletes", "resolve")
+        found["resolved"] = sorted([row.id, row.city] for row in table.to_df().collect())
+        for number in (0, 1):
+            (made / f"delete-{number}.parquet").unlink()
+        found["kept"] = sorted([row.id, row.city] for row in table.to_df().collect())
     print("RESULT " + json.dumps(found))
     spark.stop()
 

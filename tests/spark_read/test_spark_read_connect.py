@@ -40,4 +40,6 @@ def test_deletes_apply_over_connect(connect_url: str, tmp_path: Path) -> None:
         "filtered": [7, 8],
         "joined": len(left),
         "deleted": [-1, 1, 3, 6],
+        "resolved": left,
+        "kept": left,
     }
