@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import frazil
-from bench import commits, equality, planning, scans, small, writes
+from bench import commits, equality, planning, scans, small, streams, writes
 from bench.context import CATALOG, Context
 from bench.figures import Figure, line, write_json
 from bench.sessions import start
@@ -22,6 +22,7 @@ MEASUREMENTS: dict[str, Callable[[Context], Iterator[Figure]]] = {
     "small": small.run,
     "planning": planning.run,
     "commits": commits.run,
+    "streams": streams.run,
     "equality": equality.run,
 }
 ON_EVERY_SPARK = ("scan", "append", "small")
