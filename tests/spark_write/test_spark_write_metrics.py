@@ -71,6 +71,33 @@ def test_bounds_are_single_values_of_their_type_rules_119_120_275_311(tmp_path, 
     assert found.null_value_counts[1] == array.null_count
 
 
+def test_variants_are_counted_as_the_java_runtime_counts_them(tmp_path):
+    """Rules 117, 131: values and nulls of the whole; the sizes and bounds of no part of it."""
+    parts = pa.struct([pa.field("metadata", pa.binary(), nullable=False), ("value", pa.binary())])
+    rows = [{"metadata": b"\x01\x00\x00", "value": b"\x0c\x01"}, None]
+    inner = I.StructType((I.NestedField(3, "v", I.VariantType()),))
+    many = I.ListType(4, I.VariantType(), False)
+    found = metrics_of(
+        tmp_path,
+        Schema(
+            (
+                I.NestedField(1, "plain", I.VariantType()),
+                I.NestedField(2, "nested", inner),
+                I.NestedField(5, "many", many),
+            )
+        ),
+        [
+            pa.array([*rows, rows[0]], parts),
+            pa.array([{"v": row} for row in rows] + [None], pa.struct([("v", parts)])),
+            pa.array([rows, [], None], pa.list_(parts)),
+        ],
+    )
+    assert found.value_counts == {1: 3, 3: 3}
+    assert found.null_value_counts == {1: 1, 3: 2}
+    assert found.column_sizes == {}
+    assert found.lower_bounds == {} == found.upper_bounds
+
+
 @pytest.mark.parametrize("precision", [4, 9, 12, 18, 25])
 def test_decimals_in_every_physical_type_rule_257(tmp_path, precision):
     path = str(tmp_path / "d.parquet")

@@ -147,7 +147,8 @@ class MetricsReader:
             if leaf is None or leaf.mode.kind == "none":
                 continue
             total = _total(footer, index, leaf)
-            sizes[leaf.field_id] = total.size
+            if not isinstance(leaf.field_type, I.VariantType):
+                sizes[leaf.field_id] = total.size
             if leaf.in_collection:
                 continue
             counts[leaf.field_id] = total.values
@@ -215,6 +216,13 @@ class MetricsReader:
                     yield from self._walk_field(
                         part, (*path, "key_value", part.name), in_collection=True
                     )
+            case I.VariantType():
+                # Of a variant's columns this one is there in every value, and null only with it.
+                mode = self.modes.get(child.field_id, NONE)
+                yield (
+                    ".".join((*path, "metadata")),
+                    _Leaf(child.field_id, child.field_type, mode, in_collection),
+                )
             case _:
                 mode = self.modes.get(child.field_id, NONE)
                 yield (
