@@ -301,23 +301,38 @@ RANDOM = ["count(*)", *(f"{f}({c})" for c in "ixsk" for f in ("count", "min", "m
 WHERE = st.sampled_from([None, "i > 0", "k = 'p'", "s is not null", "isnan(x) or i is null"])
 
 
-@settings(
-    max_examples=6,
+CASES = st.fixed_dictionaries({
+    "pieces": PIECES,
+    "spec": st.sampled_from([[], ["k"], ["k", "truncate(2, i)"], ["x"]]),
+    "later": st.sampled_from([None, "k", "i"]),
+    "version": st.sampled_from([1, 2, 3]),
+    "gone": st.lists(st.integers(0, 3), max_size=2),
+    "by": st.sampled_from([[], ["k"], ["x"]]),
+    "where": WHERE,
+})  # fmt: skip
+ONCE = settings(
+    max_examples=4,
     deadline=None,
     phases=(Phase.explicit, Phase.generate),
     suppress_health_check=list(HealthCheck),
 )
-@given(
-    pieces=PIECES,
-    spec=st.sampled_from([[], ["k"], ["k", "truncate(2, i)"], ["x"]]),
-    later=st.sampled_from([None, "k", "i"]),
-    version=st.sampled_from([1, 2, 3]),
-    gone=st.lists(st.integers(0, 3), max_size=2),
-    by=st.sampled_from([[], ["k"], ["x"]]),
-    where=WHERE,
-)
-def test_any_table(lake, spark, tmp_path_factory, pieces, spec, later, version, gone, by, where):
-    folder = tmp_path_factory.mktemp("deletes")
+
+
+@ONCE
+@given(case=CASES)
+def test_any_table(lake, spark, tmp_path_factory, case):
+    check_any(lake, spark, tmp_path_factory.mktemp("deletes"), **case)
+
+
+@pytest.mark.soak
+@settings(ONCE, max_examples=100)
+@given(case=CASES)
+def test_many_tables(lake, spark, tmp_path_factory, case):
+    check_any(lake, spark, tmp_path_factory.mktemp("deletes"), **case)
+
+
+def check_any(lake, spark, folder, *, pieces, spec, later, version, gone, by, where):
+    """A table of some appends, promoted columns, an evolved spec and deletes."""
     name = f"db.r{len(lake.list_tables('db'))}"
     schema = "i int, x float, s string, k string"
     table = lake.create_table(name, schema, partition_by=spec, format_version=version)
@@ -331,8 +346,8 @@ def test_any_table(lake, spark, tmp_path_factory, pieces, spec, later, version, 
                     change.add_field(later)
         values = [tuple(row[name] for name in "ixsk") for row in rows]
         integer, floating = ("int", "float") if number == 0 else ("bigint", "double")
-        rows = spark.createDataFrame(values, "i bigint, x double, s string, k string").coalesce(1)
-        table.append(rows.selectExpr(f"{integer}(i) i", f"{floating}(x) x", "s", "k"))
+        made = spark.createDataFrame(values, "i bigint, x double, s string, k string").coalesce(1)
+        table.append(made.selectExpr(f"{integer}(i) i", f"{floating}(x) x", "s", "k"))
     if version > 1:
         for place, file in enumerate(data_files(table)):
             if place in gone:
