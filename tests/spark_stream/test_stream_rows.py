@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import time
 
 import pytest
 
@@ -43,8 +44,6 @@ def test_a_running_query_sees_what_is_committed_meanwhile(table, stream, rows):
 
 
 def _wait(condition):
-    import time
-
     end = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < end
@@ -136,3 +135,24 @@ def test_starts_that_are_not_there(table, stream, rows):
         stream.read(from_timestamp="2999-01-01")
     with pytest.raises(ValidationException, match="not both"):
         stream.read(from_snapshot_id=1, from_timestamp=1)
+
+
+def test_odd_names_of_checkpoints(table, stream, rows, tmp_path):
+    stream.checkpoint = str(tmp_path / "a b=%41é#+,;")
+    table.append(rows(1))
+    query = stream.start(stream.read(poll_interval=0.2), processingTime="0 seconds")
+    try:
+        for i in (2, 3, 4):
+            _wait(lambda i=i: i - 1 in ids(stream.sink.rows))
+            table.append(rows(i))
+        _wait(lambda: 4 in ids(stream.sink.rows))
+    finally:
+        query.stop()
+    assert ids(stream.sink.rows) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("name", ["a*", "a[1]", "{a}", "a?"])
+def test_a_checkpoint_that_spark_would_take_for_a_pattern(table, stream, name):
+    stream.checkpoint = f"/tmp/{name}"
+    with pytest.raises(ConfigurationError, match="wildcards"):
+        stream.read()

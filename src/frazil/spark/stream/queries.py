@@ -51,15 +51,14 @@ class Watch(StreamingQueryListener):
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """The query's sources name their folders and how far they have been read."""
         run_id = str(event.progress.runId)
-        by_folder = {
-            _folder(source.description): source.endOffset for source in event.progress.sources
-        }
+        sources = [(_folder(each.description), each.endOffset) for each in event.progress.sources]
 
         def tell(folder: str, follower: Follower) -> None:
-            if _plain(folder) not in by_folder:
-                follower.query_ended(run_id)
-                return
-            follower.query_took(run_id, _batches(by_folder[_plain(folder)]))
+            for read, offset in sources:
+                if _is_same(read, folder):
+                    follower.query_took(run_id, _batches(offset))
+                    return
+            follower.query_ended(run_id)
 
         self._tell(tell)
 
@@ -90,13 +89,24 @@ def watch(spark: SparkSession, follower: Follower) -> None:
 
 
 def _folder(description: str) -> str:
-    return _plain(description.removeprefix("FileStreamSource[").removesuffix("]"))
+    """The folder that a file source follows, by Spark's description of the source."""
+    return description.removeprefix("FileStreamSource[").removesuffix("]")
 
 
-def _plain(folder: str) -> str:
-    """A folder as text that does not depend on how many slashes follow the scheme."""
-    scheme, colon, rest = folder.partition(":")
-    return f"{scheme}{colon}/{rest.lstrip('/')}"
+def _is_same(folder: str, other: str) -> bool:
+    """Whether two spellings are one folder: Spark adds a file system's default authority."""
+    (authority, path), (other_authority, other_path) = _split(folder), _split(other)
+    same_store = authority == other_authority or not (authority and other_authority)
+    return same_store and path == other_path
+
+
+def _split(folder: str) -> tuple[str, str]:
+    """Authority and path."""
+    rest = folder.partition(":")[2]
+    if not rest.startswith("//"):
+        return "", rest.strip("/")
+    authority, _, path = rest[2:].partition("/")
+    return authority, path.strip("/")
 
 
 def _batches(offset: str | None) -> int:

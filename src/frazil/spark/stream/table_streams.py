@@ -8,7 +8,7 @@ from os import PathLike, fspath
 
 from pyspark.sql import DataFrame, SparkSession
 
-from frazil.errors import ValidationException
+from frazil.errors import ConfigurationError, ValidationException
 from frazil.spark.changes.columns import CHANGELOG_COLUMNS
 from frazil.spark.session import prepare_session
 from frazil.spark.stream.follower import Follower
@@ -19,6 +19,8 @@ from frazil.spark.stream.reader import streaming_dataframe
 from frazil.spark.stream.units import CHANGE_FIELDS
 from frazil.storage.files import FileIO, normalize_location
 from frazil.table.handle import TableHandle
+
+_WILDCARDS = "*?[]{}\\"
 
 
 class TableStreams(TableHandle):
@@ -92,6 +94,12 @@ class TableStreams(TableHandle):
             poll_interval=poll_interval,
             options=options,
         )
+        folder = normalize_location(fspath(checkpoint))
+        if any(character in _WILDCARDS for character in folder):
+            raise ConfigurationError(
+                f"checkpoint is {folder!r}: Spark takes {' '.join(_WILDCARDS)} in the name of a "
+                "folder to stream from as wildcards; choose another name"
+            )
         prepare_session(self.spark)
         io = FileIO(self.io.properties)
         metadata = self.catalog.load_table(self.identifier).metadata
@@ -100,7 +108,7 @@ class TableStreams(TableHandle):
             self.catalog,
             self.identifier,
             metadata,
-            log=StreamLog(self.spark, io, normalize_location(fspath(checkpoint))),
+            log=StreamLog(self.spark, io, folder),
             log_io=io,
             options=asked,
         )
