@@ -15,11 +15,12 @@ test: .venv/.ready java lint docs
 	FRAZIL_REQUIRE_POSTGRES=1 $(PY) -m pytest --cov --cov-report=term:skip-covered -m "not soak" tests
 
 # Many random histories; not part of CI.
-soak: .venv/.ready java
+soak: .venv/.ready .venv41/.ready java
 	$(PY) -m pytest -m soak tests
+	$(PY41) -m pytest -p no:cacheprovider -m soak interop
 
 interop: .venv/.ready .venv41/.ready java
-	$(PY41) -m pytest -p no:cacheprovider interop
+	$(PY41) -m pytest -p no:cacheprovider -m "not soak" interop
 
 conformance: .venv/.ready java
 	$(PY) tests/conformance/run.py

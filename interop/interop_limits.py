@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-NOT_IN_SPARK: Final = ("time", "timestamp_ns", "timestamptz_ns", "geometry_3857")
+NOT_IN_SPARK: Final = ("time", "timestamp_ns", "timestamptz_ns")
 """Types that the Java runtime's Spark catalog has no Spark type for; its library reads them."""
 
 
@@ -62,19 +62,6 @@ READS: Final[dict[tuple[str, str], Limit]] = {
     ("pyiceberg", "variant"): Limit(
         "PyIceberg has no variant type", "Unsupported field type: 'variant'"
     ),
-    ("java", "geometry_3857"): Limit(
-        "Spark knows a coordinate system by the names of its own list", "ST_INVALID_CRS_VALUE"
-    ),
-    **{
-        ("pyiceberg", name): Limit(
-            "PyIceberg takes a file's well-known binary for another type", f"binary to {name}"
-        )
-        for name in ("geometry", "geography")
-    },
-    ("pyiceberg", "geometry_3857"): Limit(
-        "PyIceberg knows no parameter that is not quoted", r"Could not parse geometry\(srid:3857\)"
-    ),
-    ("duckdb", "geography"): Limit("DuckDB has no such type", "Geography support"),
     ("duckdb", "timestamptz_ns"): Limit(
         "DuckDB has no such type", "Unrecognized primitive type: timestamptz_ns"
     ),
@@ -104,6 +91,10 @@ FILTERS: Final[dict[tuple[str, str, str], Limit]] = {
 """Filters that an engine does not answer rightly, by engine, type and operator."""
 
 
+NULL_KEYS_IN_STRUCTS: Final = Limit(
+    "the Java runtime finds no row by a NULL key in a struct where the struct is NULL, or where "
+    "the delete file has other keys too"
+)
 NULL_COLLECTIONS: Final = Limit(
     "PyIceberg reads a NULL list or map as an empty one where the struct inside it has evolved"
 )
