@@ -268,6 +268,19 @@ class Model:
             None,
         )  # fmt: skip
 
+    def deletes_in_use(self):
+        """The delete files that no commit may have dropped as dangling (rule 219)."""
+        paths = {each.file.file_path for each in self.data}
+        oldest = min((each.sequence for each in self.data), default=None)
+        return [
+            each for each in self.deletes
+            if (
+                each.file.referenced_data_file in paths
+                if each.file.referenced_data_file
+                else oldest is not None and each.sequence >= oldest
+            )
+        ]  # fmt: skip
+
     # -- what is right ----
 
     def difference(self, start: int, end: int):
@@ -430,6 +443,6 @@ class History:
         self.commits.append("compaction")
 
     def restore(self):
-        if self.model.deletes:
-            self.model.delta(removed=self._some(self.model.deletes, 1))
+        if self.model.deletes_in_use():
+            self.model.delta(removed=self._some(self.model.deletes_in_use(), 1))
             self.commits.append("deletes taken back")
