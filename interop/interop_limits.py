@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-NOT_IN_SPARK: Final = ("time", "timestamp_ns", "timestamptz_ns")
+NOT_IN_SPARK: Final = ("time", "timestamp_ns", "timestamptz_ns", "geometry_3857")
 """Types that the Java runtime's Spark catalog has no Spark type for; its library reads them."""
 
 
@@ -62,6 +62,19 @@ READS: Final[dict[tuple[str, str], Limit]] = {
     ("pyiceberg", "variant"): Limit(
         "PyIceberg has no variant type", "Unsupported field type: 'variant'"
     ),
+    ("java", "geometry_3857"): Limit(
+        "Spark knows a coordinate system by the names of its own list", "ST_INVALID_CRS_VALUE"
+    ),
+    **{
+        ("pyiceberg", name): Limit(
+            "PyIceberg takes a file's well-known binary for another type", f"binary to {name}"
+        )
+        for name in ("geometry", "geography")
+    },
+    ("pyiceberg", "geometry_3857"): Limit(
+        "PyIceberg knows no parameter that is not quoted", r"Could not parse geometry\(srid:3857\)"
+    ),
+    ("duckdb", "geography"): Limit("DuckDB has no such type", "Geography support"),
     ("duckdb", "timestamptz_ns"): Limit(
         "DuckDB has no such type", "Unrecognized primitive type: timestamptz_ns"
     ),
