@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frazil.errors import UnsupportedError
-from frazil.spark.read.positions import KEY, WORDS, BitmapSize, Grain, bitmap_rows
+from frazil.spark.read.positions import (
+    KEY,
+    WORDS,
+    BitmapSize,
+    Grain,
+    bitmap_rows,
+    merged_rows,
+)
 
 deleted = st.lists(
     st.tuples(
@@ -26,15 +34,38 @@ def test_bitmap_rows_hold_exactly_the_positions(
 ) -> None:
     ordinals = np.array([o for o, _ in deleted], dtype=np.int64)
     positions = np.array([p for _, p in deleted], dtype=np.int64)
+    assert positions_of(bitmap_rows(ordinals, positions, grain), grain) == set(deleted)
+
+
+@settings(deadline=None)
+@given(parts=st.lists(deleted, min_size=1, max_size=4), grain=st.sampled_from(list(Grain)))
+def test_merged_rows_have_each_key_once(parts: list[list[tuple[int, int]]], grain: Grain) -> None:
+    batches = [
+        bitmap_rows(
+            np.array([o for o, _ in part], dtype=np.int64),
+            np.array([p for _, p in part], dtype=np.int64),
+            grain,
+        )
+        for part in parts
+        if part
+    ]
+    table = pa.Table.from_batches(batches, schema=grain.arrow_schema)
+    found = merged_rows(table, grain)
+    assert positions_of(found, grain) == {row for part in parts for row in part}
+    assert len(set(found.column(KEY).to_pylist())) == len(found)
+
+
+def positions_of(batch: pa.RecordBatch, grain: Grain) -> set[tuple[int, int]]:
+    """The (ordinal, position) of every bit."""
     found = set()
-    for row in bitmap_rows(ordinals, positions, grain).to_pylist():
+    for row in batch.to_pylist():
         words = row[WORDS] if isinstance(row[WORDS], list) else [row[WORDS]]
         for place, word in enumerate(words):
             for bit in range(64 if word else 0):
                 if word >> bit & 1:
                     low = (row[KEY] & (2**32 - 1)) << grain.shift
                     found.add((row[KEY] >> 32, low + 64 * place + bit))
-    assert found == set(deleted)
+    return found
 
 
 def test_a_position_beyond_the_key_is_refused() -> None:
