@@ -11,7 +11,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import frazil
-from bench import commits, equality, planning, scans, small, streams, writes
+from bench import (
+    changelog,
+    commits,
+    deletes,
+    equality,
+    matching,
+    planning,
+    scans,
+    small,
+    streams,
+    writes,
+)
 from bench.context import CATALOG, Context
 from bench.figures import Figure, line, write_json
 from bench.sessions import start
@@ -22,6 +33,9 @@ MEASUREMENTS: dict[str, Callable[[Context], Iterator[Figure]]] = {
     "small": small.run,
     "planning": planning.run,
     "commits": commits.run,
+    "deletes": deletes.run,
+    "matching": matching.run,
+    "changelog": changelog.run,
     "streams": streams.run,
     "equality": equality.run,
 }
