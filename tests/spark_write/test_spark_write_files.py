@@ -315,6 +315,8 @@ def test_every_misfit_is_in_one_error(spark, tmp_path):
 
 
 BAD_VALUES = [
+    (I.IntegerType(), False, "2147483648L", "does not fit into an int"),
+    (I.IntegerType(), False, "-2147483649L", "does not fit into an int"),
     (I.IntegerType(), True, "cast(null as int)", "required"),
     (I.FixedType(2), False, "X'010203'", "exactly 2 bytes"),
     (I.UUIDType(), False, "'no-uuid'", "no uuid"),
@@ -340,6 +342,44 @@ def test_bad_values_stop_the_write_and_leave_nothing(spark, tmp_path, case):
         write(spark, rows, table(tmp_path, schema))
     assert files_below(tmp_path) == []
     assert not list(Path(tmp_path, "table").rglob("*.parquet"))
+
+
+WIDER = [
+    (I.IntegerType(), "2147483647L", 2147483647),
+    (I.IntegerType(), "-2147483648L", -2147483648),
+    (I.IntegerType(), "cast(null as bigint)", None),
+    (I.FloatType(), "cast(-32768 as short)", -32768.0),
+    (I.DoubleType(), "2147483647", 2147483647.0),
+    (I.DecimalType(21, 2), "9223372036854775807L", Decimal("9223372036854775807.00")),
+    (I.DecimalType(3, 0), "cast(-128 as byte)", Decimal(-128)),
+]
+
+
+@pytest.mark.parametrize("case", WIDER, ids=lambda c: str(c[0]))
+def test_numbers_go_where_none_is_lost(spark, tmp_path, case):
+    field_type, sql, expected = case
+    rows = spark.sql(f"select {sql} c")
+    (file,) = write(spark, rows, table(tmp_path, Schema((column(1, "c", field_type),))))
+    assert pq.read_table(local_path(file.file_path)).column("c").to_pylist() == [expected]
+
+
+NARROWER = [
+    (I.FloatType(), "1"),
+    (I.DoubleType(), "1L"),
+    (I.DecimalType(20, 2), "1L"),
+    (I.IntegerType(), "1.5D"),
+]
+
+
+@pytest.mark.parametrize("case", NARROWER, ids=lambda c: str(c[0]))
+def test_numbers_that_could_be_lost_are_refused(spark, tmp_path, case):
+    field_type, sql = case
+    with pytest.raises(SchemaMismatchError, match="cannot hold"):
+        write(
+            spark,
+            spark.sql(f"select {sql} c"),
+            table(tmp_path, Schema((column(1, "c", field_type),))),
+        )
 
 
 def test_missing_columns_get_write_defaults_rules_31_to_33(spark, tmp_path):

@@ -30,6 +30,16 @@ Converter = Callable[[Column], Column]
 _UUID: Final = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 _MICROS_OF_DAY: Final = 86_400_000_000
 _INTEGERS: Final = (S.ByteType, S.ShortType, S.IntegerType)
+_SMALLEST_INT: Final = -(1 << 31)
+_LARGEST_INT: Final = (1 << 31) - 1
+_DIGITS: Final[dict[type[S.DataType], int]] = {
+    S.ByteType: 3,
+    S.ShortType: 5,
+    S.IntegerType: 10,
+    S.LongType: 19,
+}
+"""The digits that every value of a Spark type fits into."""
+
 _EPOCH: Final = dt.datetime(1970, 1, 1)
 
 
@@ -267,13 +277,15 @@ def _null(iceberg_type: I.IcebergType) -> Column:
 def _accepts(target: I.IcebergType, source: S.DataType) -> bool:
     """Whether every value of a Spark type is a value of an Iceberg type, or can be checked."""
     match target:
-        case I.IntegerType():
-            return isinstance(source, _INTEGERS)
-        case I.LongType():
+        case I.IntegerType() | I.LongType():
             return isinstance(source, (*_INTEGERS, S.LongType))
+        case I.FloatType():
+            return isinstance(source, S.ByteType | S.ShortType | S.FloatType)
         case I.DoubleType():
-            return isinstance(source, S.FloatType | S.DoubleType)
+            return isinstance(source, (*_INTEGERS, S.FloatType, S.DoubleType))
         case I.DecimalType(precision=precision, scale=scale):
+            if type(source) in _DIGITS:
+                return _DIGITS[type(source)] <= precision - scale
             return (
                 isinstance(source, S.DecimalType)
                 and source.scale <= scale
@@ -299,6 +311,10 @@ def _accepts(target: I.IcebergType, source: S.DataType) -> bool:
 
 def _primitive(target: I.IcebergType, source: S.DataType, path: str) -> Converter | None:
     match target:
+        case I.IntegerType() if isinstance(source, S.LongType):
+            problem = f"a value of the column {path!r} does not fit into an int"
+            in_range = _checked(None, lambda v: v.between(_SMALLEST_INT, _LARGEST_INT), problem)
+            return _chained(in_range, lambda value: value.cast("int"))
         case I.UUIDType():
             problem = f"a value of the column {path!r} is no uuid"
             return _checked(F.lower, lambda v: v.rlike(_UUID), problem)
