@@ -17,10 +17,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "conformance"))
 import run as conformance
 
 CASES = [
-    "impala_iceberg_v2_partitioned_position_deletes",
     "impala_iceberg_v2_delete_pos_and_multi_eq_ids",
     "impala_iceberg_v3_deletion_vectors",
-    "impala_iceberg_partitioned_orc",
     "impala_iceberg_migrated_alter_test",
     "impala_iceberg_v3_default_value_avro",
     "duckdb_add_columns_with_defaults_in_struct",

@@ -59,7 +59,10 @@ class Killed(BaseException):
     """What no code catches."""
 
 
-@pytest.mark.parametrize("step", range(8))
+STEPS = [pytest.param(n, marks=[pytest.mark.soak] if n % 2 else []) for n in range(10)]
+
+
+@pytest.mark.parametrize("step", STEPS)
 def test_a_follower_that_dies_at_any_write_leaves_a_log_to_go_on_with(
     table, stream, rows, monkeypatch, step
 ):
