@@ -123,8 +123,9 @@ def _read_through_log(
     folder = scratch_folder(spark, io, table_location)
     try:
         folder.write("_spark_metadata/0", log_lines(files))
-        # Seen only by a Spark that lists the folder instead of reading the log: it fails there.
-        folder.write("file-log-was-ignored.parquet", b"")
+        # Seen only by a Spark that lists the folder instead of reading the log: it fails there,
+        # and would pass over a file without bytes.
+        folder.write("file-log-was-ignored.parquet", b"not a data file")
         data = (
             spark.read.options(**_STRICT_OPTIONS)
             .option("recursiveFileLookup", "true")
