@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -11,25 +12,48 @@ from frazil.format.schema import Schema
 from frazil.format.sorting import NullOrder, SortDirection, SortField, SortOrder
 from frazil.spark.write.partition_columns import column_of, transform_column
 
+SHUFFLE_PARTS: Final = 64
+"""A shuffle has at least so many parts, of which Spark makes tasks of equal bytes: with few parts
+the heaviest one decides, or a partition's rows are cut into more files than they need."""
+
 
 def distribute(
-    df: DataFrame, *, mode: str, keys: Sequence[str], ordering: Sequence[Column]
+    df: DataFrame,
+    *,
+    mode: str,
+    keys: Mapping[str, Column],
+    sources: Sequence[Column],
+    ordering: Sequence[Column],
 ) -> DataFrame:
-    """Rows placed and sorted for writing.
+    """Rows with their partition keys, placed and sorted for writing.
 
     Args:
-        df: aligned rows with their partition keys.
+        df: aligned rows.
         mode: ``none`` moves no row; ``hash`` brings the rows of a partition together, in as many
             tasks as their bytes ask for; ``range`` orders the whole write.
-        keys: the names of the partition keys.
+        keys: the partition keys to add, by name.
+        sources: the columns that tell the partition as well as the keys do, if there are such.
         ordering: the sort order within files, from `order_columns`.
     """
     placed = [F.col(key) for key in keys]
-    if mode == "range" and (placed or ordering):
-        df = df.repartitionByRange(*placed, *ordering)
-    elif mode == "hash" and placed:
-        df = df.hint("rebalance", *placed)
+    if mode == "hash" and sources:
+        # Keys that are made after the shuffle are not moved by it.
+        df = _hashed(df, sources).withColumns(dict(keys))
+    else:
+        df = df.withColumns(dict(keys)) if keys else df
+        if mode == "range" and (placed or ordering):
+            df = df.repartitionByRange(*placed, *ordering)
+        elif mode == "hash" and placed:
+            df = _hashed(df, placed)
     return df.sortWithinPartitions(*placed, *ordering) if ordering else df
+
+
+def _hashed(df: DataFrame, keys: Sequence[Column]) -> DataFrame:
+    conf = df.sparkSession.conf
+    if str(conf.get("spark.sql.adaptive.enabled", "true")).lower() != "true":
+        return df.repartition(*keys)
+    partitions = int(conf.get("spark.sql.shuffle.partitions", "200") or 200)
+    return df.hint("rebalance", max(partitions, SHUFFLE_PARTS), *keys)
 
 
 def order_columns(schema: Schema, order: SortOrder) -> list[Column]:

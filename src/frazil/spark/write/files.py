@@ -36,7 +36,7 @@ from frazil.spark.write.arrow import ArrowTask
 from frazil.spark.write.distribute import distribute, order_columns
 from frazil.spark.write.finish import Finisher
 from frazil.spark.write.options import WriteOptions, write_options
-from frazil.spark.write.partition_columns import partition_keys
+from frazil.spark.write.partition_columns import identity_columns, partition_keys
 from frazil.spark.write.row_checks import value_problem
 from frazil.spark.write.wire import entry_from_text, entry_to_text
 from frazil.storage.files import FileInfo, FileIO, local_path
@@ -202,11 +202,11 @@ class _Write:
         """The rows with their partition keys, distributed and sorted."""
         keys = partition_keys(self.schema, self.spec)
         order = self.metadata.sort_order_by_id(self.options.sort_order_id)
-        keyed = aligned.withColumns(keys) if keys else aligned
         placed = distribute(
-            keyed,
+            aligned,
             mode=self.options.distribution_mode,
-            keys=tuple(keys),
+            keys=keys,
+            sources=identity_columns(self.schema, self.spec),
             ordering=order_columns(self.schema, order),
         )
         return placed, tuple(keys)

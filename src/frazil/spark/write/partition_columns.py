@@ -114,6 +114,23 @@ def partition_keys(schema: Schema, spec: PartitionSpec) -> dict[str, Column]:
     return keys
 
 
+def identity_columns(schema: Schema, spec: PartitionSpec) -> list[Column]:
+    """The columns that a spec partitions by, where each is a top-level one as it is; else none."""
+    fields = [
+        field
+        for field in spec.fields
+        if not field.is_void
+        and not isinstance(schema.find_field(field.source_id).field_type, I.UnknownType)
+    ]
+    if not all(
+        isinstance(field.transform, IdentityTransform)
+        and len(schema.name_path(field.source_id)) == 1
+        for field in fields
+    ):
+        return []
+    return [column_of(schema, field.source_id) for field in fields]
+
+
 def _hash(source_type: I.IcebergType, value: Column) -> Column:
     match source_type:
         case I.IntegerType() | I.LongType():
