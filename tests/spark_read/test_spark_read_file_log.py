@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import unquote
 
@@ -17,7 +18,8 @@ from spark_read_model import with_id
 
 from frazil.errors import ConfigurationError
 from frazil.spark.read.file_log import FILE_LOG_SETTING, encode_paths, log_lines, read_parquet
-from frazil.spark.session import prepare_session
+from frazil.spark.read.weights import weighed_by_deletes
+from frazil.spark.session import prepare_session, temporary_settings
 from frazil.storage.files import FileIO
 
 ODD_NAMES = [
@@ -77,10 +79,10 @@ def test_every_file_is_read_once_and_knows_its_ordinal(
     )
     spark.conf.set(FILE_LOG_SETTING, choice)
     try:
-        rows, ordinal = read_parquet(
-            spark, files, SCHEMA, io=FileIO(), table_location=f"file://{tmp_path}"
+        scan = read_parquet(spark, files, SCHEMA, io=FileIO(), table_location=f"file://{tmp_path}")
+        found = (
+            scan.rows.select("id", scan.ordinal().alias("o")).groupBy("id", "o").count().collect()
         )
-        found = rows.select("id", ordinal().alias("o")).groupBy("id", "o").count().collect()
     finally:
         spark.conf.unset(FILE_LOG_SETTING)
     assert sorted(map(tuple, found)) == [(i, 3 * i, i + 1) for i in range(len(paths))]
@@ -94,10 +96,8 @@ def test_a_session_that_ignores_file_logs_gets_paths(spark: Any, tmp_path: Path)
     key = "spark.sql.streaming.fileStreamSink.ignoreMetadata"
     spark.conf.set(key, "true")
     try:
-        rows, ordinal = read_parquet(
-            spark, files, SCHEMA, io=FileIO(), table_location=f"file://{tmp_path}"
-        )
-        assert rows.select("id", ordinal()).collect() == [(1, 5)]
+        scan = read_parquet(spark, files, SCHEMA, io=FileIO(), table_location=f"file://{tmp_path}")
+        assert scan.rows.select("id", scan.ordinal()).collect() == [(1, 5)]
     finally:
         spark.conf.unset(key)
 
@@ -109,13 +109,45 @@ def test_missing_files_are_an_error_whatever_the_session_says(spark: Any, tmp_pa
     )
     spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
     try:
-        rows, _ = read_parquet(
-            spark, files, SCHEMA, io=FileIO(), table_location=f"file://{tmp_path}"
-        )
+        scan = read_parquet(spark, files, SCHEMA, io=FileIO(), table_location=f"file://{tmp_path}")
         with pytest.raises(Exception, match="FILE_NOT_EXIST"):
-            rows.agg(F.sum("id")).collect()
+            scan.rows.agg(F.sum("id")).collect()
     finally:
         spark.conf.unset("spark.sql.files.ignoreMissingFiles")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("vectorized", ["true", "false"])
+def test_a_file_that_is_said_to_be_larger_is_read_once(
+    spark: Any, tmp_path: Path, vectorized: str
+) -> None:
+    path = tmp_path / "a.parquet"
+    schema = pa.schema([with_id("id", pa.int64(), 1)])
+    pq.write_table(pa.table([range(10_000)], schema=schema), path, row_group_size=1000)
+    size = path.stat().st_size
+    settings = {
+        "spark.sql.files.maxPartitionBytes": str(size // 5),
+        "spark.sql.files.openCostInBytes": "0",
+        "spark.sql.parquet.enableVectorizedReader": vectorized,
+    }
+    files = pl.DataFrame({"path": [f"file://{path}"], "size": [7 * size], "ordinal": [3]})
+    with temporary_settings(spark, settings):
+        scan = read_parquet(spark, files, SCHEMA, io=FileIO(), table_location=f"file://{tmp_path}")
+        place = scan.rows.metadataColumn("_metadata").getField("row_index")
+        rows = scan.rows.select("id", place, F.expr(scan.ordinal_text)).collect()
+        assert scan.rows.rdd.getNumPartitions() > 20
+    assert sorted(rows) == [(i, i, 3) for i in range(10_000)]
+
+
+def test_a_file_weighs_its_bytes_and_its_deletes() -> None:
+    files = pl.DataFrame({"ordinal": [0, 1, 2], "size": [100, 200, 300]})
+    deletes = pl.DataFrame(
+        {"delete": [7, 8], "size": [40, 5000], "content_size": [None, 6]},
+        schema_overrides={"content_size": pl.Int64},
+    )
+    pairs = pl.DataFrame({"ordinal": [0, 2, 2, 9], "delete": [7, 7, 8, 8]})
+    plan: Any = SimpleNamespace(pairs=pairs, deletes=deletes)
+    assert weighed_by_deletes(plan, files).rows() == [(0, 140), (1, 200), (2, 346)]
 
 
 @pytest.mark.spark

@@ -7,7 +7,7 @@ optimizes as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Final
@@ -33,6 +33,7 @@ from frazil.spark.read.equality_deletes import (
     Rows,
     key_schema,
     matching,
+    top_level_id,
 )
 from frazil.spark.read.file_log import ORDINAL, POSITION
 from frazil.spark.read.file_rows import (
@@ -71,6 +72,7 @@ from frazil.spark.read.projection import (
 from frazil.spark.read.resolve import PLACES, EqualityReading, Resolved, Resolver
 from frazil.spark.read.scan_names import scan_names
 from frazil.spark.read.survey import Survey, survey
+from frazil.spark.read.weights import weighed_by_deletes
 from frazil.spark.read.words import Words, word_rows
 from frazil.spark.types import COMMENT_KEY, SparkTypeSupport, type_to_spark
 from frazil.storage.files import FileIO
@@ -242,9 +244,13 @@ class _Part:
         """The rows in the result's columns; with ``_deleted``, also the deleted ones."""
         reading, context = self.reading, self.reading.context
         plain = self._plain_expressions()
-        if plain is not None:
+        if plain is not None and not self.group.has_deletes:
             return [self._scan().selectExpr(*plain)]
-        rows, columns, known = self._attached()
+        rows, columns, known = self._attached(
+            [field.field_id for field in reading.scanned.fields]
+            if plain is None
+            else [field_id for part in self.group.equality for field_id in part.ids]
+        )
         keeps_deleted = DELETED in reading.projection.metadata_names
         deleted: list[DataFrame] = []
         if self.group.has_positions:
@@ -263,6 +269,8 @@ class _Part:
             if keeps_deleted:
                 deleted.append(rows.join(match.keys, match.condition, "left_semi"))
             rows = rows.join(match.keys, match.condition, "left_anti")
+        if plain is not None:
+            return [rows.selectExpr(*plain)]
         return [
             self._result(rows, columns, known, is_deleted=False),
             *(self._result(gone, columns, known, is_deleted=True) for gone in deleted),
@@ -282,7 +290,7 @@ class _Part:
         leaves the field id out of its metadata, and the optimizer removes it.
         """
         reading, support = self.reading, self.reading.context.support
-        if self.group.has_deletes or self.constants or self._defaulted:
+        if self.constants or self._defaulted:
             return None
         expressions: list[str] = []
         for field in reading.projection.fields:
@@ -301,14 +309,22 @@ class _Part:
             expressions.append(f"cast({stored} as {target}) as {quote_name_always([field.name])}")
         return expressions
 
-    def _attached(self) -> tuple[DataFrame, dict[int, Column], dict[str, Column]]:
-        """The scan, its columns by field id, and the columns that the plan knows, by name."""
+    def _attached(
+        self, ids: Iterable[int]
+    ) -> tuple[DataFrame, dict[int, Column], dict[str, Column]]:
+        """The scan, its top-level columns of these ids, and what the plan knows, by name.
+
+        Ids of fields in structs stand for the columns that hold them.
+        """
         reading = self.reading
         names = reading.names
         rows, values = self._scan(), self._file_values()
         rows, known = attach(reading.context.spark, rows, self.files["ordinal"], values)
+        wanted = {top_level_id(reading.schema, field_id) for field_id in ids}
         columns: dict[int, Column] = {}
         for field in reading.scanned.fields:
+            if field.field_id not in wanted:
+                continue
             if field.field_id in self.constants:
                 columns[field.field_id] = known[_constant_name(field.field_id)]
             elif field.field_id in self._defaulted:
@@ -346,10 +362,11 @@ class _Part:
             or FILE_ORDINAL_FIELD.name in requested,
             position=self.group.by_position or bool(requested & {POS, ROW_ID}),
         )
-        if layout.reader is Reader.BY_ID:
-            return scan_by_id(reading.context, self.files, wanted)
-        if layout.reader is Reader.BY_NAME:
-            return scan_by_name(reading.context, self.files, wanted, layout.columns)
+        if layout.reader is not Reader.ARROW:
+            files = weighed_by_deletes(reading.plan, self.files)
+            if layout.reader is Reader.BY_ID:
+                return scan_by_id(reading.context, files, wanted)
+            return scan_by_name(reading.context, files, wanted, layout.columns)
         return scan_with_arrow(reading.context, self.files, wanted, reading.table)
 
     def _file_values(self) -> list[FileValue]:

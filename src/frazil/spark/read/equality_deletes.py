@@ -158,6 +158,13 @@ class Rows:
     known: Mapping[str, Column]
 
 
+def top_level_id(schema: Schema, field_id: int) -> int:
+    """The id of the top-level column that a field is or lies in."""
+    while field_id in schema.parent_ids:
+        field_id = schema.parent_ids[field_id]
+    return field_id
+
+
 def matching(
     context: ScanContext, schema: Schema, group: EqualityDeletes, table: TableColumns, rows: Rows
 ) -> Match:
@@ -284,7 +291,4 @@ def _native_files(
 
 def _leaf(columns: Mapping[int, Column], schema: Schema, field_id: int) -> Column:
     path = schema.name_path(field_id)
-    top_id = field_id
-    while top_id in schema.parent_ids:
-        top_id = schema.parent_ids[top_id]
-    return reduce(Column.getField, path[1:], columns[top_id])
+    return reduce(Column.getField, path[1:], columns[top_level_id(schema, field_id)])

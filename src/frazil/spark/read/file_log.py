@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
@@ -34,6 +35,9 @@ ORDINAL: Final = "_frazil_ordinal"
 POSITION: Final = "_frazil_pos"
 """The scan's column with the row's position in its file, a long from 0."""
 
+METADATA_COLUMN: Final = "_metadata"
+"""Spark's hidden column of what it knows of a row's file."""
+
 _IGNORE_LOG: Final = "spark.sql.streaming.fileStreamSink.ignoreMetadata"
 _DISCOVERY_THRESHOLD: Final = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 
@@ -47,6 +51,22 @@ _STRICT_OPTIONS: Final[Mapping[str, str]] = {
 _ESCAPES: Final[Mapping[str, str]] = {c: quote(c) for c in ' %"<>\\^`{|}[]#?'}
 _ODD_CHARACTER: Final = r"[\x00-\x1f\x7f-\xa0\u1680\u2000-\u200f\u2028-\u202f\u205f\u2060\u3000]"
 _BLOCK_SIZE: Final = 128 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetScan:
+    """A native scan of some files.
+
+    Attributes:
+        rows: the columns of the schema, and Spark's hidden ``_metadata``.
+        ordinal: makes the column of the files' ordinals.
+        ordinal_text: the same as SQL text, right where no column is named ``_metadata``; None
+            where text cannot say it.
+    """
+
+    rows: DataFrame
+    ordinal: Callable[[], Column]
+    ordinal_text: str | None
 
 
 def encode_paths(paths: pl.Series) -> pl.Series:
@@ -85,11 +105,10 @@ def read_parquet(
     *,
     io: FileIO,
     table_location: str,
-) -> tuple[DataFrame, Callable[[], Column]]:
-    """A native Parquet scan of exactly these files, and what makes the column of their ordinals.
+) -> ParquetScan:
+    """A native Parquet scan of exactly these files.
 
-    The DataFrame has the columns of the schema and Spark's hidden ``_metadata``. Columns whose
-    metadata has a ``parquet.field.id`` are found by id, others by name.
+    Columns whose metadata has a ``parquet.field.id`` are found by id, others by name.
 
     Args:
         files: columns ``path`` (as the manifest says), ``size`` in bytes, ``ordinal``; at least
@@ -119,7 +138,7 @@ def _read_through_log(
     *,
     io: FileIO,
     table_location: str,
-) -> tuple[DataFrame, Callable[[], Column]]:
+) -> ParquetScan:
     folder = scratch_folder(spark, io, table_location)
     try:
         folder.write("_spark_metadata/0", log_lines(files))
@@ -134,14 +153,18 @@ def _read_through_log(
         )
     finally:
         folder.release()
-    return data, lambda: F.unix_millis(
-        data.metadataColumn("_metadata").getField("file_modification_time")
+    return ParquetScan(
+        data,
+        lambda: F.unix_millis(
+            data.metadataColumn(METADATA_COLUMN).getField("file_modification_time")
+        ),
+        f"unix_millis({METADATA_COLUMN}.file_modification_time)",
     )
 
 
 def _read_through_paths(
     spark: SparkSession, files: pl.DataFrame, schema: StructType
-) -> tuple[DataFrame, Callable[[], Column]]:
+) -> ParquetScan:
     by_path = files.select(
         encode_paths(files["path"]).str.replace("^file:/+", "file:/").alias("path"), "ordinal"
     )
@@ -158,8 +181,8 @@ def _read_through_paths(
             pl.col("path").alias("_frazil_path"), pl.col("ordinal").alias(ORDINAL)
         ).to_arrow()
     )
-    path = data.metadataColumn("_metadata").getField("file_path")
+    path = data.metadataColumn(METADATA_COLUMN).getField("file_path")
     known = F.regexp_replace(path, "^file:/+", "file:/")
     joined = data.join(F.broadcast(ordinals), known == ordinals["_frazil_path"], "left")
     lost = F.raise_error(F.concat(F.lit("a file that the plan does not hold was read: "), path))
-    return joined, lambda: F.coalesce(ordinals[ORDINAL], lost.cast("bigint"))
+    return ParquetScan(joined, lambda: F.coalesce(ordinals[ORDINAL], lost.cast("bigint")), None)

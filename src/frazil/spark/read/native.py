@@ -14,7 +14,7 @@ from pyspark.sql import types as S
 from frazil.format import types as I
 from frazil.format.predicates.quoting import SparkForms, quote_name_always, spark_text
 from frazil.spark.read.convert import is_scanned, scan_type
-from frazil.spark.read.file_log import ORDINAL, POSITION, read_parquet
+from frazil.spark.read.file_log import METADATA_COLUMN, ORDINAL, POSITION, read_parquet
 from frazil.spark.read.footers import FileColumn
 from frazil.spark.types import FIELD_ID_KEY, SparkTypeSupport
 from frazil.storage.files import FileIO
@@ -117,14 +117,27 @@ def _scanned(
     wanted: Wanted,
     stored_names: Sequence[str],
 ) -> DataFrame:
-    data, ordinal = read_parquet(
+    scan = read_parquet(
         context.spark, files, schema, io=context.io, table_location=context.table_location
     )
+    data = scan.rows
     targets = [scan_type(field.field_type, context.support) for field in wanted.fields]
     renamed = [*stored_names] != [wanted.names[field.field_id] for field in wanted.fields]
     stored_types = [schema[stored].dataType for stored in stored_names]
     if not (renamed or stored_types != targets or wanted.ordinal or wanted.position):
         return data
+    hidden = METADATA_COLUMN not in (name.lower() for name in stored_names)
+    if stored_types == targets and hidden and not (wanted.ordinal and scan.ordinal_text is None):
+        # Text is one call to Spark; columns are a dozen each.
+        texts = [
+            f"{quote_name_always([stored])} as {quote_name_always([wanted.names[field.field_id]])}"
+            for field, stored in zip(wanted.fields, stored_names, strict=True)
+        ]
+        if wanted.ordinal:
+            texts.append(f"{scan.ordinal_text} as {ORDINAL}")
+        if wanted.position:
+            texts.append(f"{METADATA_COLUMN}.row_index as {POSITION}")
+        return data.selectExpr(*texts)
     chosen = []
     for field, stored, target in zip(wanted.fields, stored_names, targets, strict=True):
         column = F.col(quote_name_always([stored]))
@@ -133,9 +146,9 @@ def _scanned(
         name = wanted.names[field.field_id]
         chosen.append(column if name == stored else column.alias(name))
     if wanted.ordinal:
-        chosen.append(ordinal().alias(ORDINAL))
+        chosen.append(scan.ordinal().alias(ORDINAL))
     if wanted.position:
-        chosen.append(data.metadataColumn("_metadata").getField("row_index").alias(POSITION))
+        chosen.append(data.metadataColumn(METADATA_COLUMN).getField("row_index").alias(POSITION))
     return data.select(*chosen)
 
 
