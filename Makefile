@@ -12,7 +12,7 @@ demo: .venv/.ready java
 
 test: .venv/.ready java lint docs
 	@scripts/postgres.sh >/dev/null
-	FRAZIL_REQUIRE_POSTGRES=1 $(PY) -m pytest --cov --cov-report=term:skip-covered -m "not soak" tests
+	scripts/test.sh $(PY)
 
 # Many random histories; not part of CI.
 soak: .venv/.ready .venv41/.ready java
@@ -20,7 +20,7 @@ soak: .venv/.ready .venv41/.ready java
 	$(PY41) -m pytest -p no:cacheprovider -m soak interop
 
 interop: .venv/.ready .venv41/.ready java
-	$(PY41) -m pytest -p no:cacheprovider -m "not soak" interop
+	$(PY41) -m pytest -p no:cacheprovider --durations=15 -m "not soak" interop
 
 conformance: .venv/.ready java
 	$(PY) tests/conformance/run.py
