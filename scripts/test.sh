@@ -1,14 +1,16 @@
 #!/bin/sh
-# The tests in two processes side by side: those of folders that need no Spark, and the others.
+# The tests in two processes side by side, whose folders take about the same time.
 set -u
 python=${1:-.venv/bin/python}
-without_spark="tests/catalog tests/format tests/format_evolution tests/format_metadata tests/planning tests/storage tests/table"
-with_spark=""
+first="tests/catalog tests/format tests/format_evolution tests/format_metadata tests/planning tests/storage tests/table
+tests/cli tests/conformance tests/docs tests/format_predicates tests/spark_stream"
+first=$(echo $first)
+second=""
 for folder in tests/*/; do
     folder=${folder%/}
-    case " $without_spark tests/__pycache__ " in
+    case " $first tests/__pycache__ " in
         *" $folder "*) ;;
-        *) with_spark="$with_spark $folder" ;;
+        *) second="$second $folder" ;;
     esac
 done
 log=$(mktemp)
@@ -21,15 +23,15 @@ run() {
         -p no:cacheprovider --cov --cov-report= --durations=15 -m "not soak" "$@"
 }
 
-rm -f .coverage .coverage.plain .coverage.spark
+rm -f .coverage .coverage.first .coverage.second
 # shellcheck disable=SC2086
-run plain $without_spark >"$log" 2>&1 &
-plain=$!
+run first $first >"$log" 2>&1 &
+other=$!
 # shellcheck disable=SC2086
-run spark $with_spark
-of_spark=$?
-wait "$plain"
-of_plain=$?
+run second $second
+of_second=$?
+wait "$other"
+of_first=$?
 cat "$log"
 "$python" -m coverage combine -q && "$python" -m coverage report --skip-covered
-[ "$of_plain" -eq 0 ] && [ "$of_spark" -eq 0 ]
+[ "$of_first" -eq 0 ] && [ "$of_second" -eq 0 ]

@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -20,7 +21,11 @@ from frazil.format.partitioning import UNPARTITIONED, spec_for
 from frazil.format.schema import Schema
 from frazil.format.sorting import UNSORTED, order_for
 from frazil.spark.write import write_data_files
+from frazil.spark.write.arrow import ArrowTask
+from frazil.spark.write.finish import Finisher
+from frazil.spark.write.options import write_options
 from frazil.storage.files import FileIO, local_path
+from frazil.storage.parquet_metrics import MetricsReader
 
 pytestmark = pytest.mark.spark
 
@@ -342,6 +347,25 @@ def test_bad_values_stop_the_write_and_leave_nothing(spark, tmp_path, case):
         write(spark, rows, table(tmp_path, schema))
     assert files_below(tmp_path) == []
     assert not list(Path(tmp_path, "table").rglob("*.parquet"))
+
+
+def test_a_task_that_outlives_a_failed_write_leaves_nothing(tmp_path):
+    schema = Schema((column(1, "u", I.UUIDType()),))
+    metadata = table(tmp_path, schema)
+    task = ArrowTask(
+        finisher=Finisher(
+            FileIO(), MetricsReader.for_table(schema, {}, sorted_ids=[]), UNPARTITIONED, 0, True
+        ),
+        keys=(),
+        folder=f"{metadata.location}/data/gone",
+        operation_id="gone",
+        options=write_options(metadata, schema),
+        partition_type=I.StructType(()),
+    )
+    rows = pa.record_batch({"u": ["00000000-0000-0000-0000-000000000001"]})
+    with pytest.raises(FileNotFoundError):
+        list(task(iter([rows])))
+    assert files_below(tmp_path) == []
 
 
 WIDER = [

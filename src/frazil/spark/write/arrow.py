@@ -176,8 +176,7 @@ class _File:
         if target is None:
             handle, target = tempfile.mkstemp(suffix=".parquet")
             os.close(handle)
-        else:
-            os.makedirs(os.path.dirname(target), exist_ok=True)
+        # A local folder is the driver's: a task that outlives a failed write finds it gone.
         self._local = target
         settings = options.parquet
         self._writer = pq.ParquetWriter(

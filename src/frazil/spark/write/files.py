@@ -13,7 +13,6 @@ import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Literal
@@ -47,6 +46,7 @@ FILES_FOR_DRIVER: Final = 128
 """Up to so many footers are read by the driver's threads; more are read by a Spark job."""
 
 _THREADS: Final = 8
+_DISCARDS: Final = 3
 _TASK_NUMBER = re.compile(r"^(?:part-)?(\d+)-")
 _RENAMING_SCHEMES: Final = ("hdfs://", "viewfs://")
 
@@ -239,6 +239,8 @@ class _Write:
             options=self.options,
             partition_type=self.partition_type,
         )
+        if self.is_local:
+            self.io.make_folder(self.folder)
         rows = placed.mapInArrow(task, "entry string").collect()
         staged = [entry_from_text(row["entry"], self.partition_type) for row in rows]
         # A task that was tried twice leaves the files of the try that failed.
@@ -326,8 +328,13 @@ class _Write:
 
     def discard(self) -> None:
         """Remove the folder; a store that fails here leaves what no commit refers to."""
-        with suppress(FrazilError, StorageError):
-            self.io.delete_folder(self.folder)
+        for _ in range(_DISCARDS):
+            # A task that is still being stopped may add a file while the folder is emptied.
+            try:
+                self.io.delete_folder(self.folder)
+            except FrazilError:
+                continue
+            return
 
 
 def _on_driver(finisher: Finisher, written: Sequence[FileInfo]) -> list[DataFile]:
