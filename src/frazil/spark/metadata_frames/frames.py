@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TypedDict, Unpack
@@ -51,9 +52,9 @@ class MetadataFrames(TableHandle):
     """
 
     @property
+    @abstractmethod
     def spark(self) -> SparkSession:
         """The session that the DataFrames belong to."""
-        raise NotImplementedError
 
     def history(self) -> DataFrame:
         """made_current_at, snapshot_id, parent_id, is_current_ancestor."""
