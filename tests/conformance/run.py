@@ -26,6 +26,8 @@ from frazil.catalog.static import StaticCatalog
 from frazil.errors import FrazilError
 from frazil.format import types as I
 from frazil.spark.scan import Scan
+from frazil.spark.session import type_support
+from frazil.spark.types import type_to_spark
 from frazil.storage.moved import MovedFileIO
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -102,9 +104,15 @@ def check(spark: SparkSession, fixtures: Path, case: Expected) -> Outcome:
     """Read one table through the public path and compare."""
     try:
         scan = scan_of(spark, fixtures, case)
+        types = [field.dataType.simpleString() for field in scan.to_df().schema]
         table = scan.to_arrow()
     except FrazilError as error:
         return Outcome(case.table, "refused", f"{type(error).__name__}: {error}")
+    support = type_support(spark)
+    fields = scan.projection.fields
+    wanted = [type_to_spark(f.field_type, support=support).simpleString() for f in fields]
+    if types != wanted:
+        return Outcome(case.table, "wrong", f"types {types}, expected {wanted}")
     if case.count is None:
         return Outcome(case.table, "right", f"{table.num_rows} rows, nothing to compare with")
     if table.num_rows != case.count or scan.count() != case.count:

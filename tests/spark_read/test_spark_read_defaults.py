@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import shutil
 import uuid
 from decimal import Decimal
@@ -23,6 +24,7 @@ from frazil.spark.read.dataframe import dataframe_for
 from frazil.spark.read.inputs import ReadInput
 from frazil.spark.read.projection import project
 from frazil.spark.session import prepare_session, type_support
+from frazil.spark.types import type_to_spark
 from frazil.storage.files import FileIO
 
 pytestmark = pytest.mark.spark
@@ -35,7 +37,11 @@ DEFAULTS: list[tuple[I.IcebergType, Any, Any]] = [
     (I.IntegerType(), -7, -7),
     (I.LongType(), 2**40, 2**40),
     (I.FloatType(), 0.5, 0.5),
+    # A float's decimal text is of a double that no float equals: the nearest one is meant.
+    (I.FloatType(), 0.34234, 0.34233999252319336),
+    (I.FloatType(), -math.inf, -math.inf),
     (I.DoubleType(), -1e300, -1e300),
+    (I.DoubleType(), math.inf, math.inf),
     (I.DecimalType(9, 2), Decimal("-14.20"), Decimal("-14.20")),
     (
         I.DecimalType(38, 3),
@@ -81,9 +87,10 @@ def read(spark: Any, schema: Schema, *paths: Path) -> list[tuple[Any, ...]]:
         deletes=pl.DataFrame(schema=DELETE_TYPES),
         pairs=pl.DataFrame(schema={"ordinal": pl.Int64, "delete": pl.Int64}),
     )
-    rows = dataframe_for(
-        spark, plan, project(schema, None), io=FileIO(), support=type_support(spark)
-    )
+    support = type_support(spark)
+    rows = dataframe_for(spark, plan, project(schema, None), io=FileIO(), support=support)
+    types = [type_to_spark(field.field_type, support=support) for field in schema.fields]
+    assert [field.dataType for field in rows.schema] == types
     return sorted((tuple(row) for row in rows.collect()), key=repr)
 
 

@@ -25,7 +25,7 @@ from frazil.format.schema import Schema
 from frazil.format.transforms import IdentityTransform
 from frazil.spark.read.arrow_files import TableColumns
 from frazil.spark.read.arrow_scan import scan_with_arrow
-from frazil.spark.read.convert import converted, is_scanned, needs_conversion
+from frazil.spark.read.convert import converted, is_scanned, needs_conversion, scan_type
 from frazil.spark.read.delete_groups import DeleteGroup, delete_groups
 from frazil.spark.read.equality_deletes import (
     ROW_SCOPE,
@@ -328,8 +328,10 @@ class _Part:
             if field.field_id in self.constants:
                 columns[field.field_id] = known[_constant_name(field.field_id)]
             elif field.field_id in self._defaulted:
-                text = default_text(field, reading.context.support)
-                columns[field.field_id] = F.expr(str(text))
+                support = reading.context.support
+                literal = F.expr(str(default_text(field, support)))
+                # A literal's own type may differ: in a decimal's precision, or double for float.
+                columns[field.field_id] = literal.cast(scan_type(field.field_type, support))
             else:
                 columns[field.field_id] = F.col(quote_name_always([names[field.field_id]]))
         return rows, columns, known
