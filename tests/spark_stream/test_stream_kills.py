@@ -20,9 +20,15 @@ from frazil.storage.files import FileIO
 RUNNER = Path(__file__).with_name("stream_runner.py")
 
 
+def _started(command, log):
+    """The process, in a group of its own, and what it says in a file."""
+    with log.open("w") as said:
+        return subprocess.Popen(command, stdout=said, stderr=said, start_new_session=True)
+
+
 def _killed_by_hand(lake, tmp_path, rows, kills):
     """Kill a running stream again and again while rows come; then drain what is left."""
-    out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
+    out, checkpoint, log = tmp_path / "out", tmp_path / "checkpoint", tmp_path / "log"
     out.mkdir()
     command = [sys.executable, str(RUNNER), str(tmp_path / "lake"), str(checkpoint), str(out)]
     table = lake.load_table("db.t")
@@ -30,20 +36,18 @@ def _killed_by_hand(lake, tmp_path, rows, kills):
     expected = {row.id for row in table.to_df().collect()}
     for _ in range(kills):
         before = len(list(out.iterdir()))
-        process = subprocess.Popen(
-            [*command, "run"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )  # fmt: skip
+        process = _started([*command, "run"], log)
         end = time.monotonic() + 500
         while len(list(out.iterdir())) < before + 2:
             assert time.monotonic() < end
-            assert process.poll() is None
+            assert process.poll() is None, log.read_text()[-6000:]
             number = next(added)
             table.append(rows(number))
             expected.add(number)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    subprocess.run([*command, "drain"], check=True, capture_output=True, timeout=500)
+    drained = _started([*command, "drain"], log)
+    assert drained.wait(500) == 0, log.read_text()[-6000:]
     found = [int(i) for f in out.iterdir() if f.suffix != ".part" for i in f.read_text().split()]
     assert sorted(found) == sorted(expected)
 

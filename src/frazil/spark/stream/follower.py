@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import SparkSession
 
@@ -14,11 +14,13 @@ from frazil.errors import FrazilError, StorageError, ValidationException
 from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
 from frazil.format.types import PrimitiveType
+from frazil.spark.session import is_connect
 from frazil.spark.stream.batches import cut
 from frazil.spark.stream.log import LogState, StreamLog
 from frazil.spark.stream.options import StreamOptions
 from frazil.spark.stream.pending import beginning, since
 from frazil.spark.stream.units import Units
+from frazil.spark.stream.unplanned import forget_unplanned
 from frazil.storage.files import FileIO
 
 _LOG = logging.getLogger(__name__)
@@ -107,6 +109,12 @@ class Follower:
                 # A stream that starts at an earlier snapshot has its place now, but no rows yet.
                 self.catch_up()
 
+    def forget_unplanned(self) -> None:
+        """Undo what a query that died left half done, unless one may be running."""
+        with self._lock, self._wake:
+            if self._state is not None and not self._taken:
+                forget_unplanned(self._log_io, self.log.checkpoint, self._state)
+
     def _opened(self, metadata: TableMetadata) -> LogState | None:
         """The log's state; None for a log that is still to be made."""
         header = {
@@ -157,24 +165,19 @@ class Follower:
 
     def query_started(self, run_id: str) -> None:
         """A query began, perhaps over this log: it shall find what the table has now."""
-        with self._wake:
-            self._taken[run_id] = None
-        self._follow()
-        with self._wake:
-            if self._taken and (self._thread is None or not self._thread.is_alive()):
-                self._thread = threading.Thread(
-                    target=self._run, name=f"frazil-stream {self._name}", daemon=True
-                )
-                self._thread.start()
+        if not is_connect(self._spark):
+            # Over Spark Connect the query is already at its work when the client hears of it.
+            self._or_refuse(self.forget_unplanned)
+        self._follow_for([run_id])
 
     def take_over(self, other: Follower) -> None:
         """Follow for the queries that another follower of the same log follows for."""
         with other._wake:
-            running = dict.fromkeys(other._taken)
+            running = list(other._taken)
             other._taken.clear()
             other._wake.notify_all()
-        for run_id in running:
-            self.query_started(run_id)
+        if running:
+            self._follow_for(running)
 
     def query_took(self, run_id: str, batches: int) -> None:
         """A query has taken so many batches of the log in all."""
@@ -194,6 +197,17 @@ class Follower:
             self._taken.pop(run_id, None)
             self._wake.notify_all()
 
+    def _follow_for(self, run_ids: Sequence[str]) -> None:
+        with self._wake:
+            self._taken |= dict.fromkeys(run_ids)
+        self._or_refuse(self.catch_up)
+        with self._wake:
+            if self._taken and (self._thread is None or not self._thread.is_alive()):
+                self._thread = threading.Thread(
+                    target=self._run, name=f"frazil-stream {self._name}", daemon=True
+                )
+                self._thread.start()
+
     def _run(self) -> None:
         while True:
             with self._wake:
@@ -204,17 +218,17 @@ class Follower:
                     return
                 wanted = self._has_been_read()
             if wanted:
-                self._follow()
+                self._or_refuse(self.catch_up)
 
     def _has_been_read(self) -> bool:
         """Whether no query has batches before it; what is not cut yet can go into one batch."""
         count = 0 if self._state is None else self._state.batch_count
         return all(taken is None or taken >= count for taken in self._taken.values())
 
-    def _follow(self) -> None:
-        """Catch up; what stands in the way fails the queries."""
+    def _or_refuse(self, step: Callable[[], None]) -> None:
+        """Do it; what stands in the way fails the queries."""
         try:
-            self.catch_up()
+            step()
             self._tries = 0
         except StorageError as error:
             self._tries += 1

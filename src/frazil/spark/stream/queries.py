@@ -37,12 +37,16 @@ class Watch(StreamingQueryListener):
         self._followers: dict[str, Follower] = {}
 
     def add(self, follower: Follower) -> None:
-        """Tell this follower; it takes the place of another one of the same log."""
+        """Tell this follower; it takes the place of another one of the same log.
+
+        Where no query runs, what the last one left half done is undone.
+        """
         with self._lock:
             before = self._followers.get(follower.log.spark_folder)
             self._followers[follower.log.spark_folder] = follower
         if before is not None:
             follower.take_over(before)
+        follower.forget_unplanned()
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """Every follower looks at its table: which log the query reads is not known yet."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from datetime import datetime
 from os import PathLike, fspath
@@ -27,9 +28,9 @@ class TableStreams(TableHandle):
     """A table's rows as they come."""
 
     @property
+    @abstractmethod
     def spark(self) -> SparkSession:
         """The session that reads."""
-        raise NotImplementedError
 
     def read_stream(
         self,
@@ -62,7 +63,8 @@ class TableStreams(TableHandle):
         beside the table's columns.
 
         Args:
-            checkpoint: the folder of the query's checkpoint.
+            checkpoint: the folder of the query's checkpoint, or one inside it for each stream of a
+                query that reads several.
             from_snapshot_id: start with what came after this snapshot.
             from_timestamp: start with what came after this time: milliseconds since the epoch, ISO
                 text or a datetime, UTC unless it says otherwise.

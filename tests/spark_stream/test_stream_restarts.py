@@ -1,0 +1,98 @@
+"""Queries that died after Spark noted a batch of the log and before it planned its own batch."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+def _kill_before_the_last_plan(checkpoint):
+    """What a kill leaves between Spark's two notes: the source's is there, the plan is not."""
+    last = max(int(name) for name in os.listdir(checkpoint / "offsets") if name.isdigit())
+    for folder in ("offsets", "commits"):
+        for name in (str(last), f".{last}.crc"):
+            (checkpoint / folder / name).unlink(missing_ok=True)
+    noted = {name.removesuffix(".compact") for name in os.listdir(checkpoint / "sources" / "0")}
+    assert str(last) in noted
+
+
+# Spark compacts its notes at every tenth.
+@pytest.mark.parametrize("batches", [1, 3, 10])
+def test_rows_that_come_after_such_a_death_are_in_batches_of_their_own(
+    table, stream, rows, batches
+):
+    for i in range(batches):
+        table.append(rows(i))
+    stream.drain(max_files_per_batch=1)
+    assert stream.sink.sizes == [1] * batches
+    _kill_before_the_last_plan(Path(stream.checkpoint))
+    table.append(rows(100))
+    table.append(rows(101))
+    assert stream.drain(max_files_per_batch=1) == [
+        (batches - 1, "Oslo"), (100, "Oslo"), (101, "Oslo"),
+    ]  # fmt: skip
+    assert stream.sink.sizes == [1] * (batches + 2)
+
+
+def test_a_dataframe_of_before_goes_on(table, stream, rows):
+    table.append(rows(1))
+    df = stream.read()
+    stream.drain(df)
+    table.append(rows(2))
+    stream.drain(df)
+    _kill_before_the_last_plan(Path(stream.checkpoint))
+    table.append(rows(3))
+    assert stream.drain(df) == [(2, "Oslo"), (3, "Oslo")]
+
+
+def test_a_query_of_two_streams_goes_on(lake, table, stream, rows, tmp_path):
+    """Each has a folder inside the query's checkpoint."""
+    lake.create_table("db.u", "id bigint, city string")
+    other = lake.load_table("db.u")
+    table.append(rows(1))
+    other.append(rows(11))
+
+    def both():
+        left = lake.read_stream("db.t", checkpoint=f"{stream.checkpoint}/t")
+        return left.unionAll(lake.read_stream("db.u", checkpoint=f"{stream.checkpoint}/u"))
+
+    stream.drain(both())
+    other.append(rows(12))
+    stream.drain(both())
+    checkpoint = Path(stream.checkpoint)
+    noted = {name for name in os.listdir(checkpoint / "sources" / "0") if name.isdigit()}
+    number = 0 if "1" in noted else 1
+    assert os.path.exists(checkpoint / "sources" / str(number) / "1")
+    for folder in ("offsets", "commits"):
+        (checkpoint / folder / "1").unlink()
+        (checkpoint / folder / ".1.crc").unlink(missing_ok=True)
+    table.append(rows(2))
+    other.append(rows(13))
+    assert stream.drain(both()) == [(2, "Oslo"), (12, "Oslo"), (13, "Oslo")]
+
+
+def test_a_plan_that_was_not_finished_is_done_again_as_it_was(table, stream, rows):
+    """The death came after the plan: the batch keeps its number and its rows."""
+    table.append(rows(1))
+    stream.drain()
+    table.append(rows(2))
+    stream.drain()
+    commits = Path(stream.checkpoint) / "commits"
+    (commits / "1").unlink()
+    (commits / ".1.crc").unlink(missing_ok=True)
+    table.append(rows(3))
+    assert stream.drain() == [(2, "Oslo"), (3, "Oslo")]
+    assert stream.sink.sizes == [1, 1, 1]
+
+
+def test_notes_of_another_source_are_left_alone(table, stream, rows):
+    table.append(rows(1))
+    stream.drain()
+    source = Path(stream.checkpoint) / "sources" / "1"
+    source.mkdir(parents=True)
+    (source / "0").write_text('v1\n{"path":"file:///elsewhere/a","timestamp":0,"batchId":0}')
+    table.append(rows(2))
+    stream.drain()
+    assert (source / "0").exists()
