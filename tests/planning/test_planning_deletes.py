@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import polars as pl
@@ -18,8 +19,8 @@ from frazil.format.manifests import Content, DataFile, EntryStatus, ManifestEntr
 from frazil.format.partitioning import PartitionField, PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.transforms import parse_transform
-from frazil.format.types import DoubleType, LongType, NestedField
-from frazil.format.values import to_bytes
+from frazil.format.types import DoubleType, LongType, NestedField, PrimitiveType, StringType
+from frazil.format.values import from_bytes, to_bytes
 from frazil.planning.match_deletes import FILE_PATH_ID, match_deletes
 
 SCHEMA = Schema((NestedField(1, "p", DoubleType()), NestedField(2, "id", LongType())))
@@ -256,6 +257,85 @@ def test_equality_deletes_are_pruned_by_their_columns(
 
     deletes = [_delete("d", content=Content.EQUALITY_DELETES, equality_ids=(2,), **metrics(delete))]
     assert (_pairs([_data(**metrics(data))], deletes) == [(0, 0)]) is applies
+
+
+BOUNDS = {
+    LongType(): st.integers(-2, 3),
+    DoubleType(): st.sampled_from([-math.inf, -1.5, -0.0, 0.0, 2.5, math.inf]),
+    StringType(): st.sampled_from(["", "a", "ab", "b", "\U0001f600", "\uffff"]),
+}
+
+
+@st.composite
+def columns(draw: st.DrawFn, kind: PrimitiveType) -> dict[str, Any]:
+    """The metrics of a column: bounds that are there or not, NULLs and NaNs that are counted."""
+    low, high = sorted([draw(BOUNDS[kind]), draw(BOUNDS[kind])])
+    stated = {
+        "lower_bounds": None if draw(st.integers(0, 5)) == 5 else to_bytes(kind, low),
+        "upper_bounds": None if draw(st.integers(0, 5)) == 5 else to_bytes(kind, high),
+        "null_value_counts": draw(st.sampled_from([0, 0, 0, 2, None])),
+        "nan_value_counts": draw(st.sampled_from([0, 0, 0, 1, None])),
+    }
+    return {name: {2: value} for name, value in stated.items() if value is not None}
+
+
+def _values(kind: PrimitiveType, file: DataFile) -> tuple[Any, Any, bool, bool]:
+    """Lower and upper bound, whether there may be NULL, and NaN."""
+
+    def of(name: str) -> Any:
+        return (getattr(file, name) or {}).get(2)
+
+    low, high = (
+        None if of(name) is None else from_bytes(kind, of(name))
+        for name in ("lower_bounds", "upper_bounds")
+    )
+    nan = isinstance(kind, DoubleType) and of("nan_value_counts") != 0
+    return low, high, of("null_value_counts") != 0, nan
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_equality_deletes_meet_the_files_whose_values_they_may_hold(draw: st.DataObject) -> None:
+    """Rules 178 and 230, file by file; bounds only ever leave out what cannot match."""
+    kind = draw.draw(st.sampled_from(list(BOUNDS)))
+    schema = Schema((NestedField(1, "p", DoubleType()), NestedField(2, "id", kind)))
+    scopes = st.sampled_from([(0, ()), (1, (1.5,))])
+
+    def file(path: str, **stated: Any) -> DataFile:
+        spec_id, partition = draw.draw(scopes)
+        return DataFile(
+            file_path=path,
+            record_count=5,
+            file_size_in_bytes=1,
+            spec_id=spec_id,
+            partition=partition,
+            **draw.draw(columns(kind)),
+            **stated,
+        )
+
+    def numbered(file: DataFile) -> ManifestEntry:
+        return entry(file, draw.draw(st.integers(0, 3)))
+
+    data = [numbered(file(path)) for path in PATHS[: draw.draw(st.integers(1, 8))]]
+    keyed = {"content": Content.EQUALITY_DELETES, "equality_ids": (2,)}
+    deletes = [numbered(file(f"d{i}", **keyed)) for i in range(draw.draw(st.integers(1, 5)))]
+    expected = []
+    for (i, one), (j, delete) in product(enumerate(data), enumerate(deletes)):
+        low, high, null, nan = _values(kind, one.data_file)
+        lowest, highest, null_key, nan_key = _values(kind, delete.data_file)
+        overlap = not (
+            (low is not None and highest is not None and low > highest)
+            or (high is not None and lowest is not None and high < lowest)
+        )
+        place = (delete.data_file.spec_id, delete.data_file.partition)
+        if (
+            delete.sequence_number > one.sequence_number
+            and place in ((0, ()), (one.data_file.spec_id, one.data_file.partition))
+            and (overlap or (null and null_key) or (nan and nan_key))
+        ):
+            expected.append((i, j))
+    found = match_deletes(frame_of(data), frame_of(deletes), specs=SPECS, schemas=[schema])
+    assert found.rows() == expected
 
 
 def test_a_hundred_thousand_files_and_ten_thousand_deletes_match_quickly() -> None:

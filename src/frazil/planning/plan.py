@@ -347,10 +347,13 @@ def _applied(deletes: pl.DataFrame, pairs: pl.DataFrame) -> tuple[pl.DataFrame, 
     """Only the deletes that occur in a pair, and the pairs with their new places."""
     if pairs.is_empty():
         return deletes.clear(), pl.DataFrame(schema=PAIRS_SCHEMA)
-    used = pairs["delete"].unique().sort()
-    places = pl.DataFrame({"delete": used}).with_row_index("place")
-    renumbered = pairs.join(places, on="delete", how="left", maintain_order="left")
-    return deletes[used], renumbered.select("ordinal", pl.col("place").alias("delete"))
+    which = pairs["delete"].to_numpy()
+    used = np.zeros(len(deletes), dtype=bool)
+    used[which] = True
+    if used.all():
+        return deletes, pairs
+    places = pl.Series("delete", np.cumsum(used)[which] - 1, dtype=PAIRS_SCHEMA["delete"])
+    return deletes.filter(used), pairs.with_columns(places)
 
 
 def _merged(
