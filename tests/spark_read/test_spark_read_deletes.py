@@ -55,6 +55,24 @@ def test_vectors_beside_position_deletes(spark: Any, made: MadeTable) -> None:
     assert made.read(spark) == made.live()
 
 
+def test_positions_are_read_once(spark: Any, made: MadeTable) -> None:
+    """Later reads, by whatever columns, need only the deletes that came since."""
+    made.add(rows(70_000), sequence=1)
+    made.add(rows(100, 70_000), sequence=1)
+    made.add(rows(100, 80_000), sequence=1)
+    made.delete_vector(0, [0, 63, 64, 65_536, 69_999], sequence=2)
+    made.delete_positions([(1, 5), (2, 99), (1, 6)], sequence=2)
+    made.delete_positions([(2, 3)], sequence=3, file_format="orc")
+    assert made.read(spark) == made.live()
+    for delete in made.deletes:
+        Path(delete["path"].removeprefix("file://")).unlink()
+    assert made.read(spark) == made.live()
+    assert made.read(spark, ["id"]) == [(row[0],) for row in made.live()]
+    made.delete_positions([(1, 50), (2, 3), (2, 4)], sequence=4)
+    assert made.read(spark) == made.live()
+    assert len(made.live()) == 70_200 - 5 - 4 - 2
+
+
 @pytest.mark.parametrize("step", [3, 997])
 def test_dense_and_sparse_deletes_on_executors(
     spark: Any, made: MadeTable, monkeypatch: pytest.MonkeyPatch, step: int

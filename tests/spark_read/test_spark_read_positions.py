@@ -17,6 +17,7 @@ from frazil.spark.read.positions import (
     bitmap_rows,
     merged_rows,
 )
+from frazil.spark.read.words import word_rows, words_by_file
 
 deleted = st.lists(
     st.tuples(
@@ -68,9 +69,28 @@ def positions_of(batch: pa.RecordBatch, grain: Grain) -> set[tuple[int, int]]:
     return found
 
 
-def test_a_position_beyond_the_key_is_refused() -> None:
-    with pytest.raises(UnsupportedError):
-        bitmap_rows(0, np.array([2**40], dtype=np.int64), Grain.SPARSE)
+@settings(deadline=None)
+@given(deleted=deleted)
+def test_sets_of_positions_as_rows(deleted: list[tuple[int, int]]) -> None:
+    """Each file has its own set, and the rows hold what the sets do, in the smaller grain."""
+    ordinals = np.array([o for o, _ in deleted], dtype=np.int64)
+    positions = np.array([p for _, p in deleted], dtype=np.int64)
+    sets = words_by_file(ordinals, positions)
+    assert sets.keys() == {o for o, _ in deleted}
+    made = word_rows(sets)
+    (batch,) = made.table.combine_chunks().to_batches() or [
+        pa.RecordBatch.from_pylist([], schema=made.grain.arrow_schema)
+    ]
+    assert positions_of(batch, made.grain) == set(deleted)
+
+
+@pytest.mark.parametrize("position", [-1, 2**40])
+def test_a_position_beyond_the_key_is_refused(position: int) -> None:
+    positions = np.array([position], dtype=np.int64)
+    with pytest.raises(UnsupportedError, match=str(position)):
+        bitmap_rows(0, positions, Grain.SPARSE)
+    with pytest.raises(UnsupportedError, match=str(position)):
+        words_by_file(np.zeros(1, dtype=np.int64), positions)
 
 
 @pytest.mark.parametrize(

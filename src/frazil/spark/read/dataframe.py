@@ -7,7 +7,7 @@ optimizes as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Final
@@ -52,7 +52,7 @@ from frazil.spark.read.native import (
     scan_by_id,
     scan_by_name,
 )
-from frazil.spark.read.position_deletes import BROADCAST_BYTES, Bitmaps, position_bitmaps
+from frazil.spark.read.position_deletes import Bitmaps, PositionDeletes, bitmaps_of_words
 from frazil.spark.read.positions import only_deleted, without_deleted
 from frazil.spark.read.projection import (
     DELETED,
@@ -73,7 +73,7 @@ from frazil.spark.read.resolve import PLACES, EqualityReading, Resolved, Resolve
 from frazil.spark.read.scan_names import scan_names
 from frazil.spark.read.survey import Survey, survey
 from frazil.spark.read.weights import weighed_by_deletes
-from frazil.spark.read.words import Words, word_rows
+from frazil.spark.read.words import Words
 from frazil.spark.types import COMMENT_KEY, SparkTypeSupport, type_to_spark
 from frazil.storage.files import FileIO
 
@@ -253,13 +253,7 @@ class _Part:
         )
         keeps_deleted = DELETED in reading.projection.metadata_names
         deleted: list[DataFrame] = []
-        if self.group.has_positions:
-            bitmaps = position_bitmaps(context, reading.plan, self.files["ordinal"])
-            if keeps_deleted:
-                deleted.append(only_deleted(rows, bitmaps.rows, bitmaps.grain))
-            rows = without_deleted(rows, bitmaps.rows, bitmaps.grain)
-        if self.group.has_resolved:
-            bitmaps = self._resolved_bitmaps()
+        for bitmaps in self._bitmaps():
             if keeps_deleted:
                 deleted.append(only_deleted(rows, bitmaps.rows, bitmaps.grain))
             rows = without_deleted(rows, bitmaps.rows, bitmaps.grain)
@@ -276,12 +270,21 @@ class _Part:
             *(self._result(gone, columns, known, is_deleted=True) for gone in deleted),
         ]
 
-    def _resolved_bitmaps(self) -> Bitmaps:
-        resolved = self.reading.resolved
-        made = word_rows({o: resolved[o] for o in self.files["ordinal"]})
-        rows = self.reading.context.spark.createDataFrame(made.table, made.grain.spark_schema)
-        small = made.size_in_bytes <= BROADCAST_BYTES
-        return Bitmaps(F.broadcast(rows) if small else rows.hint("merge"), made.grain)
+    def _bitmaps(self) -> Iterator[Bitmaps]:
+        """What is deleted by position: in one bitmap a file, but for what executors read."""
+        context, sets = self.reading.context, []
+        if self.group.has_resolved:
+            sets.append(self.reading.resolved)
+        if self.group.has_positions:
+            positions = PositionDeletes.of(context, self.reading.plan, self.files["ordinal"])
+            if positions.are_few:
+                sets.append(positions.words())
+            else:
+                yield positions.bitmaps()
+        if sets:
+            files = self.files["ordinal"]
+            words = {o: Words.union(each[o] for each in sets if o in each) for o in files}
+            yield bitmaps_of_words(context, words)
 
     def _plain_expressions(self) -> list[str] | None:
         """The result's columns as SQL text where that says it all, else None.

@@ -1,4 +1,4 @@
-"""What equality deletes were found to delete, kept in this process and bounded in bytes.
+"""What deletes were found to delete, kept in this process and bounded in bytes.
 
 Data files and delete files never change, so what a set of delete files deletes in a data file holds
 for ever: an entry never goes stale, it only makes room. It is small, since it holds bits and no
@@ -8,10 +8,12 @@ values: at most 16 bytes for 64 rows.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from threading import Lock
 from typing import Final
+
+import polars as pl
 
 from frazil.spark.read.words import Words
 
@@ -110,3 +112,30 @@ class DeletedWords:
 
 DELETED_WORDS: Final = DeletedWords()
 """What is kept in this process."""
+
+
+def sets_by_file(pairs: pl.DataFrame) -> dict[int, Deletes]:
+    """The delete files of each data file; files under the same ones share one set.
+
+    Args:
+        pairs: a row for each data file (`ordinal`) and delete of it (`name`).
+    """
+    lists = pairs.group_by("ordinal").agg(pl.col("name").unique().sort())
+    sets: dict[int, Deletes] = {}
+    for (names,), members in lists.group_by("name"):
+        deletes: Deletes = frozenset(names)
+        sets.update(dict.fromkeys(members["ordinal"].to_list(), deletes))
+    return sets
+
+
+def pending_pairs(pairs: pl.DataFrame, incomplete: Mapping[int, Known]) -> pl.DataFrame:
+    """The pairs of these files that are not in what is known of them."""
+    covered = pl.DataFrame(
+        {
+            "ordinal": list(incomplete),
+            "name": [[str(name) for name in known.deletes] for known in incomplete.values()],
+        },
+        schema={"ordinal": pairs.schema["ordinal"], "name": pl.List(pl.String)},
+    )
+    needed = pairs.join(covered.select("ordinal"), on="ordinal", how="semi")
+    return needed.join(covered.explode("name"), on=["ordinal", "name"], how="anti")

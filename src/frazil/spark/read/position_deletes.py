@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,6 +14,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
+from frazil.planning.cache import store_key
+from frazil.spark.read.deleted_words import DELETED_WORDS, Known, pending_pairs, sets_by_file
 from frazil.spark.read.inputs import POSITION_DELETES, ReadInput
 from frazil.spark.read.native import ScanContext
 from frazil.spark.read.position_files import (
@@ -23,6 +25,7 @@ from frazil.spark.read.position_files import (
     vector_positions,
 )
 from frazil.spark.read.positions import KEY, BitmapSize, Grain, Longs, bitmap_rows, merged_rows
+from frazil.spark.read.words import Words, word_rows, words_by_file
 from frazil.storage.files import FileIO
 
 BROADCAST_BYTES: Final = 32 * 1024 * 1024
@@ -31,6 +34,9 @@ BROADCAST_BYTES: Final = 32 * 1024 * 1024
 ON_DRIVER_POSITIONS: Final = 2_000_000
 ON_DRIVER_FILES: Final = 512
 """Up to so many deletes are read beside the session: a Spark job would cost more."""
+
+ON_DRIVER_DATA_FILES: Final = 20_000
+"""Of so many data files what is deleted is kept in this process."""
 
 _READERS: Final = 8
 
@@ -47,40 +53,135 @@ class Bitmaps:
     grain: Grain
 
 
-def position_bitmaps(context: ScanContext, plan: ReadInput, ordinals: pl.Series) -> Bitmaps:
-    """The bitmaps of these data files, each of which has at least one position delete or vector.
+def bitmaps_of_words(context: ScanContext, sets: Mapping[int, Words]) -> Bitmaps:
+    """The bitmaps of deleted positions by the data file's ordinal."""
+    made = word_rows(sets)
+    rows = context.spark.createDataFrame(made.table, made.grain.spark_schema)
+    is_small = made.size_in_bytes <= BROADCAST_BYTES
+    return Bitmaps(F.broadcast(rows) if is_small else rows.hint("merge"), made.grain)
+
+
+@dataclass(frozen=True, slots=True)
+class PositionDeletes:
+    """The position deletes and vectors of some data files, each of which has at least one.
 
     A vector's file is known from the plan. A position delete names its files by path; it applies
     where the path, the partition and the sequence number fit and the file has no vector.
+
+    Attributes:
+        plan: what the files are of.
+        pairs: a row for each data file (``ordinal``) and delete of it, with the delete's columns.
+        tasks: the deletes to read, each once; vectors with their data file's ordinal.
+        targets: the data files of deletes by path: ``ordinal``, path, sequence number, scope.
+        size: of their bitmaps, by the counts in the manifests.
     """
-    deletes = plan.deletes.filter(pl.col("content") == POSITION_DELETES)
-    pairs = plan.pairs.filter(pl.col("ordinal").is_in(ordinals.implode())).join(
-        deletes, on="delete"
-    )
-    vectors = pairs.filter(pl.col("format") == "puffin")
-    by_path = pairs.filter(pl.col("format") != "puffin")
-    used = by_path.unique("delete", maintain_order=True)
-    files = plan.files.filter(pl.col("ordinal").is_in(ordinals.implode()))
-    size = BitmapSize(
-        positions=int(vectors["record_count"].sum()) + int(used["record_count"].sum()),
-        rows=int(files["record_count"].sum()),
-        files=len(files),
-    )
-    grain = size.grain
-    tasks = _tasks(vectors, used)
-    targets = files.join(by_path.select("ordinal").unique(), on="ordinal", how="semi").select(
-        "ordinal", pl.col("path").alias(_PATH), "sequence_number", "scope"
-    )
-    targets = targets.with_columns(comparable_paths(targets[_PATH], context.io))
-    here = len(tasks) <= ON_DRIVER_FILES and size.positions <= ON_DRIVER_POSITIONS
-    if here and size.bytes <= BROADCAST_BYTES:
-        rows = _read_here(context, tasks, targets, by_path, grain)
-    else:
-        rows = _read_on_executors(context, tasks, targets, grain)
-        if size.bytes <= BROADCAST_BYTES and len(used):
+
+    context: ScanContext
+    plan: ReadInput
+    pairs: pl.DataFrame
+    tasks: pl.DataFrame
+    targets: pl.DataFrame
+    size: BitmapSize
+
+    @classmethod
+    def of(cls, context: ScanContext, plan: ReadInput, ordinals: pl.Series) -> PositionDeletes:
+        """Those of the data files with these ordinals."""
+        deletes = plan.deletes.filter(pl.col("content") == POSITION_DELETES)
+        pairs = plan.pairs.filter(pl.col("ordinal").is_in(ordinals.implode())).join(
+            deletes, on="delete"
+        )
+        vectors = pairs.filter(pl.col("format") == "puffin")
+        by_path = pairs.filter(pl.col("format") != "puffin")
+        used = by_path.unique("delete", maintain_order=True)
+        files = plan.files.filter(pl.col("ordinal").is_in(ordinals.implode()))
+        targets = files.join(by_path.select("ordinal").unique(), on="ordinal", how="semi").select(
+            "ordinal", pl.col("path").alias(_PATH), "sequence_number", "scope"
+        )
+        return cls(
+            context,
+            plan,
+            pairs,
+            tasks=_tasks(vectors, used),
+            targets=targets.with_columns(comparable_paths(targets[_PATH], context.io)),
+            size=BitmapSize(
+                positions=int(vectors["record_count"].sum()) + int(used["record_count"].sum()),
+                rows=int(files["record_count"].sum()),
+                files=len(files),
+            ),
+        )
+
+    @property
+    def are_few(self) -> bool:
+        """Whether they are read beside the session and kept."""
+        return (
+            len(self.tasks) <= ON_DRIVER_FILES
+            and self.size.positions <= ON_DRIVER_POSITIONS
+            and self.size.files <= ON_DRIVER_DATA_FILES
+            and self.size.bytes <= BROADCAST_BYTES
+        )
+
+    def words(self) -> dict[int, Words]:
+        """The deleted positions by the data file's ordinal; what is not kept yet is read here.
+
+        Raises:
+            MissingFileError, InvalidDataFileError: a delete file cannot be read.
+            UnsupportedError: a position that bitmaps have no room for.
+        """
+        named = self.pairs.select("ordinal", "delete", _delete_name())
+        wanted = sets_by_file(named)
+        owners = self._owners(wanted)
+        known = {o: DELETED_WORDS.covered(owners[o], deletes) for o, deletes in wanted.items()}
+        lacking = pending_pairs(named, {o: k for o, k in known.items() if k.deletes != wanted[o]})
+        if len(lacking):
+            for ordinal, found in self._read(lacking).items():
+                words = Words.union((known[ordinal].words, found))
+                known[ordinal] = Known(wanted[ordinal], words)
+                DELETED_WORDS.keep(owners[ordinal], known[ordinal])
+        return {ordinal: each.words for ordinal, each in known.items()}
+
+    def bitmaps(self) -> Bitmaps:
+        """The bitmaps, from deletes that executors read."""
+        grain, context = self.size.grain, self.context
+        rows = _read_on_executors(context, self.tasks, self.targets, grain)
+        is_small = self.size.bytes <= BROADCAST_BYTES
+        if is_small and len(self.targets):
             rows = _one_row_a_key(context, rows, grain)
-    hinted = F.broadcast(rows) if size.bytes <= BROADCAST_BYTES else rows.hint("merge")
-    return Bitmaps(hinted, grain)
+        return Bitmaps(F.broadcast(rows) if is_small else rows.hint("merge"), grain)
+
+    def _owners(self, ordinals: Collection[int]) -> dict[int, Hashable]:
+        read_by = ("positions", store_key(self.context.io), self.plan.metadata.table_uuid)
+        rows = self.plan.files.select("ordinal", "path", "size", "record_count").iter_rows()
+        return {ordinal: (read_by, *file) for ordinal, *file in rows if ordinal in ordinals}
+
+    def _read(self, lacking: pl.DataFrame) -> dict[int, Words]:
+        """What the deletes of these pairs delete in each of their files."""
+        files = {
+            delete: pairs.select(_PATH, "ordinal")
+            for (delete,), pairs in lacking.join(self.targets, on="ordinal").group_by("delete")
+        }
+
+        def read(task: dict[str, Any]) -> list[tuple[Longs, Longs]]:
+            if task["format"] == "puffin":
+                positions = vector_positions(self.context.io, task)
+                return [(np.full(len(positions), task["ordinal"], dtype=np.int64), positions)]
+            chunks = deleted_rows(self.context.io, task["path"], task["format"])
+            return [part for rows in chunks for part in _of_files(rows, files[task["delete"]])]
+
+        tasks = self.tasks.join(lacking, on="delete", how="semi").to_dicts()
+        with ThreadPoolExecutor(max_workers=_READERS) as readers:
+            parts = [part for found in readers.map(read, tasks) for part in found]
+        none = dict.fromkeys(lacking["ordinal"].unique(), Words.none())
+        ordinals, positions = (
+            np.concatenate([np.empty(0, np.int64), *columns])
+            for columns in ([part[0] for part in parts], [part[1] for part in parts])
+        )
+        return none | words_by_file(ordinals, positions)
+
+
+def _delete_name() -> pl.Expr:
+    """What tells a delete file, or one vector of a file, from every other."""
+    place = pl.col("content_offset").cast(pl.String).fill_null("")
+    return pl.concat_str("path", pl.lit(" "), place, pl.lit(" "), "record_count").alias("name")
 
 
 def _tasks(vectors: pl.DataFrame, by_path: pl.DataFrame) -> pl.DataFrame:
@@ -93,38 +194,6 @@ def _tasks(vectors: pl.DataFrame, by_path: pl.DataFrame) -> pl.DataFrame:
             by_path.select(*columns, *scope, none.alias("ordinal")),
         ]
     )
-
-
-def _read_here(
-    context: ScanContext,
-    tasks: pl.DataFrame,
-    targets: pl.DataFrame,
-    pairs: pl.DataFrame,
-    grain: Grain,
-) -> DataFrame:
-    wanted = {
-        delete: pairs.select(_PATH, "ordinal")
-        for (delete,), pairs in pairs.select("delete", "ordinal")
-        .join(targets, on="ordinal")
-        .group_by("delete")
-    }
-
-    def read(task: dict[str, Any]) -> list[tuple[Longs, Longs]]:
-        if task["format"] == "puffin":
-            positions = vector_positions(context.io, task)
-            return [(np.full(len(positions), task["ordinal"], dtype=np.int64), positions)]
-        files = wanted[task["delete"]]
-        chunks = deleted_rows(context.io, task["path"], task["format"])
-        return [part for rows in chunks for part in _of_files(rows, files)]
-
-    with ThreadPoolExecutor(max_workers=_READERS) as readers:
-        found = [part for parts in readers.map(read, tasks.to_dicts()) for part in parts]
-    ordinals, positions = (
-        np.concatenate([np.empty(0, np.int64), *parts])
-        for parts in ([ordinals for ordinals, _ in found], [positions for _, positions in found])
-    )
-    table = pa.Table.from_batches([bitmap_rows(ordinals, positions, grain)])
-    return context.spark.createDataFrame(table, grain.spark_schema)
 
 
 def _of_files(rows: DeletedRows, files: pl.DataFrame) -> Iterator[tuple[Longs, Longs]]:

@@ -14,7 +14,6 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -24,12 +23,18 @@ from frazil.format.schema import Schema
 from frazil.planning.cache import store_key
 from frazil.spark.read.arrow_files import TableColumns
 from frazil.spark.read.delete_groups import DeleteGroup
-from frazil.spark.read.deleted_words import DELETED_WORDS, Deletes, Known
+from frazil.spark.read.deleted_words import (
+    DELETED_WORDS,
+    Deletes,
+    Known,
+    pending_pairs,
+    sets_by_file,
+)
 from frazil.spark.read.equality_deletes import EqualityDeletes
 from frazil.spark.read.inputs import ReadInput
 from frazil.spark.read.key_bits import key_bits
 from frazil.spark.read.projection import DELETED, FILE_ORDINAL_FIELD, METADATA_COLUMNS, POS
-from frazil.spark.read.words import Words
+from frazil.spark.read.words import Words, by_file
 from frazil.storage.files import FileIO
 
 EQUALITY_SETTING: Final = "frazil.read.equality-deletes"
@@ -118,10 +123,10 @@ class Resolver:
         pairs = self._pairs(plan, groups)
         if self.reading is EqualityReading.JOIN or not len(pairs):
             return Resolved(plan, {})
-        wanted = _sets_by_file(pairs)
+        wanted = sets_by_file(pairs)
         owners = self._owners(plan, wanted)
         known = {o: DELETED_WORDS.covered(owners[o], deletes) for o, deletes in wanted.items()}
-        pending = _pending(pairs, {o: k for o, k in known.items() if k.deletes != wanted[o]})
+        pending = pending_pairs(pairs, {o: k for o, k in known.items() if k.deletes != wanted[o]})
         if len(pending) and self._is_worth_it(plan, pending):
             for ordinal, found in self._found(plan, pending).items():
                 words = Words.union((known[ordinal].words, found))
@@ -184,40 +189,8 @@ class Resolver:
             .groupBy(F.expr(place).alias(_WORD))
             .agg(F.expr(bit).alias(_BITS))
         )
-        return _by_file(words.toArrow(), narrowed.files["ordinal"])
-
-
-def _sets_by_file(pairs: pl.DataFrame) -> dict[int, Deletes]:
-    """The delete files of each data file; files under the same ones share one set."""
-    lists = pairs.group_by("ordinal").agg(pl.col("name").unique().sort())
-    sets: dict[int, Deletes] = {}
-    for (names,), members in lists.group_by("name"):
-        deletes: Deletes = frozenset(names)
-        sets.update(dict.fromkeys(members["ordinal"].to_list(), deletes))
-    return sets
-
-
-def _pending(pairs: pl.DataFrame, incomplete: Mapping[int, Known]) -> pl.DataFrame:
-    """The pairs of these files that are not in what is known of them."""
-    covered = pl.DataFrame(
-        {
-            "ordinal": list(incomplete),
-            "name": [[str(name) for name in known.deletes] for known in incomplete.values()],
-        },
-        schema={"ordinal": pairs.schema["ordinal"], "name": pl.List(pl.String)},
-    )
-    needed = pairs.join(covered.select("ordinal"), on="ordinal", how="semi")
-    return needed.join(covered.explode("name"), on=["ordinal", "name"], how="anti")
-
-
-def _by_file(words: pa.Table, ordinals: pl.Series) -> dict[int, Words]:
-    keys = words.column(_WORD).to_numpy()
-    bits = words.column(_BITS).to_numpy().view(np.uint64)
-    order = np.argsort(keys, kind="stable")
-    keys, bits = keys[order], bits[order]
-    found: dict[int, Words] = {}
-    for ordinal in ordinals:
-        start, end = np.searchsorted(keys, [ordinal << 32, (ordinal + 1) << 32])
-        places = keys[start:end] - (ordinal << 32)
-        found[ordinal] = Words(places, bits[start:end].copy())
-    return found
+        table = words.toArrow()
+        bits = table.column(_BITS).to_numpy().view(np.uint64)
+        return by_file(
+            Words.of_words(table.column(_WORD).to_numpy(), bits), narrowed.files["ordinal"]
+        )

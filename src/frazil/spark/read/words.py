@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from frazil.errors import UnsupportedError
 from frazil.spark.read.positions import (
     DENSE_ROW_BYTES,
     KEY,
@@ -90,6 +91,37 @@ class WordRows:
     table: pa.Table
     grain: Grain
     size_in_bytes: int
+
+
+def words_by_file(ordinals: Longs, positions: Longs) -> dict[int, Words]:
+    """Positions, in any order, as a set for each file that has some.
+
+    Args:
+        ordinals: the data file of each position.
+
+    Raises:
+        UnsupportedError: a position that the keys of rows have no room for.
+    """
+    if not len(positions):
+        return {}
+    if int(positions.min()) < 0 or int(positions.max()) >> _WORD_SHIFT >= 1 << 31:
+        raise UnsupportedError(
+            f"deletes of positions {positions.min()} to {positions.max()} cannot be applied: "
+            f"positions from 0 to {(1 << 31 << _WORD_SHIFT) - 1} can"
+        )
+    places = (ordinals << 32) | (positions >> _WORD_SHIFT)
+    bits = np.uint64(1) << (positions & 63).astype(np.uint64)
+    return by_file(Words.of_words(places, bits), np.unique(ordinals).tolist())
+
+
+def by_file(words: Words, ordinals: Iterable[int]) -> dict[int, Words]:
+    """The sets of some files, of words whose places have a file's ordinal above bit 32."""
+    found: dict[int, Words] = {}
+    for ordinal in ordinals:
+        start, end = np.searchsorted(words.places, [ordinal << 32, (ordinal + 1) << 32])
+        places = words.places[start:end] - (ordinal << 32)
+        found[ordinal] = Words(places, words.bits[start:end].copy())
+    return found
 
 
 def word_rows(sets: Mapping[int, Words]) -> WordRows:
