@@ -20,7 +20,7 @@ soak: .venv/.ready .venv41/.ready java
 	$(PY41) -m pytest -p no:cacheprovider -m soak interop
 
 interop: .venv/.ready .venv41/.ready java
-	$(PY41) -m pytest -p no:cacheprovider --durations=15 -m "not soak" interop
+	scripts/interop.sh $(PY41)
 
 conformance: .venv/.ready java
 	$(PY) tests/conformance/run.py

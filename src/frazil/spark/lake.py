@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from os import PathLike
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -30,7 +29,7 @@ from frazil.format.partitioning import PartitionField, spec_for
 from frazil.format.schema import Schema
 from frazil.format.sorting import SortField, order_for
 from frazil.spark.session import prepare_session
-from frazil.spark.stream.options import DEFAULT_POLL_INTERVAL
+from frazil.spark.stream.options import StreamSettings
 from frazil.spark.table import Table
 from frazil.spark.types import query_schema_from_spark, schema_from_spark
 from frazil.storage.files import FileIO, normalize_location
@@ -298,33 +297,14 @@ class Lake:
         identifier: str | Sequence[str],
         *,
         checkpoint: str | PathLike[str],
-        from_snapshot_id: int | None = None,
-        from_timestamp: int | str | datetime | None = None,
-        on_overwrite: str = "fail",
-        on_delete: str = "fail",
-        max_files_per_batch: int | None = None,
-        max_bytes_per_batch: int | None = None,
-        max_rows_per_batch: int | None = None,
-        poll_interval: float = DEFAULT_POLL_INTERVAL,
-        options: Mapping[str, str] | None = None,
+        **settings: Unpack[StreamSettings],
     ) -> DataFrame:
         """A table's rows as a streaming DataFrame: see `Table.read_stream`.
 
         Raises:
             NoSuchTableError: there is no such table; and the errors of `Table.read_stream`.
         """
-        return self.load_table(identifier).read_stream(
-            checkpoint=checkpoint,
-            from_snapshot_id=from_snapshot_id,
-            from_timestamp=from_timestamp,
-            on_overwrite=on_overwrite,
-            on_delete=on_delete,
-            max_files_per_batch=max_files_per_batch,
-            max_bytes_per_batch=max_bytes_per_batch,
-            max_rows_per_batch=max_rows_per_batch,
-            poll_interval=poll_interval,
-            options=options,
-        )
+        return self.load_table(identifier).read_stream(checkpoint=checkpoint, **settings)
 
     def table_exists(self, identifier: str | Sequence[str]) -> bool:
         """Whether there is a table of that name."""

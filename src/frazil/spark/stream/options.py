@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from frazil.errors import ConfigurationError, ValidationException
 from frazil.table.time_travel import timestamp_ms_of
@@ -21,6 +21,20 @@ class Removal(StrEnum):
     FAIL = "fail"
     SKIP = "skip"
     CHANGES = "changes"
+
+
+class StreamSettings(TypedDict, total=False):
+    """The keywords of `Table.read_stream`, which says what they mean, beside the checkpoint."""
+
+    from_snapshot_id: int | None
+    from_timestamp: int | str | datetime | None
+    on_overwrite: str
+    on_delete: str
+    max_files_per_batch: int | None
+    max_bytes_per_batch: int | None
+    max_rows_per_batch: int | None
+    poll_interval: float
+    options: Mapping[str, str] | None
 
 
 JAVA_OPTIONS: Final[Mapping[str, str]] = {
