@@ -16,6 +16,7 @@ from interop_engines import DuckDB
 from interop_tables import Engines, MadeOnce, write_with_frazil, write_with_java
 
 from frazil.spark.lake import Lake, connect
+from frazil.storage.files import FileIO
 
 JAVA_PACKAGES = (
     "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0,org.xerial:sqlite-jdbc:3.46.1.3"
@@ -79,7 +80,9 @@ def spark(
     for key, value in _SETTINGS.items():
         builder.config(key, value)
     builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("spark")))
-    session = builder.getOrCreate()
+    # Two processes that fetch the runtime at once would fetch it into one folder.
+    with FileIO().lock(str(Path(__file__).parent)):
+        session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()

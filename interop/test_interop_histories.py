@@ -110,6 +110,9 @@ def _machine(spark: Any, lake: Lake, folder: Path) -> type[History]:
         def check(self) -> None:
             table = lake.load_table(self.name)
             check_snapshots(self, lambda chosen: table.scan(snapshot_id=chosen).to_df())
+            own = table.to_df().schema
+            theirs = spark.table(f"java_sql.{self.name}").schema
+            assert own.simpleString() == theirs.simpleString()
             # The Java runtime does not compare keys in structs: test_null_keys_in_structs.
             if not self.has_nested_keys:
                 check_snapshots(

@@ -1,0 +1,57 @@
+"""Reads a stream over Spark Connect: argv are the server's address and a folder."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+from pyspark.sql import SparkSession
+
+import frazil
+
+
+def main(address, folder):
+    """Drains twice, with rows between, then follows rows that come while the query runs."""
+    spark = SparkSession.builder.remote(address).getOrCreate()
+    lake = frazil.connect(spark, warehouse=f"{folder}/lake")
+    lake.create_namespace("db")
+    table = lake.create_table("db.t", "id bigint, city string")
+    checkpoint = f"{folder}/checkpoint"
+
+    def append(*ids):
+        table.append(spark.createDataFrame([(i, "Oslo") for i in ids], "id bigint, city string"))
+
+    def started(**trigger):
+        rows = lake.read_stream(
+            "db.t", checkpoint=checkpoint, max_files_per_batch=1, poll_interval=0.1
+        )
+        writer = rows.writeStream.format("parquet").option("path", f"{folder}/out")
+        writer = writer.option("checkpointLocation", checkpoint)
+        return writer.trigger(**trigger).start()
+
+    def ids():
+        return sorted(row.id for row in spark.read.parquet(f"{folder}/out").collect())
+
+    append(1, 2)
+    append(3)
+    started(availableNow=True).awaitTermination()
+    first = ids()
+    append(4)
+    started(availableNow=True).awaitTermination()
+    second = ids()
+    query = started(processingTime="0 seconds")
+    append(5)
+    append(6)
+    end = time.monotonic() + 120
+    while len(ids()) < 6 and time.monotonic() < end and query.isActive:
+        time.sleep(0.2)
+    query.stop()
+    found = ids()
+    # PySpark's thread for listeners keeps the process until then.
+    spark.stop()
+    print("RESULT", json.dumps({"first": first, "second": second, "third": found}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
