@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from frazil.errors import StorageError
+from frazil.storage.files import FileIO
+
 
 def _kill_before_the_last_plan(checkpoint):
     """What a kill leaves between Spark's two notes: the source's is there, the plan is not."""
@@ -96,3 +99,22 @@ def test_notes_of_another_source_are_left_alone(table, stream, rows):
     table.append(rows(2))
     stream.drain()
     assert (source / "0").exists()
+
+
+def test_the_folder_around_a_checkpoint_need_not_be_readable(
+    table, stream, rows, monkeypatch, tmp_path
+):
+    asked = []
+
+    def denied(self, path, _original=FileIO.list_folder):
+        asked.append(path)
+        if path.endswith(f"{tmp_path}/sources"):
+            raise StorageError("access denied")
+        return _original(self, path)
+
+    monkeypatch.setattr(FileIO, "list_folder", denied)
+    table.append(rows(1))
+    assert stream.drain() == [(1, "Oslo")]
+    table.append(rows(2))
+    assert stream.drain() == [(2, "Oslo")]
+    assert any(path.endswith(f"{tmp_path}/sources") for path in asked)

@@ -12,10 +12,10 @@ import json
 import logging
 from typing import Final
 
-from frazil.errors import MissingFileError
+from frazil.errors import MissingFileError, StorageError
 from frazil.spark.stream.log import LogState
 from frazil.storage.files import FileIO
-from frazil.storage.paths import join
+from frazil.storage.paths import join, parent_of
 
 _LOG = logging.getLogger(__name__)
 _COMPACT: Final = ".compact"
@@ -33,11 +33,19 @@ def forget_unplanned(io: FileIO, checkpoint: str, state: LogState) -> None:
         state: the log whose lines they are.
     """
     ours = set(state.batches["path"].str.split("/").list.last())
-    for folder in (checkpoint, checkpoint.rstrip("/").rpartition("/")[0]):
-        for source, numbers in _notes(io, folder).items():
-            planned = _planned(io, folder, source)
-            if planned is not None:
-                _forget(io, join(folder, "sources", str(source)), numbers, planned, ours)
+    _forget_below(io, checkpoint, ours)
+    try:
+        _forget_below(io, parent_of(checkpoint), ours)
+    except StorageError as error:
+        # The folder around a checkpoint need not be this user's to list.
+        _LOG.debug("no query's checkpoint was looked for around %s: %s", checkpoint, error)
+
+
+def _forget_below(io: FileIO, folder: str, ours: set[str]) -> None:
+    for source, numbers in _notes(io, folder).items():
+        planned = _planned(io, folder, source)
+        if planned is not None:
+            _forget(io, join(folder, "sources", str(source)), numbers, planned, ours)
 
 
 def _forget(io: FileIO, folder: str, numbers: dict[int, str], planned: int, ours: set[str]) -> None:
