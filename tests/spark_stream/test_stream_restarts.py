@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
 
 from frazil.errors import StorageError
+from frazil.spark.stream.queries import _WATCHES
 from frazil.storage.files import FileIO
 
 
@@ -118,3 +120,23 @@ def test_the_folder_around_a_checkpoint_need_not_be_readable(
     table.append(rows(2))
     assert stream.drain() == [(2, "Oslo")]
     assert any(path.endswith(f"{tmp_path}/sources") for path in asked)
+
+
+def test_a_note_that_cannot_be_taken_back_is_told(lake, table, stream, rows, monkeypatch):
+    """Also one around the stream's own folder: to go on would make the query unreadable."""
+    folder = f"{stream.checkpoint}/t"
+    for number in (1, 2):
+        table.append(rows(number))
+        stream.drain(lake.read_stream("db.t", checkpoint=folder))
+    end = time.monotonic() + 30
+    while any(f._taken for f in _WATCHES[table.spark]._followers.values()):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    _kill_before_the_last_plan(Path(stream.checkpoint))
+
+    def denied(self, path):
+        raise StorageError(f"cannot delete {path}: access denied")
+
+    monkeypatch.setattr(FileIO, "delete", denied)
+    with pytest.raises(StorageError, match="sources/0/1: access denied"):
+        lake.read_stream("db.t", checkpoint=folder)

@@ -34,11 +34,14 @@ def forget_unplanned(io: FileIO, checkpoint: str, state: LogState) -> None:
     """
     ours = set(state.batches["path"].str.split("/").list.last())
     _forget_below(io, checkpoint, ours)
+    around = parent_of(checkpoint)
     try:
-        _forget_below(io, parent_of(checkpoint), ours)
+        _list(io, join(around, "sources"))
     except StorageError as error:
         # The folder around a checkpoint need not be this user's to list.
         _LOG.debug("no query's checkpoint was looked for around %s: %s", checkpoint, error)
+        return
+    _forget_below(io, around, ours)
 
 
 def _forget_below(io: FileIO, folder: str, ours: set[str]) -> None:
