@@ -25,6 +25,7 @@ from frazil.format.schema import Schema
 from frazil.format.transforms import IdentityTransform
 from frazil.spark.read.arrow_files import TableColumns
 from frazil.spark.read.arrow_scan import scan_with_arrow
+from frazil.spark.read.bitmaps import Bitmaps, bitmaps_of_words
 from frazil.spark.read.convert import converted, is_scanned, needs_conversion, scan_type
 from frazil.spark.read.delete_groups import DeleteGroup, delete_groups
 from frazil.spark.read.equality_deletes import (
@@ -52,8 +53,7 @@ from frazil.spark.read.native import (
     scan_by_id,
     scan_by_name,
 )
-from frazil.spark.read.position_deletes import Bitmaps, PositionDeletes, bitmaps_of_words
-from frazil.spark.read.positions import only_deleted, without_deleted
+from frazil.spark.read.position_deletes import PositionDeletes
 from frazil.spark.read.projection import (
     DELETED,
     FILE,
@@ -255,8 +255,8 @@ class _Part:
         deleted: list[DataFrame] = []
         for bitmaps in self._bitmaps():
             if keeps_deleted:
-                deleted.append(only_deleted(rows, bitmaps.rows, bitmaps.grain))
-            rows = without_deleted(rows, bitmaps.rows, bitmaps.grain)
+                deleted.append(bitmaps.only_deleted(rows))
+            rows = bitmaps.without_deleted(rows)
         for part in self.group.equality:
             seen = Rows(columns, known)
             match = matching(context, reading.schema, part, reading.table, seen)
@@ -284,7 +284,7 @@ class _Part:
         if sets:
             files = self.files["ordinal"]
             words = {o: Words.union(each[o] for each in sets if o in each) for o in files}
-            yield bitmaps_of_words(context, words)
+            yield bitmaps_of_words(context.spark, words)
 
     def _plain_expressions(self) -> list[str] | None:
         """The result's columns as SQL text where that says it all, else None.

@@ -21,8 +21,8 @@ from frazil.errors import InvalidDataFileError
 from frazil.format import types as I
 from frazil.planning.cache import store_key
 from frazil.spark.read.arrow_files import FilePart, TableColumns, read_batches
+from frazil.spark.read.bitmaps import BROADCAST_BYTES
 from frazil.spark.read.deleted_words import DELETED_WORDS, Known
-from frazil.spark.read.position_deletes import BROADCAST_BYTES
 from frazil.spark.read.positions import Longs
 from frazil.spark.read.words import WordRows, Words, word_rows
 from frazil.storage.files import FileIO

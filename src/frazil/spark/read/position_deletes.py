@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
 from frazil.planning.cache import store_key
+from frazil.spark.read.bitmaps import BROADCAST_BYTES, Bitmaps, JoinedBitmaps
 from frazil.spark.read.deleted_words import DELETED_WORDS, Known, pending_pairs, sets_by_file
 from frazil.spark.read.inputs import POSITION_DELETES, ReadInput
 from frazil.spark.read.native import ScanContext
@@ -25,11 +26,8 @@ from frazil.spark.read.position_files import (
     vector_positions,
 )
 from frazil.spark.read.positions import KEY, BitmapSize, Grain, Longs, bitmap_rows, merged_rows
-from frazil.spark.read.words import Words, word_rows, words_by_file
+from frazil.spark.read.words import Words, words_by_file
 from frazil.storage.files import FileIO
-
-BROADCAST_BYTES: Final = 32 * 1024 * 1024
-"""Bitmaps up to this size are sent to every executor; larger ones are shuffled with the rows."""
 
 ON_DRIVER_POSITIONS: Final = 2_000_000
 ON_DRIVER_FILES: Final = 512
@@ -43,22 +41,6 @@ _READERS: Final = 8
 _PATH: Final = "data_path"
 _SEQUENCE: Final = "delete_sequence_number"
 _SCOPE: Final = "delete_scope"
-
-
-@dataclass(frozen=True, slots=True)
-class Bitmaps:
-    """The deleted positions of some data files; ``rows`` carry a broadcast or merge hint."""
-
-    rows: DataFrame
-    grain: Grain
-
-
-def bitmaps_of_words(context: ScanContext, sets: Mapping[int, Words]) -> Bitmaps:
-    """The bitmaps of deleted positions by the data file's ordinal."""
-    made = word_rows(sets)
-    rows = context.spark.createDataFrame(made.table, made.grain.spark_schema)
-    is_small = made.size_in_bytes <= BROADCAST_BYTES
-    return Bitmaps(F.broadcast(rows) if is_small else rows.hint("merge"), made.grain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +128,7 @@ class PositionDeletes:
         is_small = self.size.bytes <= BROADCAST_BYTES
         if is_small and len(self.targets):
             rows = _one_row_a_key(context, rows, grain)
-        return Bitmaps(F.broadcast(rows) if is_small else rows.hint("merge"), grain)
+        return JoinedBitmaps(F.broadcast(rows) if is_small else rows.hint("merge"), grain)
 
     def _owners(self, ordinals: Collection[int]) -> dict[int, Hashable]:
         read_by = ("positions", store_key(self.context.io), self.plan.metadata.table_uuid)

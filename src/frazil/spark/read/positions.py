@@ -1,4 +1,4 @@
-"""Deleted positions as bitmaps that Spark can join and test.
+"""Deleted positions as bitmap rows.
 
 A row's key is ``ordinal << 32 | position >> shift``. *Dense*: one row per 65 536 positions, 1 024
 words of 64 bits, the container of a Roaring bitmap. *Sparse*: one row per 64 positions, one word.
@@ -13,12 +13,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
 from frazil.errors import UnsupportedError
-from frazil.spark.read.file_log import ORDINAL, POSITION
 
 Longs = npt.NDArray[np.int64]
 
@@ -146,25 +143,3 @@ def _batch(keys: Longs, words: Longs, grain: Grain) -> pa.RecordBatch:
         kind = grain.arrow_schema.field(WORDS).type
         column = pa.ListArray.from_arrays(starts, column, type=kind)
     return pa.RecordBatch.from_arrays([pa.array(keys), column], schema=grain.arrow_schema)
-
-
-def without_deleted(rows: DataFrame, bitmaps: DataFrame, grain: Grain) -> DataFrame:
-    """The rows whose position is in no bitmap; they need `ORDINAL` and `POSITION`."""
-    return rows.join(bitmaps, _is_deleted(grain), "left_anti")
-
-
-def only_deleted(rows: DataFrame, bitmaps: DataFrame, grain: Grain) -> DataFrame:
-    """The rows whose position is in a bitmap."""
-    return rows.join(bitmaps, _is_deleted(grain), "left_semi")
-
-
-def _is_deleted(grain: Grain) -> Column:
-    # One text is one call to the JVM; as functions it would be some fifty.
-    word = WORDS
-    if grain is Grain.DENSE:
-        place = f"CAST(shiftright({POSITION}, 6) & {WORDS_PER_CONTAINER - 1}L AS INT)"
-        word = f"get({WORDS}, {place})"
-    return F.expr(
-        f"{KEY} = (shiftleft({ORDINAL}, 32) | shiftright({POSITION}, {grain.shift}))"
-        f" AND getbit({word}, CAST({POSITION} & 63L AS INT)) = 1"
-    )

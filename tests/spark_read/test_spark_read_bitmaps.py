@@ -1,0 +1,82 @@
+"""Rows without those whose position is deleted, in each form of bitmaps."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+from pyspark.sql import SparkSession
+
+from frazil.spark.read import bitmaps
+from frazil.spark.read.bitmaps import ArrayBitmaps, Bitmaps, JoinedBitmaps, bitmaps_of_words
+from frazil.spark.read.file_log import ORDINAL, POSITION
+from frazil.spark.read.words import Words
+
+Deleted = Mapping[int, set[int]]
+
+ROWS = [(ordinal, position) for ordinal in (0, 1, 2, 5, 9) for position in range(200)]
+CASES: dict[str, Deleted] = {
+    "the edges of words": {0: {0, 63, 64, 127, 128, 199}, 1: {62, 65}},
+    "a file without any": {0: {5}, 1: set(), 2: {199}},
+    "not the first file": {5: {0, 1, 2}},
+    "all of a file": {1: set(range(200))},
+    "beyond the end of a file": {0: {199, 200, 100_000}},
+    "many files apart": {2: {7}, 70_000: {1}},
+    "a few of many": {o: set(random.Random(o).sample(range(200), 20)) for o in (0, 1, 2, 5, 9)},
+}
+
+
+def words_of(deleted: Deleted) -> dict[int, Words]:
+    return {o: Words.of_values(np.array(sorted(p), dtype=np.int64)) for o, p in deleted.items()}
+
+
+def check(spark: SparkSession, made: Bitmaps, deleted: Deleted) -> None:
+    rows = spark.createDataFrame(ROWS, f"{ORDINAL} long, {POSITION} long")
+    gone = {(o, p) for o, p in ROWS if p in deleted.get(o, set())}
+    assert {tuple(row) for row in made.without_deleted(rows).collect()} == set(ROWS) - gone
+    assert {tuple(row) for row in made.only_deleted(rows).collect()} == gone
+
+
+@pytest.mark.parametrize("deleted", CASES.values(), ids=CASES.keys())
+def test_few_positions_as_a_value(spark: SparkSession, deleted: Deleted) -> None:
+    made = bitmaps_of_words(spark, words_of(deleted))
+    assert isinstance(made, ArrayBitmaps)
+    check(spark, made, deleted)
+
+
+@pytest.mark.parametrize("broadcast_bytes", [0, bitmaps.BROADCAST_BYTES])
+@pytest.mark.parametrize("deleted", CASES.values(), ids=CASES.keys())
+def test_many_positions_as_rows(
+    spark: SparkSession, deleted: Deleted, broadcast_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bitmaps, "ARRAY_BYTES", 0)
+    monkeypatch.setattr(bitmaps, "BROADCAST_BYTES", broadcast_bytes)
+    made = bitmaps_of_words(spark, words_of(deleted))
+    assert isinstance(made, JoinedBitmaps)
+    check(spark, made, deleted)
+
+
+def test_a_far_position_is_no_long_array(spark: SparkSession) -> None:
+    deleted = {0: {3, 2**36}}
+    made = bitmaps_of_words(spark, words_of(deleted))
+    assert isinstance(made, JoinedBitmaps)
+    check(spark, made, deleted)
+
+
+def test_the_same_sets_are_handed_over_once(spark: SparkSession) -> None:
+    sets = words_of({0: {1}})
+    first = bitmaps_of_words(spark, sets)
+    assert bitmaps_of_words(spark, sets) is first
+    assert bitmaps_of_words(spark, words_of({0: {1}})) is not first
+    assert bitmaps_of_words(spark, {1: sets[0]}) is not first
+    assert bitmaps_of_words(spark.newSession(), sets) is not first
+
+
+def test_what_was_used_longest_ago_is_forgotten(spark: SparkSession) -> None:
+    oldest = words_of({0: {1}})
+    first = bitmaps_of_words(spark, oldest)
+    for _ in range(bitmaps._KEPT):
+        bitmaps_of_words(spark, words_of({0: {1}}))
+    assert bitmaps_of_words(spark, oldest) is not first
