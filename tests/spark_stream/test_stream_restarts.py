@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import pytest
 
 from frazil.errors import StorageError
-from frazil.spark.stream.queries import _WATCHES
+from frazil.spark.stream.queries import Watch
 from frazil.storage.files import FileIO
 
 
@@ -50,6 +49,19 @@ def test_a_dataframe_of_before_goes_on(table, stream, rows):
     _kill_before_the_last_plan(Path(stream.checkpoint))
     table.append(rows(3))
     assert stream.drain(df) == [(2, "Oslo"), (3, "Oslo")]
+
+
+@pytest.mark.parametrize("made_anew", [True, False])
+def test_a_death_is_seen_before_spark_tells_of_it(table, stream, rows, monkeypatch, made_anew):
+    monkeypatch.setattr(Watch, "onQueryTerminated", lambda self, event: None)
+    table.append(rows(1))
+    df = stream.read()
+    stream.drain(df)
+    _kill_before_the_last_plan(Path(stream.checkpoint))
+    table.append(rows(2))
+    table.append(rows(3))
+    df = stream.read(max_files_per_batch=1) if made_anew else df
+    assert stream.drain(df) == [(1, "Oslo"), (2, "Oslo"), (3, "Oslo")]
 
 
 def test_a_query_of_two_streams_goes_on(lake, table, stream, rows, tmp_path):
@@ -128,10 +140,6 @@ def test_a_note_that_cannot_be_taken_back_is_told(lake, table, stream, rows, mon
     for number in (1, 2):
         table.append(rows(number))
         stream.drain(lake.read_stream("db.t", checkpoint=folder))
-    end = time.monotonic() + 30
-    while any(f._taken for f in _WATCHES[table.spark]._followers.values()):
-        assert time.monotonic() < end
-        time.sleep(0.01)
     _kill_before_the_last_plan(Path(stream.checkpoint))
 
     def denied(self, path):

@@ -112,6 +112,11 @@ class Follower:
     def forget_unplanned(self) -> None:
         """Undo what a query that died left half done, unless one may be running."""
         with self._lock, self._wake:
+            if self._taken:
+                # Spark tells of a query's end some time after it.
+                running = {str(query.runId) for query in self._spark.streams.active}
+                for run_id in self._taken.keys() - running:
+                    del self._taken[run_id]
             if self._state is not None and not self._taken:
                 forget_unplanned(self._log_io, self.log.checkpoint, self._state)
 
