@@ -131,17 +131,22 @@ def type_to_spark(
         case I.TimeType():
             return S.TimeType(6) if support.time else S.LongType()
         case I.GeometryType(crs=crs):
-            native = support.geospatial and crs == I.DEFAULT_CRS
+            native = support.geospatial and _is_default(crs)
             return S.GeometryType(WGS84_SRID) if native else S.BinaryType()
         case I.GeographyType(crs=crs, algorithm=algorithm):
             native = (
                 support.geospatial
-                and crs == I.DEFAULT_CRS
+                and _is_default(crs)
                 and algorithm == I.DEFAULT_EDGE_ALGORITHM
             )
             return S.GeographyType(WGS84_SRID) if native else S.BinaryType()
         case _:
             raise UnsupportedError(f"Spark has no type for Iceberg's {iceberg_type}")
+
+
+def _is_default(crs: str) -> bool:
+    # DuckDB writes the name in lower case.
+    return crs.upper() == I.DEFAULT_CRS
 
 
 def schema_from_spark(schema: S.StructType) -> Schema:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
 from frazil.format import types as I
-from frazil.spark.types import FIELD_ID_KEY, SparkTypeSupport, type_to_spark
+from frazil.spark.types import FIELD_ID_KEY, WGS84_SRID, SparkTypeSupport, type_to_spark
 
 
 def is_scanned(field_type: I.IcebergType) -> bool:
@@ -89,7 +89,8 @@ def converted(
         case I.UnknownType(), _:
             return F.lit(None)
         case I.GeometryType(), _:
-            return F.call_function("st_geomfromwkb", column)
+            plain = F.call_function("st_geomfromwkb", column)
+            return F.call_function("st_setsrid", plain, F.lit(WGS84_SRID))
         case I.GeographyType(), _:
             return F.call_function("st_geogfromwkb", column)
         case I.StructType(fields=fields), I.StructType():
