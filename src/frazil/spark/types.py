@@ -135,9 +135,7 @@ def type_to_spark(
             return S.GeometryType(WGS84_SRID) if native else S.BinaryType()
         case I.GeographyType(crs=crs, algorithm=algorithm):
             native = (
-                support.geospatial
-                and _is_default(crs)
-                and algorithm == I.DEFAULT_EDGE_ALGORITHM
+                support.geospatial and _is_default(crs) and algorithm == I.DEFAULT_EDGE_ALGORITHM
             )
             return S.GeographyType(WGS84_SRID) if native else S.BinaryType()
         case _:
