@@ -13,6 +13,7 @@ from typing import Any
 import pyspark
 import pytest
 from interop_engines import DuckDB
+from interop_rest import JavaHandlers, rest_server
 from interop_tables import Engines, MadeOnce, write_with_frazil, write_with_java
 
 from frazil.spark.lake import Lake, connect
@@ -108,6 +109,16 @@ def hadoop_lake(spark: Any, hadoop_warehouse: Path) -> Iterator[Lake]:
 def duck() -> DuckDB:
     """DuckDB with its Iceberg extension."""
     return DuckDB.started()
+
+
+@pytest.fixture(scope="session")
+def rest_lake(spark: Any, sql_lake: Lake) -> Iterator[DuckDB]:
+    """Another DuckDB, with the tables of `java_sql` as `lake`, where it writes through REST."""
+    duck = DuckDB.started()
+    with rest_server(JavaHandlers(spark, sql_lake.catalog.name)) as address:
+        duck.attach("lake", address)
+        yield duck
+        duck.connection.close()
 
 
 @pytest.fixture(scope="session")

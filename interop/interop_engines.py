@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
@@ -18,6 +19,7 @@ from uuid import UUID
 
 import duckdb
 import duckdb_extension_avro
+import duckdb_extension_httpfs
 import duckdb_extension_iceberg
 import pyarrow as pa
 from interop_cases import Filter, Row, TypeCase
@@ -103,6 +105,13 @@ def arrow_for_spark(case: TypeCase, rows: Sequence[Row]) -> pa.Table:
     return pa.table({"id": pa.array([number for number, _ in rows], pa.int32()), "v": stored})
 
 
+def _arrow_for_duckdb(case: TypeCase, rows: Sequence[Row]) -> pa.Table:
+    """Rows in types that DuckDB takes from Arrow, or casts."""
+    if case.type in ("uuid", "variant"):
+        return arrow_for_spark(case, rows)
+    return arrow_of_table(case, rows)
+
+
 def arrow_of_table(case: TypeCase, rows: Sequence[Row]) -> pa.Table:
     """Rows in the Arrow types that the Iceberg types are."""
     values = [value for _, value in rows]
@@ -130,6 +139,7 @@ def arrow_type(iceberg_type: str, *, for_spark: bool = False) -> pa.DataType:
         "time": pa.time64("us"),
         "timestamp": pa.timestamp("us"),
         "timestamptz": pa.timestamp("us", "UTC"),
+        "timestamp_ns": pa.timestamp("ns"),
         "string": pa.string(),
         "uuid": pa.binary(16),
         "binary": pa.binary(),
@@ -379,7 +389,7 @@ def _pyiceberg_expression(iceberg_type: str, wanted: Filter) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class DuckDB:
-    """A connection with the Iceberg extension."""
+    """A connection with the Iceberg extension, and the one to reach a REST catalog."""
 
     connection: duckdb.DuckDBPyConnection
 
@@ -389,6 +399,7 @@ class DuckDB:
         connection = duckdb.connect(config={"allow_unsigned_extensions": "true"})
         for module, name in (
             (duckdb_extension_avro, "avro"),
+            (duckdb_extension_httpfs, "httpfs"),
             (duckdb_extension_iceberg, "iceberg"),
         ):
             folder = Path(next(iter(module.__path__))) / "extensions" / f"v{duckdb.__version__}"
@@ -399,6 +410,37 @@ class DuckDB:
     def query(self, text: str) -> pa.Table:
         """The result of a query."""
         return self.connection.execute(text).to_arrow_table()
+
+    def attach(self, name: str, address: str) -> None:
+        """Make a REST catalog's tables readable and writable under a name."""
+        options = f"type iceberg, endpoint '{address}', authorization_type 'none'"
+        self.connection.execute(f"attach '' as {name} ({options})")
+
+    def run(self, statement: str) -> list[tuple[Any, ...]]:
+        """The rows that a statement gives."""
+        return self.connection.execute(statement).fetchall()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All that is run inside in one commit, or nothing where it fails."""
+        self.run("begin")
+        try:
+            yield
+        except BaseException:
+            self.run("rollback")
+            raise
+        self.run("commit")
+
+    def insert(self, table: str, case: TypeCase, rows: Sequence[Row]) -> None:
+        """Append rows ``(id, v)``."""
+        values = {
+            "geometry": "st_geomfromwkb(v)",
+            "uuid": "v::uuid",
+            "variant": "v::json::variant",
+        }
+        self.connection.register("new_rows", _arrow_for_duckdb(case, rows))
+        value = values.get(case.type.partition("(")[0], "v")
+        self.connection.execute(f"insert into {table} select id, {value} from new_rows")
 
     def read(self, metadata: str, case: TypeCase, filters: Sequence[Filter]) -> Results:
         """Through ``iceberg_scan`` of the metadata file."""
@@ -411,6 +453,12 @@ class DuckDB:
             )
             for condition in conditions
         ]
+
+
+def duckdb_type(iceberg_type: str) -> str:
+    """The name that DuckDB has, or would have, for an Iceberg primitive type."""
+    names = {"long": "bigint", "string": "varchar", "binary": "blob"}
+    return names.get(iceberg_type, iceberg_type)
 
 
 def _duckdb_condition(iceberg_type: str, wanted: Filter) -> str:
@@ -429,5 +477,4 @@ def _duckdb_literal(iceberg_type: str, value: Any) -> str:
         return f"'{escaped}'::blob"
     if iceberg_type.endswith("_ns"):
         return f"'{_nanosecond_text(value)}'::timestamp_ns"
-    name = {"long": "bigint", "timestamptz": "timestamptz"}.get(iceberg_type, iceberg_type)
-    return f"'{value}'::{name}"
+    return f"'{value}'::{duckdb_type(iceberg_type)}"

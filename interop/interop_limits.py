@@ -104,6 +104,60 @@ FILTERS: Final[dict[tuple[str, str, str], Limit]] = {
 """Filters that an engine does not answer rightly, by engine, type and operator."""
 
 
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Rows that a filter does not find in a table, for what its writer wrote.
+
+    Attributes:
+        reason: what is wrong with the table, in one sentence.
+        witness: an engine that misses the same rows.
+    """
+
+    reason: str
+    witness: str
+
+
+_NO_PARTITION_BOUNDS: Final = Loss(
+    "DuckDB's manifest lists have no bounds of such partitions, which says that all are NULL",
+    "pyiceberg",
+)
+_NO_PARTITION_NAN: Final = Loss("DuckDB's manifest lists say that no partition is NaN", "pyiceberg")
+
+DUCKDB_LOSES: Final[dict[tuple[str, str], Loss]] = {
+    ("boolean", "="): _NO_PARTITION_BOUNDS,
+    ("time", "="): _NO_PARTITION_BOUNDS,
+    ("time", "<"): _NO_PARTITION_BOUNDS,
+    ("uuid", "="): Loss(
+        "no bounds, as above; and DuckDB's bucket of a UUID is not the specification's",
+        "pyiceberg",
+    ),
+    ("uuid", ">="): _NO_PARTITION_BOUNDS,
+    ("float", "is nan"): _NO_PARTITION_NAN,
+    ("double", "is nan"): _NO_PARTITION_NAN,
+    ("timestamp_ns", "="): Loss("DuckDB's bucket is one of nanoseconds", "duckdb"),
+}
+"""Filters that lose rows in partitioned tables of DuckDB's, by type and operator."""
+
+DUCKDB_CREATES: Final[dict[str, Limit]] = {
+    "fixed": Limit("DuckDB has no such type", "Type with name fixed does not exist"),
+    "unknown": Limit("DuckDB has no such type", "Type with name unknown does not exist"),
+    "timestamptz_ns": Limit("DuckDB has no such type", "Type with name timestamptz_ns"),
+    "geography": Limit("DuckDB has no such type", "Type with name geography does not exist"),
+    "geometry_3857": Limit("DuckDB knows other names of such a system", "syntax error"),
+}
+"""Columns that DuckDB does not create."""
+
+DUCKDB_INSERTS: Final[dict[str, Limit]] = {
+    "unknown": Limit("DuckDB has no such type", "Unrecognized primitive type: unknown"),
+    "timestamptz_ns": Limit("DuckDB has no such type", "Unrecognized primitive type"),
+    "geography": Limit("DuckDB has no such type", "Geography support"),
+}
+"""Columns of other writers' tables that DuckDB does not write."""
+
+DUCKDB_BINARY_PARTITIONS: Final = Limit(
+    "DuckDB takes a binary partition value for a text", "Invalid unicode"
+)
+
 NULL_KEYS_IN_STRUCTS: Final = Limit(
     "the Java runtime finds no row by a NULL key in a struct where the struct is NULL, or where "
     "the delete file has other keys too"

@@ -1,0 +1,201 @@
+"""The Java runtime's catalog behind the REST protocol, for an engine that writes through no other.
+
+What a request means is the Java library's: it reads the requests and carries them out. Only the
+routes are here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+from interop_engines import java_catalog
+from py4j.protocol import Py4JJavaError
+from pyspark.errors.exceptions.captured import CapturedException
+
+_STATUS: Final = {
+    "BadRequestException": 400,
+    "IllegalArgumentException": 400,
+    "ValidationException": 400,
+    "NoSuchNamespaceException": 404,
+    "NoSuchTableException": 404,
+    "UnsupportedOperationException": 406,
+    "AlreadyExistsException": 409,
+    "CommitFailedException": 409,
+}
+"""The protocol's status for the Java library's exceptions; any other is the server's fault."""
+
+_Answer = tuple[int, str | None]
+_Handler = Callable[..., _Answer]
+_Route = tuple[_Handler, list[str]]
+_NOTHING: Final[_Answer] = (204, None)
+
+
+class JavaHandlers:
+    """The Java library's own handlers of requests, on one catalog of a Spark session."""
+
+    def __init__(self, spark: Any, catalog: str) -> None:
+        jvm = spark._jvm
+        self._catalog = java_catalog(spark, catalog)
+        self._handlers = jvm.org.apache.iceberg.rest.CatalogHandlers
+        self._all_snapshots = jvm.org.apache.iceberg.rest.RESTCatalogProperties.SnapshotMode.ALL
+        self._identifiers = jvm.org.apache.iceberg.catalog.TableIdentifier
+        # Each thread of a request has a class loader of its own, which does not see the runtime.
+        self._loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        self._json = _object_mapper(jvm)
+        self._routes: dict[tuple[str, str], _Handler] = {
+            ("GET", "config"): self._config,
+            ("GET", "namespaces"): self._list_namespaces,
+            ("GET", "namespaces/{namespace}"): self._load_namespace,
+            ("HEAD", "namespaces/{namespace}"): self._load_namespace,
+            ("GET", "namespaces/{namespace}/tables"): self._list_tables,
+            ("POST", "namespaces/{namespace}/tables"): self._create_table,
+            ("GET", "namespaces/{namespace}/tables/{table}"): self._load_table,
+            ("HEAD", "namespaces/{namespace}/tables/{table}"): self._load_table,
+            ("POST", "namespaces/{namespace}/tables/{table}"): self._update_table,
+            ("DELETE", "namespaces/{namespace}/tables/{table}"): self._drop_table,
+            ("POST", "namespaces/{namespace}/tables/{table}/metrics"): self._take_metrics,
+            ("POST", "tables/rename"): self._rename_table,
+            ("POST", "transactions/commit"): self._commit,
+        }
+
+    def answer(self, method: str, path: str, body: str) -> _Answer:
+        """The status and the JSON that answer a request."""
+        _version, *parts = (unquote(part) for part in urlsplit(path).path.strip("/").split("/"))
+        found = self._route(method, parts)
+        if found is None:
+            return _error(404, "NoSuchRouteException", f"{method} {path}")
+        handler, names = found
+        try:
+            return handler(*names, *([body] if method == "POST" else []))
+        except Py4JJavaError as failure:
+            kind = failure.java_exception.getClass().getSimpleName()
+            return _error(_STATUS.get(kind, 500), kind, failure.java_exception.getMessage())
+        except CapturedException as failure:
+            # PySpark raises some of Java's exceptions as its own of the same name.
+            kind = type(failure).__name__
+            return _error(_STATUS.get(kind, 500), kind, str(failure))
+
+    def _route(self, method: str, parts: list[str]) -> _Route | None:
+        for (wanted, template), handler in self._routes.items():
+            words = template.split("/")
+            if (wanted, len(words)) != (method, len(parts)):
+                continue
+            pairs = list(zip(words, parts, strict=True))
+            if all(word == part or word.startswith("{") for word, part in pairs):
+                return handler, [part for word, part in pairs if word.startswith("{")]
+        return None
+
+    def _read(self, name: str, body: str) -> Any:
+        kind = self._loader.loadClass(f"org.apache.iceberg.rest.requests.{name}")
+        return self._json.readValue(body, kind)
+
+    def _ok(self, response: Any) -> _Answer:
+        return 200, self._json.writeValueAsString(response)
+
+    def _table(self, namespace: str, table: str) -> Any:
+        return self._identifiers.parse(f"{namespace}.{table}")
+
+    def _namespace(self, namespace: str) -> Any:
+        return self._table(namespace, "any").namespace()
+
+    def _config(self) -> _Answer:
+        endpoints = [f"{method} /v1/{{prefix}}/{template}" for method, template in self._routes]
+        return 200, json.dumps({"defaults": {}, "overrides": {}, "endpoints": endpoints})
+
+    def _list_namespaces(self) -> _Answer:
+        root = self._identifiers.parse("any").namespace()
+        return self._ok(self._handlers.listNamespaces(self._catalog, root))
+
+    def _load_namespace(self, namespace: str) -> _Answer:
+        return self._ok(self._handlers.loadNamespace(self._catalog, self._namespace(namespace)))
+
+    def _list_tables(self, namespace: str) -> _Answer:
+        return self._ok(self._handlers.listTables(self._catalog, self._namespace(namespace)))
+
+    def _create_table(self, namespace: str, body: str) -> _Answer:
+        request = self._read("CreateTableRequest", body)
+        staged = self._handlers.stageTableCreate
+        create = staged if request.stageCreate() else self._handlers.createTable
+        return self._ok(create(self._catalog, self._namespace(namespace), request))
+
+    def _load_table(self, namespace: str, table: str) -> _Answer:
+        name = self._table(namespace, table)
+        return self._ok(self._handlers.loadTable(self._catalog, name, self._all_snapshots))
+
+    def _update_table(self, namespace: str, table: str, body: str) -> _Answer:
+        request = self._read("UpdateTableRequest", body)
+        name = self._table(namespace, table)
+        return self._ok(self._handlers.updateTable(self._catalog, name, request))
+
+    def _drop_table(self, namespace: str, table: str) -> _Answer:
+        self._handlers.dropTable(self._catalog, self._table(namespace, table))
+        return _NOTHING
+
+    def _rename_table(self, body: str) -> _Answer:
+        self._handlers.renameTable(self._catalog, self._read("RenameTableRequest", body))
+        return _NOTHING
+
+    def _take_metrics(self, _namespace: str, _table: str, _body: str) -> _Answer:
+        return _NOTHING
+
+    def _commit(self, body: str) -> _Answer:
+        # One table after another: the catalog has no commit of several.
+        for change in self._read("CommitTransactionRequest", body).tableChanges():
+            self._handlers.updateTable(self._catalog, change.identifier(), change)
+        return _NOTHING
+
+
+def _object_mapper(jvm: Any) -> Any:
+    """JSON as the protocol has it; the Java library keeps its own mapper to itself."""
+    jackson = jvm.org.apache.iceberg.shaded.com.fasterxml.jackson
+    names = jackson.databind.PropertyNamingStrategies.KebabCaseStrategy()
+    field = jackson.annotation.PropertyAccessor.FIELD
+    unknown = jackson.databind.DeserializationFeature.FAIL_ON_UNKNOWN_PROPERTIES
+    mapper = jackson.databind.ObjectMapper()
+    mapper.setVisibility(field, jackson.annotation.JsonAutoDetect.Visibility.ANY)
+    mapper.configure(unknown, False)
+    mapper.setPropertyNamingStrategy(names)
+    jvm.org.apache.iceberg.rest.RESTSerializers.registerAll(mapper)
+    return mapper
+
+
+def _error(status: int, kind: str, message: str | None) -> _Answer:
+    return status, json.dumps({"error": {"message": message or "", "type": kind, "code": status}})
+
+
+@contextmanager
+def rest_server(handlers: JavaHandlers) -> Iterator[str]:
+    """Serve on a free port of this machine; gives the address."""
+
+    class Requests(BaseHTTPRequestHandler):
+        def _answer(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
+            status, text = handlers.answer(self.command, self.path, body)
+            content = (text or "").encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            if status != 204:
+                self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(content)
+
+        do_GET = do_HEAD = do_POST = do_DELETE = _answer
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Requests are not of interest."""
+
+    with HTTPServer(("127.0.0.1", 0), Requests) as server:
+        thread = Thread(target=server.serve_forever, name="rest-catalog", daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
