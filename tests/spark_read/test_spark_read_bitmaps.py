@@ -74,6 +74,16 @@ def test_the_same_sets_are_handed_over_once(spark: SparkSession) -> None:
     assert bitmaps_of_words(spark.newSession(), sets) is not first
 
 
+def test_rows_that_share_a_value_can_be_joined(spark: SparkSession) -> None:
+    made = bitmaps_of_words(spark, words_of(CASES["the edges of words"]))
+    rows = spark.createDataFrame(ROWS, f"{ORDINAL} long, {POSITION} long")
+    left = made.without_deleted(rows).where(f"{ORDINAL} = 0")
+    right = made.without_deleted(rows).where(f"{ORDINAL} = 1")
+    common = left.join(right, POSITION).select(POSITION).collect()
+    gone = {0, 63, 64, 127, 128, 199, 62, 65}
+    assert {row[0] for row in common} == set(range(200)) - gone
+
+
 def test_what_was_used_longest_ago_is_forgotten(spark: SparkSession) -> None:
     oldest = words_of({0: {1}})
     first = bitmaps_of_words(spark, oldest)

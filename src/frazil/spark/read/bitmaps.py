@@ -80,25 +80,33 @@ class JoinedBitmaps:
 
 @dataclass(frozen=True, slots=True)
 class ArrayBitmaps:
-    """Bitmaps as one row of one column: the words of each file, by its ordinal."""
+    """Bitmaps as the words of each file, by its ordinal, in one array.
 
-    array: DataFrame
+    Attributes:
+        is_kept: the condition of rows that are not deleted.
+        is_deleted: that of the others.
+    """
+
+    is_kept: Column
+    is_deleted: Column
+
+    @classmethod
+    def of(cls, array: DataFrame) -> ArrayBitmaps:
+        """Those of one row with one column."""
+        place = f"CAST(shiftright({POSITION}, 6) AS INT)"
+        words = F.get(array.scalar(), F.expr(f"CAST({ORDINAL} AS INT)"))
+        bit = F.getbit(F.get(words, F.expr(place)), F.expr(f"CAST({POSITION} & 63L AS INT)"))
+        # A file may have no words, or not so many.
+        known = F.coalesce(bit, F.expr("0Y"))
+        return cls(known == 0, known == 1)
 
     def without_deleted(self, rows: DataFrame) -> DataFrame:
         """The rows whose bit is not set."""
-        return rows.where(self._bit == 0)
+        return rows.where(self.is_kept)
 
     def only_deleted(self, rows: DataFrame) -> DataFrame:
         """The rows whose bit is set."""
-        return rows.where(self._bit == 1)
-
-    @property
-    def _bit(self) -> Column:
-        """0 where the file has no words, or not so many."""
-        place = f"CAST(shiftright({POSITION}, 6) AS INT)"
-        words = F.get(self.array.scalar(), F.expr(f"CAST({ORDINAL} AS INT)"))
-        bit = F.getbit(F.get(words, F.expr(place)), F.expr(f"CAST({POSITION} & 63L AS INT)"))
-        return F.coalesce(bit, F.expr("0Y"))
+        return rows.where(self.is_deleted)
 
 
 def bitmaps_of_words(spark: SparkSession, sets: Mapping[int, Words]) -> Bitmaps:
@@ -107,7 +115,7 @@ def bitmaps_of_words(spark: SparkSession, sets: Mapping[int, Words]) -> Bitmaps:
     if known is not None:
         return known
     if _array_bytes(sets) <= ARRAY_BYTES:
-        made = ArrayBitmaps(spark.createDataFrame(_array(sets), _SPARK_SCHEMA))
+        made = ArrayBitmaps.of(spark.createDataFrame(_array(sets), _SPARK_SCHEMA))
         _ARRAYS.keep(spark, sets, made)
         return made
     found = word_rows(sets)
@@ -168,8 +176,7 @@ class _Arrays:
 
     @staticmethod
     def _key(spark: SparkSession, sets: Mapping[int, Words]) -> Hashable:
-        # What is kept holds its session, whose id is no other's meanwhile.
-        return (id(spark), *sorted(sets.items()))
+        return (spark, *sorted(sets.items()))
 
 
 _ARRAYS: Final = _Arrays()

@@ -129,10 +129,11 @@ def _scanned(
     hidden = METADATA_COLUMN not in (name.lower() for name in stored_names)
     if stored_types == targets and hidden and not (wanted.ordinal and scan.ordinal_text is None):
         # Text is one call to Spark; columns are a dozen each.
-        texts = [
+        renames = [
             f"{quote_name_always([stored])} as {quote_name_always([wanted.names[field.field_id]])}"
             for field, stored in zip(wanted.fields, stored_names, strict=True)
         ]
+        texts = ["*"] if not renamed and scan.ordinal_text is not None else renames
         if wanted.ordinal:
             texts.append(f"{scan.ordinal_text} as {ORDINAL}")
         if wanted.position:
