@@ -5,7 +5,7 @@ CODE := src tests interop bench examples
 PY41 := .venv41/bin/python
 export SPARK_LOCAL_IP := 127.0.0.1
 
-.PHONY: demo test soak interop bench conformance lint docs java clean
+.PHONY: demo test test41 soak interop bench conformance lint docs java clean
 
 demo: .venv/.ready java
 	$(PY) examples/flights.py
@@ -13,6 +13,11 @@ demo: .venv/.ready java
 test: .venv/.ready java lint docs
 	@scripts/postgres.sh >/dev/null
 	scripts/test.sh $(PY)
+
+# The same tests on Spark 4.1; not part of CI, where `interop` runs on it.
+test41: .venv41/.ready java
+	@scripts/postgres.sh >/dev/null
+	scripts/test.sh $(PY41)
 
 # Many random histories; not part of CI.
 soak: .venv/.ready .venv41/.ready java

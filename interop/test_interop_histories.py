@@ -135,7 +135,7 @@ def test_histories(spark: Any, sql_lake: Lake, tmp_path: Path) -> None:
 @pytest.mark.soak
 def test_many_histories(spark: Any, sql_lake: Lake, tmp_path: Path) -> None:
     machine = _machine(spark, sql_lake, tmp_path)
-    many = settings(_SETTINGS, max_examples=60, stateful_step_count=10)
+    many = settings(_SETTINGS, max_examples=20, stateful_step_count=10)
     run_state_machine_as_test(machine, settings=many)
 
 
