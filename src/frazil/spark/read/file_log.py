@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from frazil.errors import ConfigurationError
-from frazil.spark.read.locations import spark_paths
+from frazil.spark.read.locations import spark_path, spark_paths
 from frazil.spark.read.scratch import scratch_folder
 from frazil.spark.session import temporary_settings
 from frazil.storage.files import FileIO
@@ -149,7 +149,7 @@ def _read_through_log(
             spark.read.options(**_STRICT_OPTIONS)
             .option("recursiveFileLookup", "true")
             .schema(schema)
-            .parquet(folder.location)
+            .parquet(spark_path(folder.location, spark, folder.io))
         )
     finally:
         folder.release()

@@ -28,3 +28,8 @@ def spark_paths(paths: pl.Series, spark: SparkSession, io: FileIO) -> pl.Series:
         base = "file://" + os.path.abspath("") + "/"
         paths = paths.scatter(relative.arg_true(), base + paths.filter(relative))
     return paths
+
+
+def spark_path(path: str, spark: SparkSession, io: FileIO) -> str:
+    """One path as Spark shall open it, by the same rules."""
+    return str(spark_paths(pl.Series([path]), spark, io).item())

@@ -26,7 +26,7 @@ _at_exit: list[ScratchFolder] = []
 
 @dataclass(frozen=True)
 class ScratchFolder:
-    """One folder for the file log of one scan; ``location`` is how Spark names it."""
+    """One folder for the file log of one scan."""
 
     location: str
     io: FileIO

@@ -36,7 +36,7 @@ from frazil.errors import (
     ValidationException,
 )
 from frazil.spark.read.file_log import encode_paths, log_lines
-from frazil.spark.read.locations import spark_paths
+from frazil.spark.read.locations import spark_path, spark_paths
 from frazil.storage.files import FileIO
 from frazil.storage.paths import join
 
@@ -105,7 +105,7 @@ class StreamLog:
     @property
     def spark_folder(self) -> str:
         """The folder as Spark opens it."""
-        return str(self._as_spark(pl.Series([self.folder])).item())
+        return spark_path(self.folder, self._spark, self._io)
 
     @property
     def rows_folder(self) -> str:

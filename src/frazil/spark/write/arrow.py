@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
@@ -216,7 +217,9 @@ class _File:
 
     def abandon(self) -> None:
         self._writer.close()
-        os.remove(self._local)
+        # A file that was closed to be sent to its store is gone already.
+        with suppress(FileNotFoundError):
+            os.remove(self._local)
 
     def _flush(self) -> None:
         if self._pending:

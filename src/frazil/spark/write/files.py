@@ -17,26 +17,25 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Literal
 
-import polars as pl
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from frazil.errors import FrazilError, InvalidDataFileError, SchemaMismatchError, StorageError
+from frazil.errors import FrazilError, InvalidDataFileError, StorageError
 from frazil.format import types as I
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.partitioning import PartitionSpec
 from frazil.format.schema import Schema
-from frazil.spark.read.locations import spark_paths
+from frazil.spark.read.locations import spark_path
 from frazil.spark.session import WRITE_SETTINGS, is_case_sensitive, temporary_settings
 from frazil.spark.write.align import align
 from frazil.spark.write.arrow import ArrowTask
 from frazil.spark.write.distribute import distribute, order_columns
+from frazil.spark.write.failures import write_failure
 from frazil.spark.write.finish import Finisher
 from frazil.spark.write.options import WriteOptions, write_options
 from frazil.spark.write.partition_columns import identity_columns, partition_keys
-from frazil.spark.write.row_checks import value_problem
 from frazil.spark.write.wire import entry_from_text, entry_to_text
 from frazil.storage.files import FileInfo, FileIO, local_path
 from frazil.storage.locations import data_file_name, data_file_path, new_data_folder
@@ -117,9 +116,9 @@ def write_data_files(
         files = write.published(staged)
     except BaseException as error:
         write.discard()
-        problem = value_problem(str(error)) if isinstance(error, PySparkException) else None
-        if problem is not None:
-            raise SchemaMismatchError(f"{problem}; nothing was written") from error
+        failure = write_failure(error, folder=write.folder)
+        if failure is not None:
+            raise failure from error
         raise
     tell(_progress("done", files))
     return files
@@ -224,7 +223,7 @@ class _Write:
         if keys:
             writer = writer.partitionBy(*keys)
         with temporary_settings(spark, settings):
-            writer.parquet(spark_paths(pl.Series([self.folder]), spark, self.io).item())
+            writer.parquet(spark_path(self.folder, spark, self.io))
 
     def with_arrow(self, spark: SparkSession, aligned: DataFrame) -> list[DataFile]:
         """Let executors write the folder with PyArrow."""
@@ -287,6 +286,9 @@ class _Write:
     def published(self, staged: Sequence[DataFile]) -> list[DataFile]:
         """The files where the table's layout wants them."""
         if not self.renames:
+            if not staged:
+                # Spark leaves a marker of the folder.
+                self.discard()
             return list(staged)
         moved: list[DataFile] = []
         try:

@@ -1,0 +1,51 @@
+"""Spark's failures to write a file as Frazil's errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from frazil.errors import (
+    ConfigurationError,
+    FrazilError,
+    SchemaMismatchError,
+    StorageError,
+    UnsupportedError,
+)
+from frazil.spark.write.row_checks import value_problem
+
+_OWN: Final = re.compile(r"frazil\.errors\.(\w+): (.*)")
+_KINDS: Final[Mapping[str, type[FrazilError]]] = {
+    "ConfigurationError": ConfigurationError,
+    "MissingFileError": StorageError,
+    "StorageError": StorageError,
+    "UnsupportedError": UnsupportedError,
+}
+_JAVA: Final = re.compile(
+    r"(?:java\.io|java\.nio\.file|org\.apache\.hadoop)\.[\w.$]*Exception\b[^\n]*"
+    r"|ClassNotFoundException: Class org\.apache\.hadoop\.[^\n]*"
+)
+_OF_A_SOURCE: Final = "FAILED_READ_FILE"
+
+
+def write_failure(error: BaseException, *, folder: str) -> FrazilError | None:
+    """The error to raise for rows or a store that refuse; None where it is about neither.
+
+    Args:
+        folder: where the files were to go.
+    """
+    if not isinstance(error, Exception) or isinstance(error, FrazilError):
+        return None
+    text = str(error)
+    problem = value_problem(text)
+    if problem is not None:
+        return SchemaMismatchError(f"{problem}; nothing was written")
+    own, java = _OWN.search(text), _JAVA.search(text)
+    if own is not None and own.group(1) in _KINDS:
+        kind, reason = _KINDS[own.group(1)], own.group(2)
+    elif java is not None and _OF_A_SOURCE not in text:
+        kind, reason = StorageError, java.group()
+    else:
+        return None
+    return kind(f"Spark cannot write to {folder}: {reason}; nothing was written")
