@@ -31,7 +31,7 @@ from frazil.storage.files import (
     resolve_inside,
     same_location,
 )
-from frazil.storage.remote_options import storage_options
+from frazil.storage.remote_options import AccessToken, storage_options
 
 ODD_NAMES = ["a b", "a%20b", "a%2Fb", "[x]", "{y}", "k=v", "ü", "#1", "q?x", "*", "~", "a:b", "a'b"]
 
@@ -281,6 +281,53 @@ def test_secrets_do_not_show() -> None:
         assert secret not in shown
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "GET /tokeninfo?access_token=hush-hush HTTP/1.1",
+        "client_secret=hush-hush&x=1",
+        "{'refresh_token': 'hush-hush'}",
+        "AccountName=a;AccountKey=hush-hush==;EndpointSuffix=x",
+        "SharedAccessSignature=hush-hush&sig=hush-hush",
+        "https://h/c?sv=1&sig=hush-hush%3D",
+        "Authorization: Bearer hush-hush",
+        "{'Authorization': 'Bearer hush-hush'}",
+    ],
+)
+def test_credentials_do_not_show_whatever_the_properties(text: str) -> None:
+    assert "hush" not in redact(text)
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "hush/hush+of=tests",
+        "hush%2Fhush%2Bof%3Dtests",
+        "hush%2fhush%2bof%3dtests",
+        "hush/hush%2Bof%3Dtests",
+        "hush/hush%2Bof=tests",
+    ],
+)
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"gcs.oauth2.token": "hush/hush+of=tests"},
+        {"adls.connection-string": "AccountName=a;AccountKey=hush/hush+of=tests;X=y"},
+        {"adls.sas-token": "?sv=1&sig=hush%2Fhush%2Bof%3Dtests"},
+        {"gcs.oauth2.token": '{"client_secret": "hush/hush+of=tests"}'},
+    ],
+)
+def test_a_secret_does_not_show_in_any_spelling(properties: dict[str, str], shown: str) -> None:
+    assert "hush" not in redact(f"at {shown} it failed", properties)
+
+
+@pytest.mark.parametrize(
+    "text", ["the token is over", "design=x", "s3://b/secrets/f", "Authorization header is wrong"]
+)
+def test_words_are_no_credentials(text: str) -> None:
+    assert redact(text) == text
+
+
 def test_errors_do_not_show_secrets(tmp_path: Path) -> None:
     io = FileIO(SECRETS)
     with pytest.raises(MissingFileError) as caught:
@@ -346,13 +393,138 @@ def test_options_follow_pyiceberg() -> None:
         },
         "config_kwargs": {"connect_timeout": 2.0, "s3": {"addressing_style": "virtual"}},
     }
-    assert storage_options("gs", {"gcs.project-id": "p", "gcs.oauth2.token": "t"}) == {
-        "project": "p",
-        "token": "t",
-    }
-    assert storage_options("abfss", {"adls.sas-token.acc.dfs.core.windows.net": "s"}) == {
-        "account_name": "acc",
-        "sas_token": "s",
-    }
     with pytest.raises(ConfigurationError):
         storage_options("s3", {"s3.connect-timeout": "soon"})
+
+
+@pytest.mark.parametrize(
+    ("properties", "expected"),
+    [
+        (
+            {"gcs.project-id": "p", "gcs.oauth2.token": "t"},
+            {"project": "p", "token": AccessToken("t")},
+        ),
+        (
+            {"gcs.oauth2.token": "t", "gcs.oauth2.token-expires-at": "1700000000000"},
+            {"token": AccessToken("t", 1_700_000_000_000)},
+        ),
+        ({"gcs.oauth2.token": "anon"}, {"token": "anon"}),
+        ({"gcs.oauth2.token": ' {"type": "x"}'}, {"token": {"type": "x"}}),
+        ({"gcs.service.host": "http://h:1/"}, {"endpoint_url": "http://h:1"}),
+        ({"gcs.service.host": "http://h:1"}, {"endpoint_url": "http://h:1"}),
+        ({"gcs.session-kwargs": '{"a": 1}'}, {"session_kwargs": {"a": 1}}),
+    ],
+)
+def test_options_of_google(properties: dict[str, str], expected: dict[str, object]) -> None:
+    assert storage_options("gs", properties) == expected
+
+
+def test_the_key_file_of_google_is_named_as_it_is(tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_text("{}")
+    assert storage_options("gs", {"gcs.oauth2.token": str(key)}) == {"token": str(key)}
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"gcs.oauth2.token": "/no/such/hush-hush.json"},
+        {"gcs.oauth2.token": "{hush-hush"},
+        {"gcs.oauth2.token": "hush-hush", "gcs.oauth2.token-expires-at": "soon"},
+        {"gcs.session-kwargs": "[]"},
+        {"gcs.cache-timeout": "soon"},
+    ],
+)
+def test_malformed_options_of_google_are_refused(properties: dict[str, str]) -> None:
+    with pytest.raises(ConfigurationError, match=r"gcs\.") as caught:
+        storage_options("gs", properties)
+    assert "hush" not in str(caught.value)
+
+
+TWO_SAS = {"adls.sas-token.one.dfs.core.windows.net": "s1", "adls.sas-token.two": "s2"}
+
+
+@pytest.mark.parametrize(
+    ("properties", "host", "expected"),
+    [
+        (
+            {"adls.sas-token.acc.dfs.core.windows.net": "s"},
+            "",
+            {"account_name": "acc", "sas_token": "s"},
+        ),
+        ({}, "two.dfs.core.windows.net", {"account_name": "two"}),
+        (TWO_SAS, "one.dfs.core.windows.net", {"account_name": "one", "sas_token": "s1"}),
+        (TWO_SAS, "two.blob.core.windows.net", {"account_name": "two", "sas_token": "s2"}),
+        (TWO_SAS, "three.dfs.core.windows.net", {"account_name": "three"}),
+        (
+            {**TWO_SAS, "adls.account-name": "one"},
+            "two.dfs.core.windows.net",
+            {"account_name": "two", "sas_token": "s2"},
+        ),
+        (
+            {**TWO_SAS, "adls.account-name": "two"},
+            "",
+            {"account_name": "two", "sas_token": "s2"},
+        ),
+        (
+            {"adls.account-name": "one", "adls.account-key": "k", "adls.account-host": "h"},
+            "two.dfs.core.windows.net",
+            {"account_name": "two"},
+        ),
+        (
+            {"adls.account-name": "one", "adls.account-key": "k", "adls.account-host": "h"},
+            "one.dfs.core.windows.net",
+            {"account_name": "one", "account_key": "k", "account_host": "h"},
+        ),
+        (
+            {"adls.account-key": "k"},
+            "two.dfs.core.windows.net",
+            {"account_name": "two", "account_key": "k"},
+        ),
+        (
+            {"adls.connection-string": "AccountName=one;AccountKey=k"},
+            "two.dfs.core.windows.net",
+            {"account_name": "two"},
+        ),
+        (
+            {"adls.connection-string": "AccountName=one;AccountKey=k"},
+            "",
+            {"account_name": "one", "connection_string": "AccountName=one;AccountKey=k"},
+        ),
+        (
+            {"adls.connection-string": "BlobEndpoint=http://h;SharedAccessSignature=s"},
+            "",
+            {"connection_string": "BlobEndpoint=http://h;SharedAccessSignature=s"},
+        ),
+        (
+            {},
+            "two.dfs.core.chinacloudapi.cn",
+            {"account_name": "two", "account_host": "two.blob.core.chinacloudapi.cn"},
+        ),
+        ({}, "two.dfs.core.example.com", {"account_name": "two"}),
+    ],
+)
+def test_the_account_that_an_azure_path_names_decides(
+    properties: dict[str, str], host: str, expected: dict[str, str]
+) -> None:
+    assert storage_options("abfss", properties, host) == expected
+
+
+def test_an_azure_path_without_account_is_refused_where_there_are_several() -> None:
+    with pytest.raises(ConfigurationError, match="one, two"):
+        storage_options("az", TWO_SAS)
+
+
+@pytest.mark.parametrize("scheme", ["abfs", "abfss", "wasb", "wasbs", "ABFSS"])
+def test_a_name_that_the_driver_of_azure_reads_as_a_version_is_refused(
+    io: FileIO, scheme: str
+) -> None:
+    for call in (io.read, io.exists, io.delete, lambda name: io.create(name, b"2")):
+        with pytest.raises(UnsupportedError, match="versionid"):
+            call(f"{scheme}://c@a.dfs.core.windows.net/d/q?versionid=1")
+
+
+def test_another_store_is_no_place_to_rename_to(io: FileIO) -> None:
+    for target in ("memory://x/f", "gs://c/f", "abfss://c@two.dfs.core.windows.net/f"):
+        with pytest.raises(StorageError, match="stores differ"):
+            io.move("abfss://c@one.dfs.core.windows.net/f", target)

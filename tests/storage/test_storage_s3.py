@@ -7,6 +7,7 @@ import threading
 from typing import Any
 
 import pytest
+from emulators import in_a_forked_child
 
 from frazil.errors import AlreadyExistsError, MissingFileError, StorageError, UnsupportedError
 from frazil.storage.files import FileIO
@@ -186,6 +187,25 @@ def test_the_schemes_of_hadoop_name_the_same_objects(io: FileIO, bucket: str) ->
     io.create(f"{other}/d/f", b"1")
     assert io.read(f"{bucket}/d/f") == b"1"
     assert [found.path for found in io.list(f"{other}/d")] == [f"{other}/d/f"]
+
+
+def test_the_case_of_a_scheme_does_not_matter(io: FileIO, bucket: str) -> None:
+    other = bucket.replace("s3://", "S3://")
+    io.create(f"{other}/d/f", b"1")
+    assert io.read(f"{bucket}/d/f") == b"1"
+    assert [found.path for found in io.list(f"{other}/d")] == [f"{other}/d/f"]
+
+
+def test_a_folder_has_no_size(io: FileIO, bucket: str) -> None:
+    io.create(f"{bucket}/d/f", b"1")
+    with pytest.raises(StorageError, match="directory"):
+        io.size(f"{bucket}/d")
+
+
+def test_it_works_in_a_forked_child(io: FileIO, bucket: str) -> None:
+    io.create(f"{bucket}/f", b"1")
+    assert in_a_forked_child(lambda: io.read(f"{bucket}/f")) == "b'1'"
+    assert io.read(f"{bucket}/f") == b"1"
 
 
 def test_failures_show_no_credentials(s3: Any, caplog: pytest.LogCaptureFixture) -> None:

@@ -7,6 +7,8 @@ property names (``s3.endpoint``, ``gcs.oauth2.token``, ``adls.account-name``, â€
 from __future__ import annotations
 
 import contextlib
+import itertools
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -25,7 +27,8 @@ from frazil.storage.paths import (
     resolve_inside,
     same_location,
 )
-from frazil.storage.remote_store import RemoteStore, store_key
+from frazil.storage.remote_store import RemoteStore
+from frazil.storage.stores import are_of_one_store, open_store, store_key
 
 __all__ = [
     "FileIO",
@@ -41,6 +44,7 @@ __all__ = [
 ]
 
 _DELETE_THREADS = 16
+_DETAILS = ("RequestId:", "Time:", "ErrorCode:", "Content:", "<")
 _MAKING = ("create", "write", "make")
 
 T = TypeVar("T")
@@ -70,7 +74,7 @@ class FileIO:
 
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
         self.properties: Mapping[str, str] = MappingProxyType(dict(properties or {}))
-        self._stores: dict[tuple[str, str], RemoteStore] = {}
+        self._stores: dict[tuple[int, str, str], RemoteStore] = {}
 
     def __repr__(self) -> str:
         return f"FileIO({redact_properties(self.properties)})"
@@ -84,7 +88,7 @@ class FileIO:
 
     def read(self, path: str) -> bytes:
         """The whole file."""
-        return self._run("read", path, local_store.read, RemoteStore.read)
+        return self._run("read", path, local_store.read, lambda store, remote: store.read(remote))
 
     def read_range(self, path: str, *, offset: int, length: int) -> bytes:
         """At most ``length`` bytes from ``offset``; fewer at the end of the file."""
@@ -101,7 +105,9 @@ class FileIO:
 
     def open_input(self, path: str) -> BinaryIO:
         """A seekable stream of the file; the caller closes it."""
-        return self._run("open", path, local_store.open_input, RemoteStore.open_input)
+        return self._run(
+            "open", path, local_store.open_input, lambda store, remote: store.open_input(remote)
+        )
 
     def create(self, path: str, data: bytes) -> None:
         """Write a file that must not exist yet; parents are made.
@@ -141,15 +147,19 @@ class FileIO:
 
     def exists(self, path: str) -> bool:
         """Whether a file or folder has this name."""
-        return self._run("look up", path, local_store.exists, RemoteStore.exists)
+        return self._run(
+            "look up", path, local_store.exists, lambda store, remote: store.exists(remote)
+        )
 
     def size(self, path: str) -> int:
         """The file's length in bytes."""
-        return self._run("look up", path, local_store.size, RemoteStore.size)
+        return self._run(
+            "look up", path, local_store.size, lambda store, remote: store.size(remote)
+        )
 
     def delete(self, path: str) -> None:
         """Remove one file."""
-        self._run("delete", path, local_store.delete, RemoteStore.delete)
+        self._run("delete", path, local_store.delete, lambda store, remote: store.delete(remote))
 
     def delete_many(self, paths: Iterable[str]) -> dict[str, StorageError]:
         """Remove files in parallel; what is not there counts as removed.
@@ -164,11 +174,21 @@ class FileIO:
 
     def delete_folder(self, path: str) -> None:
         """Remove a folder and everything below it."""
-        self._run("delete", path, local_store.delete_folder, RemoteStore.delete_folder)
+        self._run(
+            "delete",
+            path,
+            local_store.delete_folder,
+            lambda store, remote: store.delete_folder(remote),
+        )
 
     def delete_empty_folder(self, path: str) -> None:
         """Remove a folder that holds nothing; StorageError if it holds something."""
-        self._run("delete", path, local_store.delete_empty_folder, RemoteStore.delete_empty_folder)
+        self._run(
+            "delete",
+            path,
+            local_store.delete_empty_folder,
+            lambda store, remote: store.delete_empty_folder(remote),
+        )
 
     def list(self, prefix: str) -> Iterator[FileInfo]:
         """Every file below a folder, at any depth, hidden ones too; none if there is no folder."""
@@ -204,11 +224,15 @@ class FileIO:
 
     def make_folder(self, path: str) -> None:
         """Make a folder and its parents; nothing happens if it is there."""
-        self._run("make", path, local_store.make_folder, RemoteStore.make_folder)
+        self._run(
+            "make", path, local_store.make_folder, lambda store, remote: store.make_folder(remote)
+        )
 
     def is_folder(self, path: str) -> bool:
         """Whether there is a folder of this name."""
-        return self._run("look up", path, local_store.is_folder, RemoteStore.is_folder)
+        return self._run(
+            "look up", path, local_store.is_folder, lambda store, remote: store.is_folder(remote)
+        )
 
     def rename_if_absent(self, source: str, target: str) -> None:
         """Give a file another name in the same store.
@@ -216,11 +240,16 @@ class FileIO:
         Raises:
             AlreadyExistsError: the target's name is taken; nothing changed.
         """
-        self._rename(source, target, local_store.rename_if_absent, RemoteStore.rename_if_absent)
+        self._rename(
+            source,
+            target,
+            local_store.rename_if_absent,
+            lambda store, *names: store.rename_if_absent(*names),
+        )
 
     def move(self, source: str, target: str) -> None:
         """Give a file another name in the same store, taking the place of one that is there."""
-        self._rename(source, target, local_store.move, RemoteStore.move)
+        self._rename(source, target, local_store.move, lambda store, *names: store.move(*names))
 
     @contextlib.contextmanager
     def lock(self, folder: str) -> Iterator[None]:
@@ -257,8 +286,8 @@ class FileIO:
         target_local = local_path(target)
         if (local_path(source) is None) != (target_local is None):
             raise StorageError(f"cannot rename {source} to {target}: the stores differ")
-        if target_local is None:
-            store_key(target)
+        if target_local is None and not are_of_one_store(source, target):
+            raise StorageError(f"cannot rename {source} to {target}: the stores differ")
         try:
             self._run(
                 "rename",
@@ -270,9 +299,10 @@ class FileIO:
             raise AlreadyExistsError(f"cannot rename {source}: {target} exists") from None
 
     def _store(self, path: str) -> RemoteStore:
-        key = store_key(path)
+        # A driver's thread and connections do not live on in a forked child.
+        key = (os.getpid(), *store_key(path))
         if key not in self._stores:
-            self._stores[key] = RemoteStore(*key, self.properties)
+            self._stores[key] = open_store(*key[1:], self.properties)
         return self._stores[key]
 
     def _run(
@@ -299,5 +329,12 @@ class FileIO:
             return MissingFileError(f"cannot {verb} {shown}: there is no such {what}")
         if isinstance(error, FileExistsError):
             return AlreadyExistsError(f"cannot {verb} {shown}: it exists")
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        reason = getattr(error, "strerror", None) or _reason(str(error)) or type(error).__name__
         return StorageError(f"cannot {verb} {shown}: {redact(str(reason), self.properties)}")
+
+
+def _reason(text: str) -> str:
+    """What a store says in words, on one line, without the headers and the XML behind it."""
+    lines = [line.strip() for line in text.strip().splitlines()]
+    told = itertools.takewhile(lambda line: not line.startswith(_DETAILS), lines[1:])
+    return "; ".join(line for line in (*lines[:1], *told) if line)

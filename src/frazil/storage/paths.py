@@ -10,12 +10,20 @@ import os
 import posixpath
 import re
 from collections.abc import Mapping
+from urllib.parse import unquote
 
 from frazil.errors import ConfigurationError, ValidationException
 
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.\-]*):(?=/)")
 _USER_INFO = re.compile(r"(?<=://)[^/@\s'\"]*:[^/\s'\"]*@")
-_ASSIGNED = re.compile(r"(?i)\b(password|passwd|pwd|secret|token|sig)(\s*[=:]\s*)[^\s,;&)'\"]+")
+_ASSIGNED = re.compile(
+    r"(?i)(?<![a-z0-9])((?:\w+[_-])?(?:password|passwd|pwd|secret|token|sig)"
+    r"|accountkey|sharedaccesssignature|private_key)"
+    r"(['\"]?\s*[=:]\s*['\"]?)([^\s,;&)'\"]+)"
+)
+_AUTHORIZATION = re.compile(
+    r"(?i)\b(authorization['\"]?\s*[=:]\s*['\"]?)(?:[a-z][\w-]*\s+)?[^\s,;'\"]+"
+)
 _SECRET_WORDS = (
     "secret",
     "password",
@@ -142,18 +150,38 @@ def is_secret(key: str) -> bool:
 
 
 def redact(text: str, properties: Mapping[str, str] | None = None) -> str:
-    """The text without user info of URIs, ``password=…`` and the values of secret properties."""
-    shown = _USER_INFO.sub(f"{REDACTED}@", text)
-    shown = _ASSIGNED.sub(rf"\1\2{REDACTED}", shown)
+    """The text without user info of URIs, ``password=…`` and the values of secret properties.
+
+    Values go in every spelling that a URL can give them.
+    """
+    shown = text
     for key, value in (properties or {}).items():
-        if is_secret(key) and len(value) > 3:
-            shown = shown.replace(value, REDACTED)
-    return shown
+        if is_secret(key):
+            parts = (found[3] for found in _ASSIGNED.finditer(value))
+            for secret in sorted((value, *parts), key=len, reverse=True):
+                if len(secret) > 3:
+                    shown = re.sub(_in_any_spelling(secret), REDACTED, shown)
+    shown = _USER_INFO.sub(f"{REDACTED}@", shown)
+    shown = _AUTHORIZATION.sub(rf"\1{REDACTED}", shown)
+    return _ASSIGNED.sub(rf"\1\2{REDACTED}", shown)
 
 
 def redact_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """The properties as they may be shown."""
     return {key: REDACTED if is_secret(key) else redact(value) for key, value in properties.items()}
+
+
+def _in_any_spelling(value: str) -> str:
+    """A pattern of the value where each character may be percent-encoded, more than once too."""
+    return "".join(
+        each if each.isascii() and each.isalnum() else f"(?:{re.escape(each)}|{_encoded(each)})"
+        for each in unquote(value)
+    )
+
+
+def _encoded(character: str) -> str:
+    encoded = "".join(f"%(?:25)*{byte:02x}" for byte in character.encode(errors="replace"))
+    return f"(?i:{encoded})" + (r"|\+" if character == " " else "")
 
 
 def _squeeze_leading_slashes(path: str) -> str:

@@ -3,23 +3,48 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from frazil.errors import ConfigurationError
 
 S3_SCHEMES = frozenset({"s3", "s3a"})
 GCS_SCHEMES = frozenset({"gs", "gcs"})
-ADLS_SCHEMES = frozenset({"abfs", "abfss", "az"})
+ADLS_SCHEMES = frozenset({"abfs", "abfss", "wasb", "wasbs", "az"})
 EXTRA_OF = {
     **dict.fromkeys(S3_SCHEMES, "s3"),
     **dict.fromkeys(GCS_SCHEMES, "gcs"),
     **dict.fromkeys(ADLS_SCHEMES, "abfs"),
 }
+# A credential leaves only for hosts of these clouds: a path may come from a stranger's metadata.
+_OTHER_CLOUDS = r"chinacloudapi\.cn|usgovcloudapi\.net|cloudapi\.de"
+_OTHER_HOST = re.compile(rf"([^.]+)\.(?:dfs|blob)\.core\.({_OTHER_CLOUDS})")
+_GCS_METHODS = frozenset({"google_default", "cache", "cloud", "anon"})
 
 
-def storage_options(scheme: str, properties: Mapping[str, str]) -> dict[str, Any]:
-    """The keyword arguments for ``fsspec.filesystem(scheme, ...)``.
+@dataclass(frozen=True, slots=True)
+class AccessToken:
+    """An OAuth2 access token as it is sent.
+
+    Attributes:
+        text: the secret.
+        expires_ms: when it ends, milliseconds since the epoch; None if nobody said.
+    """
+
+    text: str = field(repr=False)
+    expires_ms: int | None = None
+
+
+def storage_options(
+    scheme: str, properties: Mapping[str, str], authority: str = ""
+) -> dict[str, Any]:
+    """The keyword arguments for the driver of a scheme.
+
+    Args:
+        authority: the account's host that an Azure path names, or ``""``.
 
     Raises:
         ConfigurationError: a value is malformed.
@@ -29,7 +54,7 @@ def storage_options(scheme: str, properties: Mapping[str, str]) -> dict[str, Any
     if scheme in GCS_SCHEMES:
         return _gcs(properties)
     if scheme in ADLS_SCHEMES:
-        return _adls(properties)
+        return _adls(properties, authority)
     if scheme == "hdfs":
         return _renamed(
             properties,
@@ -91,48 +116,123 @@ def _gcs(properties: Mapping[str, str]) -> dict[str, Any]:
         properties,
         {
             "gcs.project-id": "project",
-            "gcs.oauth2.token": "token",
             "gcs.access": "access",
             "gcs.consistency": "consistency",
-            "gcs.service.host": "endpoint_url",
             "gcs.default-bucket-location": "default_location",
         },
     )
+    if host := properties.get("gcs.service.host", "").rstrip("/"):
+        options["endpoint_url"] = host
+    if token := properties.get("gcs.oauth2.token"):
+        options["token"] = _gcs_token(token, properties)
     if "gcs.cache-timeout" in properties:
         options["cache_timeout"] = _number(properties, "gcs.cache-timeout")
     if "gcs.requester-pays" in properties:
         options["requester_pays"] = _flag(properties, "gcs.requester-pays")
     if "gcs.session-kwargs" in properties:
-        try:
-            options["session_kwargs"] = json.loads(properties["gcs.session-kwargs"])
-        except ValueError:
-            raise ConfigurationError("gcs.session-kwargs is not a JSON object") from None
+        options["session_kwargs"] = _json_object(properties, "gcs.session-kwargs")
     return options
 
 
-def _adls(properties: Mapping[str, str]) -> dict[str, Any]:
+def _gcs_token(token: str, properties: Mapping[str, str]) -> str | dict[str, Any] | AccessToken:
+    """A way to log in, a file's name, a key in JSON, or else the token itself."""
+    if token in _GCS_METHODS or os.path.exists(token):
+        return token
+    if token.startswith("/") or token.endswith(".json"):
+        raise ConfigurationError("gcs.oauth2.token names a file that is not there")
+    if token.lstrip().startswith("{"):
+        return _json_object(properties, "gcs.oauth2.token")
+    name = "gcs.oauth2.token-expires-at"
+    if name not in properties:
+        return AccessToken(token)
+    try:
+        return AccessToken(token, int(properties[name]))
+    except ValueError:
+        raise ConfigurationError(
+            f"the property {name} must be a number of milliseconds since the epoch"
+        ) from None
+
+
+def _adls(properties: Mapping[str, str], host: str) -> dict[str, Any]:
+    """The options for the account that the path names, or else for the one in the properties.
+
+    Keys and tokens of an account that the properties name go to no other account.
+    """
+    of_sas = _sas_by_account(properties)
+    named = properties.get("adls.account-name")
+    connection = properties.get("adls.connection-string", "")
+    owner = _account_in(connection)
+    account = host.partition(".")[0] or owner or named
+    if not account and not connection:
+        account = _only_account(of_sas)
     options = _renamed(
         properties,
         {
-            "adls.connection-string": "connection_string",
             "adls.credential": "credential",
-            "adls.account-name": "account_name",
-            "adls.account-key": "account_key",
-            "adls.sas-token": "sas_token",
             "adls.tenant-id": "tenant_id",
             "adls.client-id": "client_id",
             "adls.client-secret": "client_secret",
-            "adls.account-host": "account_host",
         },
     )
-    prefix = "adls.sas-token."
-    for name, value in properties.items():
-        if name.startswith(prefix):
-            options.setdefault("account_name", name[len(prefix) :].split(".")[0])
-            options.setdefault("sas_token", value)
+    if account:
+        options["account_name"] = account
+    if named in (None, account):
+        options |= _renamed(
+            properties,
+            {
+                "adls.account-key": "account_key",
+                "adls.sas-token": "sas_token",
+                "adls.account-host": "account_host",
+            },
+        )
+    if account in of_sas:
+        options["sas_token"] = of_sas[account]
+    if connection and owner in (None, account):
+        options["connection_string"] = connection
+    if other := _OTHER_HOST.fullmatch(host):
+        options.setdefault("account_host", f"{other[1]}.blob.core.{other[2]}")
     if "adls.anon" in properties:
         options["anon"] = _flag(properties, "adls.anon")
     return options
+
+
+def _sas_by_account(properties: Mapping[str, str]) -> dict[str, str]:
+    """The values of ``adls.sas-token.<account>`` and ``adls.sas-token.<account>.<host>``."""
+    prefix = "adls.sas-token."
+    return {
+        name[len(prefix) :].partition(".")[0]: value
+        for name, value in properties.items()
+        if name.startswith(prefix)
+    }
+
+
+def _only_account(of_sas: Mapping[str, str]) -> str | None:
+    """The account of a path that names none, where only SAS tokens tell it."""
+    if len(of_sas) > 1:
+        raise ConfigurationError(
+            f"which of the accounts {', '.join(sorted(of_sas))} is meant: give adls.account-name, "
+            f"or write the path as abfss://container@account.dfs.core.windows.net/..."
+        )
+    return next(iter(of_sas), None)
+
+
+def _account_in(connection_string: str) -> str | None:
+    """The account of a connection string; None where it names only an endpoint."""
+    for part in connection_string.split(";"):
+        name, _, value = part.strip().partition("=")
+        if name.lower() == "accountname":
+            return value
+    return None
+
+
+def _json_object(properties: Mapping[str, str], name: str) -> dict[str, Any]:
+    try:
+        found = json.loads(properties[name])
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise ConfigurationError(f"{name} is not a JSON object")
+    return found
 
 
 def _renamed(properties: Mapping[str, str], names: Mapping[str, str]) -> dict[str, Any]:

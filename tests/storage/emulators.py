@@ -1,0 +1,94 @@
+"""Servers of other clouds' protocols, started where their programs are installed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from frazil.errors import AlreadyExistsError
+from frazil.storage.files import FileIO
+
+STARTING_SECONDS = 30
+
+
+def program(variable: str, name: str, advice: str) -> str:
+    """The emulator's program; the test is skipped where it is not installed."""
+    found = shutil.which(os.environ.get(variable, name))
+    if found is None:
+        pytest.skip(f"there is no {name}: {advice}, or name the program in {variable}")
+    return found
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextlib.contextmanager
+def running(command: list[str], port: int) -> Iterator[None]:
+    """The server while it runs, from the moment it answers."""
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        end = time.monotonic() + STARTING_SECONDS
+        while True:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                break
+            if server.poll() is not None or time.monotonic() > end:
+                pytest.fail(f"{command[0]} did not start")
+            time.sleep(0.05)
+        yield
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def winners(properties: dict[str, str], path: str, creators: int, size: int) -> list[int]:
+    """Which of several creators of one path succeed; each writes its number ``size`` times."""
+    won: list[int] = []
+    gate = threading.Barrier(creators)
+
+    def creator(number: int) -> None:
+        own = FileIO(properties)
+        own.exists(path)
+        gate.wait()
+        with contextlib.suppress(AlreadyExistsError):
+            own.create(path, bytes([number]) * size)
+            won.append(number)
+
+    threads = [threading.Thread(target=creator, args=(n,)) for n in range(creators)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return won
+
+
+def in_a_forked_child(call: Callable[[], object]) -> object:
+    """What a call returns in a forked child, as text; the child has 20 seconds."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            answer = repr(call())
+        except BaseException as error:
+            answer = f"{type(error).__name__}: {error}"
+        os.write(writer, answer.encode())
+        os._exit(0)
+    os.close(writer)
+    killer = threading.Timer(20, os.kill, (child, 9))
+    killer.start()
+    with open(reader, encoding="utf-8") as answers:
+        answer = answers.read()
+    killer.cancel()
+    os.waitpid(child, 0)
+    return answer
