@@ -48,4 +48,4 @@ def write_failure(error: BaseException, *, folder: str) -> FrazilError | None:
         kind, reason = StorageError, java.group()
     else:
         return None
-    return kind(f"Spark cannot write to {folder}: {reason}; nothing was written")
+    return kind(f"the write to {folder} failed: {reason}; nothing was committed")
