@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -75,4 +74,3 @@ def set_properties_retrying(catalog: Catalog, name: str, **properties: str) -> L
         except CommitFailedException:
             if time.monotonic() > deadline:
                 raise
-            time.sleep(random.uniform(0, 0.02))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from threading import Condition
 
 import pytest
 
@@ -25,6 +26,19 @@ class Sink:
 
     batches: dict = field(default_factory=dict)
     progress: list = field(default_factory=list)
+    changed: Condition = field(default_factory=Condition)
+
+    def take(self, batch, batch_id):
+        """Keep one batch; for `foreachBatch`."""
+        rows = [tuple(row) for row in batch.collect()]
+        with self.changed:
+            self.batches[batch_id] = rows
+            self.changed.notify_all()
+
+    def wait_for(self, condition):
+        """Until the batches meet a condition; a minute at most."""
+        with self.changed:
+            assert self.changed.wait_for(condition, timeout=60)
 
     @property
     def rows(self):
@@ -52,11 +66,8 @@ class Stream:
     def start(self, df, *, sink=None, **trigger):
         """A running query into the sink."""
         kept = self.sink if sink is None else sink
-
-        def take(batch, batch_id):
-            kept.batches[batch_id] = [tuple(row) for row in batch.collect()]
-
-        writer = df.writeStream.foreachBatch(take).option("checkpointLocation", self.checkpoint)
+        writer = df.writeStream.foreachBatch(kept.take)
+        writer = writer.option("checkpointLocation", self.checkpoint)
         return writer.trigger(**trigger).start()
 
     def drain(self, df=None, **options):

@@ -44,10 +44,9 @@ def main(address, folder):
     append(5)
     append(6)
     end = time.monotonic() + 120
-    while len(ids()) < 6 and time.monotonic() < end and query.isActive:
-        time.sleep(0.2)
+    while len(found := ids()) < 6 and time.monotonic() < end and query.isActive:
+        pass
     query.stop()
-    found = ids()
     # PySpark's thread for listeners keeps the process until then.
     spark.stop()
     print("RESULT", json.dumps({"first": first, "second": second, "third": found}))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import time
 
 import pytest
 
@@ -37,17 +36,10 @@ def test_a_running_query_sees_what_is_committed_meanwhile(table, stream, rows):
     try:
         for i in range(1, 4):
             table.append(rows(i))
-            _wait(lambda i=i: i in ids(stream.sink.rows))
+            stream.sink.wait_for(lambda i=i: i in ids(stream.sink.rows))
     finally:
         query.stop()
     assert ids(stream.sink.rows) == [1, 2, 3]
-
-
-def _wait(condition):
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def test_a_stream_starts_after_a_snapshot(table, stream, rows):
@@ -141,9 +133,9 @@ def test_odd_names_of_checkpoints(table, stream, rows, tmp_path):
     query = stream.start(stream.read(poll_interval=0.2), processingTime="0 seconds")
     try:
         for i in (2, 3, 4):
-            _wait(lambda i=i: i - 1 in ids(stream.sink.rows))
+            stream.sink.wait_for(lambda i=i: i - 1 in ids(stream.sink.rows))
             table.append(rows(i))
-        _wait(lambda: 4 in ids(stream.sink.rows))
+        stream.sink.wait_for(lambda: 4 in ids(stream.sink.rows))
     finally:
         query.stop()
     assert ids(stream.sink.rows) == [1, 2, 3, 4]

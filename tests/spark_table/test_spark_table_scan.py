@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import time
 
 import pytest
 from table_rows import SIMPLE, frame, rows_of
@@ -24,13 +23,11 @@ def history(lake, spark):
     """Three appends of one row each, with a column added before the last."""
     table = lake.create_table("db.t", "id int, a string")
     table.append(frame(spark, [(1, "x")], "id int, a string"))
-    time.sleep(0.005)
     table.append(frame(spark, [(2, "y")], "id int, a string"))
     table.create_tag("two")
     table.create_branch("side")
     with table.update_schema() as change:
         change.add_column("n", "int")
-    time.sleep(0.005)
     table.append(frame(spark, [(3, "z", 7)], "id int, a string, n int"))
     return table
 

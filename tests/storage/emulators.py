@@ -8,7 +8,6 @@ import shutil
 import socket
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -36,20 +35,31 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def running(command: list[str], port: int) -> Iterator[None]:
-    """The server while it runs, from the moment it answers."""
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    """The server while it runs, from the first line after which it answers."""
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    killer = threading.Timer(STARTING_SECONDS, server.kill)
+    killer.start()
     try:
-        end = time.monotonic() + STARTING_SECONDS
-        while True:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-                break
-            if server.poll() is not None or time.monotonic() > end:
-                pytest.fail(f"{command[0]} did not start")
-            time.sleep(0.05)
+        said = server.stdout
+        assert said is not None
+        if not any(_answers(port) for _ in said):
+            pytest.fail(f"{command[0]} did not start")
+        killer.cancel()
+        # A full pipe would stop the server.
+        threading.Thread(target=said.read, daemon=True).start()
         yield
     finally:
+        killer.cancel()
         server.terminate()
         server.wait()
+
+
+def _answers(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True
 
 
 def winners(properties: dict[str, str], path: str, creators: int, size: int) -> list[int]:

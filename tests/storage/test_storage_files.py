@@ -199,19 +199,22 @@ def test_listing_tells_times_and_skips_linked_folders(io: FileIO, tmp_path: Path
 
 
 def test_the_lock_keeps_others_out(io: FileIO, tmp_path: Path) -> None:
-    order: list[str] = []
+    """Read, add, write: without the lock, additions are lost."""
+    counter = tmp_path / "counter"
+    counter.write_text("0")
 
-    def second() -> None:
-        with FileIO().lock(str(tmp_path)):
-            order.append("second")
+    def add() -> None:
+        own = FileIO()
+        for _ in range(100):
+            with own.lock(str(tmp_path)):
+                counter.write_text(str(int(counter.read_text()) + 1))
 
-    with io.lock(str(tmp_path)):
-        thread = threading.Thread(target=second)
+    threads = [threading.Thread(target=add) for _ in range(4)]
+    for thread in threads:
         thread.start()
-        time.sleep(0.1)
-        order.append("first")
-    thread.join()
-    assert order == ["first", "second"]
+    for thread in threads:
+        thread.join()
+    assert counter.read_text() == "400"
     with pytest.raises(MissingFileError), io.lock(f"{tmp_path}/none"):
         pass
 
