@@ -78,7 +78,7 @@ def rows_of_arrow(table: pa.Table, iceberg_type: str) -> list[Row]:
     return [(number, _python(iceberg_type, value)) for number, value in pairs]
 
 
-def _nanosecond_text(nanos: int) -> str:
+def nanosecond_text(nanos: int) -> str:
     seconds, rest = divmod(nanos, 10**9)
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09d}"
 
@@ -187,7 +187,7 @@ def _frazil_text(iceberg_type: str, wanted: Filter) -> str:
         case op:
             value = wanted.value
             if iceberg_type.endswith("_ns"):
-                value = _nanosecond_text(value)
+                value = nanosecond_text(value)
             return f"v {op} {_plain_literal(value)}"
 
 
@@ -281,77 +281,6 @@ def _spark_literal(iceberg_type: str, value: Any) -> str:
             return f"X'{value.hex()}'"
 
 
-def java_table(spark: Any, name: str) -> Any:
-    """The Java runtime's table object of a table in one of its catalogs."""
-    util = spark._jvm.org.apache.iceberg.spark.Spark3Util
-    return util.loadIcebergTable(spark._jsparkSession, name)
-
-
-def java_catalog(spark: Any, name: str) -> Any:
-    """The Java library's catalog behind one of Spark's catalogs."""
-    util = spark._jvm.org.apache.iceberg.spark.Spark3Util
-    return util.loadIcebergCatalog(spark._jsparkSession, name)
-
-
-def read_with_java_records(
-    spark: Any, name: str, case: TypeCase, filters: Sequence[Filter]
-) -> Results:
-    """Through the Java library's own reader of records, for types that Spark does not have."""
-    jvm = spark._jvm
-    table = java_table(spark, name)
-    results: Results = []
-    for wanted in (None, *filters):
-        builder = jvm.org.apache.iceberg.data.IcebergGenerics.read(table)
-        if wanted is not None:
-            text = json.dumps(_java_filter(case.type, wanted))
-            builder = builder.where(
-                jvm.org.apache.iceberg.expressions.ExpressionParser.fromJson(text, table.schema())
-            )
-        records = builder.build().iterator()
-        rows: list[Row] = []
-        while records.hasNext():
-            record = records.next()
-            value = record.get(1)
-            rows.append((record.get(0), _from_java(case.type, value)))
-        results.append(rows)
-    return results
-
-
-def _java_filter(iceberg_type: str, wanted: Filter) -> dict[str, Any]:
-    if wanted.op in ("is null", "is nan"):
-        return {"type": wanted.op.replace(" ", "-"), "term": "v"}
-    value = wanted.value
-    if iceberg_type.endswith("_ns"):
-        value = _nanosecond_text(value) + ("+00:00" if "tz" in iceberg_type else "")
-    else:
-        value = value.isoformat()
-    kind = {"=": "eq", "<": "lt", ">=": "gt-eq"}[wanted.op]
-    # The library's own evaluation of rows sorts NULL before every value.
-    return {
-        "type": "and",
-        "left": {"type": "not-null", "term": "v"},
-        "right": {"type": kind, "term": "v", "value": value},
-    }
-
-
-def _from_java(iceberg_type: str, value: Any) -> Any:
-    if value is None:
-        return None
-    if isinstance(value, int):
-        return value
-    if iceberg_type.startswith(("geometry", "geography")):
-        return bytes(value.array())
-    text = str(value.toString())
-    if iceberg_type == "time":
-        return time.fromisoformat(text)
-    parts = re.fullmatch(r"(-?\d+)-(\d+)-(\d+)T(\d+):(\d+)(?::(\d+)(?:\.(\d+))?)?Z?", text)
-    assert parts is not None, text
-    whole = datetime(*(int(part or 0) for part in parts.groups()[:6]), tzinfo=UTC)
-    days_and_seconds = whole - datetime(1970, 1, 1, tzinfo=UTC)
-    seconds = days_and_seconds.days * 86_400 + days_and_seconds.seconds
-    return seconds * 10**9 + int((parts[7] or "").ljust(9, "0"))
-
-
 # -- PyIceberg -------------------------------------------------------------------------------------
 
 
@@ -370,7 +299,7 @@ def _pyiceberg_expression(iceberg_type: str, wanted: Filter) -> Any:
     if iceberg_type in ("timestamp", "timestamptz", "date", "time") and value is not None:
         value = value.isoformat()
     if iceberg_type.endswith("_ns") and value is not None:
-        value = _nanosecond_text(value) + ("+00:00" if "tz" in iceberg_type else "")
+        value = nanosecond_text(value) + ("+00:00" if "tz" in iceberg_type else "")
     match wanted.op:
         case "=":
             return E.EqualTo("v", value)
@@ -476,5 +405,5 @@ def _duckdb_literal(iceberg_type: str, value: Any) -> str:
         escaped = "".join(f"\\x{byte:02X}" for byte in value)
         return f"'{escaped}'::blob"
     if iceberg_type.endswith("_ns"):
-        return f"'{_nanosecond_text(value)}'::timestamp_ns"
+        return f"'{nanosecond_text(value)}'::timestamp_ns"
     return f"'{value}'::{duckdb_type(iceberg_type)}"

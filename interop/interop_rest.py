@@ -14,7 +14,7 @@ from threading import Thread
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from interop_engines import java_catalog
+from interop_java import java_catalog
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 

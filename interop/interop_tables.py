@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,15 +13,14 @@ from interop_cases import Filter, TypeCase, schema_json, shown_rows
 from interop_engines import (
     DuckDB,
     Results,
-    java_catalog,
     read_with_frazil,
     read_with_java,
-    read_with_java_records,
     read_with_pyiceberg,
     spark_rows,
     spark_rows_for_java,
 )
-from interop_limits import filter_limit, read_limit
+from interop_java import append_java_records, java_catalog, read_with_java_records
+from interop_limits import NOT_IN_SPARK, filter_limit, read_limit
 
 from frazil.format.schema import Schema
 from frazil.spark.lake import Lake
@@ -46,23 +46,39 @@ def write_with_frazil(spark: Any, lake: Lake, name: str, case: TypeCase, version
 
 
 def write_with_java(spark: Any, name: str, case: TypeCase, version: int) -> None:
-    """A table that the Java runtime makes, evolves and fills."""
+    """A table that the Java runtime makes, evolves and fills; as records for types Spark lacks."""
     jvm = spark._jvm
     schema = jvm.org.apache.iceberg.SchemaParser.fromJson(json.dumps(schema_json(case)))
     identifier = jvm.org.apache.iceberg.catalog.TableIdentifier.parse(f"db.{name}")
     spec = jvm.org.apache.iceberg.PartitionSpec.unpartitioned()
     properties = {"format-version": str(version), "write.distribution-mode": "hash"}
-    java_catalog(spark, "java_sql").createTable(identifier, schema, spec, properties)
-    full = f"java_sql.db.{name}"
+    table = java_catalog(spark, "java_sql").createTable(identifier, schema, spec, properties)
+    expressions = jvm.org.apache.iceberg.expressions.Expressions
     previous: tuple[str, ...] = ()
     for stage, fields in enumerate(case.stages):
         if fields != previous:
+            change = table.updateSpec()
             for field in previous:
-                spark.sql(f"alter table {full} drop partition field {field}")
+                change.removeField(_java_term(expressions, field))
             for field in fields:
-                spark.sql(f"alter table {full} add partition field {field}")
+                change.addField(_java_term(expressions, field))
+            change.commit()
         previous = fields
-        spark_rows_for_java(spark, case, case.rows_of_stage(stage)).writeTo(full).append()
+        rows = case.rows_of_stage(stage)
+        if case.name in NOT_IN_SPARK:
+            append_java_records(table, spark, case, rows)
+        else:
+            spark_rows_for_java(spark, case, rows).writeTo(f"java_sql.db.{name}").append()
+            table.refresh()
+
+
+def _java_term(expressions: Any, text: str) -> Any:
+    """A partition field's term: ``v``, ``year(v)`` or ``bucket(4, v)``."""
+    name, *parameters = re.findall(r"\w+", text)
+    if not parameters:
+        return expressions.ref(name)
+    *width, column = parameters
+    return getattr(expressions, name)(column, *map(int, width))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from interop_engines import java_table
+from interop_java import java_table
 
 from frazil.spark.lake import Lake
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from interop_engines import java_table
+from interop_java import java_table
 
 from frazil.spark.lake import Lake
 

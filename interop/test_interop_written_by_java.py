@@ -1,25 +1,23 @@
-"""Every type that Spark has, in every spec, written by the Java runtime and read by Frazil."""
+"""Every type in every spec and version, written by the Java runtime and read by Frazil."""
 
 from __future__ import annotations
 
 import pytest
-from interop_cases import GEOSPATIAL, PRIMITIVES, TypeCase
-from interop_limits import FILTERS, NOT_IN_SPARK
+from interop_cases import MATRIX, PRIMITIVES, TypeCase
+from interop_limits import FILTERS
 from interop_tables import Engines, MadeOnce
 
 from frazil.errors import InvalidManifestError
 
-WRITTEN = [
-    (case, max(case.versions[0], 2))
-    for case in (*PRIMITIVES, *GEOSPATIAL)
-    if case.name not in (*NOT_IN_SPARK, "fixed_identity")
-]
+WRITTEN = [item for item in MATRIX if item[0].name != "fixed_identity"]
 WRONG_ANSWERS = sorted(
     {(engine, name) for (engine, name, _), limit in FILTERS.items() if limit.message is None}
 )
 
 
-@pytest.mark.parametrize(("case", "version"), WRITTEN, ids=[case.name for case, _ in WRITTEN])
+@pytest.mark.parametrize(
+    ("case", "version"), WRITTEN, ids=[f"{case.name}-v{version}" for case, version in WRITTEN]
+)
 def test_frazil_reads(
     java_tables: MadeOnce, engines: Engines, case: TypeCase, version: int
 ) -> None:
