@@ -24,6 +24,7 @@ import duckdb_extension_iceberg
 import pyarrow as pa
 from interop_cases import Filter, Row, TypeCase
 from pyiceberg import expressions as E
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import StaticTable
 from pyspark.sql import DataFrame
 from pyspark.sql.types import GeographyType, GeometryType
@@ -282,6 +283,12 @@ def _spark_literal(iceberg_type: str, value: Any) -> str:
 
 
 # -- PyIceberg -------------------------------------------------------------------------------------
+
+
+def pyiceberg_catalog(warehouse: Path) -> SqlCatalog:
+    """PyIceberg's catalog on the database that Frazil and the Java runtime use."""
+    uri = f"sqlite:///{warehouse / 'catalog.db'}"
+    return SqlCatalog("java_sql", uri=uri, warehouse=f"file://{warehouse}")
 
 
 def read_with_pyiceberg(metadata: str, case: TypeCase, filters: Sequence[Filter]) -> Results:

@@ -163,7 +163,8 @@ NULL_KEYS_IN_STRUCTS: Final = Limit(
     "the delete file has other keys too"
 )
 NULL_COLLECTIONS: Final = Limit(
-    "PyIceberg reads a NULL list or map as an empty one where the struct inside it has evolved"
+    "PyIceberg writes a NULL list or map of structs as an empty one, and reads it so where the "
+    "struct inside it has evolved"
 )
 
 

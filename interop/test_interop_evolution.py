@@ -1,13 +1,20 @@
-"""Nested columns and schemas and specs that change, written by Frazil and by the Java runtime."""
+"""Nested columns, schemas and specs that change, written by Frazil, Java and PyIceberg."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from interop_engines import DuckDB
+from interop_engines import DuckDB, pyiceberg_catalog
 from interop_rows import all_rows
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.transforms import BucketTransform, IdentityTransform, TruncateTransform
+from pyiceberg.types import DecimalType, DoubleType, IntegerType, LongType, StringType
 
 from frazil.spark.lake import Lake
 
@@ -58,9 +65,18 @@ FILTERS = {
     "added is null": (1, 2, 3, 5),
     "f < 1": (3, 4),
 }
-VERSIONS = (1, 2, 3)
-WRITERS = ("frazil", "java")
 READERS = ("frazil", "java", "pyiceberg", "duckdb")
+WRITTEN = [
+    *((writer, version) for version in (1, 2, 3) for writer in ("frazil", "java")),
+    # It writes no v3.
+    ("pyiceberg", 1),
+    ("pyiceberg", 2),
+]
+READS = [
+    (writer, version, reader)
+    for writer, version in WRITTEN
+    for reader in (READERS if writer != "pyiceberg" else ("frazil", "java"))
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +88,19 @@ class Evolved:
 
 
 @pytest.fixture(scope="module")
-def evolved(spark: Any, sql_lake: Lake) -> dict[tuple[str, int], Evolved]:
+def evolved(spark: Any, sql_lake: Lake, warehouse: Path) -> dict[tuple[str, int], Evolved]:
     """One table for each writer and format version."""
     made: dict[tuple[str, int], Evolved] = {}
-    for version in VERSIONS:
-        for writer in WRITERS:
-            short = f"evolved_{writer}{version}"
-            make = _by_frazil if writer == "frazil" else _by_java
-            make(spark, sql_lake, short, version)
-            table = sql_lake.load_table(f"db.{short}")
-            made[writer, version] = Evolved(table, f"java_sql.db.{short}")
+    make = {
+        "frazil": partial(_by_frazil, spark, sql_lake),
+        "java": partial(_by_java, spark),
+        "pyiceberg": partial(_by_pyiceberg, spark, pyiceberg_catalog(warehouse)),
+    }
+    for writer, version in WRITTEN:
+        short = f"evolved_{writer}{version}"
+        make[writer](short, version)
+        table = sql_lake.load_table(f"db.{short}")
+        made[writer, version] = Evolved(table, f"java_sql.db.{short}")
     return made
 
 
@@ -89,6 +108,12 @@ def _rows(spark: Any, schema: str, rows: tuple[str, ...]) -> Any:
     names = ", ".join(part.split()[0] for part in _columns(schema))
     df = spark.sql(f"select * from values {', '.join(rows)} as t({names})").coalesce(1)
     return df.to(spark.createDataFrame([], schema).schema)
+
+
+def _arrow(spark: Any, schema: str, rows: tuple[str, ...]) -> pa.Table:
+    """The same, with every column nullable."""
+    nullable = spark.createDataFrame([], schema).toArrow().schema
+    return pa.Table.from_pylist(_rows(spark, schema, rows).toArrow().to_pylist(), nullable)
 
 
 def _columns(schema: str) -> list[str]:
@@ -128,7 +153,7 @@ def _by_frazil(spark: Any, lake: Lake, name: str, version: int) -> None:
     table.append(_rows(spark, THEN, THEN_ROWS))
 
 
-def _by_java(spark: Any, lake: Lake, name: str, version: int) -> None:
+def _by_java(spark: Any, name: str, version: int) -> None:
     full = f"java_sql.db.{name}"
     spark.sql(
         f"create table {full} ({FIRST}) using iceberg partitioned by (truncate(10, a)) "
@@ -155,41 +180,79 @@ def _by_java(spark: Any, lake: Lake, name: str, version: int) -> None:
     _rows(spark, THEN, THEN_ROWS).writeTo(full).append()
 
 
-def _as_read(reader: str, rows: list[str]) -> list[str]:
-    """The rows as a reader gives them: `NULL_COLLECTIONS` says where PyIceberg differs."""
-    if reader != "pyiceberg":
+def _by_pyiceberg(spark: Any, catalog: SqlCatalog, name: str, version: int) -> None:
+    first = _arrow(spark, FIRST, FIRST_ROWS)
+    table = catalog.create_table(
+        f"db.{name}", first.schema, properties={"format-version": str(version)}
+    )
+    with table.update_spec() as spec:
+        spec.add_field("a", TruncateTransform(10), "a_trunc")
+    table.append(first)
+    with table.update_schema() as schema:
+        schema.update_column("a", LongType())
+        schema.rename_column("a", "b")
+        schema.update_column("f", DoubleType())
+        schema.update_column("d", DecimalType(12, 2))
+        schema.add_column("added", StringType())
+        schema.move_first("added")
+        schema.delete_column("gone")
+        schema.rename_column(("s", "y"), "why")
+        schema.add_column(("s", "z"), DoubleType())
+        schema.add_column(("l", "w"), StringType())
+        schema.add_column(("m", "r"), LongType())
+    with table.update_schema() as schema:
+        schema.add_column("gone", IntegerType())
+    with table.update_spec() as spec:
+        # In v1 a removed field stays as void, and PyIceberg appends by one field of a column alone.
+        if version > 1:
+            spec.remove_field("a_trunc")
+            spec.add_field("b", BucketTransform(4), "b_bucket")
+        spec.add_field("gone", IdentityTransform(), "gone_part")
+    table.append(_arrow(spark, THEN, THEN_ROWS))
+
+
+def _as_read(engines: tuple[str, str], rows: list[str]) -> list[str]:
+    """The rows where these engines write and read: `NULL_COLLECTIONS` has PyIceberg's way."""
+    if "pyiceberg" not in engines:
         return rows
     return sorted(row.replace("l: NULL, m: NULL", "l: [], m: []") for row in rows)
 
 
-@pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("writer", WRITERS)
-@pytest.mark.parametrize("version", VERSIONS)
+def test_null_collections_in_the_files_of_pyiceberg(
+    evolved: dict[tuple[str, int], Evolved],
+) -> None:
+    """They are empty in its files, where the rows have none."""
+    paths = [row.file_path for row in evolved["pyiceberg", 2].table.data_files().collect()]
+    tables = [pq.read_table(path.removeprefix("file://")) for path in paths]
+    rows = [row for table in tables for row in table.to_pylist()]
+    without = [row for row in rows if row["id"] in (2, 5)]
+    assert [(row["l"], row["m"], row["tags"]) for row in without] == [([], [], None)] * 2
+
+
+@pytest.mark.parametrize(("writer", "version", "reader"), READS)
 def test_rows(
     evolved: dict[tuple[str, int], Evolved],
     spark: Any,
     duck: DuckDB,
-    version: int,
     writer: str,
+    version: int,
     reader: str,
 ) -> None:
     it = evolved[writer, version]
-    assert all_rows(reader, spark, duck, it.table, it.name) == _as_read(reader, EXPECTED)
+    assert all_rows(reader, spark, duck, it.table, it.name) == _as_read((writer, reader), EXPECTED)
 
 
-@pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("writer", WRITERS)
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(("writer", "version", "reader"), READS)
 def test_filters(
     evolved: dict[tuple[str, int], Evolved],
     spark: Any,
     duck: DuckDB,
-    version: int,
     writer: str,
+    version: int,
     reader: str,
 ) -> None:
     it = evolved[writer, version]
     for where, ids in FILTERS.items():
         rows = all_rows(reader, spark, duck, it.table, it.name, where)
         expected = [row for row in EXPECTED if any(f" id: {n}," in row for n in ids)]
-        assert rows == _as_read(reader, expected), where
+        assert rows == _as_read((writer, reader), expected), where

@@ -33,18 +33,16 @@ from frazil.spark.lake import Lake
 Rows = list[tuple[Any, ...]]
 
 
-def _as_written(case: TypeCase, version: int) -> TypeCase:
-    """A type without the specs and filters that tests of their own have; in v2 by its last spec."""
+def _as_written(case: TypeCase) -> TypeCase:
+    """A type without the specs and filters that tests of their own have."""
     if case.name == "binary":
-        case = replace(case, specs=(("bucket(4, v)",),))
-    if version == 2 or case.name == "variant":
-        case = replace(case, specs=case.specs[-1:], filters=())
-    return case
+        return replace(case, specs=(("bucket(4, v)",),))
+    return replace(case, filters=()) if case.name == "variant" else case
 
 
 CASES = {case.name: case for case in (*PRIMITIVES, *GEOSPATIAL) if case.name != "fixed_identity"}
 WRITTEN = [
-    (_as_written(case, version), version)
+    (_as_written(case), version)
     for case in CASES.values()
     for version in (2, 3)
     if version in case.versions and case.name not in DUCKDB_CREATES
