@@ -3,6 +3,8 @@
 append <catalog> <folder> <writer> <count>: so many fast appends; prints what was acknowledged.
 kill <catalog> <folder>: commits in children that are killed before their first, second, …
 storage call, until one lives; prints one JSON line for each.
+interrupt <catalog> <folder> <count>: the same, with children that are killed after a while each,
+wherever they are then: inside a call, a write or a lock.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import json
 import os
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -50,30 +53,61 @@ def commits(table: TableHandle, step: int, log: Path) -> None:
     """An append and an overwrite of two files each; the overwrite replaces the append's."""
     added = [data_file(f"a{step}-{part}", f"day{step}") for part in "xy"]
     table.commit_append(added)
-    log.write_text("append")
+    acknowledge(log, "append")
     rewritten = [data_file(f"b{step}-{part}", f"day{step}") for part in "xy"]
     table.commit_overwrite(rewritten, removed=added)
-    log.write_text("append overwrite")
+    acknowledge(log, "append overwrite")
+
+
+def acknowledge(log: Path, text: str) -> None:
+    """Write in one step, so that a killed process leaves what it had written before."""
+    new = log.with_suffix(".new")
+    new.write_text(text)
+    new.replace(log)
 
 
 def kill(kind: str, folder: str) -> None:
     """Children that die one storage call later each time; after each, another one commits."""
     for step in range(1, 200):
-        log = Path(folder) / f"acknowledged-{step}"
-        log.touch()
-        status = in_child(lambda step=step, log=log: commits(opened(kind, folder, step), step, log))
-        outcome = {
-            "step": step,
-            "killed": os.WIFSIGNALED(status),
-            "exit": os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
-            "acknowledged": log.read_text().split(),
-        }
-        print(json.dumps(outcome), flush=True)
-        if not outcome["killed"]:
+        if not killed(kind, folder, step, lambda step=step: opened(kind, folder, step)):
             return
-        after = in_child(lambda step=step: opened(kind, folder).set_properties(step=str(step)))
+
+
+def interrupt(kind: str, folder: str, count: int) -> None:
+    """Children that the system kills after a share of the time that a whole one takes."""
+    whole = 0.0
+    for warm_up in (-1, 0):
+        started = time.monotonic()
+        assert not killed(kind, folder, warm_up, lambda: opened(kind, folder))
+        whole = time.monotonic() - started
+
+    def opened_for(seconds: float) -> TableHandle:
+        table = opened(kind, folder)
+        # The alarm ends the process as a kill does: nothing of it runs any more.
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        return table
+
+    for step in range(1, count + 1):
+        killed(kind, folder, step, lambda step=step: opened_for(whole * step / count))
+
+
+def killed(kind: str, folder: str, step: int, open_table: Callable[[], TableHandle]) -> bool:
+    """Whether a child died over its commits; prints the outcome, and then another one commits."""
+    log = Path(folder) / f"acknowledged-{step}"
+    log.touch()
+    status = in_child(lambda: commits(open_table(), step, log))
+    outcome = {
+        "step": step,
+        "killed": os.WIFSIGNALED(status),
+        "exit": os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
+        "acknowledged": log.read_text().split(),
+    }
+    print(json.dumps(outcome), flush=True)
+    if outcome["killed"]:
+        after = in_child(lambda: opened(kind, folder).set_properties(step=str(step)))
         if after != 0:
             sys.exit(f"after step {step} the table takes no commits any more")
+    return bool(outcome["killed"])
 
 
 def opened(kind: str, folder: str, calls: int | None = None) -> TableHandle:
@@ -99,5 +133,7 @@ if __name__ == "__main__":
     mode, kind, folder, *rest = sys.argv[1:]
     if mode == "append":
         append(kind, folder, rest[0], int(rest[1]))
-    else:
+    elif mode == "kill":
         kill(kind, folder)
+    else:
+        interrupt(kind, folder, int(rest[0]))

@@ -54,17 +54,25 @@ def test_every_append_of_many_processes_is_there_once(
 
 
 @pytest.mark.parametrize("kind", CATALOGS)
-def test_a_killed_writer_leaves_whole_commits_or_none(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("killer", [("kill",), ("interrupt", "40")], ids=["calls", "moments"])
+def test_a_killed_writer_leaves_whole_commits_or_none(
+    tmp_path: Path, kind: str, killer: tuple[str, ...]
+) -> None:
     catalog = open_catalog(kind, tmp_path)
     table = make_table(catalog)
     table.commit_append([data_file("first")])
-    worker = start("kill", kind, str(tmp_path))
+    mode, *rest = killer
+    worker = start(mode, kind, str(tmp_path), *rest)
     outcomes = [json.loads(line) for line in worker.communicate()[0].splitlines()]
     assert worker.returncode == 0
-    assert outcomes[-1]["exit"] == 0
-    assert outcomes[-1]["acknowledged"] == ["append", "overwrite"]
+    deaths = [one for one in outcomes if one["killed"]]
     # Two commits read and write at least two manifests, a list and a metadata file each.
-    assert len(outcomes) > 10
+    assert len(deaths) > 10
+    assert {len(one["acknowledged"]) for one in deaths} >= {0, 1}
+    lived = [one for one in outcomes if one["exit"] == 0]
+    assert lived
+    assert all(one["acknowledged"] == ["append", "overwrite"] for one in lived)
+    assert len(lived) + len(deaths) == len(outcomes)
     expected = {"first"}
     found = set(names(table.refresh()))
     for outcome in outcomes:
