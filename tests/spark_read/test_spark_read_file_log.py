@@ -134,7 +134,7 @@ def test_a_file_that_is_said_to_be_larger_is_read_once(
     with temporary_settings(spark, settings):
         scan = read_parquet(spark, files, SCHEMA, io=FileIO(), table_location=f"file://{tmp_path}")
         place = scan.rows.metadataColumn("_metadata").getField("row_index")
-        rows = scan.rows.select("id", place, F.expr(scan.ordinal_text)).collect()
+        rows = scan.rows.select("id", place, F.expr(scan.place.ordinal)).collect()
         assert scan.rows.rdd.getNumPartitions() > 20
     assert sorted(rows) == [(i, i, 3) for i in range(10_000)]
 

@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
-from frazil.spark.read.file_log import ORDINAL, POSITION
+from frazil.spark.read.file_log import NAMED_PLACE, ORDINAL, POSITION, RowPlace
 from frazil.spark.read.positions import KEY, WORDS, WORDS_PER_CONTAINER, Grain
 from frazil.spark.read.words import Words, word_rows
 
@@ -78,35 +78,35 @@ class JoinedBitmaps:
         )
 
 
-@dataclass(frozen=True, slots=True)
 class ArrayBitmaps:
-    """Bitmaps as the words of each file, by its ordinal, in one array.
+    """Bitmaps as the words of each file, by its ordinal, in one array."""
 
-    Attributes:
-        is_kept: the condition of rows that are not deleted.
-        is_deleted: that of the others.
-    """
-
-    is_kept: Column
-    is_deleted: Column
-
-    @classmethod
-    def of(cls, array: DataFrame) -> ArrayBitmaps:
+    def __init__(self, array: DataFrame) -> None:
         """Those of one row with one column."""
-        place = f"CAST(shiftright({POSITION}, 6) AS INT)"
-        words = F.get(array.scalar(), F.expr(f"CAST({ORDINAL} AS INT)"))
-        bit = F.getbit(F.get(words, F.expr(place)), F.expr(f"CAST({POSITION} & 63L AS INT)"))
-        # A file may have no words, or not so many.
-        known = F.coalesce(bit, F.expr("0Y"))
-        return cls(known == 0, known == 1)
+        self._words = array.scalar()
+        self._bits: dict[RowPlace, Column] = {}
 
     def without_deleted(self, rows: DataFrame) -> DataFrame:
         """The rows whose bit is not set."""
-        return rows.where(self.is_kept)
+        return rows.where(self.is_kept(NAMED_PLACE))
 
     def only_deleted(self, rows: DataFrame) -> DataFrame:
         """The rows whose bit is set."""
-        return rows.where(self.is_deleted)
+        return rows.where(self._bit(NAMED_PLACE) == 1)
+
+    def is_kept(self, place: RowPlace) -> Column:
+        """The condition of rows that are not deleted, where a row's place is said so."""
+        return self._bit(place) == 0
+
+    def _bit(self, place: RowPlace) -> Column:
+        # A dozen calls to Spark, for which the rows of every scan would wait.
+        if place not in self._bits:
+            words = F.get(self._words, F.expr(f"CAST({place.ordinal} AS INT)"))
+            word = F.get(words, F.expr(f"CAST(shiftright({place.position}, 6) AS INT)"))
+            bit = F.getbit(word, F.expr(f"CAST({place.position} & 63L AS INT)"))
+            # A file may have no words, or not so many.
+            self._bits[place] = F.coalesce(bit, F.expr("0Y"))
+        return self._bits[place]
 
 
 def bitmaps_of_words(spark: SparkSession, sets: Mapping[int, Words]) -> Bitmaps:
@@ -115,7 +115,7 @@ def bitmaps_of_words(spark: SparkSession, sets: Mapping[int, Words]) -> Bitmaps:
     if known is not None:
         return known
     if _array_bytes(sets) <= ARRAY_BYTES:
-        made = ArrayBitmaps.of(spark.createDataFrame(_array(sets), _SPARK_SCHEMA))
+        made = ArrayBitmaps(spark.createDataFrame(_array(sets), _SPARK_SCHEMA))
         _ARRAYS.keep(spark, sets, made)
         return made
     found = word_rows(sets)

@@ -25,7 +25,7 @@ from frazil.format.schema import Schema
 from frazil.format.transforms import IdentityTransform
 from frazil.spark.read.arrow_files import TableColumns
 from frazil.spark.read.arrow_scan import scan_with_arrow
-from frazil.spark.read.bitmaps import Bitmaps, bitmaps_of_words
+from frazil.spark.read.bitmaps import ArrayBitmaps, Bitmaps, bitmaps_of_words
 from frazil.spark.read.convert import converted, is_scanned, needs_conversion, scan_type
 from frazil.spark.read.delete_groups import DeleteGroup, delete_groups
 from frazil.spark.read.equality_deletes import (
@@ -47,6 +47,7 @@ from frazil.spark.read.file_rows import (
 from frazil.spark.read.inputs import PARTITION_PREFIX, ReadInput
 from frazil.spark.read.layouts import Layout, Reader
 from frazil.spark.read.native import (
+    NativeScan,
     ScanContext,
     Wanted,
     default_text,
@@ -70,7 +71,7 @@ from frazil.spark.read.projection import (
     with_fields,
 )
 from frazil.spark.read.resolve import PLACES, EqualityReading, Resolved, Resolver
-from frazil.spark.read.scan_names import scan_names
+from frazil.spark.read.scan_names import ROW_INDEX_NAME, scan_names
 from frazil.spark.read.survey import Survey, survey
 from frazil.spark.read.weights import weighed_by_deletes
 from frazil.spark.read.words import Words
@@ -244,16 +245,23 @@ class _Part:
         """The rows in the result's columns; with ``_deleted``, also the deleted ones."""
         reading, context = self.reading, self.reading.context
         plain = self._plain_expressions()
+        scan = self._scan()
         if plain is not None and not self.group.has_deletes:
-            return [self._scan().selectExpr(*plain)]
+            return [_frame_of(scan).selectExpr(*plain)]
+        all_bitmaps = list(self._bitmaps())
+        if plain is not None and not self.group.equality:
+            kept = _kept_rows(scan, all_bitmaps)
+            if kept is not None:
+                return [kept.selectExpr(*plain)]
         rows, columns, known = self._attached(
+            _frame_of(scan),
             [field.field_id for field in reading.scanned.fields]
             if plain is None
-            else [field_id for part in self.group.equality for field_id in part.ids]
+            else [field_id for part in self.group.equality for field_id in part.ids],
         )
         keeps_deleted = DELETED in reading.projection.metadata_names
         deleted: list[DataFrame] = []
-        for bitmaps in self._bitmaps():
+        for bitmaps in all_bitmaps:
             if keeps_deleted:
                 deleted.append(bitmaps.only_deleted(rows))
             rows = bitmaps.without_deleted(rows)
@@ -313,15 +321,15 @@ class _Part:
         return expressions
 
     def _attached(
-        self, ids: Iterable[int]
+        self, rows: DataFrame, ids: Iterable[int]
     ) -> tuple[DataFrame, dict[int, Column], dict[str, Column]]:
-        """The scan, its top-level columns of these ids, and what the plan knows, by name.
+        """The scan's rows, their top-level columns of these ids, and what the plan knows, by name.
 
         Ids of fields in structs stand for the columns that hold them.
         """
         reading = self.reading
         names = reading.names
-        rows, values = self._scan(), self._file_values()
+        values = self._file_values()
         rows, known = attach(reading.context.spark, rows, self.files["ordinal"], values)
         wanted = {top_level_id(reading.schema, field_id) for field_id in ids}
         columns: dict[int, Column] = {}
@@ -348,7 +356,8 @@ class _Part:
         fields = (self.reading.field(field_id) for field_id in self.layout.missing)
         return frozenset(f.field_id for f in fields if default_text(f, support) is not None)
 
-    def _scan(self) -> DataFrame:
+    def _scan(self) -> NativeScan | DataFrame:
+        """Spark's own scan, or that of Arrow's readers."""
         reading, layout = self.reading, self.layout
         requested = reading.projection.metadata_names
         literal = self._defaulted.union(self.constants)
@@ -367,7 +376,9 @@ class _Part:
             or FILE_ORDINAL_FIELD.name in requested,
             position=self.group.by_position or bool(requested & {POS, ROW_ID}),
         )
-        if layout.reader is not Reader.ARROW:
+        # Spark would take the column of this name for the rows' positions.
+        is_misread = wanted.position and ROW_INDEX_NAME in (reading.survey.file_names or ())
+        if layout.reader is not Reader.ARROW and not is_misread:
             files = weighed_by_deletes(reading.plan, self.files)
             if layout.reader is Reader.BY_ID:
                 return scan_by_id(reading.context, files, wanted)
@@ -441,6 +452,22 @@ class _Part:
                 )
             chosen.append(column.alias(field.name, metadata=_metadata_of(field)))
         return rows.select(*chosen)
+
+
+def _frame_of(scan: NativeScan | DataFrame) -> DataFrame:
+    return scan.frame() if isinstance(scan, NativeScan) else scan
+
+
+def _kept_rows(scan: NativeScan | DataFrame, all_bitmaps: Sequence[Bitmaps]) -> DataFrame | None:
+    """The scan without deleted rows and without another select; None where that cannot be said."""
+    if not isinstance(scan, NativeScan) or scan.place is None:
+        return None
+    rows = scan.parquet.rows
+    for bitmaps in all_bitmaps:
+        if not isinstance(bitmaps, ArrayBitmaps):
+            return None
+        rows = rows.where(bitmaps.is_kept(scan.place))
+    return rows
 
 
 def _metadata_column(

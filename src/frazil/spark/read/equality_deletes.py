@@ -236,7 +236,7 @@ def _read_keys(
     native = _native_files(context, files, fields, table)
     parts: list[DataFrame] = []
     if len(native):
-        parts.append(scan_by_id(context, native, wanted))
+        parts.append(scan_by_id(context, native, wanted).frame())
     others = files.join(native.select("ordinal"), on="ordinal", how="anti")
     if len(others):
         # A file that lacks a compared column is refused: it would read as deletes of NULL.

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 from urllib.parse import quote
 
@@ -54,19 +55,40 @@ _BLOCK_SIZE: Final = 128 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
+class RowPlace:
+    """SQL text that says where a row is.
+
+    Attributes:
+        ordinal: its file's ordinal in the plan, a long.
+        position: its position in the file, a long from 0.
+    """
+
+    ordinal: str
+    position: str
+
+
+NAMED_PLACE: Final = RowPlace(ORDINAL, POSITION)
+"""Where a row is whose scan has the columns `ORDINAL` and `POSITION`."""
+
+_LOG_PLACE: Final = RowPlace(
+    f"unix_millis({METADATA_COLUMN}.file_modification_time)", f"{METADATA_COLUMN}.row_index"
+)
+
+
+@dataclass(frozen=True, slots=True)
 class ParquetScan:
     """A native scan of some files.
 
     Attributes:
         rows: the columns of the schema, and Spark's hidden ``_metadata``.
         ordinal: makes the column of the files' ordinals.
-        ordinal_text: the same as SQL text, right where no column is named ``_metadata``; None
-            where text cannot say it.
+        place: that and the rows' positions as text, right where no column is named ``_metadata``;
+            None where text cannot say it.
     """
 
     rows: DataFrame
     ordinal: Callable[[], Column]
-    ordinal_text: str | None
+    place: RowPlace | None
 
 
 def encode_paths(paths: pl.Series) -> pl.Series:
@@ -116,8 +138,18 @@ def read_parquet(
     """
     located = files.with_columns(spark_paths(files["path"], spark, io))
     if _use_log(spark):
-        return _read_through_log(spark, located, schema, io=io, table_location=table_location)
-    return _read_through_paths(spark, located, schema)
+        data = _read_through_log(spark, located, schema, io=io, table_location=table_location)
+        return ParquetScan(data, partial(_log_ordinal, data), _LOG_PLACE)
+    data, ordinal = _read_through_paths(spark, located, schema)
+    return ParquetScan(data, ordinal, None)
+
+
+def _metadata(data: DataFrame, field: str) -> Column:
+    return data.metadataColumn(METADATA_COLUMN).getField(field)
+
+
+def _log_ordinal(data: DataFrame) -> Column:
+    return F.unix_millis(_metadata(data, "file_modification_time"))
 
 
 def _use_log(spark: SparkSession) -> bool:
@@ -138,14 +170,14 @@ def _read_through_log(
     *,
     io: FileIO,
     table_location: str,
-) -> ParquetScan:
+) -> DataFrame:
     folder = scratch_folder(spark, io, table_location)
     try:
         folder.write("_spark_metadata/0", log_lines(files))
         # Seen only by a Spark that lists the folder instead of reading the log: it fails there,
         # and would pass over a file without bytes.
         folder.write("file-log-was-ignored.parquet", b"not a data file")
-        data = (
+        return (
             spark.read.options(**_STRICT_OPTIONS)
             .option("recursiveFileLookup", "true")
             .schema(schema)
@@ -153,18 +185,12 @@ def _read_through_log(
         )
     finally:
         folder.release()
-    return ParquetScan(
-        data,
-        lambda: F.unix_millis(
-            data.metadataColumn(METADATA_COLUMN).getField("file_modification_time")
-        ),
-        f"unix_millis({METADATA_COLUMN}.file_modification_time)",
-    )
 
 
 def _read_through_paths(
     spark: SparkSession, files: pl.DataFrame, schema: StructType
-) -> ParquetScan:
+) -> tuple[DataFrame, Callable[[], Column]]:
+    """The rows, and what makes the column of their files' ordinals."""
     by_path = files.select(
         encode_paths(files["path"]).str.replace("^file:/+", "file:/").alias("path"), "ordinal"
     )
@@ -181,8 +207,8 @@ def _read_through_paths(
             pl.col("path").alias("_frazil_path"), pl.col("ordinal").alias(ORDINAL)
         ).to_arrow()
     )
-    path = data.metadataColumn(METADATA_COLUMN).getField("file_path")
+    path = _metadata(data, "file_path")
     known = F.regexp_replace(path, "^file:/+", "file:/")
     joined = data.join(F.broadcast(ordinals), known == ordinals["_frazil_path"], "left")
     lost = F.raise_error(F.concat(F.lit("a file that the plan does not hold was read: "), path))
-    return ParquetScan(joined, lambda: F.coalesce(ordinals[ORDINAL], lost.cast("bigint")), None)
+    return joined, lambda: F.coalesce(ordinals[ORDINAL], lost.cast("bigint"))

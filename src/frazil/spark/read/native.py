@@ -14,7 +14,14 @@ from pyspark.sql import types as S
 from frazil.format import types as I
 from frazil.format.predicates.quoting import SparkForms, quote_name_always, spark_text
 from frazil.spark.read.convert import is_scanned, scan_type
-from frazil.spark.read.file_log import METADATA_COLUMN, ORDINAL, POSITION, read_parquet
+from frazil.spark.read.file_log import (
+    METADATA_COLUMN,
+    ORDINAL,
+    POSITION,
+    ParquetScan,
+    RowPlace,
+    read_parquet,
+)
 from frazil.spark.read.footers import FileColumn
 from frazil.spark.types import FIELD_ID_KEY, SparkTypeSupport
 from frazil.storage.files import FileIO
@@ -59,7 +66,72 @@ class Wanted:
     position: bool = False
 
 
-def scan_by_id(context: ScanContext, files: pl.DataFrame, wanted: Wanted) -> DataFrame:
+@dataclass(frozen=True, slots=True)
+class _StoredColumn:
+    """A column as files have it and as the scan yields it."""
+
+    stored: str
+    name: str
+    stored_type: S.DataType
+    target: S.DataType
+
+    @property
+    def is_as_wanted(self) -> bool:
+        return self.stored == self.name and self.stored_type == self.target
+
+
+@dataclass(frozen=True, slots=True)
+class NativeScan:
+    """Spark's scan of Parquet files, before its columns are named and typed as wanted."""
+
+    parquet: ParquetScan
+    columns: tuple[_StoredColumn, ...]
+    wanted: Wanted
+
+    @property
+    def place(self) -> RowPlace | None:
+        """Where a row is, in the words of `parquet.rows`, if those are the wanted columns too."""
+        is_as_wanted = all(column.is_as_wanted for column in self.columns)
+        return self._place if is_as_wanted and self.wanted.position else None
+
+    def frame(self) -> DataFrame:
+        """The wanted columns, and `ORDINAL` and `POSITION` where they are wanted."""
+        data, wanted, place = self.parquet.rows, self.wanted, self._place
+        is_placed = wanted.ordinal or wanted.position
+        if not is_placed and all(column.is_as_wanted for column in self.columns):
+            return data
+        if place is not None and all(c.stored_type == c.target for c in self.columns):
+            # Text is one call to Spark; columns are a dozen each.
+            texts = [
+                f"{quote_name_always([c.stored])} as {quote_name_always([c.name])}"
+                for c in self.columns
+            ]
+            if wanted.ordinal:
+                texts.append(f"{place.ordinal} as {ORDINAL}")
+            if wanted.position:
+                texts.append(f"{place.position} as {POSITION}")
+            return data.selectExpr(*texts)
+        chosen = []
+        for column in self.columns:
+            value = F.col(quote_name_always([column.stored]))
+            if column.stored_type != column.target:
+                value = value.cast(column.target)
+            chosen.append(value.alias(column.name))
+        if wanted.ordinal:
+            chosen.append(self.parquet.ordinal().alias(ORDINAL))
+        if wanted.position:
+            place_column = data.metadataColumn(METADATA_COLUMN).getField("row_index")
+            chosen.append(place_column.alias(POSITION))
+        return data.select(*chosen)
+
+    @property
+    def _place(self) -> RowPlace | None:
+        """As `RowPlace`, where no column of the files hides Spark's own."""
+        hidden = METADATA_COLUMN not in (column.stored.lower() for column in self.columns)
+        return self.parquet.place if hidden else None
+
+
+def scan_by_id(context: ScanContext, files: pl.DataFrame, wanted: Wanted) -> NativeScan:
     """The files' columns by field id (SPEC rule 52), under the scan's names, in scan types.
 
     A top-level column that a file lacks is its initial default (rule 55), else NULL (rule 56).
@@ -80,7 +152,7 @@ def scan_by_id(context: ScanContext, files: pl.DataFrame, wanted: Wanted) -> Dat
 
 def scan_by_name(
     context: ScanContext, files: pl.DataFrame, wanted: Wanted, columns: Sequence[FileColumn]
-) -> DataFrame:
+) -> NativeScan:
     """The columns of files without ids, by the names in the files, as `scan_by_id` yields them.
 
     Args:
@@ -116,41 +188,20 @@ def _scanned(
     schema: S.StructType,
     wanted: Wanted,
     stored_names: Sequence[str],
-) -> DataFrame:
-    scan = read_parquet(
-        context.spark, files, schema, io=context.io, table_location=context.table_location
+) -> NativeScan:
+    parquet = read_parquet(
+        context.spark,
+        files,
+        schema,
+        io=context.io,
+        table_location=context.table_location,
     )
-    data = scan.rows
     targets = [scan_type(field.field_type, context.support) for field in wanted.fields]
-    renamed = [*stored_names] != [wanted.names[field.field_id] for field in wanted.fields]
-    stored_types = [schema[stored].dataType for stored in stored_names]
-    if not (renamed or stored_types != targets or wanted.ordinal or wanted.position):
-        return data
-    hidden = METADATA_COLUMN not in (name.lower() for name in stored_names)
-    if stored_types == targets and hidden and not (wanted.ordinal and scan.ordinal_text is None):
-        # Text is one call to Spark; columns are a dozen each.
-        renames = [
-            f"{quote_name_always([stored])} as {quote_name_always([wanted.names[field.field_id]])}"
-            for field, stored in zip(wanted.fields, stored_names, strict=True)
-        ]
-        texts = ["*"] if not renamed and scan.ordinal_text is not None else renames
-        if wanted.ordinal:
-            texts.append(f"{scan.ordinal_text} as {ORDINAL}")
-        if wanted.position:
-            texts.append(f"{METADATA_COLUMN}.row_index as {POSITION}")
-        return data.selectExpr(*texts)
-    chosen = []
-    for field, stored, target in zip(wanted.fields, stored_names, targets, strict=True):
-        column = F.col(quote_name_always([stored]))
-        if field.field_type.is_nested and schema[stored].dataType != target:
-            column = column.cast(target).alias(stored)
-        name = wanted.names[field.field_id]
-        chosen.append(column if name == stored else column.alias(name))
-    if wanted.ordinal:
-        chosen.append(scan.ordinal().alias(ORDINAL))
-    if wanted.position:
-        chosen.append(data.metadataColumn(METADATA_COLUMN).getField("row_index").alias(POSITION))
-    return data.select(*chosen)
+    columns = [
+        _StoredColumn(name, wanted.names[field.field_id], schema[name].dataType, target)
+        for field, name, target in zip(wanted.fields, stored_names, targets, strict=True)
+    ]
+    return NativeScan(parquet, tuple(columns), wanted)
 
 
 def _scan_field(field: I.NestedField, name: str, context: ScanContext) -> S.StructField:

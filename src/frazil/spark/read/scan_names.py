@@ -13,10 +13,14 @@ under the scan's own names.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from frazil.format.schema import Schema
 from frazil.format.types import ListType, MapType, NestedField, StructType
 from frazil.spark.read.footers import FileColumn
+
+ROW_INDEX_NAME: Final = "_tmp_metadata_row_index"
+"""A name that Spark's Parquet reader reserves: it numbers the rows of a file under it."""
 
 
 def names_of_schemas(schemas: Iterable[Schema]) -> dict[str, frozenset[int]]:
@@ -46,6 +50,7 @@ def scan_names(
     for field in fields:
         clear = (
             file_names is not None
+            and field.name.lower() != ROW_INDEX_NAME
             and spellings[field.name.lower()] == 1
             and all(
                 file_names.get(name, frozenset()) <= {field_id}
