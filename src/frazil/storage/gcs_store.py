@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import importlib
-import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -27,13 +25,7 @@ class GcsStore(RemoteStore):
         info = self._info(path)
         if info is None or info["type"] == "directory":
             return info is not None
-        return any(True for _ in self.children(path))
-
-    def _delete_one(self, path: str) -> None:
-        # The driver would delete the bucket.
-        if "/" not in path.partition("://")[2].rstrip("/"):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-        super()._delete_one(path)
+        return any(True for _ in self._direct(path))
 
     def _info(self, path: str) -> Mapping[str, Any] | None:
         self._forget(path)

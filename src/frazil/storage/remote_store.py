@@ -105,7 +105,12 @@ class RemoteStore:
 
     def delete_folder(self, path: str) -> None:
         """Remove every object below a folder, and the folder."""
-        for found, _, _ in list(self.walk(path)):
+        try:
+            below = list(self.walk(path))
+        except FileNotFoundError:
+            # There is no such bucket.
+            return
+        for found, _, _ in below:
             self._delete_one(found)
         if self._scheme in EXTRA_OF:
             self._delete_markers(path)
@@ -146,7 +151,14 @@ class RemoteStore:
         return bool(self._fs.isdir(self._at(path)))
 
     def children(self, path: str) -> Iterator[tuple[str, bool]]:
-        """(name, is a folder) of what lies directly in a folder."""
+        """(name, is a folder) of what lies directly in a folder; FileNotFoundError without one."""
+        found = list(self._direct(path))
+        # Drivers list a file as itself.
+        if not found and not self.is_folder(path):
+            raise FileNotFoundError(path)
+        yield from found
+
+    def _direct(self, path: str) -> Iterator[tuple[str, bool]]:
         own = self._fs._strip_protocol(self._at(path)).strip("/")
         for info in self._fs.ls(self._at(path), detail=True, refresh=True):
             name = info["name"].strip("/")
@@ -164,6 +176,9 @@ class RemoteStore:
 
     def _delete_one(self, path: str) -> None:
         """Remove an object that is there; FileNotFoundError if it is not."""
+        # Drivers would delete the bucket, or send a request without a name.
+        if self._scheme in EXTRA_OF and "/" not in path.partition("://")[2].rstrip("/"):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         self._fs.rm_file(self._at(path))
 
     def _put_new(self, path: str, data: bytes) -> None:
