@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -386,6 +387,45 @@ def test_columns_are_added_to_cached_manifests(table: Writer) -> None:
         ("id = 15", "b"),
     ):
         assert "".join(table.plan(where, cache=cache).files["file_path"]) == files
+
+
+def test_the_plan_of_a_whole_snapshot_is_kept(table: Writer) -> None:
+    cache = ManifestCache()
+    first = table.plan(cache=cache)
+    assert table.plan(cache=cache) is first
+    assert table.plan("id = 15", cache=cache).file_count == 1
+    assert table.plan("id >= -1000", cache=cache) is not first
+    with_counts = table.plan(cache=cache, statistics={"null_value_counts": {2}})
+    assert "null_value_counts.2" in with_counts.files.columns
+    assert table.plan(cache=cache) is first
+    table.commit([data_file("e", 5, 40, 49)])
+    assert "".join(table.plan(cache=cache).files["file_path"]) == "abcde"
+
+
+def test_a_kept_plan_is_of_one_schema_and_its_specs(table: Writer) -> None:
+    cache = ManifestCache()
+    snapshot, first = table.metadata.current_snapshot, table.plan(cache=cache)
+    renamed = replace(SCHEMA, fields=(*SCHEMA.fields[:2], replace(SCHEMA.fields[2], name="n")))
+    other_spec = PartitionSpec(1, (PartitionField((2,), 1001, parse_transform("void"), "v"),))
+    for metadata, schema in (
+        (replace(table.metadata, schemas=(replace(renamed, schema_id=0),)), None),
+        (replace(table.metadata, schemas=(SCHEMA, replace(renamed, schema_id=1))), None),
+        (replace(table.metadata, partition_specs=(SPEC, other_spec)), None),
+        (table.metadata, renamed),
+    ):
+        found = plan(metadata, snapshot, table.io, schema=schema, cache=cache)
+        assert found is not first
+        assert found.schema == (schema or metadata.schema)
+    assert plan(table.metadata, snapshot, table.io, cache=cache).schema == SCHEMA
+
+
+def test_a_plan_that_would_take_the_room_of_many_manifests_is_not_kept(table: Writer) -> None:
+    first = table.plan()
+    frames = (first.files, first.deletes, first.pairs)
+    size = sum(int(frame.estimated_size()) for frame in frames)
+    small, large = ManifestCache(size * 15), ManifestCache(size * 17)
+    assert table.plan(cache=small) is not table.plan(cache=small)
+    assert table.plan(cache=large) is table.plan(cache=large)
 
 
 def test_the_cache_makes_room_for_what_was_used_last() -> None:

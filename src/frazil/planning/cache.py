@@ -1,23 +1,27 @@
-"""Decoded manifests and manifest lists in memory, bounded in bytes.
+"""Decoded manifests, manifest lists and plans of whole snapshots in memory, bounded in bytes.
 
-Both are immutable files, so what was decoded once never goes stale; it only makes room.
+They come from immutable files, so what was made once never goes stale; it only makes room.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from threading import Lock
 
 import polars as pl
 
 from frazil.format.manifests import ManifestFile
+from frazil.format.partitioning import PartitionSpec
+from frazil.format.schema import Schema
+from frazil.planning.scan_plan import ScanPlan
 from frazil.storage.files import FileIO
 
 DEFAULT_MAX_BYTES = 512 * 1024 * 1024
 _BYTES_PER_LISTED_MANIFEST = 1024
+_SHARE_OF_A_PLAN = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,28 @@ class ManifestCache:
     def keep_manifest_list(self, key: Hashable, manifests: tuple[ManifestFile, ...]) -> None:
         """Keep the manifests of a snapshot."""
         self._put(("list", key), manifests, len(manifests) * _BYTES_PER_LISTED_MANIFEST)
+
+    def plan(
+        self, key: Hashable, schemas: Sequence[Schema], specs: Sequence[PartitionSpec]
+    ) -> ScanPlan | None:
+        """The plan of a whole snapshot by the first of these schemas, made with these, or None."""
+        found = self._get(("plan", key))
+        if not isinstance(found, tuple) or found[1:] != (tuple(schemas), tuple(specs)):
+            return None
+        plan = found[0]
+        return plan if isinstance(plan, ScanPlan) else None
+
+    def keep_plan(
+        self,
+        key: Hashable,
+        schemas: Sequence[Schema],
+        specs: Sequence[PartitionSpec],
+        plan: ScanPlan,
+    ) -> None:
+        """Keep the plan of a whole snapshot, unless it would take the room of many manifests."""
+        size = sum(int(f.estimated_size()) for f in (plan.files, plan.deletes, plan.pairs))
+        if size <= self._max_bytes // _SHARE_OF_A_PLAN:
+            self._put(("plan", key), (plan, tuple(schemas), tuple(specs)), size)
 
     def clear(self) -> None:
         """Forget everything."""

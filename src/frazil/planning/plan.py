@@ -19,7 +19,7 @@ from frazil.format.predicates.project import inclusive
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.format.types import StructType
-from frazil.planning.cache import MANIFESTS, ManifestCache
+from frazil.planning.cache import MANIFESTS, ManifestCache, store_key
 from frazil.planning.frames import concat_entries, live_entries, no_entries, selected
 from frazil.planning.load import ManifestLoader
 from frazil.planning.match_deletes import (
@@ -102,12 +102,32 @@ def plan(
     """
     schema = metadata.schema if schema is None else schema
     bound = AlwaysTrue() if where is None else where
+    is_whole = manifests is None and isinstance(bound, AlwaysTrue) and not statistics
+    if is_whole and snapshot is not None and snapshot.manifest_list is not None:
+        return _whole_snapshot(metadata, snapshot, io, schema, cache)
     loader = ManifestLoader(io, metadata.specs_by_id, schema, cache)
     if manifests is None:
         manifests = () if snapshot is None else loader.manifests(snapshot)
     pruner = _Pruner(metadata.specs_by_id, schema, bound)
     kept = statistics or {}
     return _planned(metadata, snapshot, loader, manifests, pruner, deletes_of=pruner, kept=kept)
+
+
+def _whole_snapshot(
+    metadata: TableMetadata, snapshot: Snapshot, io: FileIO, schema: Schema, cache: ManifestCache
+) -> ScanPlan:
+    """The plan without a predicate, which is the same at every read of the snapshot."""
+    key = (store_key(io), snapshot.manifest_list, snapshot.snapshot_id)
+    schemas, specs = _newest_first(schema, metadata), metadata.partition_specs
+    known = cache.plan(key, schemas, specs)
+    if known is not None:
+        return known
+    loader = ManifestLoader(io, metadata.specs_by_id, schema, cache)
+    pruner = _Pruner(metadata.specs_by_id, schema, AlwaysTrue())
+    manifests = loader.manifests(snapshot)
+    made = _planned(metadata, snapshot, loader, manifests, pruner, deletes_of=pruner, kept={})
+    cache.keep_plan(key, schemas, specs, made)
+    return made
 
 
 def plan_rewrite(
