@@ -3,7 +3,7 @@
 set -u
 python=${1:-.venv/bin/python}
 one="tests/catalog tests/format tests/format_evolution tests/format_metadata tests/planning tests/storage
-tests/table tests/cli tests/conformance tests/format_predicates tests/spark_stream"
+tests/table tests/cli tests/conformance tests/spark_stream"
 one=$(echo $one)
 other=""
 for folder in tests/*/; do
