@@ -13,6 +13,8 @@ from typing import Any, Protocol
 import pytest
 from emulators import free_port, program, running
 
+from frazil.storage.files import FileIO
+
 
 class RemoteStore(Protocol):
     """One of the stores.
@@ -32,6 +34,19 @@ class RemoteStore(Protocol):
 
     def names(self, bucket: str) -> list[str]:
         """Every object's name in a bucket, folder markers too."""
+
+
+def check_literal_name(store: RemoteStore, bucket: str, name: str) -> None:
+    """Write, find, list and delete a file of this name in a folder of this name."""
+    io = FileIO(store.properties)
+    path = f"{bucket}/d/{name}/file {name}"
+    io.create(path, b"1")
+    assert store.names(bucket) == [path.removeprefix(f"{bucket}/")]
+    assert io.read(path) == b"1"
+    assert [(found.path, found.size) for found in io.list(f"{bucket}/d")] == [(path, 1)]
+    io.delete(path)
+    assert not io.exists(path)
+    assert store.names(bucket) == []
 
 
 @dataclass

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from remote_stores import Gcs
+from remote_stores import Gcs, check_literal_name
 
 from frazil.catalog.filesystem import FilesystemCatalog
 from frazil.errors import MissingFileError, StorageError
@@ -52,14 +52,8 @@ def refusing() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", ["x?generation=1", "x?versionid=1"])
-def test_versions_are_part_of_a_name(gcs: Gcs, io: FileIO, bucket: str, name: str) -> None:
-    path = f"{bucket}/d/{name}/file {name}"
-    io.create(path, b"1")
-    assert gcs.names(bucket) == [path.removeprefix(f"{bucket}/")]
-    assert io.read(path) == b"1"
-    assert [(found.path, found.size) for found in io.list(f"{bucket}/d")] == [(path, 1)]
-    io.delete(path)
-    assert not io.exists(path)
+def test_versions_are_part_of_a_name(store: Gcs, bucket: str, name: str) -> None:
+    check_literal_name(store, bucket, name)
 
 
 def test_another_host_is_asked_at_once_whatever_its_spelling(gcs: Gcs, bucket: str) -> None:
