@@ -10,7 +10,8 @@ export SPARK_LOCAL_IP := 127.0.0.1
 demo: .venv/.ready java
 	$(PY) examples/flights.py
 
-test: .venv/.ready java lint docs
+test: .venv/.ready java
+	@$(MAKE) -j2 lint docs
 	@scripts/postgres.sh >/dev/null
 	scripts/test.sh $(PY)
 

@@ -17,6 +17,9 @@ from connect_server import connect_server
 ROOT = Path(__file__).resolve().parent.parent
 FIXTURES = ROOT.parent / "shared" / "fixtures"
 
+# Every Spark of the tests runs many small queries: compiling them further costs more than it saves.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 
 @pytest.fixture(scope="session")
 def fixtures_dir() -> Path:
