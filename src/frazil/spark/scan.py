@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -35,9 +35,15 @@ from frazil.planning.plan import plan
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.aggregates import Aggregation, parse_request
 from frazil.spark.read.convert import cut
-from frazil.spark.read.dataframe import dataframe_for
+from frazil.spark.read.dataframe import prepared_read
 from frazil.spark.read.failures import read_failure
 from frazil.spark.read.inputs import read_input
+from frazil.spark.read.prepared import (
+    PREPARED_READS,
+    PreparedRead,
+    ReadRequest,
+    settings_of,
+)
 from frazil.spark.read.projection import Projection, project, with_fields
 from frazil.spark.read.resolve import EqualityReading, equality_reading
 from frazil.spark.read.variants import with_variants_apart
@@ -104,6 +110,7 @@ class Scan:
             where, self.schema, case_sensitive=cased, time_zone=time_zone_of(spark)
         )
         self._case_sensitive = cased
+        self._reads_whole_snapshot = isinstance(self._where, AlwaysTrue)
         self.projection: Projection = project(self.schema, columns, case_sensitive=cased)
 
     def __repr__(self) -> str:
@@ -137,22 +144,36 @@ class Scan:
         if equality is EqualityReading.AUTO and not isinstance(residual, AlwaysTrue):
             # A filter may skip most of the files: resolving would read the keys of all rows.
             equality = EqualityReading.KNOWN
+        request = ReadRequest(
+            projection=read,
+            support=support,
+            mapping=None if text is None else NameMapping.from_json(text),
+            equality=equality,
+            settings=settings_of(self._spark),
+        )
         with self._explained("to_df"):
-            rows = dataframe_for(
-                self._spark,
-                read_input(self._metadata, self._plan),
-                read,
-                io=self._io,
-                support=support,
-                mapping=None if text is None else NameMapping.from_json(text),
-                equality=equality,
-            )
+            if self._reads_whole_snapshot:
+                prepare = partial(self._prepared, request)
+                rows = PREPARED_READS.read(self._spark, self._plan, request, prepare)
+            else:
+                rows = self._prepared(request).frame()
         if isinstance(residual, AlwaysTrue):
             return rows
         kept = rows.where(spark_condition(residual, support))
         if read.fields == self.projection.fields:
             return kept
         return kept.select(*_narrowed(read, self.projection))
+
+    def _prepared(self, request: ReadRequest) -> PreparedRead:
+        return prepared_read(
+            self._spark,
+            read_input(self._metadata, self._plan),
+            request.projection,
+            io=self._io,
+            support=request.support,
+            mapping=request.mapping,
+            equality=request.equality,
+        )
 
     def to_arrow(self) -> pa.Table:
         """The rows as an Arrow table in this process; a variant as its metadata and its value.
@@ -231,6 +252,7 @@ class Scan:
         """The rows of a part of the plan, with these columns if any are named."""
         scan = copy(self)
         scan.__dict__["_plan"] = part
+        scan._reads_whole_snapshot = False
         if field_ids:
             scan.projection = with_fields((), self.schema, set(field_ids))
         return scan.to_df()

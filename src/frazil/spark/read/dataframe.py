@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Final
 
 import polars as pl
@@ -55,6 +54,7 @@ from frazil.spark.read.native import (
     scan_by_name,
 )
 from frazil.spark.read.position_deletes import PositionDeletes
+from frazil.spark.read.prepared import PreparedRead, PreparedRows
 from frazil.spark.read.projection import (
     DELETED,
     FILE,
@@ -110,6 +110,23 @@ def dataframe_for(
     mapping: NameMapping | None = None,
     equality: EqualityReading = EqualityReading.JOIN,
 ) -> DataFrame:
+    """The rows of `prepared_read`."""
+    read = prepared_read(
+        spark, plan, projection, io=io, support=support, mapping=mapping, equality=equality
+    )
+    return read.frame()
+
+
+def prepared_read(
+    spark: SparkSession,
+    plan: ReadInput,
+    projection: Projection,
+    *,
+    io: FileIO,
+    support: SparkTypeSupport,
+    mapping: NameMapping | None = None,
+    equality: EqualityReading = EqualityReading.JOIN,
+) -> PreparedRead:
     """The rows of the plan's files, without those that are deleted, in the projection's columns.
 
     With the column ``_deleted`` the deleted rows are there too, and the column tells them.
@@ -127,17 +144,18 @@ def dataframe_for(
         spark=spark, io=io, table_location=plan.metadata.location, support=support
     )
     if not len(plan.files):
-        return spark.createDataFrame([], _result_schema(plan, projection, support))
+        none = spark.createDataFrame([], _result_schema(plan, projection, support))
+        return PreparedRead((PreparedRows(none),))
     groups = delete_groups(plan, plan.files)
     keys = frozenset(i for group in groups for part in group.equality for i in part.ids)
     schema = key_schema(plan, keys)
     table = TableColumns(fields=plan.schema.fields, mapping=mapping)
 
-    def read(part: ReadInput, groups: Sequence[DeleteGroup], chosen: Projection) -> DataFrame:
-        return _frame(context, part, groups, chosen, schema, table, resolved.positions)
+    def read(part: ReadInput, groups: Sequence[DeleteGroup], chosen: Projection) -> PreparedRead:
+        return _read(context, part, groups, chosen, schema, table, resolved.positions)
 
     def deleted_rows(part: ReadInput) -> DataFrame:
-        rows = read(part, delete_groups(part, part.files), Projection(PLACES))
+        rows = read(part, delete_groups(part, part.files), Projection(PLACES)).frame()
         return rows.where(F.col(DELETED))
 
     resolved = Resolved(plan, {})
@@ -150,7 +168,7 @@ def dataframe_for(
     return read(resolved.plan, groups, projection)
 
 
-def _frame(
+def _read(
     context: ScanContext,
     plan: ReadInput,
     groups: Sequence[DeleteGroup],
@@ -158,9 +176,9 @@ def _frame(
     schema: Schema,
     table: TableColumns,
     resolved: Mapping[int, Words],
-) -> DataFrame:
+) -> PreparedRead:
     """The rows of the groups; ``resolved`` is what `DeleteGroup.has_resolved` speaks of."""
-    frames: list[DataFrame] = []
+    parts: list[PreparedRows] = []
     for group in groups:
         wanted_ids = {i for part in group.equality for i in part.ids}
         scanned = _scanned_fields(projection, schema, wanted_ids)
@@ -176,8 +194,8 @@ def _frame(
             survey=known,
             resolved=resolved,
         )
-        frames.extend(_group_frames(reading, group))
-    return reduce(DataFrame.union, frames)
+        parts.extend(_group_rows(reading, group))
+    return PreparedRead(tuple(parts))
 
 
 def _with_files(plan: ReadInput, files: pl.DataFrame) -> ReadInput:
@@ -195,20 +213,20 @@ def _scanned_fields(projection: Projection, schema: Schema, keys: set[int]) -> P
     return Projection(tuple(f for f in widened.fields if is_scanned(f.field_type)))
 
 
-def _group_frames(reading: _Reading, group: DeleteGroup) -> list[DataFrame]:
-    """A DataFrame for each part of the group that is read in one way."""
+def _group_rows(reading: _Reading, group: DeleteGroup) -> list[PreparedRows]:
+    """The rows of each part of the group that is read in one way."""
     parts: dict[tuple[int, tuple[int, ...]], list[pl.DataFrame]] = {}
     by_way = reading.survey.files.group_by("layout", "spec_id", maintain_order=True)
     for (layout_index, spec_id), files in by_way:
         layout = reading.survey.layouts[int(str(layout_index))]
         constants = _constant_ids(reading, layout, int(str(spec_id)))
         parts.setdefault((int(str(layout_index)), constants), []).append(files)
-    frames: list[DataFrame] = []
+    found: list[PreparedRows] = []
     for (layout_index, constants), members in parts.items():
         layout = reading.survey.layouts[layout_index]
         for files in _without_repeats(pl.concat(members)):
-            frames.extend(_Part(reading, group, files, layout, constants).frames())
-    return frames
+            found.extend(_Part(reading, group, files, layout, constants).rows())
+    return found
 
 
 def _without_repeats(files: pl.DataFrame) -> list[pl.DataFrame]:
@@ -241,18 +259,19 @@ class _Part:
     layout: Layout
     constants: tuple[int, ...]
 
-    def frames(self) -> list[DataFrame]:
+    def rows(self) -> list[PreparedRows]:
         """The rows in the result's columns; with ``_deleted``, also the deleted ones."""
         reading, context = self.reading, self.reading.context
         plain = self._plain_expressions()
         scan = self._scan()
         if plain is not None and not self.group.has_deletes:
-            return [_frame_of(scan).selectExpr(*plain)]
+            is_small = isinstance(scan, NativeScan)
+            return [PreparedRows(_frame_of(scan), plain, is_small)]
         all_bitmaps = list(self._bitmaps())
         if plain is not None and not self.group.equality:
             kept = _kept_rows(scan, all_bitmaps)
             if kept is not None:
-                return [kept.selectExpr(*plain)]
+                return [PreparedRows(kept, plain, is_small=True)]
         rows, columns, known = self._attached(
             _frame_of(scan),
             [field.field_id for field in reading.scanned.fields]
@@ -272,10 +291,13 @@ class _Part:
                 deleted.append(rows.join(match.keys, match.condition, "left_semi"))
             rows = rows.join(match.keys, match.condition, "left_anti")
         if plain is not None:
-            return [rows.selectExpr(*plain)]
+            return [PreparedRows(rows, plain)]
         return [
-            self._result(rows, columns, known, is_deleted=False),
-            *(self._result(gone, columns, known, is_deleted=True) for gone in deleted),
+            PreparedRows(self._result(rows, columns, known, is_deleted=False)),
+            *(
+                PreparedRows(self._result(gone, columns, known, is_deleted=True))
+                for gone in deleted
+            ),
         ]
 
     def _bitmaps(self) -> Iterator[Bitmaps]:
@@ -294,7 +316,7 @@ class _Part:
             words = {o: Words.union(each[o] for each in sets if o in each) for o in files}
             yield bitmaps_of_words(context.spark, words)
 
-    def _plain_expressions(self) -> list[str] | None:
+    def _plain_expressions(self) -> tuple[str, ...] | None:
         """The result's columns as SQL text where that says it all, else None.
 
         Text takes one call to Spark where columns take a dozen each. A cast to a column's own type
@@ -318,7 +340,7 @@ class _Part:
             stored = quote_name_always([reading.names[field.field_id]])
             target = type_to_spark(kind, support=support).simpleString()
             expressions.append(f"cast({stored} as {target}) as {quote_name_always([field.name])}")
-        return expressions
+        return tuple(expressions)
 
     def _attached(
         self, rows: DataFrame, ids: Iterable[int]

@@ -42,6 +42,9 @@ METADATA_COLUMN: Final = "_metadata"
 _IGNORE_LOG: Final = "spark.sql.streaming.fileStreamSink.ignoreMetadata"
 _DISCOVERY_THRESHOLD: Final = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 
+READING_SETTINGS: Final = (FILE_LOG_SETTING, _IGNORE_LOG, "spark.sql.caseSensitive")
+"""Session settings that change what a native scan is made of."""
+
 # Rows of unreadable files must never be left out silently, whatever the session says.
 _STRICT_OPTIONS: Final[Mapping[str, str]] = {
     "ignoreMissingFiles": "false",

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+from typing import Final
 
 import polars as pl
 from pyspark.sql import SparkSession
 
 from frazil.storage.files import FileIO
 from frazil.storage.moved import MovedFileIO
+
+_S3_IMPLEMENTATION: Final = "spark.hadoop.fs.s3.impl"
+
+LOCATION_SETTINGS: Final = (_S3_IMPLEMENTATION,)
+"""Session settings that change what `spark_paths` says."""
 
 
 def spark_paths(paths: pl.Series, spark: SparkSession, io: FileIO) -> pl.Series:
@@ -19,7 +25,7 @@ def spark_paths(paths: pl.Series, spark: SparkSession, io: FileIO) -> pl.Series:
     """
     if isinstance(io, MovedFileIO):
         paths = pl.Series(paths.name, [io.physical(path) for path in paths], dtype=pl.String)
-    if paths.str.starts_with("s3://").any() and not spark.conf.get("spark.hadoop.fs.s3.impl", None):
+    if paths.str.starts_with("s3://").any() and not spark.conf.get(_S3_IMPLEMENTATION, None):
         paths = paths.str.replace("^s3://", "s3a://")
     if paths.str.starts_with("/").any():
         paths = paths.str.replace("^/+", "file:///")

@@ -1,0 +1,140 @@
+"""Reads that are kept, so that a snapshot which is read again is not prepared again.
+
+A snapshot's files and deletes never change. What Spark was told of them for one read serves the
+next one of the same columns in the same session: only the result's columns are made anew, since two
+reads in one query must be told apart.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from threading import Lock
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from frazil.format.name_mapping import NameMapping
+from frazil.planning.scan_plan import ScanPlan
+from frazil.spark.read.file_log import READING_SETTINGS
+from frazil.spark.read.locations import LOCATION_SETTINGS
+from frazil.spark.read.projection import Projection
+from frazil.spark.read.resolve import EqualityReading
+from frazil.spark.types import SparkTypeSupport
+
+_KEPT: Final = 16
+_FILES: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRows:
+    """Some rows of a read.
+
+    Attributes:
+        rows: them, maybe with columns that the result does not have.
+        columns: the result's columns as SQL text; None where the rows have just those.
+        is_small: whether the rows' plan holds little more than the names of files.
+    """
+
+    rows: DataFrame
+    columns: tuple[str, ...] | None = None
+    is_small: bool = False
+
+    def frame(self) -> DataFrame:
+        """The rows in the result's columns, which are new ones at every call if text says them."""
+        return self.rows if self.columns is None else self.rows.selectExpr(*self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRead:
+    """All rows of a read, at least one part of them."""
+
+    parts: tuple[PreparedRows, ...]
+
+    @property
+    def can_be_repeated(self) -> bool:
+        """Whether each call of `frame` gives columns of its own, at little memory."""
+        return all(part.columns is not None and part.is_small for part in self.parts)
+
+    def frame(self) -> DataFrame:
+        """The rows in the result's columns."""
+        return reduce(DataFrame.union, [part.frame() for part in self.parts])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadRequest:
+    """What a read depends on beside its session and its plan.
+
+    Attributes:
+        projection: the result's columns.
+        support: the session's newer types.
+        mapping: the table's name mapping.
+        equality: how equality deletes are applied.
+        settings: of the session, and the folder that relative paths start at.
+    """
+
+    projection: Projection
+    support: SparkTypeSupport
+    mapping: NameMapping | None
+    equality: EqualityReading
+    settings: tuple[str | None, ...]
+
+
+def settings_of(spark: SparkSession) -> tuple[str | None, ...]:
+    """The settings that say how files are handed to Spark."""
+    names = (*READING_SETTINGS, *LOCATION_SETTINGS)
+    return (*(spark.conf.get(name, None) for name in names), os.path.abspath(""))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Kept:
+    """A read and what it was made for."""
+
+    spark: SparkSession
+    plan: ScanPlan
+    request: ReadRequest
+    read: PreparedRead
+
+    def serves(self, spark: SparkSession, plan: ScanPlan, request: ReadRequest) -> bool:
+        """Whether it is the read of this session and this very plan."""
+        return self.spark is spark and self.plan is plan and self.request == request
+
+
+class PreparedReads:
+    """The reads that were used last; safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._kept: list[_Kept] = []
+
+    def read(
+        self,
+        spark: SparkSession,
+        plan: ScanPlan,
+        request: ReadRequest,
+        prepare: Callable[[], PreparedRead],
+    ) -> DataFrame:
+        """The rows of what is kept for this very plan, else of what is prepared now."""
+        with self._lock:
+            found = next((kept for kept in self._kept if kept.serves(spark, plan, request)), None)
+            if found is not None:
+                self._kept = [*(kept for kept in self._kept if kept is not found), found]
+        if found is not None:
+            return found.read.frame()
+        made = prepare()
+        if made.can_be_repeated and plan.file_count <= _FILES:
+            with self._lock:
+                made_now = _Kept(spark, plan, request, made)
+                self._kept = [*self._kept[1 - _KEPT :], made_now]
+        return made.frame()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._kept.clear()
+
+
+PREPARED_READS: Final = PreparedReads()
+"""What is kept in this process."""

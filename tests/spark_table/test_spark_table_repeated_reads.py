@@ -1,0 +1,142 @@
+"""Reads of one snapshot again and again: prepared once, and never one snapshot for another."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+from table_rows import frame, rows_of
+
+import frazil
+from frazil.format.manifests import Content, DataFile
+from frazil.format.puffin import PuffinBuilder, deletion_vector_to_bytes
+from frazil.spark import scan as scans
+from frazil.spark.lake import Lake
+from frazil.spark.read.file_log import FILE_LOG_SETTING
+from frazil.spark.read.prepared import PREPARED_READS
+
+pytestmark = pytest.mark.spark
+
+ROWS = [(number, f"c{number % 3}", number / 2) for number in range(100)]
+
+
+@pytest.fixture
+def prepared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], int]]:
+    """How many reads were prepared so far."""
+    PREPARED_READS.clear()
+    counted = Counter[str]()
+    original = scans.prepared_read
+
+    def counting(*arguments: Any, **named: Any) -> Any:
+        counted["prepared"] += 1
+        return original(*arguments, **named)
+
+    monkeypatch.setattr(scans, "prepared_read", counting)
+    yield lambda: counted["prepared"]
+    PREPARED_READS.clear()
+
+
+@pytest.fixture
+def table(lake: Lake, spark: Any) -> frazil.Table:
+    made = lake.create_table("db.t", "id bigint, city string, x double", format_version=3)
+    made.append(frame(spark, ROWS).coalesce(1).sortWithinPartitions("id"))
+    return made
+
+
+def delete(table: frazil.Table, positions: Sequence[int]) -> None:
+    """Delete these rows of the table's one file by a deletion vector."""
+    (path,) = [row.file_path for row in table.data_files().collect()]
+    puffin = PuffinBuilder()
+    place = puffin.add_deletion_vector(
+        deletion_vector_to_bytes(list(positions)),
+        referenced_data_file=path,
+        cardinality=len(positions),
+    )
+    content = puffin.to_bytes()
+    target = f"{table.location}/data/deletes-{len(positions)}.puffin"
+    table.io.write(target, content)
+    vector = DataFile(
+        content=Content.POSITION_DELETES,
+        file_path=target,
+        file_format="puffin",
+        record_count=len(positions),
+        file_size_in_bytes=len(content),
+        referenced_data_file=path,
+        content_offset=place.offset,
+        content_size_in_bytes=place.length,
+    )
+    table.commit_row_delta(added_deletes=[vector])
+
+
+def test_a_snapshot_is_prepared_once(
+    lake: Lake, spark: Any, table: frazil.Table, prepared: Callable[[], int]
+) -> None:
+    for _ in range(3):
+        assert rows_of(lake.load_table("db.t")) == ROWS
+    assert prepared() == 1
+    delete(table, [0, 7])
+    live = [row for row in ROWS if row[0] not in (0, 7)]
+    for _ in range(3):
+        assert rows_of(lake.load_table("db.t")) == live
+    assert prepared() == 2
+    table.refresh()
+    table.append(frame(spark, [(500, "new", 0.5)]))
+    assert rows_of(lake.load_table("db.t")) == [*live, (500, "new", 0.5)]
+    first = table.history().orderBy("made_current_at").first()["snapshot_id"]
+    assert rows_of(table.scan(snapshot_id=first)) == ROWS
+
+
+def test_two_reads_in_one_query_are_told_apart(
+    lake: Lake, table: frazil.Table, prepared: Callable[[], int]
+) -> None:
+    delete(table, [0, 7])
+    one, other = (lake.load_table("db.t").to_df() for _ in range(2))
+    assert prepared() == 1
+    pairs = one.join(other, one["id"] == other["x"] * 4).select(one["id"], other["id"])
+    expected = [(2 * n, n) for n in range(50) if n not in (0, 7) and 2 * n not in (0, 7)]
+    assert rows_of(pairs) == expected
+    above = one.join(other, (one["city"] == other["city"]) & (one["id"] > other["id"]))
+    live = [row for row in ROWS if row[0] not in (0, 7)]
+    same_city = [(a, b) for a in live for b in live if a[1] == b[1] and a[0] > b[0]]
+    assert above.count() == len(same_city)
+    assert above.agg(F.sum(one["id"] - other["id"])).first()[0] == sum(
+        a[0] - b[0] for a, b in same_city
+    )
+    both = one.where(one["id"] < 3).union(other.where(other["id"] > 97))
+    assert rows_of(both, "id") == [(1,), (2,), (98,), (99,)]
+
+
+def test_what_changes_a_read_prepares_it_anew(
+    lake: Lake, table: frazil.Table, prepared: Callable[[], int], session: Callable[..., None]
+) -> None:
+    assert rows_of(table) == ROWS
+    assert rows_of(table.scan(columns=["x", "id"])) == sorted((x, n) for n, _, x in ROWS)
+    assert prepared() == 2
+    session(**{FILE_LOG_SETTING: "never"})
+    assert rows_of(table) == ROWS
+    assert prepared() == 3
+    table.update_schema().rename_column("city", "town").delete_column("x").commit()
+    renamed = lake.load_table("db.t").to_df()
+    assert renamed.columns == ["id", "town"]
+    assert rows_of(renamed) == [row[:2] for row in ROWS]
+
+
+def test_filtered_reads_are_not_kept(table: frazil.Table, prepared: Callable[[], int]) -> None:
+    for _ in range(2):
+        assert rows_of(table.scan(where="id < 3")) == ROWS[:3]
+    assert prepared() == 2
+
+
+def test_another_session_prepares_its_own(
+    lake: Lake, spark: Any, table: frazil.Table, prepared: Callable[[], int]
+) -> None:
+    assert rows_of(table) == ROWS
+    other = spark.newSession()
+    with frazil.connect(other, warehouse=table.location.rsplit("/db/", 1)[0]) as opened:
+        found = opened.load_table("db.t").to_df()
+        assert found.sparkSession is other
+        assert rows_of(found) == ROWS
+    assert prepared() == 2
