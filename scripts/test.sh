@@ -2,7 +2,7 @@
 # The tests in two processes side by side, whose folders take about the same time.
 set -u
 python=${1:-.venv/bin/python}
-one="tests/catalog tests/format tests/format_evolution tests/format_metadata tests/planning tests/storage
+one="tests/catalog tests/format tests/format_evolution tests/format_metadata tests/storage
 tests/table tests/cli tests/conformance tests/spark_stream"
 one=$(echo $one)
 other=""
