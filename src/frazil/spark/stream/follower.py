@@ -66,48 +66,63 @@ class Follower:
         self._wake = threading.Condition()
         self._thread: threading.Thread | None = None
         self._tries = 0
+        self._successor: Follower | None = None
 
     # -- the log ---------------------------------------------------------------------------------
 
     def catch_up(self) -> None:
         """Bring the log to the table's current snapshot.
 
-        What comes before a snapshot that cannot be read is in the log when this raises.
+        What comes before a snapshot that cannot be read is in the log when this raises. Where
+        another follower of the log was first, this one goes on from there.
 
         Raises:
             ValidationException: a snapshot that the options do not allow; a table that was rolled
-                back, replaced or changed a column's type; a log of another stream.
+                back, replaced or changed a column's type; a log of another stream; others kept
+                being first.
             NoSuchSnapshotError: a snapshot that was not read yet has expired.
         """
         with self._lock:
-            metadata = self._catalog.load_table(self._identifier).metadata
-            self._check_table(metadata)
-            state = self._state or self._opened(metadata)
-            known = (
-                beginning(metadata, self._options, now_ms=int(time.time() * 1000))
-                if state is None
-                else since(metadata, state.position, self._options, name=self._name)
+            for _ in range(_TRIES):
+                if self._has_caught_up():
+                    return
+            raise ValidationException(
+                f"another stream moved the checkpoint {self.log.checkpoint} on {_TRIES} times "
+                f"while this one looked at {self._name}: a checkpoint serves one stream at a time"
             )
-            moved = state is None or known.position != state.position
-            if state is not None and known.refusal is None:
-                self.log.clear_refused(state)
-            if moved:
-                units = Units(
-                    spark=self._spark,
-                    metadata=metadata,
-                    io=self._catalog.io,
-                    schema=self.schema,
-                    options=self._options,
-                    rows_folder=self.log.rows_folder,
-                    rows_io=self._log_io,
-                ).of(known)
-                state = self.log.publish(state, cut(units, self._options), known.position)
+
+    def _has_caught_up(self) -> bool:
+        """Whether the log is at the table's current snapshot; False where to look again."""
+        metadata = self._catalog.load_table(self._identifier).metadata
+        self._check_table(metadata)
+        state = self._state or self._opened(metadata)
+        known = (
+            beginning(metadata, self._options, now_ms=int(time.time() * 1000))
+            if state is None
+            else since(metadata, state.position, self._options, name=self._name)
+        )
+        moved = state is None or known.position != state.position
+        if state is not None and known.refusal is None:
+            self.log.clear_refused(state)
+        if moved:
+            units = Units(
+                spark=self._spark,
+                metadata=metadata,
+                io=self._catalog.io,
+                schema=self.schema,
+                options=self._options,
+                rows_folder=self.log.rows_folder,
+                rows_io=self._log_io,
+            ).of(known)
+            self._state = self.log.publish(state, cut(units, self._options), known.position)
+            if self._state is None:
+                return False
+        else:
             self._state = state
-            if known.refusal is not None:
-                raise known.refusal
-            if moved and not known.parts and known.initial is None:
-                # A stream that starts at an earlier snapshot has its place now, but no rows yet.
-                self.catch_up()
+        if known.refusal is not None:
+            raise known.refusal
+        # A stream that starts at an earlier snapshot has its place now, but no rows yet.
+        return not moved or bool(known.parts) or known.initial is not None
 
     def forget_unplanned(self) -> None:
         """Undo what a query that died left half done, unless one may be running."""
@@ -177,10 +192,14 @@ class Follower:
 
     def take_over(self, other: Follower) -> None:
         """Follow for the queries that another follower of the same log follows for."""
-        with other._wake:
+        with other._lock, other._wake:
             running = list(other._taken)
             other._taken.clear()
+            other._successor = self
             other._wake.notify_all()
+        with self._lock:
+            # The other may have moved the log on since.
+            self._state = self.log.latest()
         if running:
             self._follow_for(running)
 
@@ -204,7 +223,12 @@ class Follower:
 
     def _follow_for(self, run_ids: Sequence[str]) -> None:
         with self._wake:
-            self._taken |= dict.fromkeys(run_ids)
+            successor = self._successor
+            if successor is None:
+                self._taken |= dict.fromkeys(run_ids)
+        if successor is not None:
+            successor._follow_for(run_ids)
+            return
         self._or_refuse(self.catch_up)
         with self._wake:
             if self._taken and (self._thread is None or not self._thread.is_alive()):
@@ -232,25 +256,32 @@ class Follower:
 
     def _or_refuse(self, step: Callable[[], None]) -> None:
         """Do it; what stands in the way fails the queries."""
-        try:
-            step()
-            self._tries = 0
-        except StorageError as error:
-            self._tries += 1
-            _LOG.warning("the stream of %s could not look at the table: %s", self._name, error)
-            if self._tries >= _TRIES:
+        with self._lock:
+            if self._successor is not None:
+                # It may be allowed what this one is not.
+                return
+            try:
+                step()
+                self._tries = 0
+            except StorageError as error:
+                self._tries += 1
+                _LOG.warning("the stream of %s could not look at the table: %s", self._name, error)
+                if self._tries >= _TRIES:
+                    self._refuse(error)
+            except Exception as error:
                 self._refuse(error)
-        except Exception as error:
-            self._refuse(error)
 
     def _refuse(self, error: Exception) -> None:
         _LOG.error("the stream of %s stops: %s", self._name, error)
         shown = type(error)
         text = f"{shown.__module__}.{shown.__qualname__}: {error}"
-        with self._lock:
-            try:
+        try:
+            for _ in range(_TRIES):
                 state = self._state or self.log.latest()
-                if state is not None and state.refused is None:
-                    self._state = self.log.refuse(state, text)
-            except FrazilError as failure:
-                _LOG.error("the stream of %s cannot be told: %s", self._name, failure)
+                if state is None or state.refused is not None:
+                    return
+                self._state = self.log.refuse(state, text)
+                if self._state is not None:
+                    return
+        except FrazilError as failure:
+            _LOG.error("the stream of %s cannot be told: %s", self._name, failure)

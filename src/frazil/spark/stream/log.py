@@ -160,15 +160,15 @@ class StreamLog:
         before: LogState | None,
         batches: Sequence[pl.DataFrame],
         position: Position,
-    ) -> LogState:
+    ) -> LogState | None:
         """Add batches and move on, in one step; nothing is there before it and all after it.
 
         Args:
             before: the state that the batches were made from.
             batches: the files of each: ``path`` (as Spark shall open it), ``size``.
 
-        Raises:
-            ValidationException: another process follows the table for this checkpoint.
+        Returns:
+            the new state; None where another follower was first, and nothing was added.
         """
         folders = [f"{uuid.uuid4().hex}" for _ in batches]
         for name, files in zip(folders, batches, strict=True):
@@ -176,10 +176,13 @@ class StreamLog:
         sizes = [int(files["size"].sum()) for files in batches]
         return self._append(before, folders, sizes, position)
 
-    def refuse(self, before: LogState, reason: str) -> LogState:
+    def refuse(self, before: LogState, reason: str) -> LogState | None:
         """Add a batch that fails the query that reads it, with this reason.
 
         Spark has no word for it but a file that is not there, whose name is the reason.
+
+        Returns:
+            as `publish`.
         """
         name = f"{_REFUSED}{uuid.uuid4().hex}"
         text = reason.replace("/", " ").replace("\n", " ")
@@ -199,7 +202,7 @@ class StreamLog:
         names: Sequence[str],
         sizes: Sequence[int],
         position: Position,
-    ) -> LogState:
+    ) -> LogState | None:
         number = 0 if before is None else before.number + 1
         known = _NO_BATCHES if before is None else before.batches
         first = len(known)
@@ -216,10 +219,9 @@ class StreamLog:
         try:
             self._io.create(path, self._encoded(state))
         except AlreadyExistsError:
-            raise ValidationException(
-                f"another stream follows a table with the checkpoint {self.checkpoint}: a "
-                "checkpoint serves one at a time"
-            ) from None
+            for name in names:
+                self._io.delete_folder(join(self.folder, "batches", name))
+            return None
         if number >= _KEPT_FILES:
             # Spark finds the interval from two neighbours, so the newest ones stay.
             old = join(self.folder, _METADATA, f"{number - _KEPT_FILES}.compact")

@@ -1,0 +1,110 @@
+"""Several followers of one log: a DataFrame made again, or the same program twice."""
+
+from __future__ import annotations
+
+import pytest
+
+from frazil.errors import ValidationException
+from frazil.spark.stream import table_streams
+from frazil.spark.stream.follower import Follower
+from frazil.spark.stream.log import StreamLog
+
+
+def ids(rows):
+    return [row[0] for row in rows]
+
+
+@pytest.fixture
+def follower(stream, monkeypatch):
+    """Makes a follower that no query is known to and that takes no other's place."""
+
+    def made(**options) -> Follower:
+        seen = []
+        with monkeypatch.context() as patched:
+            patched.setattr(table_streams, "watch", lambda spark, follower: seen.append(follower))
+            stream.read(**options)
+        return seen[0]
+
+    return made
+
+
+def test_one_that_was_not_first_goes_on_from_there(table, stream, rows, follower):
+    table.append(rows(1))
+    one, other = follower(), follower()
+    for number in (2, 3, 4):
+        table.append(rows(number))
+        one.catch_up()
+        other.catch_up()
+        table.append(rows(10 * number))
+        other.catch_up()
+        one.catch_up()
+    assert ids(stream.drain()) == [1, 2, 3, 4, 20, 30, 40]
+    assert stream.drain() == []
+
+
+def test_both_may_begin_the_log(table, stream, rows, follower, monkeypatch):
+    table.append(rows(1))
+    one = follower()
+    # The other one looked before the first one began.
+    late = Follower.__new__(Follower)
+    late.__dict__.update(one.__dict__)
+    late._state = None
+    found = [None]
+    latest = type(one.log).latest
+    monkeypatch.setattr(type(one.log), "latest", lambda log: found.pop() if found else latest(log))
+    monkeypatch.setattr(type(one.log), "begin", lambda log, header: None)
+    late.catch_up()
+    assert late._state.number == 0
+    assert ids(stream.drain()) == [1]
+
+
+def test_a_batch_that_came_second_is_removed(table, stream, rows, follower, tmp_path):
+    table.append(rows(1))
+    one, other = follower(), follower()
+    table.append(rows(2))
+    one.catch_up()
+    batches = set((tmp_path / "checkpoint").rglob("batches/*"))
+    other.catch_up()
+    assert set((tmp_path / "checkpoint").rglob("batches/*")) == batches
+
+
+def test_one_whose_place_was_taken_refuses_nothing(table, stream, rows, follower):
+    """The new one may be allowed what the old one is not."""
+    table.append(rows(1))
+    old, new = follower(), follower(on_overwrite="skip")
+    table.overwrite(rows(2))
+    new.catch_up()
+    new.take_over(old)
+    old._or_refuse(old.catch_up)
+    table.append(rows(3))
+    assert ids(stream.drain(on_overwrite="skip")) == [1, 3]
+
+
+def test_what_the_old_one_refused_is_taken_back(table, stream, rows, follower):
+    table.append(rows(1))
+    old, new = follower(), follower(on_overwrite="skip")
+    table.overwrite(rows(2))
+    old._or_refuse(old.catch_up)
+    assert old._state.refused is not None
+    new.take_over(old)
+    table.append(rows(3))
+    assert ids(stream.drain(on_overwrite="skip")) == [1, 3]
+
+
+def test_a_query_that_the_old_one_hears_of_late_is_the_new_ones(table, stream, rows, follower):
+    table.append(rows(1))
+    old, new = follower(), follower()
+    new.take_over(old)
+    old._follow_for(["a-query"])
+    assert not old._taken
+    assert "a-query" in new._taken
+    new.query_ended("a-query")
+
+
+def test_one_that_is_never_first_says_so(table, stream, rows, follower, monkeypatch):
+    table.append(rows(1))
+    one = follower()
+    table.append(rows(2))
+    monkeypatch.setattr(StreamLog, "publish", lambda *arguments: None)
+    with pytest.raises(ValidationException, match="one stream at a time"):
+        one.catch_up()
