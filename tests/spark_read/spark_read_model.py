@@ -16,7 +16,7 @@ from frazil.format.deletion_vectors import deletion_vector_to_bytes
 from frazil.format.metadata import TableMetadata, new_table_metadata
 from frazil.format.schema import Schema
 from frazil.format.types import IntegerType, LongType, NestedField, StringType
-from frazil.spark.read.dataframe import dataframe_for
+from frazil.spark.read.dataframe import prepared_read
 from frazil.spark.read.inputs import ReadInput
 from frazil.spark.read.projection import project
 from frazil.spark.read.resolve import EqualityReading
@@ -187,14 +187,14 @@ class MadeTable:
         equality: EqualityReading = EqualityReading.JOIN,
     ) -> Any:
         """What Frazil reads."""
-        return dataframe_for(
+        return prepared_read(
             spark,
             self.read_input(),
             project(SCHEMA, columns),
             io=FileIO(),
             support=SparkTypeSupport(),
             equality=equality,
-        )
+        ).frame()
 
     def read(
         self,

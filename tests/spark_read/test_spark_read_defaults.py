@@ -20,7 +20,7 @@ from frazil.format import types as I
 from frazil.format.metadata import new_table_metadata
 from frazil.format.schema import Schema
 from frazil.spark.read import survey
-from frazil.spark.read.dataframe import dataframe_for
+from frazil.spark.read.dataframe import prepared_read
 from frazil.spark.read.inputs import ReadInput
 from frazil.spark.read.projection import project
 from frazil.spark.session import prepare_session, type_support
@@ -88,7 +88,7 @@ def read(spark: Any, schema: Schema, *paths: Path) -> list[tuple[Any, ...]]:
         pairs=pl.DataFrame(schema={"ordinal": pl.Int64, "delete": pl.Int64}),
     )
     support = type_support(spark)
-    rows = dataframe_for(spark, plan, project(schema, None), io=FileIO(), support=support)
+    rows = prepared_read(spark, plan, project(schema, None), io=FileIO(), support=support).frame()
     types = [type_to_spark(field.field_type, support=support) for field in schema.fields]
     assert [field.dataType for field in rows.schema] == types
     return sorted((tuple(row) for row in rows.collect()), key=repr)

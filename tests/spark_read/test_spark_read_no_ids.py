@@ -16,7 +16,7 @@ from frazil.format import types as I
 from frazil.format.metadata import new_table_metadata
 from frazil.format.name_mapping import NameMapping
 from frazil.format.schema import Schema
-from frazil.spark.read.dataframe import dataframe_for
+from frazil.spark.read.dataframe import prepared_read
 from frazil.spark.read.inputs import ReadInput
 from frazil.spark.read.projection import project
 from frazil.spark.session import prepare_session
@@ -68,14 +68,14 @@ def dataframe(spark: Any, path: Path, mapping: NameMapping | None) -> Any:
         deletes=pl.DataFrame(schema=DELETE_TYPES),
         pairs=pl.DataFrame(schema={"ordinal": pl.Int64, "delete": pl.Int64}),
     )
-    return dataframe_for(
+    return prepared_read(
         spark,
         plan,
         project(SCHEMA, None),
         io=FileIO(),
         support=SparkTypeSupport(),
         mapping=mapping,
-    )
+    ).frame()
 
 
 def test_a_name_mapping_at_every_level(spark: Any, tmp_path: Path) -> None:

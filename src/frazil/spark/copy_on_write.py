@@ -15,7 +15,7 @@ from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.planning.plan import plan_rewrite
 from frazil.planning.scan_plan import ScanPlan
-from frazil.spark.read.dataframe import dataframe_for
+from frazil.spark.read.dataframe import prepared_read
 from frazil.spark.read.inputs import read_input
 from frazil.spark.read.projection import LAST_UPDATED_FIELD, ROW_ID_FIELD, project
 from frazil.spark.scan import NAME_MAPPING_PROPERTY, bound_predicate
@@ -94,14 +94,14 @@ class Overwriting:
         written = Schema((*schema.fields, *lineage), schema.schema_id) if lineage else schema
         support = type_support(self.spark)
         mapping = self.metadata.properties.get(NAME_MAPPING_PROPERTY)
-        read = dataframe_for(
+        read = prepared_read(
             self.spark,
             read_input(self.metadata, self.rewritten),
             project(schema, [field.name for field in written.fields]),
             io=self.io,
             support=support,
             mapping=None if mapping is None else NameMapping.from_json(mapping),
-        )
+        ).frame()
         forms = SparkForms(time="time" if support.time else "long")
         # Rows for which the predicate is NULL do not match it and stay.
         kept = read.where(F.expr(f"not coalesce({to_spark_sql(self.where, forms=forms)}, false)"))

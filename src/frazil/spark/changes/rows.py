@@ -25,7 +25,7 @@ from frazil.spark.changes.columns import (
     COMMIT_SNAPSHOT_ID,
 )
 from frazil.spark.changes.parts import LabelledFiles, Part, labelled_files
-from frazil.spark.read.dataframe import dataframe_for
+from frazil.spark.read.dataframe import prepared_read
 from frazil.spark.read.inputs import ReadInput, read_input
 from frazil.spark.read.projection import (
     DELETED,
@@ -129,14 +129,14 @@ class ChangedRows:
     ) -> DataFrame:
         text = self.metadata.properties.get(NAME_MAPPING_PROPERTY)
         fields = self.schema.fields if columns is None else columns
-        return dataframe_for(
+        return prepared_read(
             self.spark,
             read,
             Projection((*fields, *metadata_columns)),
             io=self.io,
             support=type_support(self.spark),
             mapping=None if text is None else NameMapping.from_json(text),
-        )
+        ).frame()
 
     def _finished(self, rows: DataFrame, files: LabelledFiles, *, decided: bool) -> DataFrame:
         """The rows that match, with their labels."""

@@ -100,23 +100,6 @@ class _Reading:
         return next(field for field in self.scanned.fields if field.field_id == field_id)
 
 
-def dataframe_for(
-    spark: SparkSession,
-    plan: ReadInput,
-    projection: Projection,
-    *,
-    io: FileIO,
-    support: SparkTypeSupport,
-    mapping: NameMapping | None = None,
-    equality: EqualityReading = EqualityReading.JOIN,
-) -> DataFrame:
-    """The rows of `prepared_read`."""
-    read = prepared_read(
-        spark, plan, projection, io=io, support=support, mapping=mapping, equality=equality
-    )
-    return read.frame()
-
-
 def prepared_read(
     spark: SparkSession,
     plan: ReadInput,

@@ -84,15 +84,15 @@ class Follower:
         """
         with self._lock:
             for _ in range(_TRIES):
-                if self._has_caught_up():
+                if self._try_to_catch_up():
                     return
             raise ValidationException(
                 f"another stream moved the checkpoint {self.log.checkpoint} on {_TRIES} times "
                 f"while this one looked at {self._name}: a checkpoint serves one stream at a time"
             )
 
-    def _has_caught_up(self) -> bool:
-        """Whether the log is at the table's current snapshot; False where to look again."""
+    def _try_to_catch_up(self) -> bool:
+        """Catch up once; False where the table is to be looked at again."""
         metadata = self._catalog.load_table(self._identifier).metadata
         self._check_table(metadata)
         state = self._state or self._opened(metadata)

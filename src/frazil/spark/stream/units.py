@@ -40,7 +40,7 @@ from frazil.spark.changes.columns import (
 )
 from frazil.spark.read.arrow_files import TableColumns
 from frazil.spark.read.convert import is_scanned
-from frazil.spark.read.dataframe import dataframe_for
+from frazil.spark.read.dataframe import prepared_read
 from frazil.spark.read.inputs import ReadInput, read_input
 from frazil.spark.read.layouts import Layout, Reader
 from frazil.spark.read.locations import spark_paths
@@ -232,14 +232,14 @@ class Units:
     def _read(self, part: ScanPlan) -> DataFrame:
         """The rows of a plan, as a batch query reads them."""
         prepare_session(self.spark)
-        return dataframe_for(
+        return prepared_read(
             self.spark,
             read_input(self.metadata, part),
             Projection(self.schema.fields),
             io=self.io,
             support=type_support(self.spark),
             mapping=self._mapping,
-        )
+        ).frame()
 
     def _written(self, rows: DataFrame) -> pl.DataFrame:
         """The rows as files of the stream: one unit."""
