@@ -1,22 +1,43 @@
-"""A writer in a process of its own: commits properties and reports each that is acknowledged.
+"""Writers in processes of their own: they commit properties and report each acknowledged one.
 
-Arguments: the catalog's properties as JSON, this writer's number, how many commits.
+Arguments: the catalog's properties as JSON, how many writers, how many commits of each.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
+import traceback
 
 from catalog_cases import opened, set_properties_retrying
 
 
 def main() -> None:
-    properties, number, count = json.loads(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+    properties, writers, commits = json.loads(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    children = [forked(properties, number, commits) for number in range(writers)]
+    ends = [os.waitpid(child, 0)[1] for child in children]
+    if any(ends):
+        sys.exit("a writer failed")
+
+
+def forked(properties: dict[str, str], number: int, commits: int) -> int:
+    """A process that commits so often."""
+    child = os.fork()
+    if child == 0:
+        try:
+            write(properties, number, commits)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(3)
+        os._exit(0)
+    return child
+
+
+def write(properties: dict[str, str], number: int, commits: int) -> None:
+    """Set a property a commit."""
     catalog = opened(properties)
-    print("ready", flush=True)
-    sys.stdin.readline()
-    for commit in range(count):
+    for commit in range(commits):
         name = f"w{number}.{commit}"
         set_properties_retrying(catalog, "db.t", **{name: "done"})
         print(name, flush=True)

@@ -57,29 +57,9 @@ def test_no_acknowledged_commit_is_lost(properties: dict[str, str]) -> None:
     catalog = opened(properties)
     made_table(catalog, **{"write.metadata.previous-versions-max": "1000"})
     worker = Path(__file__).with_name("catalog_worker.py")
-    writers = [
-        subprocess.Popen(
-            [sys.executable, str(worker), json.dumps(properties), str(number), str(COMMITS)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for number in range(WRITERS)
-    ]
-    try:
-        for writer in writers:
-            assert writer.stdout is not None
-            assert writer.stdout.readline() == "ready\n"
-        for writer in writers:
-            assert writer.stdin is not None
-            writer.stdin.write("go\n")
-            writer.stdin.flush()
-        acknowledged = [name for w in writers for name in w.communicate(timeout=300)[0].split()]
-    finally:
-        for writer in writers:
-            writer.kill()
-            writer.wait()
-    assert [writer.returncode for writer in writers] == [0] * WRITERS
+    command = [sys.executable, str(worker), json.dumps(properties), str(WRITERS), str(COMMITS)]
+    ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=300, check=True)
+    acknowledged = ended.stdout.split()
     table = catalog.load_table("db.t")
     done = {name for name, value in table.metadata.properties.items() if value == "done"}
     assert done == set(acknowledged)

@@ -1,6 +1,7 @@
-"""A process of its own that commits to a table, and may be killed on the way.
+"""Processes that commit to a table, and may be killed on the way.
 
-append <catalog> <folder> <writer> <count>: so many fast appends; prints what was acknowledged.
+append <catalog> <folder> <writers> <count>: as many processes, forked from this one, with so many
+fast appends each; prints what was acknowledged.
 kill <catalog> <folder>: commits in children that are killed before their first, second, …
 storage call, until one lives; prints one JSON line for each.
 interrupt <catalog> <folder> <count>: the same, with children that are killed after a while each,
@@ -39,7 +40,18 @@ class KillingIO(FileIO):
         return super()._run(verb, path, on_disk, on_store)
 
 
-def append(kind: str, folder: str, writer: str, count: int) -> None:
+def append_side_by_side(kind: str, folder: str, writers: int, count: int) -> None:
+    """Many writers at once."""
+    children = [
+        forked(lambda writer=writer: append(kind, folder, writer, count))
+        for writer in range(writers)
+    ]
+    ends = [os.waitpid(child, 0)[1] for child in children]
+    if any(ends):
+        sys.exit("a writer failed")
+
+
+def append(kind: str, folder: str, writer: int, count: int) -> None:
     """Many small commits."""
     catalog = open_catalog(kind, folder)
     table = TableHandle(catalog, catalog.load_table("db.t"))
@@ -118,6 +130,11 @@ def opened(kind: str, folder: str, calls: int | None = None) -> TableHandle:
 
 def in_child(work: Callable[[], None]) -> int:
     """How a process that does the work ended; 3 stands for an exception."""
+    return os.waitpid(forked(work), 0)[1]
+
+
+def forked(work: Callable[[], None]) -> int:
+    """A process that does the work."""
     child = os.fork()
     if child == 0:
         try:
@@ -126,13 +143,13 @@ def in_child(work: Callable[[], None]) -> int:
             traceback.print_exc()
             os._exit(3)
         os._exit(0)
-    return os.waitpid(child, 0)[1]
+    return child
 
 
 if __name__ == "__main__":
     mode, kind, folder, *rest = sys.argv[1:]
     if mode == "append":
-        append(kind, folder, rest[0], int(rest[1]))
+        append_side_by_side(kind, folder, int(rest[0]), int(rest[1]))
     elif mode == "kill":
         kill(kind, folder)
     else:
