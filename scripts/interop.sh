@@ -13,5 +13,5 @@ for file in interop/test_*.py; do
         *) other="$other $file" ;;
     esac
 done
-scripts/side_by_side.sh "$one" "$other" "$python" -m pytest \
+scripts/side_by_side.sh "$one" "$other" -- "$python" -m pytest \
     -p no:cacheprovider --durations=15 -m "not soak"

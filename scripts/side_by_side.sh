@@ -1,19 +1,31 @@
 #!/bin/sh
-# Two pytest processes side by side; the second's output comes after the first's.
-#   side_by_side.sh "paths of one" "paths of the other" command ...
+# One pytest process a group of paths, side by side; what the others say comes after the first's.
+#   side_by_side.sh "paths of one" "paths of another" ... -- command ...
 set -u
-one=$1 other=$2
-shift 2
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+count=0
+while [ "$1" != -- ]; do
+    count=$((count + 1))
+    echo "$1" >"$logs/$count.paths"
+    shift
+done
+shift
 
-rm -f .coverage .coverage.one .coverage.other
-# shellcheck disable=SC2086
-COVERAGE_FILE=.coverage.other "$@" $other >"$log" 2>&1 &
-of_other=$!
-# shellcheck disable=SC2086
-COVERAGE_FILE=.coverage.one "$@" $one
+rm -f .coverage .coverage.*
+processes=""
+for number in $(seq 2 "$count"); do
+    # shellcheck disable=SC2046
+    COVERAGE_FILE=.coverage.$number "$@" $(cat "$logs/$number.paths") >"$logs/$number" 2>&1 &
+    processes="$processes $!"
+done
+# shellcheck disable=SC2046
+COVERAGE_FILE=.coverage.1 "$@" $(cat "$logs/1.paths")
 failed=$?
-wait "$of_other" || failed=1
-cat "$log"
+for process in $processes; do
+    wait "$process" || failed=1
+done
+for number in $(seq 2 "$count"); do
+    cat "$logs/$number"
+done
 exit "$failed"
