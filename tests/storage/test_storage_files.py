@@ -85,6 +85,25 @@ def test_create_keeps_the_file_that_is_there(io: FileIO, tmp_path: Path, base: s
         assert stream.read() == b"ird"
 
 
+@pytest.mark.parametrize("base", ["local", "memory"])
+@pytest.mark.parametrize("size", [0, 7, (2 << 20) + 1])
+def test_an_upload_keeps_the_file_that_is_there(
+    io: FileIO, tmp_path: Path, base: str, size: int
+) -> None:
+    target = f"{tmp_path}/t/u/f" if base == "local" else f"memory://c{time.monotonic_ns()}/u/f"
+    source = tmp_path / "a%20 b"
+    source.write_bytes(os.urandom(size))
+    io.upload(str(source), target)
+    assert io.read(target) == source.read_bytes()
+    with pytest.raises(AlreadyExistsError, match="exists"):
+        io.upload(str(source), target)
+    if base == "local":
+        assert os.listdir(tmp_path / "t/u") == ["f"]
+    with pytest.raises(MissingFileError):
+        io.upload(f"{tmp_path}/none", f"{target}2")
+    assert not io.exists(f"{target}2")
+
+
 def test_one_of_many_creators_wins(io: FileIO, tmp_path: Path) -> None:
     won: list[int] = []
     gate = threading.Barrier(8)
@@ -132,7 +151,9 @@ def test_create_works_where_there_are_no_hard_links(
         local_store.create(str(tmp_path / "f"), b"y")
     local_store.rename_if_absent(str(tmp_path / "f"), str(tmp_path / "g"))
     assert (tmp_path / "g").read_bytes() == b"x"
-    assert os.listdir(tmp_path) == ["g"]
+    local_store.upload(str(tmp_path / "g"), str(tmp_path / "h"))
+    assert (tmp_path / "h").read_bytes() == b"x"
+    assert sorted(os.listdir(tmp_path)) == ["g", "h"]
 
 
 @pytest.mark.parametrize("base", ["local", "memory"])

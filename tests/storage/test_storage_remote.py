@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from emulators import in_a_forked_child, winners
 from remote_stores import RemoteStore, check_literal_name
@@ -46,6 +48,26 @@ def test_create_keeps_the_object_that_is_there(io: FileIO, bucket: str) -> None:
     assert io.read(path) == b"first"
     io.write(path, b"third", overwrite=True)
     assert io.read(path) == b"third"
+
+
+@pytest.mark.parametrize("size", [0, 5, 110 << 20])
+def test_an_upload_keeps_the_object_that_is_there(
+    store: RemoteStore, io: FileIO, bucket: str, tmp_path: Path, size: int
+) -> None:
+    content = (bytes(range(251)) * (size // 251 + 1))[:size]
+    (tmp_path / "a").write_bytes(content)
+    (tmp_path / "b").write_bytes(content[::-1] + b"other")
+    io.upload(str(tmp_path / "a"), f"{bucket}/d/f")
+    with pytest.raises(AlreadyExistsError, match="exists"):
+        io.upload(str(tmp_path / "b"), f"{bucket}/d/f")
+    assert io.read(f"{bucket}/d/f") == content
+    assert store.names(bucket) == ["d/f"]
+
+
+def test_an_upload_needs_a_bucket(store: RemoteStore, io: FileIO, tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"1")
+    with pytest.raises(MissingFileError, match="no such bucket"):
+        io.upload(str(tmp_path / "f"), f"{store.no_bucket}/f")
 
 
 @pytest.mark.parametrize(("creators", "size"), [(6, 1), (3, 70 << 20)])

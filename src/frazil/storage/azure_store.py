@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from fsspec.asyn import sync
 
-from frazil.storage.remote_store import RemoteStore
+from frazil.storage.remote_store import PARTS_AT_ONCE, RemoteStore
 
 _AT_ONCE = 16
 
@@ -106,6 +106,12 @@ class AzureStore(RemoteStore):
     def _put_new(self, path: str, data: bytes) -> None:
         with _missing_as_missing(path):
             self._fs.pipe_file(self._at(path), data, overwrite=False)
+
+    def _send_new(self, source: str, path: str) -> None:
+        with _missing_as_missing(path):
+            self._fs.put_file(
+                source, self._at(path), overwrite=False, max_concurrency=PARTS_AT_ONCE
+            )
 
     def _delete_markers(self, path: str) -> None:
         key = self._split(path)[1]

@@ -125,6 +125,24 @@ class FileIO:
             lambda store, remote: store.create(remote, data),
         )
 
+    def upload(self, source: str, path: str) -> None:
+        """Copy a file of the local disk, in parts, to a name that must not exist yet.
+
+        Who is first is decided as in create; the copy is never in memory as a whole.
+
+        Args:
+            source: a path of the operating system.
+
+        Raises:
+            AlreadyExistsError: the name is taken; the file there is unchanged.
+        """
+        self._run(
+            "create",
+            path,
+            lambda local: local_store.upload(source, local),
+            lambda store, remote: store.upload(source, remote),
+        )
+
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         """Write a file; with ``overwrite`` it takes the place of the one there, in one step.
 

@@ -14,10 +14,11 @@ import os
 import shutil
 import stat
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
 _fcntl: Any = importlib.import_module("fcntl") if os.name == "posix" else None
+_COPIED_AT_ONCE = 1 << 20
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 
 
@@ -41,18 +42,18 @@ def open_input(path: str) -> BinaryIO:
 
 def create(path: str, data: bytes) -> None:
     """Write a file that must not exist; FileExistsError if it does."""
-    temporary = _write_temporary(path, data)
-    try:
-        _link_or_fail(temporary, path, data)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-    _sync_folder(path)
+    _create(path, (data,))
+
+
+def upload(source: str, path: str) -> None:
+    """Copy a file to a name that must not exist; FileExistsError if it does."""
+    with open(source, "rb") as stream:
+        _create(path, _chunks(stream))
 
 
 def replace(path: str, data: bytes) -> None:
     """Write a file, taking the place of the one that is there, in one step."""
-    temporary = _write_temporary(path, data)
+    temporary = _write_temporary(path, (data,))
     try:
         _drop_checksum(path)
         os.replace(temporary, path)
@@ -103,7 +104,7 @@ def rename_if_absent(source: str, target: str) -> None:
     except OSError as error:
         if error.errno not in _NO_HARD_LINKS:
             raise
-        _create_in_place(target, read(source))
+        _create_in_place(target, source)
     os.unlink(source)
     _drop_checksum(source)
     _sync_folder(target)
@@ -170,7 +171,17 @@ def lock(folder: str) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _write_temporary(path: str, data: bytes) -> str:
+def _create(path: str, chunks: Iterable[bytes]) -> None:
+    temporary = _write_temporary(path, chunks)
+    try:
+        _link_or_fail(temporary, path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+    _sync_folder(path)
+
+
+def _write_temporary(path: str, chunks: Iterable[bytes]) -> str:
     folder, name = os.path.split(path)
     temporary = os.path.join(folder, f".{name[-100:]}.{uuid.uuid4().hex}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -180,7 +191,7 @@ def _write_temporary(path: str, data: bytes) -> str:
         os.makedirs(folder or ".", exist_ok=True)
         descriptor = os.open(temporary, flags, 0o666)
     try:
-        _write_and_sync(descriptor, data)
+        _write_and_sync(descriptor, chunks)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
@@ -188,25 +199,31 @@ def _write_temporary(path: str, data: bytes) -> str:
     return temporary
 
 
-def _write_and_sync(descriptor: int, data: bytes) -> None:
+def _write_and_sync(descriptor: int, chunks: Iterable[bytes]) -> None:
     with os.fdopen(descriptor, "wb") as stream:
-        stream.write(data)
+        stream.writelines(chunks)
         stream.flush()
         os.fsync(stream.fileno())
 
 
-def _link_or_fail(temporary: str, path: str, data: bytes) -> None:
+def _link_or_fail(temporary: str, path: str) -> None:
     try:
         os.link(temporary, path)
     except OSError as error:
         if error.errno not in _NO_HARD_LINKS:
             raise
-        _create_in_place(path, data)
+        _create_in_place(path, temporary)
 
 
-def _create_in_place(path: str, data: bytes) -> None:
+def _create_in_place(path: str, source: str) -> None:
     # Without hard links the name is claimed first; a writer killed here leaves a short file.
-    _write_and_sync(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), data)
+    with open(source, "rb") as stream:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        _write_and_sync(descriptor, _chunks(stream))
+
+
+def _chunks(stream: BinaryIO) -> Iterator[bytes]:
+    return iter(lambda: stream.read(_COPIED_AT_ONCE), b"")
 
 
 def _drop_checksum(path: str) -> None:

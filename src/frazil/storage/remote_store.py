@@ -8,12 +8,15 @@ import inspect
 import os
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, Final, cast
 
 from frazil.storage.paths import parent_of
 from frazil.storage.remote_options import EXTRA_OF, GCS_SCHEMES, S3_SCHEMES
 
 _CONDITIONAL_PUT = S3_SCHEMES | GCS_SCHEMES | {"memory"}
+PARTS_AT_ONCE: Final = 2
+"""Parts of a file, of 50 MB and less, that a driver holds in memory while it sends them."""
+
 _TAKEN = (
     "PreconditionFailed",
     "ConditionalRequestConflict",
@@ -65,23 +68,21 @@ class RemoteStore:
     def create(self, path: str, data: bytes) -> None:
         """Write an object that must not exist; FileExistsError if it does."""
         if not self.creates_atomically:
-            if self._fs.exists(self._at(path)):
-                raise FileExistsError(path)
+            self._refuse_taken(path)
             self.replace(path, data)
             return
-        try:
+        with _taken_as_existing(path):
             self._put_new(path, data)
-        except FileExistsError:
-            raise
-        except Exception as error:
-            if any(code in f"{error!r} {error.__cause__!r}" for code in _TAKEN):
-                raise FileExistsError(path) from None
-            raise
+
+    def upload(self, source: str, path: str) -> None:
+        """Write an object that must not exist from a local file; FileExistsError if it does."""
+        self._make_parents(path)
+        with _taken_as_existing(path):
+            self._send_new(source, path)
 
     def replace(self, path: str, data: bytes) -> None:
         """Write an object, taking the place of one that is there."""
-        if self._scheme not in EXTRA_OF:
-            self._fs.makedirs(self._at(parent_of(path)), exist_ok=True)
+        self._make_parents(path)
         self._fs.pipe_file(self._at(path), data)
 
     def exists(self, path: str) -> bool:
@@ -185,6 +186,24 @@ class RemoteStore:
         """Write an object on the condition that its name is free."""
         self._fs.pipe_file(self._at(path), data, mode="create")
 
+    def _send_new(self, source: str, path: str) -> None:
+        """Write an object from a local file, on the condition that its name is free."""
+        method = getattr(self._fs, "_put_file", None) or self._fs.put_file
+        known = inspect.signature(method).parameters
+        if "mode" not in known:
+            self._refuse_taken(path)
+        asked = {"mode": "create", "max_concurrency": PARTS_AT_ONCE}
+        options = {name: value for name, value in asked.items() if name in known}
+        self._fs.put_file(source, self._at(path), **options)
+
+    def _refuse_taken(self, path: str) -> None:
+        if self._fs.exists(self._at(path)):
+            raise FileExistsError(path)
+
+    def _make_parents(self, path: str) -> None:
+        if self._scheme not in EXTRA_OF:
+            self._fs.makedirs(self._at(parent_of(path)), exist_ok=True)
+
     def _delete_markers(self, path: str) -> None:
         """Remove the empty objects that stand for folders: this one and those below it."""
         own = self._fs._strip_protocol(self._at(path.rstrip("/")))
@@ -205,6 +224,19 @@ class RemoteStore:
 
     def _forget(self, path: str) -> None:
         self._fs.invalidate_cache(parent_of(self._at(path)))
+
+
+@contextlib.contextmanager
+def _taken_as_existing(path: str) -> Iterator[None]:
+    """FileExistsError for what the stores call a condition that does not hold."""
+    try:
+        yield
+    except FileExistsError:
+        raise
+    except Exception as error:
+        if any(code in f"{error!r} {error.__cause__!r}" for code in _TAKEN):
+            raise FileExistsError(path) from None
+        raise
 
 
 def _modified_ms(info: Mapping[str, Any]) -> int:
