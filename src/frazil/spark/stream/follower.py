@@ -16,6 +16,7 @@ from frazil.format.schema import Schema
 from frazil.format.types import PrimitiveType
 from frazil.spark.session import is_connect
 from frazil.spark.stream.batches import cut
+from frazil.spark.stream.finished import forget_finished
 from frazil.spark.stream.log import LogState, StreamLog
 from frazil.spark.stream.options import StreamOptions
 from frazil.spark.stream.pending import beginning, since
@@ -25,6 +26,7 @@ from frazil.storage.files import FileIO
 
 _LOG = logging.getLogger(__name__)
 _TRIES = 10
+_BATCHES_BETWEEN_LOOKS = 50
 
 
 class Follower:
@@ -66,6 +68,7 @@ class Follower:
         self._wake = threading.Condition()
         self._thread: threading.Thread | None = None
         self._tries = 0
+        self._looked_at = 0
         self._successor: Follower | None = None
 
     # -- the log ---------------------------------------------------------------------------------
@@ -134,6 +137,17 @@ class Follower:
                     del self._taken[run_id]
             if self._state is not None and not self._taken:
                 forget_unplanned(self._log_io, self.log.checkpoint, self._state)
+
+    def forget_finished(self) -> None:
+        """Remove rows that were written for batches which no query can go back to."""
+        state = self._state
+        if state is None:
+            return
+        self._looked_at = state.batch_count
+        try:
+            forget_finished(self._log_io, self.log, state)
+        except FrazilError as error:
+            _LOG.warning("old rows of the stream of %s could not be removed: %s", self._name, error)
 
     def _opened(self, metadata: TableMetadata) -> LogState | None:
         """The log's state; None for a log that is still to be made."""
@@ -248,6 +262,9 @@ class Follower:
                 wanted = self._has_been_read()
             if wanted:
                 self._or_refuse(self.catch_up)
+                count = 0 if self._state is None else self._state.batch_count
+                if count >= self._looked_at + _BATCHES_BETWEEN_LOOKS:
+                    self.forget_finished()
 
     def _has_been_read(self) -> bool:
         """Whether no query has batches before it; what is not cut yet can go into one batch."""

@@ -6,6 +6,7 @@ It lies in a folder of the query's checkpoint and has the shape of Spark's own f
     <checkpoint>/frazil/_spark_metadata/<N>.compact        every batch so far, one line each
     <checkpoint>/frazil/batches/<name>/_spark_metadata/0.compact    the files of one batch
     <checkpoint>/frazil/rows/                              files that were written for a batch
+    <checkpoint>/frazil/finished.json                      the batches that have none any more
 
 Spark's streaming source follows the outer log and takes one line a micro-batch; a line names a
 folder that has a log of its own, so Spark takes that batch's files as they are: it lists nothing,
@@ -43,6 +44,7 @@ from frazil.storage.paths import join
 FOLDER: Final = "frazil"
 _METADATA: Final = "_spark_metadata"
 _HEADER: Final = "stream.json"
+_FINISHED: Final = "finished.json"
 _REFUSED: Final = "refused-"
 _KEPT_FILES: Final = 10
 _VERSION: Final = 1
@@ -79,6 +81,11 @@ class LogState:
     def batch_count(self) -> int:
         """How many batches there are."""
         return len(self.batches)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the batches' folders."""
+        return self.batches["path"].str.split("/").list.last().to_list()
 
     @property
     def refused(self) -> str | None:
@@ -195,6 +202,48 @@ class StreamLog:
         if state.refused is not None:
             name = state.refused.rsplit("/", 1)[-1]
             self._io.write(self._batch_log(name), b"v1", overwrite=True)
+
+    def forget_rows(self, state: LogState, *, batches: int) -> None:
+        """Remove the files that were written for the first so many batches.
+
+        The batches stay in the log: a query that asks for one of them fails for want of its files.
+        The table's own files are never touched.
+        """
+        done = self._finished()
+        if batches <= done:
+            return
+        if next(iter(self._io.list(self.rows_folder)), None) is not None:
+            names = state.names[done:batches]
+            written = [path for name in names for path in self._rows_of(name)]
+            for failure in self._io.delete_many(written).values():
+                raise failure
+        text = json.dumps({"version": _VERSION, "batches": batches})
+        self._io.write(join(self.folder, _FINISHED), text.encode(), overwrite=True)
+
+    def _finished(self) -> int:
+        """How many batches have no files in the rows' folder any more."""
+        try:
+            return int(json.loads(self._io.read(join(self.folder, _FINISHED)))["batches"])
+        except MissingFileError:
+            return 0
+        except (ValueError, KeyError, TypeError) as error:
+            raise InvalidFormatError(
+                f"a stream's note of finished batches is damaged: {error}",
+                file=join(self.folder, _FINISHED),
+            ) from None
+
+    def _rows_of(self, name: str) -> list[str]:
+        """The files of a batch that were written for it."""
+        lines = self._io.read(self._batch_log(name)).decode().split("\n")[1:]
+        folder = join(self.rows_folder, "data")
+        shown = encode_paths(self._as_spark(pl.Series([folder]))).item()
+        paths = [str(json.loads(line)["path"]) for line in lines if line]
+        # The files' names are made here, and have nothing that would be spelled otherwise.
+        return [
+            join(folder, path.rsplit("/", 1)[-1])
+            for path in paths
+            if path.rsplit("/", 1)[0] == shown
+        ]
 
     def _append(
         self,

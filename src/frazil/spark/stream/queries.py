@@ -39,7 +39,8 @@ class Watch(StreamingQueryListener):
     def add(self, follower: Follower) -> None:
         """Tell this follower; it takes the place of another one of the same log.
 
-        Where no query runs, what the last one left half done is undone.
+        Where no query runs, what the last one left half done is undone. What was written for
+        batches long past is removed.
         """
         with self._lock:
             before = self._followers.get(follower.log.spark_folder)
@@ -47,6 +48,7 @@ class Watch(StreamingQueryListener):
         if before is not None:
             follower.take_over(before)
         follower.forget_unplanned()
+        follower.forget_finished()
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """Every follower looks at its table: which log the query reads is not known yet."""

@@ -1,0 +1,172 @@
+"""Rows that were written into the checkpoint, and how long they stay there."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.errors import StreamingQueryException
+
+from frazil.errors import StorageError
+from frazil.storage.files import FileIO
+
+KEPT_PLANS = 2
+CHANGES = {"on_overwrite": "changes", "on_delete": "changes"}
+
+
+@pytest.fixture(autouse=True)
+def few_plans_are_kept(spark):
+    """Spark goes back two batches instead of a hundred."""
+    settings = {
+        "spark.sql.streaming.minBatchesToRetain": str(KEPT_PLANS),
+        "spark.sql.streaming.asyncLogPurge.enabled": "false",
+    }
+    before = {name: spark.conf.get(name) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    yield
+    for name, value in before.items():
+        spark.conf.set(name, value)
+
+
+def _written(folder):
+    """The names of the files in a stream's folder of rows."""
+    data = Path(folder) / "frazil" / "rows" / "data"
+    return {path.name for path in data.glob("*.parquet")}
+
+
+def _by_batch(folder):
+    """The names of the rows' files of each batch, in order."""
+    frazil = Path(folder) / "frazil"
+    newest = max((frazil / "_spark_metadata").iterdir(), key=lambda path: int(path.stem))
+    lines = [json.loads(line) for line in newest.read_text().split("\n")[1:]]
+    batches = []
+    for line in lines:
+        if not line["isDir"]:
+            log = frazil / "batches" / line["path"].rsplit("/", 1)[-1] / "_spark_metadata/0.compact"
+            paths = [json.loads(each)["path"] for each in log.read_text().split("\n")[1:]]
+            batches.append({path.rsplit("/", 1)[-1] for path in paths})
+    return batches
+
+
+def _drain_batches(table, stream, rows, numbers, **options):
+    """Append rows one by one, and take each in a batch of its own."""
+    for number in numbers:
+        table.append(rows(number))
+    assert [row[0] for row in stream.drain(max_rows_per_batch=1, **options)] == list(numbers)
+    assert stream.last.sizes == [1] * len(numbers)
+
+
+def test_changes_stay_as_long_as_spark_can_go_back(table, stream, rows):
+    _drain_batches(table, stream, rows, range(6), **CHANGES)
+    assert len(_written(stream.checkpoint)) > 0
+    stream.read(**CHANGES)
+    oldest = min(int(name) for name in os.listdir(f"{stream.checkpoint}/offsets") if name.isdigit())
+    assert oldest > 0
+    batches = _by_batch(stream.checkpoint)
+    # The oldest plan that is kept says what was read by its end, and no later one reads it again.
+    assert _written(stream.checkpoint) == set().union(*batches[oldest + 1 :])
+    _drain_batches(table, stream, rows, [6, 7], **CHANGES)
+    assert [row[0] for row in stream.sink.rows] == list(range(8))
+
+
+def test_spark_goes_back_as_far_as_it_can(table, stream, rows):
+    _drain_batches(table, stream, rows, range(6), **CHANGES)
+    stream.read(**CHANGES)
+    offsets, commits = (Path(stream.checkpoint) / name for name in ("offsets", "commits"))
+    oldest = min(int(name) for name in os.listdir(offsets) if name.isdigit())
+    # Spark needs the plan before the one that it does again.
+    for folder, last in ((offsets, oldest + 1), (commits, oldest)):
+        for path in folder.iterdir():
+            number = path.name.removeprefix(".").removesuffix(".crc")
+            if number.isdigit() and int(number) > last:
+                path.unlink()
+    assert [row[0] for row in stream.drain(**CHANGES)] == list(range(oldest + 1, 6))
+
+
+def test_nothing_is_removed_before_spark_removes_a_plan(table, stream, rows, spark):
+    spark.conf.set("spark.sql.streaming.minBatchesToRetain", "100")
+    _drain_batches(table, stream, rows, range(4), **CHANGES)
+    before = _written(stream.checkpoint)
+    stream.read(**CHANGES)
+    assert _written(stream.checkpoint) == before
+    assert len(before) == len(set().union(*_by_batch(stream.checkpoint)))
+
+
+def test_the_tables_own_files_stay(table, stream, rows):
+    _drain_batches(table, stream, rows, range(5))
+    files = {row.file_path for row in table.refresh().data_files().collect()}
+    stream.read()
+    assert all(os.path.exists(path.removeprefix("file://")) for path in files)
+    assert {path.rsplit("/", 1)[-1] for path in files} == set().union(*_by_batch(stream.checkpoint))
+    assert sorted(row.id for row in table.to_df().collect()) == list(range(5))
+
+
+def test_a_running_query_removes_them_too(table, stream, rows, monkeypatch):
+    monkeypatch.setattr("frazil.spark.stream.follower._BATCHES_BETWEEN_LOOKS", 1)
+    query = stream.start(stream.read(poll_interval=0.05, **CHANGES), processingTime="0 seconds")
+    try:
+        for number in range(8):
+            table.append(rows(number))
+            stream.sink.wait_for(lambda number=number: number in {r[0] for r in stream.sink.rows})
+    finally:
+        query.stop()
+    assert len(_written(stream.checkpoint)) < 8
+    assert [row[0] for row in stream.sink.rows] == list(range(8))
+
+
+def test_a_query_of_two_streams(lake, table, stream, rows):
+    """Each has a folder inside the query's checkpoint."""
+    other = lake.create_table("db.u", "id bigint, city string")
+    folders = [f"{stream.checkpoint}/{name}" for name in "tu"]
+
+    def both():
+        read = (
+            lake.read_stream(f"db.{folder[-1]}", checkpoint=folder, **CHANGES) for folder in folders
+        )
+        return next(read).unionAll(next(read))
+
+    for number in range(6):
+        table.append(rows(number))
+        if number % 2:
+            other.append(rows(100 + number))
+        stream.drain(both())
+    both()
+    assert [
+        len(_written(folder)) < count for folder, count in zip(folders, (6, 3), strict=True)
+    ] == [
+        True,
+        True,
+    ]
+    table.append(rows(6))
+    stream.drain(both())
+    assert [row[0] for row in stream.sink.rows] == [*range(7), 101, 103, 105]
+
+
+def test_a_query_that_begins_again_without_its_rows_fails(table, stream, rows):
+    """It never goes on with fewer of them."""
+    _drain_batches(table, stream, rows, range(6), **CHANGES)
+    df = stream.read(**CHANGES)
+    for name in ("offsets", "commits", "sources"):
+        shutil.rmtree(Path(stream.checkpoint) / name)
+    with pytest.raises(StreamingQueryException, match=r"FILE_NOT_EXIST|does not exist"):
+        stream.drain(df)
+
+
+def test_a_store_that_does_not_delete_stops_no_stream(table, stream, rows, monkeypatch, caplog):
+    _drain_batches(table, stream, rows, range(4), **CHANGES)
+    before = _written(stream.checkpoint)
+
+    def refused(self, paths):
+        return {path: StorageError(f"cannot delete {path}: access denied") for path in paths}
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FileIO, "delete_many", refused)
+        stream.read(**CHANGES)
+    assert "access denied" in caplog.text
+    assert _written(stream.checkpoint) == before
+    stream.read(**CHANGES)
+    assert _written(stream.checkpoint) < before
