@@ -103,9 +103,11 @@ class ArrayBitmaps:
         if place not in self._bits:
             words = F.get(self._words, F.expr(f"CAST({place.ordinal} AS INT)"))
             word = F.get(words, F.expr(f"CAST(shiftright({place.position}, 6) AS INT)"))
-            bit = F.getbit(word, F.expr(f"CAST({place.position} & 63L AS INT)"))
+            # getbit would look for a place outside the word, a row.
+            places = F.expr(f"CAST({place.position} & 63L AS INT)")
+            bit = F.call_function("shiftright", word, places).bitwiseAND(F.expr("1L"))
             # A file may have no words, or not so many.
-            self._bits[place] = F.coalesce(bit, F.expr("0Y"))
+            self._bits[place] = F.coalesce(bit, F.expr("0L"))
         return self._bits[place]
 
 

@@ -24,8 +24,8 @@ from frazil.spark.read.projection import Projection
 from frazil.spark.read.resolve import EqualityReading
 from frazil.spark.types import SparkTypeSupport
 
-_KEPT: Final = 16
-_FILES: Final = 10_000
+_MOST_READS: Final = 16
+_MOST_FILES: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +124,10 @@ class PreparedReads:
         if found is not None:
             return found.read.frame()
         made = prepare()
-        if made.can_be_repeated and plan.file_count <= _FILES:
+        if made.can_be_repeated and plan.file_count <= _MOST_FILES:
             with self._lock:
                 made_now = _Kept(spark, plan, request, made)
-                self._kept = [*self._kept[1 - _KEPT :], made_now]
+                self._kept = [*self._kept[1 - _MOST_READS :], made_now]
         return made.frame()
 
     def clear(self) -> None:
