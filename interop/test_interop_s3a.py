@@ -1,8 +1,8 @@
 """Tables on S3 whose data Spark reads and writes through Hadoop's s3a connector.
 
-The tests themselves are in `s3a_cases`. They run in a process of their own, for their session has
-another jar than that of the neighbours; here is the server, and what is to be seen from outside:
-what lies in the bucket afterwards and what was printed.
+The tests themselves are in the folder `s3a`. They run in a process of their own, for their session
+has another jar than that of the neighbours; here is the server, and what is to be seen from
+outside: what lies in the bucket afterwards and what was printed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ import pytest
 
 pytestmark = pytest.mark.soak
 
-CASES = Path(__file__).with_name("s3a_cases.py")
+FOLDER = Path(__file__).parent / "s3a"
+CASES = sorted(map(str, FOLDER.glob("cases_*.py")))
 
 
 @dataclass(frozen=True)
@@ -70,12 +71,12 @@ def run(server: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """The cases, run once."""
     secret = f"made-up-{secrets.token_hex(16)}"
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-s", "--tb=short", str(CASES)],
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-s", "--tb=short", *CASES],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         timeout=1800,
-        cwd=CASES.parent,
+        cwd=FOLDER,
         env={
             **os.environ,
             "S3A_ENDPOINT": server,
@@ -100,7 +101,7 @@ def run(server: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def test_the_cases_pass(run: Run) -> None:
-    """Every test of `s3a_cases`; its output is the message."""
+    """Every test of the folder; its output is the message."""
     if run.status != 0:
         pytest.fail(run.printed[-20_000:], pytrace=False)
 

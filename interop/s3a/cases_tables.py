@@ -1,180 +1,36 @@
-"""What runs in the process of `test_interop_s3a`: tables on S3 whose data goes through s3a.
+"""Tables on S3 whose data goes through s3a.
 
-The server's address and the credentials come in the environment. Expected rows are plain Python.
+Run by `test_interop_s3a`. Expected rows are plain Python.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-import boto3
 import pytest
-from history_files import FileMaker
-from history_oracle import Data, Delete
+from s3a_store import (
+    BUCKET,
+    SECRET,
+    STORE,
+    WAREHOUSE,
+    Deletes,
+    below,
+    keys,
+    ordered,
+    read,
+    rows_of,
+)
 
 import frazil
 from frazil import NestedField, Schema, errors, types
 from frazil.spark.lake import Lake, connect
 from frazil.spark.write.files import FILES_FOR_DRIVER
-from frazil.storage.files import FileIO
 
-HADOOP_AWS = "org.apache.hadoop:hadoop-aws:3.4.2"
-BUCKET = "lake"
-WAREHOUSE = f"s3://{BUCKET}/warehouse"
-ENDPOINT, SECRET = os.environ["S3A_ENDPOINT"], os.environ["S3A_SECRET"]
-STORE = {
-    "s3.endpoint": ENDPOINT,
-    "s3.access-key-id": "AKIAMADEUPFORTESTS",
-    "s3.secret-access-key": SECRET,
-    "s3.region": "us-east-1",
-}
-_HADOOP = {
-    "endpoint": ENDPOINT,
-    "endpoint.region": STORE["s3.region"],
-    "access.key": STORE["s3.access-key-id"],
-    "secret.key": SECRET,
-    "path.style.access": "true",
-    "connection.ssl.enabled": "false",
-    # moto's server speaks HTTP/1.0, in which nobody answers `Expect: 100-continue`.
-    "connection.expect.continue": "false",
-    "attempts.maximum": "1",
-    "retry.limit": "1",
-}
-_SETTINGS = {
-    "spark.jars.packages": HADOOP_AWS,
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.driver.memory": "2g",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.sql.session.timeZone": "UTC",
-}
 ODD = ["plain", "a b", "50%", "x=y", "%41", "ü/é", "日本", "a+b&c", "#?*", "'q'", None]
-ODD_CHECKPOINT = f"s3a://{BUCKET}/check/a b/50%25 x=y 日本"
-Rows = list[tuple[Any, ...]]
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A session with Hadoop's connector to S3, and without any other engine."""
-    from pyspark.sql import SparkSession
-
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = SparkSession.builder.master("local[1]").appName("frazil-s3a")
-    for key, value in _SETTINGS.items():
-        builder.config(key, value)
-    for key, value in _HADOOP.items():
-        builder.config(f"spark.hadoop.fs.s3a.{key}", value)
-    builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("spark")))
-    with FileIO().lock(str(Path(__file__).parent)):
-        session = builder.getOrCreate()
-    # What it says is looked through for credentials.
-    session.sparkContext.setLogLevel("INFO")
-    yield session
-    session.stop()
-
-
-@pytest.fixture(scope="session")
-def client() -> Any:
-    """boto3's, which looks at the buckets without this library."""
-    made = boto3.client(
-        "s3",
-        endpoint_url=ENDPOINT,
-        aws_access_key_id=STORE["s3.access-key-id"],
-        aws_secret_access_key=SECRET,
-        region_name=STORE["s3.region"],
-    )
-    made.create_bucket(Bucket=BUCKET)
-    return made
-
-
-@pytest.fixture(scope="session")
-def lake(spark: Any, client: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
-    """An embedded SQL catalog on the local disk whose tables lie on S3."""
-    uri = f"sqlite:///{tmp_path_factory.mktemp('catalog') / 'catalog.db'}"
-    with connect(spark, uri=uri, warehouse=WAREHOUSE, **STORE) as made:
-        made.create_namespace("db")
-        yield made
-
-
-@pytest.fixture
-def fresh(request: pytest.FixtureRequest) -> str:
-    """A table's name for one test."""
-    name = "".join(c if c.isalnum() else "_" for c in request.node.name).strip("_").lower()
-    return f"db.{name}"
-
-
-def keys(client: Any, prefix: str = "", bucket: str = BUCKET) -> list[str]:
-    """Every key of a bucket below a prefix, folder markers too."""
-    pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
-    return [item["Key"] for page in pages for item in page.get("Contents", ())]
-
-
-def below(client: Any, table: Any) -> list[str]:
-    """Every key of a table."""
-    return keys(client, table.location.removeprefix(f"s3://{BUCKET}/") + "/")
-
-
-def rows_of(df: Any) -> Rows:
-    """A DataFrame's rows in an order of their own."""
-    return sorted((tuple(row) for row in df.collect()), key=repr)
-
-
-def read(table: Any, where: str | None = None, **scan: Any) -> Rows:
-    """The rows of a table as it is now."""
-    return rows_of(table.refresh().scan(where=where, **scan).to_df())
-
-
-def ordered(rows: Sequence[tuple[Any, ...]]) -> Rows:
-    """Expected rows in the order of `rows_of`."""
-    return sorted(rows, key=repr)
-
-
-class Deletes:
-    """Made delete files, put into a table's folder on S3."""
-
-    def __init__(self, client: Any, table: Any, folder: Path) -> None:
-        self._client, self._table, self._maker = client, table, FileMaker(folder)
-        self.place: tuple[int, tuple[Any, ...]] = (0, ())
-
-    def data(self) -> list[Data]:
-        """The table's data files."""
-        files = self._table.refresh().data_files().collect()
-        return [Data(None, file["file_path"], self.place, []) for file in files]
-
-    def positions(self, chosen: dict[str, list[int]]) -> Any:
-        """A position delete file."""
-        return self._put(
-            self._maker.positions(chosen, Data(None, next(iter(chosen)), self.place, []))
-        )
-
-    def vector(self, path: str, places: list[int]) -> Any:
-        """A deletion vector."""
-        return self._put(self._maker.vector(places, Data(None, path, self.place, [])))
-
-    def keys(self, values: list[int]) -> Any:
-        """An equality delete file of the first column, an int."""
-        way = ({"id": 1, "name": "id", "type": "int"},)
-        made = self._maker.keys(
-            [way], [(value,) for value in values], self.place, is_global=True, stats=True
-        )
-        return self._put(made)
-
-    def _put(self, made: Delete) -> Any:
-        local = made.file.file_path.removeprefix("file://")
-        target = f"{self._table.location}/data/deletes/{Path(local).name}"
-        key = target.removeprefix(f"s3://{BUCKET}/")
-        self._client.put_object(Bucket=BUCKET, Key=key, Body=Path(local).read_bytes())
-        return replace(made.file, file_path=target)
 
 
 # -- writing and reading ---------------------------------------------------------------------------
@@ -475,69 +331,6 @@ def test_missing_files(spark: Any, lake: Lake, client: Any, fresh: str) -> None:
         table.scan(where="id = 1").to_arrow()
     assert path.removeprefix("s3") in str(told.value)
     assert SECRET not in str(told.value)
-
-
-# -- streams ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "place", ["local", "s3a://lake/check/own", "s3://lake/check/s3", ODD_CHECKPOINT]
-)
-def test_streams(
-    spark: Any, lake: Lake, client: Any, fresh: str, tmp_path: Path, place: str
-) -> None:
-    """Each row once over restarts, flat and nested, deletes as changes."""
-    table = lake.create_table(fresh, "id int, city string", partition_by=["city"])
-    folder = str(tmp_path) if place == "local" else place
-    # Spark itself knows only its connector's scheme.
-    spark_folder = folder.replace("s3://", "s3a://")
-    seen: Rows = []
-
-    def take(batch: Any, number: int) -> None:
-        seen.extend(tuple(row) for row in batch.collect())
-
-    expected: Rows = []
-    for number in range(3):
-        rows = [(number, "a b"), (number, "50%"), (number, "日本")]
-        table.append(spark.createDataFrame(rows, "id int, city string"))
-        expected += rows
-        stream = table.read_stream(checkpoint=folder, max_files_per_batch=2)
-        query = (
-            stream.writeStream.foreachBatch(take)
-            .option("checkpointLocation", spark_folder)
-            .trigger(availableNow=True)
-            .start()
-        )
-        assert query.awaitTermination(120)
-        assert ordered(seen) == ordered(expected)
-
-
-def test_stream_of_changes(spark: Any, lake: Lake, client: Any, fresh: str, tmp_path: Path) -> None:
-    """Rows that a batch needs written lie in the checkpoint, here on S3."""
-    table = lake.create_table(fresh, "id int, tags array<int>")
-    folder = f"s3a://{BUCKET}/check/changes"
-    seen: Rows = []
-
-    def take(batch: Any, number: int) -> None:
-        seen.extend(tuple(row) for row in batch.select("id", "_change_type").collect())
-
-    for step in range(2):
-        if step == 0:
-            df = spark.createDataFrame([(1, [1]), (2, None)], "id int, tags array<int>")
-            table.append(df)
-        else:
-            table.refresh().overwrite(
-                spark.createDataFrame([(3, [3])], "id int, tags array<int>"), where="id = 1"
-            )
-        query = (
-            table.read_stream(checkpoint=folder, on_overwrite="changes", on_delete="changes")
-            .writeStream.foreachBatch(take)
-            .option("checkpointLocation", folder)
-            .trigger(availableNow=True)
-            .start()
-        )
-        assert query.awaitTermination(120)
-    assert ordered(seen) == ordered([(1, "INSERT"), (2, "INSERT"), (1, "DELETE"), (3, "INSERT")])
 
 
 # -- other ways to the same tables -----------------------------------------------------------------
