@@ -156,6 +156,21 @@ def test_a_query_that_begins_again_without_its_rows_fails(table, stream, rows):
         stream.drain(df)
 
 
+@pytest.mark.parametrize("damaged", ["finished.json", "batches/{}/_spark_metadata/0.compact"])
+def test_a_damaged_note_stops_no_stream(table, stream, rows, caplog, damaged):
+    _drain_batches(table, stream, rows, range(4), **CHANGES)
+    folder = Path(stream.checkpoint) / "frazil"
+    newest = max((folder / "_spark_metadata").iterdir(), key=lambda path: int(path.stem))
+    first = json.loads(newest.read_text().split("\n")[2])["path"].rsplit("/", 1)[-1]
+    (folder / damaged.format(first)).write_text("v1\n{")
+    before = _written(stream.checkpoint)
+    df = stream.read(**CHANGES)
+    assert "could not be removed" in caplog.text
+    assert _written(stream.checkpoint) == before
+    table.append(rows(4))
+    assert [row[0] for row in stream.drain(df)] == [4]
+
+
 def test_a_store_that_does_not_delete_stops_no_stream(table, stream, rows, monkeypatch, caplog):
     _drain_batches(table, stream, rows, range(4), **CHANGES)
     before = _written(stream.checkpoint)

@@ -103,7 +103,7 @@ class ArrayBitmaps:
         if place not in self._bits:
             words = F.get(self._words, F.expr(f"CAST({place.ordinal} AS INT)"))
             word = F.get(words, F.expr(f"CAST(shiftright({place.position}, 6) AS INT)"))
-            # getbit would look for a place outside the word, a row.
+            # getbit would check the place of every row, which `& 63` keeps within the word.
             places = F.expr(f"CAST({place.position} & 63L AS INT)")
             bit = F.call_function("shiftright", word, places).bitwiseAND(F.expr("1L"))
             # A file may have no words, or not so many.

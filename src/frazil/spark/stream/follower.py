@@ -146,7 +146,8 @@ class Follower:
         self._looked_at = state.batch_count
         try:
             forget_finished(self._log_io, self.log, state)
-        except FrazilError as error:
+        except Exception as error:
+            # What is only in the way stops no stream.
             _LOG.warning("old rows of the stream of %s could not be removed: %s", self._name, error)
 
     def _opened(self, metadata: TableMetadata) -> LogState | None:
@@ -262,14 +263,17 @@ class Follower:
                 wanted = self._has_been_read()
             if wanted:
                 self._or_refuse(self.catch_up)
-                count = 0 if self._state is None else self._state.batch_count
-                if count >= self._looked_at + _BATCHES_BETWEEN_LOOKS:
+                if self._batch_count >= self._looked_at + _BATCHES_BETWEEN_LOOKS:
                     self.forget_finished()
 
     def _has_been_read(self) -> bool:
         """Whether no query has batches before it; what is not cut yet can go into one batch."""
-        count = 0 if self._state is None else self._state.batch_count
+        count = self._batch_count
         return all(taken is None or taken >= count for taken in self._taken.values())
+
+    @property
+    def _batch_count(self) -> int:
+        return 0 if self._state is None else self._state.batch_count
 
     def _or_refuse(self, step: Callable[[], None]) -> None:
         """Do it; what stands in the way fails the queries."""

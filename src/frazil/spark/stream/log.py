@@ -213,8 +213,14 @@ class StreamLog:
         if batches <= done:
             return
         if next(iter(self._io.list(self.rows_folder)), None) is not None:
-            names = state.names[done:batches]
-            written = [path for name in names for path in self._rows_of(name)]
+            folder = join(self.rows_folder, "data")
+            shown = encode_paths(self._as_spark(pl.Series([folder]))).item()
+            # The files' names are made here, and have nothing that would be spelled otherwise.
+            written = [
+                join(folder, name)
+                for batch in state.names[done:batches]
+                for name in self._files_below(shown, batch)
+            ]
             for failure in self._io.delete_many(written).values():
                 raise failure
         text = json.dumps({"version": _VERSION, "batches": batches})
@@ -232,18 +238,13 @@ class StreamLog:
                 file=join(self.folder, _FINISHED),
             ) from None
 
-    def _rows_of(self, name: str) -> list[str]:
-        """The files of a batch that were written for it."""
-        lines = self._io.read(self._batch_log(name)).decode().split("\n")[1:]
-        folder = join(self.rows_folder, "data")
-        shown = encode_paths(self._as_spark(pl.Series([folder]))).item()
-        paths = [str(json.loads(line)["path"]) for line in lines if line]
-        # The files' names are made here, and have nothing that would be spelled otherwise.
-        return [
-            join(folder, path.rsplit("/", 1)[-1])
-            for path in paths
-            if path.rsplit("/", 1)[0] == shown
-        ]
+    def _files_below(self, folder: str, batch: str) -> pl.Series:
+        """The names of a batch's files that lie in a folder, spelled as in the log."""
+        lines = self._io.read(self._batch_log(batch)).partition(b"\n")[2]
+        if not lines:
+            return pl.Series(dtype=pl.String)
+        paths = pl.read_ndjson(lines, schema={"path": pl.String})["path"]
+        return paths.filter(paths.str.starts_with(f"{folder}/")).str.split("/").list.last()
 
     def _append(
         self,
