@@ -31,10 +31,7 @@ _SETTINGS = {
     "spark.default.parallelism": "2",
     "spark.driver.memory": "3g",
     # Tables of a few rows: compiling a query would take longer than running it.
-    "spark.driver.extraJavaOptions": (
-        "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-        " -XX:InitialRAMPercentage=5 -XX:NewRatio=1 -XX:MetaspaceSize=400m"
-    ),
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.codegen.wholeStage": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.session.timeZone": "UTC",

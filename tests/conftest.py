@@ -17,13 +17,8 @@ from connect_server import connect_server
 ROOT = Path(__file__).resolve().parent.parent
 FIXTURES = ROOT.parent / "shared" / "fixtures"
 
-# Every Spark of the tests runs many small queries: compiling them further costs more than it saves,
-# and so does collecting garbage in a small heap.
-os.environ.setdefault(
-    "SPARK_SUBMIT_OPTS",
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    " -XX:InitialRAMPercentage=5 -XX:NewRatio=1 -XX:MetaspaceSize=400m",
-)
+# Every Spark of the tests runs many small queries: compiling them further costs more than it saves.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 @pytest.fixture(scope="session")
