@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from frazil.errors import ValidationException
+from frazil.errors import AlreadyExistsError, ValidationException
 from frazil.spark.stream import table_streams
 from frazil.spark.stream.follower import Follower
 from frazil.spark.stream.log import StreamLog
+from frazil.storage.files import FileIO
 
 
 def ids(rows):
@@ -66,6 +67,45 @@ def test_a_batch_that_came_second_is_removed(table, stream, rows, follower, tmp_
     batches = set((tmp_path / "checkpoint").rglob("batches/*"))
     other.catch_up()
     assert set((tmp_path / "checkpoint").rglob("batches/*")) == batches
+
+
+def test_rows_that_were_written_second_are_removed(table, stream, rows, follower, tmp_path):
+    options = {"on_overwrite": "changes", "on_delete": "changes"}
+
+    def written():
+        return set((tmp_path / "checkpoint").rglob("rows/data/*.parquet"))
+
+    table.append(rows(1))
+    one, other = follower(**options), follower(**options)
+    table.append(rows(2))
+    one.catch_up()
+    firsts = written()
+    assert len(firsts) == 2
+    other.catch_up()
+    assert written() == firsts
+    assert ids(stream.drain(**options)) == [1, 2]
+
+
+def test_a_store_that_is_asked_twice_finds_the_streams_own(
+    table, stream, rows, follower, monkeypatch
+):
+    """Its first answer was lost."""
+    options = {"on_overwrite": "changes", "on_delete": "changes"}
+    table.append(rows(1))
+    one = follower(**options)
+    table.append(rows(2))
+    create = FileIO.create
+
+    def asked_twice(self, path, content):
+        create(self, path, content)
+        if path.endswith(".compact") and "/batches/" not in path:
+            raise AlreadyExistsError(f"{path} is there already")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FileIO, "create", asked_twice)
+        one.catch_up()
+    assert ids(stream.drain(**options)) == [1, 2]
+    assert stream.last.sizes == [1, 1]
 
 
 def test_one_whose_place_was_taken_refuses_nothing(table, stream, rows, follower):

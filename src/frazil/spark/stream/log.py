@@ -22,6 +22,7 @@ every number is a ``.compact`` file whatever the session's compaction interval i
 from __future__ import annotations
 
 import json
+import logging
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,12 +35,15 @@ from frazil.errors import (
     AlreadyExistsError,
     InvalidFormatError,
     MissingFileError,
+    StorageError,
     ValidationException,
 )
 from frazil.spark.read.file_log import encode_paths, log_lines
 from frazil.spark.read.locations import spark_path, spark_paths
 from frazil.storage.files import FileIO
 from frazil.storage.paths import join
+
+_LOG = logging.getLogger(__name__)
 
 FOLDER: Final = "frazil"
 _METADATA: Final = "_spark_metadata"
@@ -213,15 +217,7 @@ class StreamLog:
         if batches <= done:
             return
         if next(iter(self._io.list(self.rows_folder)), None) is not None:
-            folder = join(self.rows_folder, "data")
-            shown = encode_paths(self._as_spark(pl.Series([folder]))).item()
-            # The files' names are made here, and have nothing that would be spelled otherwise.
-            written = [
-                join(folder, name)
-                for batch in state.names[done:batches]
-                for name in self._files_below(shown, batch)
-            ]
-            for failure in self._io.delete_many(written).values():
+            for failure in self._remove_written(state.names[done:batches]).values():
                 raise failure
         text = json.dumps({"version": _VERSION, "batches": batches})
         self._io.write(join(self.folder, _FINISHED), text.encode(), overwrite=True)
@@ -237,6 +233,22 @@ class StreamLog:
                 f"a stream's note of finished batches is damaged: {error}",
                 file=join(self.folder, _FINISHED),
             ) from None
+
+    def _remove(self, batches: Sequence[str]) -> None:
+        """Remove batches that did not come into the log, with what was written for them."""
+        for path, failure in self._remove_written(batches).items():
+            _LOG.warning("rows written in vain for a stream stay in %s: %s", path, failure)
+        for name in batches:
+            self._io.delete_folder(join(self.folder, "batches", name))
+
+    def _remove_written(self, batches: Sequence[str]) -> dict[str, StorageError]:
+        """Remove the files that were written for these batches; what could not be, by path."""
+        folder = join(self.rows_folder, "data")
+        shown = encode_paths(self._as_spark(pl.Series([folder]))).item()
+        # The files' names are made here, and have nothing that would be spelled otherwise.
+        return self._io.delete_many(
+            join(folder, name) for batch in batches for name in self._files_below(shown, batch)
+        )
 
     def _files_below(self, folder: str, batch: str) -> pl.Series:
         """The names of a batch's files that lie in a folder, spelled as in the log."""
@@ -269,9 +281,10 @@ class StreamLog:
         try:
             self._io.create(path, self._encoded(state))
         except AlreadyExistsError:
-            for name in names:
-                self._io.delete_folder(join(self.folder, "batches", name))
-            return None
+            # A store that is asked again, because its answer was lost, finds what it has taken.
+            if not names or self._read(number).names[first:] != list(names):
+                self._remove(names)
+                return None
         if number >= _KEPT_FILES:
             # Spark finds the interval from two neighbours, so the newest ones stay.
             old = join(self.folder, _METADATA, f"{number - _KEPT_FILES}.compact")
