@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import pytest
@@ -70,38 +68,31 @@ def evolved_table(spark: Any, name: str, version: int) -> None:
         spark.sql(statement)
 
 
-KINDS = ("unpartitioned", "partitioned", "evolved", "empty")
-VERSIONS = (1, 2, 3)
+@pytest.fixture(scope="module", params=(1, 2, 3), ids=("v1", "v2", "v3"))
+def version(request: pytest.FixtureRequest) -> int:
+    """A format version."""
+    return int(request.param)
 
 
-@pytest.fixture(scope="module")
-def tables(spark: Any, sql_lake: Lake) -> Callable[[str, int], str]:
-    """Gives the name of a table of a kind and a version that the Java runtime made and changed."""
-
-    @cache
-    def made(kind: str, version: int) -> str:
-        name = f"meta_{kind}{version}"
-        if kind == "evolved":
-            evolved_table(spark, f"java_sql.db.{name}", version)
-        elif kind == "empty":
-            spark.sql(
-                f"create table java_sql.db.{name} ({COLUMNS}) using iceberg partitioned by (city) "
-                f"tblproperties('format-version'='{version}')"
-            )
-        else:
-            spec = "partitioned by (city, days(ts))" if kind == "partitioned" else ""
-            plain_table(spark, f"java_sql.db.{name}", version, spec)
-        return name
-
-    return made
+@pytest.fixture(scope="module", params=("unpartitioned", "partitioned", "evolved", "empty"))
+def table(request: pytest.FixtureRequest, spark: Any, sql_lake: Lake, version: int) -> str:
+    """The name of a table that the Java runtime made and changed."""
+    kind = request.param
+    name = f"meta_{kind}{version}"
+    if kind == "evolved":
+        evolved_table(spark, f"java_sql.db.{name}", version)
+    elif kind == "empty":
+        spark.sql(
+            f"create table java_sql.db.{name} ({COLUMNS}) using iceberg partitioned by (city) "
+            f"tblproperties('format-version'='{version}')"
+        )
+    else:
+        spec = "partitioned by (city, days(ts))" if kind == "partitioned" else ""
+        plain_table(spark, f"java_sql.db.{name}", version, spec)
+    return name
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_schemas_and_rows_are_those_of_java(
-    spark: Any, sql_lake: Lake, tables: Callable[[str, int], str], kind: str, version: int
-) -> None:
-    table = tables(kind, version)
+def test_schemas_and_rows_are_those_of_java(spark: Any, sql_lake: Lake, table: str) -> None:
     ours = sql_lake.load_table(f"db.{table}")
     for name in TABLES:
         theirs = spark.table(f"java_sql.db.{table}.{name}")
@@ -110,17 +101,9 @@ def test_schemas_and_rows_are_those_of_java(
         assert rows_of(found) == rows_of(theirs), name
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("kind", ["partitioned", "evolved"])
 def test_rows_that_executors_decode_are_those_of_java(
-    spark: Any,
-    sql_lake: Lake,
-    tables: Callable[[str, int], str],
-    kind: str,
-    version: int,
-    monkeypatch: pytest.MonkeyPatch,
+    spark: Any, sql_lake: Lake, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = tables(kind, version)
     for constant in ("ON_DRIVER_BYTES", "ON_DRIVER_MANIFESTS", "ON_DRIVER_SNAPSHOTS"):
         monkeypatch.setattr(cluster, constant, 0)
     ours = sql_lake.load_table(f"db.{table}")
