@@ -136,7 +136,9 @@ def test_a_query_of_two_streams(lake, table, stream, rows):
         stream.drain(both())
     both()
     for folder in folders:
-        assert not _by_batch(folder)[0] & _written(folder)
+        oldest = _by_batch(folder)[0]
+        assert oldest
+        assert not oldest & _written(folder)
     table.append(rows(6))
     stream.drain(both())
     assert [row[0] for row in stream.sink.rows] == [*range(7), 101, 103, 105]
