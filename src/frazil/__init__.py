@@ -8,16 +8,22 @@ trips.append(df)
 trips.scan(where="ts >= '2024-01-01'").to_df()
 """
 
-from frazil import errors
-from frazil.errors import FrazilError
-from frazil.format import types
-from frazil.format.predicates import col
-from frazil.format.schema import Schema
-from frazil.format.types import NestedField
-from frazil.spark.lake import Lake, connect, open_table
-from frazil.spark.scan import Scan
-from frazil.spark.table import Table
-from frazil.table.references import Retention
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from frazil import errors
+    from frazil.errors import FrazilError
+    from frazil.format import types
+    from frazil.format.predicates import col
+    from frazil.format.schema import Schema
+    from frazil.format.types import NestedField
+    from frazil.spark.lake import Lake, connect, open_table
+    from frazil.spark.scan import Scan
+    from frazil.spark.table import Table
+    from frazil.table.references import Retention
 
 __all__ = [
     "FrazilError",
@@ -33,3 +39,33 @@ __all__ = [
     "open_table",
     "types",
 ]
+
+_MODULES: Final = {"errors": "frazil.errors", "types": "frazil.format.types"}
+_HOMES: Final = {
+    "FrazilError": "frazil.errors",
+    "Lake": "frazil.spark.lake",
+    "NestedField": "frazil.format.types",
+    "Retention": "frazil.table.references",
+    "Scan": "frazil.spark.scan",
+    "Schema": "frazil.format.schema",
+    "Table": "frazil.spark.table",
+    "col": "frazil.format.predicates",
+    "connect": "frazil.spark.lake",
+    "open_table": "frazil.spark.lake",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Spark's Python workers import this package for one function of it: all of it takes a second.
+    if name in _MODULES:
+        value = import_module(_MODULES[name])
+    elif name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

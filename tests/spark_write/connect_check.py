@@ -11,7 +11,7 @@ from frazil.format import types as I
 from frazil.format.metadata import new_table_metadata
 from frazil.format.partitioning import spec_for
 from frazil.format.schema import Schema
-from frazil.spark.write import write_data_files
+from frazil.spark.write.files import write_data_files
 from frazil.storage.files import FileIO, local_path
 
 

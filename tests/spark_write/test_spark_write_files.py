@@ -20,8 +20,8 @@ from frazil.format.metadata import new_table_metadata
 from frazil.format.partitioning import UNPARTITIONED, spec_for
 from frazil.format.schema import Schema
 from frazil.format.sorting import UNSORTED, order_for
-from frazil.spark.write import write_data_files
 from frazil.spark.write.arrow import ArrowTask
+from frazil.spark.write.files import write_data_files
 from frazil.spark.write.finish import Finisher
 from frazil.spark.write.options import write_options
 from frazil.storage.files import FileIO, local_path

@@ -15,7 +15,7 @@ from frazil.format.partitioning import PartitionField
 from frazil.format.predicates.expressions import Expression
 from frazil.format.sorting import SortField
 from frazil.spark.changes.table_changes import TableChanges
-from frazil.spark.metadata_frames import MetadataFrames
+from frazil.spark.metadata_frames.frames import MetadataFrames
 from frazil.spark.scan import Scan
 from frazil.spark.stream.table_streams import TableStreams
 from frazil.spark.transaction import TableTransaction, removing_on_failure

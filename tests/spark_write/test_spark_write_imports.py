@@ -1,0 +1,37 @@
+"""What a Python worker of Spark imports for a task, and what users import."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import frazil
+
+TASKS = ["frazil.spark.read.arrow_files", "frazil.spark.write.arrow", "frazil.spark.write.finish"]
+"""Where the functions are that executors call to read and to write files."""
+HEAVY = ["polars", "sqlalchemy", "sqlglot", "frazil.catalog", "frazil.planning"]
+
+
+def test_workers_import_what_a_task_needs():
+    program = (
+        "import importlib, sys\n"
+        f"for name in {TASKS}: importlib.import_module(name)\n"
+        f"print(*(name for name in {HEAVY} if name in sys.modules))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (ran.returncode, ran.stdout.strip()) == (0, ""), ran.stderr
+
+
+@pytest.mark.parametrize("name", frazil.__all__)
+def test_each_public_name_is_there(name):
+    assert getattr(frazil, name) is getattr(frazil, name)
+    assert name in dir(frazil)
+
+
+def test_another_name_is_not_there():
+    with pytest.raises(AttributeError, match="'frazil' has no attribute 'connects'"):
+        frazil.connects
