@@ -12,6 +12,8 @@ while [ "$1" != -- ]; do
 done
 shift
 
+# The processes share the cores: threads that wait for each other would take their time.
+export POLARS_MAX_THREADS=1
 rm -f .coverage .coverage.*
 processes=""
 for number in $(seq 2 "$count"); do

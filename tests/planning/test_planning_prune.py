@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import polars as pl
@@ -87,6 +88,8 @@ def as_literal(kind: IcebergType, value: Any) -> Any:
             return value
 
 
+# Strategies are made once: to check a new one takes longer than to draw from it.
+@cache
 def predicates(kind: IcebergType, values: st.SearchStrategy[Any]) -> st.SearchStrategy[Expression]:
     values = values.map(lambda value: as_literal(kind, value))
     column = st.sampled_from([col("c"), col("s.inner")])
@@ -132,31 +135,45 @@ def _comparison(parts: tuple[Any, str, Any]) -> Expression:
     }[op]
 
 
+Bounds = st.SearchStrategy[bytes]
+COUNTS = st.integers(-1, 3)
+
+
+@cache
+def stored_bounds(kind: IcebergType, values: st.SearchStrategy[Any]) -> tuple[Bounds, Bounds]:
+    """Bounds of the type, and those with others among them that no writer may store."""
+    bounds = values.map(lambda value: to_bytes(kind, value))
+    if isinstance(kind, FloatType | DoubleType):
+        bounds = bounds | st.just(to_bytes(kind, math.nan))
+    return bounds, bounds | st.binary(max_size=20)
+
+
 @st.composite
-def files(draw: st.DrawFn, kind: IcebergType, values: st.SearchStrategy[Any]) -> DataFile:
-    """A file with metrics of every kind: right, absent, contradictory."""
+def _files(draw: st.DrawFn, kind: IcebergType, values: st.SearchStrategy[Any]) -> DataFile:
     records = draw(st.integers(0, 3))
 
     def metric(strategy: st.SearchStrategy[Any]) -> dict[int, Any] | None:
         found = {i: draw(strategy) for i in (1, 3) if draw(st.booleans())}
         return found or draw(st.sampled_from([None, {}]))
 
-    counts = st.integers(-1, 3)
-    bounds = values.map(lambda value: to_bytes(kind, value))
-    if isinstance(kind, FloatType | DoubleType):
-        bounds = bounds | st.just(to_bytes(kind, math.nan))
-    if draw(st.integers(0, 9)) == 0:
-        bounds = bounds | st.binary(max_size=20)
+    right, odd = stored_bounds(kind, values)
+    bounds = odd if draw(st.integers(0, 9)) == 0 else right
     return DataFile(
         file_path="f",
         record_count=records,
         file_size_in_bytes=1,
-        value_counts=metric(counts),
-        null_value_counts=metric(counts),
-        nan_value_counts=metric(counts),
+        value_counts=metric(COUNTS),
+        null_value_counts=metric(COUNTS),
+        nan_value_counts=metric(COUNTS),
         lower_bounds=metric(bounds),
         upper_bounds=metric(bounds),
     )
+
+
+@cache
+def files(kind: IcebergType, values: st.SearchStrategy[Any]) -> st.SearchStrategy[list[DataFile]]:
+    """Files with metrics of every kind: right, absent, contradictory."""
+    return st.lists(_files(kind, values), min_size=1, max_size=4)
 
 
 def frame_of(data_files: Sequence[DataFile], bound: Expression) -> pl.DataFrame:
@@ -178,7 +195,7 @@ def test_metrics_agree_with_the_scalar_reference(name: str, data: st.DataObject)
     kind, values = VALUES_BY_NAME[name]
     schema = schema_of(kind)
     bound = bind(data.draw(predicates(kind, values)), schema)
-    found = data.draw(st.lists(files(kind, values), min_size=1, max_size=4))
+    found = data.draw(files(kind, values))
     entries = frame_of(found, bound)
     may = prune.may_match(bound, UNPARTITIONED, schema, entries).to_list()
     must = prune.must_match(bound, UNPARTITIONED, schema, entries).to_list()
@@ -195,6 +212,11 @@ def test_metrics_agree_with_the_scalar_reference(name: str, data: st.DataObject)
         else:
             assert kept == reference, file
             assert all_kept == must_match(bound, file), file
+
+
+@cache
+def some_rows(values: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
+    return st.lists(st.none() | values, min_size=1, max_size=4)
 
 
 def _inside(tuples: Sequence[tuple[Any]], limit: int) -> bool:
@@ -229,7 +251,7 @@ def test_partitions_agree_with_the_scalar_reference(
     transform = parse_transform(text)
     spec = PartitionSpec(0, (PartitionField((1,), 1000, transform, "p"),))
     bound = bind(data.draw(predicates(kind, values)), schema)
-    rows = data.draw(st.lists(st.none() | values, min_size=1, max_size=4))
+    rows = data.draw(some_rows(values))
     known = text != "zorder"
     tuples = [(transform.apply(kind, row) if known else None,) for row in rows]
     projected = inclusive(bound, spec, schema)
