@@ -4,6 +4,8 @@ PY := .venv/bin/python
 CODE := src tests interop bench examples
 PY41 := .venv41/bin/python
 export SPARK_LOCAL_IP := 127.0.0.1
+# Where it is set, every process and every worker of Spark would compile its modules anew: seconds each.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test test41 soak interop bench conformance lint docs java clean
 
