@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from table_cases import (
+    CATALOGS,
     CountingIO,
     avro_files,
     avro_files_in_use,
@@ -19,6 +21,7 @@ from table_cases import (
 
 from frazil.catalog.base import Catalog, LoadedTable
 from frazil.catalog.filesystem import FilesystemCatalog
+from frazil.catalog.sql import SqlCatalog
 from frazil.errors import (
     CommitFailedException,
     CommitStateUnknownException,
@@ -31,6 +34,7 @@ from frazil.storage.files import FileIO
 from frazil.table.commit import Backoff, nothing_was_committed
 from frazil.table.handle import TableHandle
 from frazil.table.validation import Validation
+from s3_server import AnswersLost, s3_server
 
 A, B, C = data_file("a"), data_file("b"), data_file("c", "tue")
 
@@ -135,6 +139,27 @@ def test_a_conflict_is_not_tried_again_and_leaves_nothing_behind(tmp_path: Path)
     assert catalog.races == 2
     table.refresh()
     assert avro_files(table) == avro_files_in_use(table)
+
+
+@pytest.mark.parametrize("kind", CATALOGS)
+def test_files_that_a_store_took_without_an_answer_are_the_commits(
+    tmp_path: Path, kind: str
+) -> None:
+    with s3_server(AnswersLost) as server:
+        bucket = server.new_bucket(f"bucket-{uuid.uuid4()}")
+        properties = {**server.properties, "warehouse": f"{bucket}/warehouse"}
+        catalog: Catalog
+        if kind == "sql":
+            uri = f"sqlite:///{tmp_path}/catalog.db"
+            catalog = SqlCatalog("test", {**properties, "uri": uri})
+        else:
+            catalog = FilesystemCatalog("test", properties)
+        table = make_table(catalog)
+        for file in (A, B):
+            table.commit_append([file])
+        assert [s.sequence_number for s in table.refresh().snapshot_list] == [1, 2]
+        found = table.inspect.files()["file_path"].to_list()
+        assert sorted(found) == [A.file_path, B.file_path]
 
 
 @pytest.mark.parametrize("operation", ["append", "overwrite", "transaction"])

@@ -274,7 +274,7 @@ class SqlCatalog(Catalog):
 
     def _create(self, name: Identifier, metadata: TableMetadata) -> LoadedTable:
         path = new_metadata_file_path(metadata, version=0)
-        self.io.create(path, metadata_bytes(metadata, path=path))
+        self.io.create_unique(path, metadata_bytes(metadata, path=path))
         self._insert(LoadedTable(name, metadata, path), owns_file=True)
         return LoadedTable(name, metadata, path)
 
@@ -316,7 +316,7 @@ class SqlCatalog(Catalog):
         version = metadata_version(base.metadata_location)
         path = new_metadata_file_path(updated, version=0 if version is None else version + 1)
         table = LoadedTable(base.identifier, updated, path)
-        self.io.create(path, metadata_bytes(updated, path=path))
+        self.io.create_unique(path, metadata_bytes(updated, path=path))
         race = PointerRace(base, table, lambda: self._locked_pointer(base.identifier))
         try:
             with self._write() as connection:

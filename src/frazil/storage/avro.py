@@ -73,7 +73,7 @@ def write_manifest(
 
     Raises:
         ValidationException: entries contradict each other, the spec or the format version.
-        AlreadyExistsError: there is a file of that name.
+        AlreadyExistsError: there is another file of that name.
     """
     for entry in entries:
         _check_entry(entry, spec, content, format_version)
@@ -90,7 +90,7 @@ def write_manifest(
         metadata=_manifest_metadata(spec, schema, format_version, content),
         codec=codec,
     )
-    io.create(path, data)
+    io.create_unique(path, data)
     summaries = [SummaryBuilder(field.field_type) for field in partition_type.fields]
     for values in partitions:
         for builder, value in zip(summaries, values, strict=True):
@@ -163,7 +163,7 @@ def write_manifest_list(
 
     Raises:
         ValidationException: a manifest does not fit the format version.
-        AlreadyExistsError: there is a file of that name.
+        AlreadyExistsError: there is another file of that name.
     """
     metadata = {
         "snapshot-id": str(snapshot_id),
@@ -185,7 +185,7 @@ def write_manifest_list(
         metadata=metadata,
         codec=codec,
     )
-    io.create(path, data)
+    io.create_unique(path, data)
 
 
 def read_manifest_list(io: FileIO, path: str) -> tuple[ManifestFile, ...]:

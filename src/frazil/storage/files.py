@@ -44,6 +44,7 @@ __all__ = [
 ]
 
 _DELETE_THREADS = 16
+_COMPARED_BYTES = 8 * 1024 * 1024
 _DETAILS = ("RequestId:", "Time:", "ErrorCode:", "Content:", "<")
 _MAKING = ("create", "write", "make")
 
@@ -125,6 +126,21 @@ class FileIO:
             lambda store, remote: store.create(remote, data),
         )
 
+    def create_unique(self, path: str, data: bytes) -> None:
+        """Write a file under a name that no other writer makes, such as one with a UUID.
+
+        A driver repeats a request whose answer was lost, and the store then refuses it for the file
+        that the first one made: a file of this very content is the one that was to be written.
+
+        Raises:
+            AlreadyExistsError: the name is taken by another file, which is unchanged.
+        """
+        try:
+            self.create(path, data)
+        except AlreadyExistsError:
+            if self.read(path) != data:
+                raise
+
     def upload(self, source: str, path: str) -> None:
         """Copy a file of the local disk, in parts, to a name that must not exist yet.
 
@@ -142,6 +158,18 @@ class FileIO:
             lambda local: local_store.upload(source, local),
             lambda store, remote: store.upload(source, remote),
         )
+
+    def upload_unique(self, source: str, path: str) -> None:
+        """Copy a file of the local disk as upload does, with a name as create_unique takes.
+
+        Raises:
+            AlreadyExistsError: the name is taken by another file, which is unchanged.
+        """
+        try:
+            self.upload(source, path)
+        except AlreadyExistsError:
+            if not self._is_copy(path, source):
+                raise
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         """Write a file; with ``overwrite`` it takes the place of the one there, in one step.
@@ -284,6 +312,18 @@ class FileIO:
                 lambda store, remote: None,
             )
             yield
+
+    def _is_copy(self, path: str, source: str) -> bool:
+        """Whether the file holds what a file of the local disk does."""
+        size = os.path.getsize(source)
+        if self.size(path) != size:
+            return False
+        with open(source, "rb") as stream:
+            return all(
+                self.read_range(path, offset=offset, length=_COMPARED_BYTES)
+                == stream.read(_COMPARED_BYTES)
+                for offset in range(0, size, _COMPARED_BYTES)
+            )
 
     def _delete_quietly(self, path: str) -> StorageError | None:
         try:

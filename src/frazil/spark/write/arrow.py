@@ -156,7 +156,7 @@ class ArrowTask:
         entry = finisher.finish(local, os.path.getsize(local))
         if local_path(file.path) is None:
             try:
-                self.finisher.io.upload(local, file.path)
+                self.finisher.io.upload_unique(local, file.path)
             finally:
                 os.remove(local)
         entry = replace(entry, file_path=file.path, nan_value_counts=file.nan_counts)
