@@ -86,7 +86,9 @@ def s3_server(wrapped: Callable[[Application], Application] = lambda app: app) -
         aws_secret_access_key=properties["s3.secret-access-key"],
         region_name=properties["s3.region"],
     )
-    yield S3Store(client, properties)
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    try:
+        yield S3Store(client, properties)
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
