@@ -313,26 +313,32 @@ def _with_values(
     columns: list[pl.Series] = []
     for name, ids in wanted.items():
         dtype: pl.DataType = pl.Binary() if name in BOUNDS else pl.Int64()
+        listed = (
+            _values_in_lists(frame[name], ids)
+            if name in frame.columns and name not in fixed
+            else {}
+        )
         for field_id in sorted(ids):
-            if name in fixed:
-                found = fixed[name].value(frame, field_id)
-            elif name in frame.columns:
-                found = _value_in_lists(frame[name], field_id)
-            else:
-                found = None
+            found = (
+                fixed[name].value(frame, field_id) if name in fixed else listed.get(str(field_id))
+            )
             if found is None:
                 found = pl.Series([None] * len(frame), dtype=dtype)
             columns.append(found.cast(dtype).alias(value_column(name, field_id)))
     return frame.with_columns(columns)
 
 
-def _value_in_lists(lists: pl.Series, field_id: int) -> pl.Series:
-    """The value of one key in a column of maps, null where a map does not hold it."""
+def _values_in_lists(lists: pl.Series, field_ids: Collection[int]) -> Mapping[str, pl.Series]:
+    """By key, the values in a column of maps, null where a map does not hold it; the last counts.
+
+    A key that no map holds is not there.
+    """
     rows = pl.DataFrame({"row": pl.arange(len(lists), eager=True, dtype=pl.UInt32), "map": lists})
     pairs = rows.filter(pl.col("map").list.len() > 0).explode("map").unnest("map")
-    found = pairs.filter(pl.col("key") == field_id).unique("row", keep="last")
+    wanted = pairs.filter(pl.col("key").is_in(list(field_ids)))
+    found = wanted.pivot("key", index="row", values="value", aggregate_function="last")
     joined = rows.select("row").join(found, on="row", how="left", maintain_order="left")
-    return joined["value"]
+    return {name: joined[name] for name in found.columns[1:]}
 
 
 def _map_column(frame: pl.DataFrame, name: str) -> pl.Series:
