@@ -22,8 +22,10 @@ test41: .venv41/.ready java
 	@scripts/postgres.sh >/dev/null
 	scripts/test.sh $(PY41)
 
-# Many random histories; not part of CI.
+# Many random histories, and ten times the examples of every property; not part of CI.
 soak: .venv/.ready .venv41/.ready java
+	FRAZIL_EXAMPLES=10 $(PY) -m pytest -m "not spark" tests/format_evolution tests/format_metadata \
+		tests/format_predicates tests/planning tests/table/test_table_model.py
 	$(PY) -m pytest -m soak tests
 	$(PY41) -m pytest -p no:cacheprovider -m soak interop
 

@@ -15,6 +15,7 @@ import pytest
 from interop_engines import DuckDB
 from interop_rest import JavaHandlers, rest_server
 from interop_tables import Engines, MadeOnce, write_with_frazil, write_with_java
+from jvm_options import JVM_OPTIONS
 
 from frazil.spark.lake import Lake, connect
 from frazil.storage.files import FileIO
@@ -30,8 +31,10 @@ _SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
     "spark.driver.memory": "3g",
-    # Tables of a few rows: compiling a query would take longer than running it.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": JVM_OPTIONS,
+    # It notes the Python line of every column, with a failed import of IPython each time.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+    # Compiling a query would take longer than running it.
     "spark.sql.codegen.wholeStage": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.session.timeZone": "UTC",

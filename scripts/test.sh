@@ -1,10 +1,10 @@
 #!/bin/sh
-# The tests in three processes side by side, whose folders take about the same time: a process
-# waits for Spark half of its time.
+# The tests in three processes side by side: one waits for Spark half of its time. Folders that
+# share a session are in the first two, so that the third starts none.
 set -u
 python=${1:-.venv/bin/python}
-tables="tests/spark_read tests/spark_table"
-streams="tests/conformance tests/spark_changes tests/spark_stream tests/spark_write"
+tables="tests/cli tests/format_predicates tests/spark_read tests/spark_table tests/spark_write"
+streams="tests/conformance tests/spark_changes tests/spark_stream"
 other=""
 for folder in tests/*/; do
     folder=${folder%/}

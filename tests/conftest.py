@@ -16,8 +16,16 @@ from s3_server import S3Store, s3_server
 ROOT = Path(__file__).resolve().parent.parent
 FIXTURES = ROOT.parent / "shared" / "fixtures"
 
-# Every Spark of the tests runs many small queries: compiling them further costs more than it saves.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# Every Spark of the tests runs many small queries: compiling them further costs more than it saves,
+# and so do sweeping the small code cache of that level, verifying Spark's classes, and noting the
+# Python line of every column (a failed import of IPython each time).
+os.environ.setdefault(
+    "SPARK_SUBMIT_OPTS",
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote "
+    "-XX:ReservedCodeCacheSize=512m -XX:-MethodFlushing "
+    "-Dspark.python.sql.dataFrameDebugging.enabled=false",
+)
 
 
 @pytest.fixture(scope="session")

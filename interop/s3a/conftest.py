@@ -9,6 +9,7 @@ from typing import Any
 
 import boto3
 import pytest
+from jvm_options import JVM_OPTIONS
 from s3a_store import BUCKET, ENDPOINT, SECRET, STORE, WAREHOUSE
 
 from frazil.spark.lake import Lake, connect
@@ -33,7 +34,9 @@ _SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.memory": "2g",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": JVM_OPTIONS,
+    # It notes the Python line of every column, with a failed import of IPython each time.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.session.timeZone": "UTC",

@@ -24,6 +24,7 @@ from catalog_cases import (
 from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
 
+from ci_share import one_of_each
 from frazil.catalog.base import Catalog
 from frazil.catalog.sql import SqlCatalog
 from frazil.errors import (
@@ -104,7 +105,9 @@ def run_killed(step: int, *, after: bool, properties: dict[str, str], report: in
         os.write(report, b"c%d\n" % number)
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize(
+    ("properties", "after"), one_of_each(KINDS, (False, True)), indirect=["properties"]
+)
 def test_a_writer_killed_at_any_step(
     properties: dict[str, str], after: bool, tmp_path: Path
 ) -> None:

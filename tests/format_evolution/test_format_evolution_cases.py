@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pyiceberg.schema import Schema as PeerSchema
 from pyiceberg.table.update.schema import UpdateSchema as PeerUpdate
 
+from ci_share import examples
 from frazil.errors import EvolutionError
 from frazil.format.evolution import SchemaEvolution
 from frazil.format.partitioning import PartitionField
@@ -323,7 +324,7 @@ UNPARTITIONED_TABLE = SimpleNamespace(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(changes=st.lists(CHANGES, min_size=1, max_size=4))
 def test_what_both_allow_is_the_same_schema_as_pyiceberg_makes(changes: list[Any]) -> None:
     ours = evolve()

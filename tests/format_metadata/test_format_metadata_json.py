@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyiceberg.table.metadata import TableMetadataUtil
 
+from ci_share import examples
 from frazil.errors import (
     FrazilError,
     InvalidMetadataError,
@@ -437,7 +438,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(75), deadline=None)
 @given(data=st.data())
 def test_any_value_in_any_place(fixtures_dir: Path, data: st.DataObject) -> None:
     value = data.draw(st.sampled_from(golden_objects(fixtures_dir)))

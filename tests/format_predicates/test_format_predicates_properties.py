@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from predicate_oracle import DAY_US, HOUR_US, VALUES, build, key, predicates, rows, truth
 
+from ci_share import examples
 from frazil.format.manifests import DataFile, FieldSummary, ManifestFile
 from frazil.format.partitioning import PartitionField, PartitionSpec
 from frazil.format.predicates import (
@@ -56,7 +57,7 @@ def by_id(row: dict[str, Any]) -> dict[int, Any]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(data=st.data())
 def test_a_bound_predicate_keeps_the_rows_for_which_sql_says_true(name: str, data: Any) -> None:
     names = [name, data.draw(st.sampled_from(NAMES))]
@@ -89,7 +90,7 @@ def stored_values(transform: str, name: str, value: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(data=st.data())
 def test_projections_and_residuals_agree_with_rows(name: str, data: Any) -> None:
     """Rules 172, 173, 183: no kept row is pruned, no row is kept by its partition wrongly."""
@@ -151,7 +152,7 @@ def raw(name: str, value: Any) -> bytes | None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(data=st.data())
 def test_metrics_never_contradict_the_rows(name: str, data: Any) -> None:
     """Rules 117, 119, 120, 174, with any of the statistics missing."""
@@ -192,7 +193,7 @@ def test_metrics_never_contradict_the_rows(name: str, data: Any) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(data=st.data())
 def test_summaries_never_contradict_the_partitions(name: str, data: Any) -> None:
     """Rules 163, 164, 171."""

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from planning_tables import FIXTURES, manifest_files, open_table, table_lines
 
+from ci_share import examples
 from frazil.errors import FrazilError, InvalidManifestError, UnsupportedError
 from frazil.format.manifests import ManifestContent, ManifestFile
 from frazil.format.partitioning import PartitionSpec
@@ -277,7 +278,9 @@ def test_an_error_in_one_of_many_names_its_file() -> None:
 bounds = st.dictionaries(st.integers(1, 4), st.binary(max_size=9), max_size=4)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.data_too_large])
+@settings(
+    max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.data_too_large]
+)
 @given(
     usual=st.tuples(bounds, st.dictionaries(st.integers(1, 4), st.integers(0, 2**40))),
     odd=st.lists(st.tuples(st.integers(0, 299), st.none() | bounds), max_size=3),
@@ -412,7 +415,7 @@ def test_what_is_not_a_manifest_is_a_typed_error_with_the_file(
     assert "m.avro" in str(raised.value)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(at=st.integers(4, len(GOOD) - 1), byte=st.integers(0, 255))
 def test_a_changed_byte_is_never_an_untyped_error(at: int, byte: int) -> None:
     data = GOOD[:at] + bytes([byte]) + GOOD[at + 1 :]

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from ci_share import examples
 from frazil.errors import InvalidManifestError
 from frazil.format.deletes import deletes_for
 from frazil.format.manifests import Content, DataFile, EntryStatus, ManifestEntry
@@ -137,7 +138,7 @@ def delete_files(draw: st.DrawFn, data: Sequence[ManifestEntry], index: int) -> 
     return entry(file, draw(st.integers(0, 4)))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(75), deadline=None)
 @given(st.data())
 def test_the_pairs_are_those_of_the_reference_rule(draw: st.DataObject) -> None:
     """Rules 176-181, 222."""
@@ -293,7 +294,7 @@ def _values(kind: PrimitiveType, file: DataFile) -> tuple[Any, Any, bool, bool]:
     return low, high, of("null_value_counts") != 0, nan
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.data())
 def test_equality_deletes_meet_the_files_whose_values_they_may_hold(draw: st.DataObject) -> None:
     """Rules 178 and 230, file by file; bounds only ever leave out what cannot match."""

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from ci_share import examples
 from frazil.format.manifests import DataFile
 from frazil.format.partitioning import PartitionField, PartitionSpec
 from frazil.format.predicates import (
@@ -189,7 +190,7 @@ def frame_of(data_files: Sequence[DataFile], bound: Expression) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("name", [name for name, _, _ in VALUES])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(data=st.data())
 def test_metrics_agree_with_the_scalar_reference(name: str, data: st.DataObject) -> None:
     kind, values = VALUES_BY_NAME[name]
@@ -241,7 +242,7 @@ CASES = [(name, text) for name, texts in TRANSFORMS.items() for text in [*texts,
 
 
 @pytest.mark.parametrize(("name", "text"), CASES)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(data=st.data())
 def test_partitions_agree_with_the_scalar_reference(
     name: str, text: str, data: st.DataObject

@@ -10,6 +10,7 @@ import pytest
 from pyiceberg.table import StaticTable
 from table_rows import SIMPLE, frame, rows_of
 
+from ci_share import one_of_each
 from frazil import col
 from frazil.errors import ConflictError, PredicateError
 from frazil.format.manifests import Content, DataFile
@@ -51,8 +52,7 @@ LAYOUTS = {
 }
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("where", KEPT)
+@pytest.mark.parametrize(("where", "layout"), one_of_each(KEPT, LAYOUTS))
 def test_rows_that_match_go(lake, spark, where, layout):
     options = dict(LAYOUTS[layout])
     options.pop("coalesce", None)

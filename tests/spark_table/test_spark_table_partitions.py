@@ -6,6 +6,7 @@ import pytest
 from pyiceberg.table import StaticTable
 from table_rows import SIMPLE, frame, rows_of
 
+from ci_share import one_of_each
 from frazil.errors import ConflictError
 
 pytestmark = pytest.mark.spark
@@ -20,8 +21,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("case", "version"), one_of_each(CASES, (1, 2, 3)))
 def test_partitions_of_the_new_rows_go(lake, spark, case, version):
     new, ids = CASES[case]
     table = lake.create_table_as_select(

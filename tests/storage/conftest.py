@@ -38,7 +38,13 @@ def bucket(store: RemoteStore) -> str:
     return store.new_bucket()
 
 
+@pytest.fixture(scope="session")
+def drivers() -> dict[frozenset[tuple[str, str]], FileIO]:
+    """A FileIO a store: to make a driver takes longer than most tests."""
+    return {}
+
+
 @pytest.fixture
-def io(store: RemoteStore) -> FileIO:
+def io(store: RemoteStore, drivers: dict[frozenset[tuple[str, str]], FileIO]) -> FileIO:
     """A FileIO that reaches the store."""
-    return FileIO(store.properties)
+    return drivers.setdefault(frozenset(store.properties.items()), FileIO(store.properties))

@@ -36,9 +36,8 @@ class RemoteStore(Protocol):
         """Every object's name in a bucket, folder markers too."""
 
 
-def check_literal_name(store: RemoteStore, bucket: str, name: str) -> None:
+def check_literal_name(store: RemoteStore, io: FileIO, bucket: str, name: str) -> None:
     """Write, find, list and delete a file of this name in a folder of this name."""
-    io = FileIO(store.properties)
     path = f"{bucket}/d/{name}/file {name}"
     io.create(path, b"1")
     assert store.names(bucket) == [path.removeprefix(f"{bucket}/")]

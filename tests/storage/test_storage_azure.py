@@ -14,8 +14,8 @@ def store(azure: Azure) -> Azure:
     return azure
 
 
-def test_another_case_of_the_parameter_is_a_name(store: Azure, bucket: str) -> None:
-    check_literal_name(store, bucket, "x?versionId=1")
+def test_another_case_of_the_parameter_is_a_name(store: Azure, io: FileIO, bucket: str) -> None:
+    check_literal_name(store, io, bucket, "x?versionId=1")
 
 
 def test_a_name_that_the_driver_reads_as_a_version_is_refused(

@@ -52,8 +52,8 @@ def refusing() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", ["x?generation=1", "x?versionid=1"])
-def test_versions_are_part_of_a_name(store: Gcs, bucket: str, name: str) -> None:
-    check_literal_name(store, bucket, name)
+def test_versions_are_part_of_a_name(store: Gcs, io: FileIO, bucket: str, name: str) -> None:
+    check_literal_name(store, io, bucket, name)
 
 
 def test_another_host_is_asked_at_once_whatever_its_spelling(gcs: Gcs, bucket: str) -> None:

@@ -32,11 +32,12 @@ def put(io: FileIO, base: str, names: list[str]) -> None:
             io.create(f"{base}/{name}", b"1")
 
 
-@pytest.mark.parametrize("name", ODD_NAMES)
-def test_names_are_literal(store: RemoteStore, io: FileIO, bucket: str, name: str) -> None:
-    check_literal_name(store, bucket, name)
-    io.create(f"{bucket}/d/{name}/f", b"1")
-    assert io.list_folder(f"{bucket}/d") == ((name, True),)
+def test_names_are_literal(store: RemoteStore, io: FileIO, bucket: str) -> None:
+    for name in ODD_NAMES:
+        check_literal_name(store, io, bucket, name)
+        io.create(f"{bucket}/d/{name}/f", b"1")
+        assert io.list_folder(f"{bucket}/d") == ((name, True),)
+        io.delete(f"{bucket}/d/{name}/f")
 
 
 def test_create_keeps_the_object_that_is_there(io: FileIO, bucket: str) -> None:

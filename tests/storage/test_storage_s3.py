@@ -21,8 +21,8 @@ def store(s3: Any) -> S3:
     return S3(s3)
 
 
-def test_empty_parts_of_names_stay(store: S3, bucket: str) -> None:
-    check_literal_name(store, bucket, "a//b")
+def test_empty_parts_of_names_stay(store: S3, io: FileIO, bucket: str) -> None:
+    check_literal_name(store, io, bucket, "a//b")
 
 
 def test_a_name_that_the_driver_reads_as_a_version_is_refused(

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from table_cases import data_file, live_entries, make_table, names, open_catalog, short
 
+from ci_share import examples
 from frazil.table.handle import TableHandle
 
 DAYS = ("mon", "tue", "wed")
@@ -61,7 +62,7 @@ def run(table: TableHandle, model: Model, step: tuple[str, str, int], number: in
     return after
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(10), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(STEP, min_size=1, max_size=10),
     st.sampled_from([1, 2, 3]),

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from table_cases import CATALOGS, data_file, make_table, names, open_catalog, short
 
+from ci_share import only_in_soak
 from frazil.table.handle import TableHandle
 
 HERE = Path(__file__).parent
@@ -32,7 +33,7 @@ def start(*arguments: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize(
-    ("writers", "commits"), [(3, 4), pytest.param(8, 25, marks=pytest.mark.slow)]
+    ("writers", "commits"), [only_in_soak(3, 4), pytest.param(8, 25, marks=pytest.mark.slow)]
 )
 @pytest.mark.parametrize("kind", CATALOGS)
 def test_every_append_of_many_processes_is_there_once(
@@ -51,8 +52,14 @@ def test_every_append_of_many_processes_is_there_once(
     assert names(table) == sorted(acknowledged)
 
 
-@pytest.mark.parametrize("kind", CATALOGS)
-@pytest.mark.parametrize("killer", [("kill",), ("interrupt", "40")], ids=["calls", "moments"])
+@pytest.mark.parametrize(
+    ("kind", "killer"),
+    [
+        *((kind, ("kill",)) for kind in CATALOGS),
+        (CATALOGS[0], ("interrupt", "40")),
+        *(only_in_soak(kind, ("interrupt", "40")) for kind in CATALOGS[1:]),
+    ],
+)
 def test_a_killed_writer_leaves_whole_commits_or_none(
     tmp_path: Path, kind: str, killer: tuple[str, ...]
 ) -> None:
