@@ -26,7 +26,8 @@ test41: .venv41/.ready java
 soak: .venv/.ready .venv41/.ready java
 	FRAZIL_EXAMPLES=10 $(PY) -m pytest -m "not spark" tests/format_evolution tests/format_metadata \
 		tests/format_predicates tests/planning tests/table/test_table_model.py
-	$(PY) -m pytest -m soak tests
+	@scripts/postgres.sh >/dev/null
+	FRAZIL_REQUIRE_POSTGRES=1 $(PY) -m pytest -m soak tests
 	$(PY41) -m pytest -p no:cacheprovider -m soak interop
 
 interop: .venv/.ready .venv41/.ready java

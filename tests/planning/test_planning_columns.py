@@ -304,6 +304,17 @@ def test_values_of_single_columns_are_right_whatever_the_layout(
     assert frame["file_path"].to_list() == [f"f{i}" for i in range(300)]
 
 
+def test_of_a_key_that_a_map_holds_twice_the_last_counts() -> None:
+    """As in a Java map, which is what the entries are of."""
+    row = _row(0)
+    pairs = [(1, b"first"), (2, b"other"), (1, b"last")]
+    row["data_file"]["lower_bounds"] = [{"key": key, "value": value} for key, value in pairs]
+    data = _manifest_bytes([row, _row(1), _row(2, {"lower_bounds": {}})])
+    frame = _decode(data, statistics=(), values={"lower_bounds": {1, 2, 3}})
+    found = [frame[f"lower_bounds.{key}"].to_list() for key in (1, 2, 3)]
+    assert found == [[b"last", None, None], [b"other", None, None], [None, None, None]]
+
+
 @pytest.mark.parametrize("codec", ["null", "deflate", "bzip2", "xz", "zstandard", "snappy"])
 def test_every_codec(codec: str) -> None:
     """Rule 105; fastavro writes, the last two are read through pyarrow."""
