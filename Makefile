@@ -24,7 +24,7 @@ test41: .venv41/.ready java
 
 # Many random histories, and ten times the examples of every property; not part of CI.
 soak: .venv/.ready .venv41/.ready java
-	FRAZIL_EXAMPLES=10 $(PY) -m pytest -m "not spark" tests/format_evolution tests/format_metadata \
+	FRAZIL_EXAMPLES=10 $(PY) -m pytest tests/format_evolution tests/format_metadata \
 		tests/format_predicates tests/planning tests/table/test_table_model.py
 	@scripts/postgres.sh >/dev/null
 	FRAZIL_REQUIRE_POSTGRES=1 $(PY) -m pytest -m soak tests
