@@ -13,8 +13,11 @@ for folder in tests/*/; do
         *) other="$other $folder" ;;
     esac
 done
-FRAZIL_REQUIRE_POSTGRES=1 scripts/side_by_side.sh "$tables" "$streams" "$other" -- "$python" -m pytest \
-    -p no:cacheprovider --cov --cov-report= --durations=15 -m "not soak"
+rm -f .coverage.*
+# shellcheck disable=SC2016
+FRAZIL_REQUIRE_POSTGRES=1 scripts/side_by_side.sh "$tables" "$streams" "$other" -- \
+    sh -c 'exec "$0" -m slipcover --source src/frazil --json --out ".coverage.$GROUP.json" -m pytest "$@"' \
+    "$python" -p no:cacheprovider --durations=15 -m "not soak"
 failed=$?
-"$python" -m coverage combine -q && "$python" -m coverage report --skip-covered
+"$python" -m slipcover --skip-covered --merge .coverage.*.json --out .coverage.json || failed=1
 exit "$failed"

@@ -144,7 +144,7 @@ def _hash(source_type: I.IcebergType, value: Column) -> Column:
         case I.UUIDType():
             return long_hash(F.unhex(F.replace(value, F.lit("-"), F.lit(""))))
         case I.DecimalType(precision=precision) if precision > _LONG_DIGITS:
-            return _hash_in_python(source_type, value)
+            return _hash_in_python(value)
         case I.DecimalType():
             return bytes_hash(_minimal_bytes(_unscaled(source_type, value)))
         case _:
@@ -167,17 +167,17 @@ def _minimal_bytes(value: Column) -> Column:
     return F.substring(eight, F.lit(9) - length, length)
 
 
-def _hash_in_python(source_type: I.DecimalType, value: Column) -> Column:
+def _hash_in_python(value: Column) -> Column:
     """The hash of decimals that no bigint holds, through Arrow."""
-
-    def hashes(values: pa.Array) -> pa.Array:
-        found = [None if v is None else bucket_hash(source_type, v) for v in values.to_pylist()]
-        return pa.array(found, pa.int32())
-
-    hashes.__annotations__ = {"values": pa.Array, "return": pa.Array}
     make_udf: Any = arrow_udf  # its stubs ask for the kind that the function's hints tell
-    column: Column = make_udf(hashes, "int")(value)
+    column: Column = make_udf(_decimal_hashes, "int")(value)
     return column
+
+
+def _decimal_hashes(values: pa.Array) -> pa.Array:
+    source_type = I.DecimalType(values.type.precision, values.type.scale)
+    found = [None if v is None else bucket_hash(source_type, v) for v in values.to_pylist()]
+    return pa.array(found, pa.int32())
 
 
 def _truncated(source_type: I.IcebergType, value: Column, width: int) -> Column:
