@@ -1,7 +1,7 @@
 # Two commands do it all: `make demo` (the main job) and `make test`.
 SHELL := /bin/sh
 PY := .venv/bin/python
-CODE := src tests interop bench examples
+CODE := src tests interop bench examples scripts
 PY41 := .venv41/bin/python
 export SPARK_LOCAL_IP := 127.0.0.1
 # Where it is set, every process and every worker of Spark would compile its modules anew: seconds each.
@@ -13,12 +13,12 @@ demo: .venv/.ready java
 	$(PY) examples/flights.py
 
 test: .venv/.ready java
-	@$(MAKE) -j2 lint docs
+	@$(MAKE) -j2 lint docs .venv/spark/jars/spark.jar
 	@scripts/postgres.sh >/dev/null
 	scripts/test.sh $(PY)
 
 # The same tests on Spark 4.1; not part of CI, where `interop` runs on it.
-test41: .venv41/.ready java
+test41: .venv41/spark/jars/spark.jar java
 	@scripts/postgres.sh >/dev/null
 	scripts/test.sh $(PY41)
 
@@ -30,7 +30,7 @@ soak: .venv/.ready .venv41/.ready java
 	FRAZIL_REQUIRE_POSTGRES=1 $(PY) -m pytest -m soak tests
 	$(PY41) -m pytest -p no:cacheprovider -m soak interop
 
-interop: .venv/.ready .venv41/.ready java
+interop: .venv/.ready .venv41/spark/jars/spark.jar java
 	scripts/interop.sh $(PY41)
 
 conformance: .venv/.ready java
@@ -56,6 +56,10 @@ java:
 
 .venv41/.ready: requirements/spark41.txt
 	scripts/environment.sh .venv41 requirements/spark41.txt
+
+# Spark with one jar, for tests.
+%/spark/jars/spark.jar: %/.ready scripts/one_jar.py
+	$*/bin/python scripts/one_jar.py $*/spark
 
 clean:
 	rm -rf .venv .venv41 site build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
