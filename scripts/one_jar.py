@@ -51,7 +51,8 @@ def merge(jars: list[Path], target: Path) -> None:
                     name = entry.filename
                     if name.startswith(SERVICES) and not entry.is_dir():
                         services.setdefault(name, []).append(source.read(entry))
-                    elif not (entry.is_dir() or name in seen or is_signature(name)):
+                    # Folders too: Spark asks for that of its user interface's files.
+                    elif not (name in seen or is_signature(name)):
                         seen.add(name)
                         merged.writestr(name, source.read(entry))
         for name, lists in services.items():
