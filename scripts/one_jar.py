@@ -1,7 +1,7 @@
 """Spark with all its jars as one, for tests: one_jar.py FOLDER
 
 A JVM looks for a class that is nowhere, as the generated code's compiler and Py4J often do, in
-each of Spark's 280 jars: a sixth of the time of small queries. FOLDER becomes a SPARK_HOME.
+each of Spark's 280 jars, which small queries feel. FOLDER becomes a SPARK_HOME.
 """
 
 from __future__ import annotations
