@@ -24,6 +24,8 @@ CASES: dict[str, Deleted] = {
     "all of a file": {1: set(range(200))},
     "beyond the end of a file": {0: {199, 200, 100_000}},
     "many files apart": {2: {7}, 70_000: {1}},
+    "one long file among many": {1: {63, 64}, 2: {0, 2_000_000}, 5: {199}, 100: {1}},
+    "words like those of the next file": {0: {0}, 1: {1, 64}, 2: {128, 199}},
     "a few of many": {o: set(random.Random(o).sample(range(200), 20)) for o in (0, 1, 2, 5, 9)},
 }
 
@@ -44,6 +46,14 @@ def test_few_positions_as_a_value(spark: SparkSession, deleted: Deleted) -> None
     made = bitmaps_of_words(spark, words_of(deleted))
     assert isinstance(made, ArrayBitmaps)
     check(spark, made, deleted)
+
+
+def test_a_value_is_bounded_where_one_file_is_long(spark: SparkSession) -> None:
+    deleted = CASES["one long file among many"]
+    long, even = (bitmaps_of_words(spark, words_of(d)) for d in (deleted, {0: {0, 64}}))
+    assert isinstance(long, ArrayBitmaps)
+    assert isinstance(even, ArrayBitmaps)
+    assert (long.distance, even.distance) == (None, 2)
 
 
 @pytest.mark.parametrize("broadcast_bytes", [0, bitmaps.BROADCAST_BYTES])

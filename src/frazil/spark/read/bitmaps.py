@@ -1,14 +1,14 @@
 """Deleted positions as what a scan's rows are tested against.
 
-Few positions become one value: an array with an array of 64-bit words for each file, which the plan
-holds as a scalar subquery. A test of it is an addition to the scan's own loop; a join would be a
-look-up in a hash table a row. Many become rows that are joined.
+Few positions become one value, the 64-bit words of every file, which the plan holds as a scalar
+subquery. A test of it is an addition to the scan's own loop; a join would be a look-up in a hash
+table a row. Many become rows that are joined.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import Final, Protocol
@@ -29,15 +29,14 @@ BROADCAST_BYTES: Final = 32 * 1024 * 1024
 ARRAY_BYTES: Final = 4 * 1024 * 1024
 """Bitmaps up to this size are a value in the plan, which every task decodes."""
 
+_ARRAY_OVERHEAD: Final = 16
+"""An array within an array has its own length and offset."""
+
 _KEPT: Final = 8
 
 _ELEMENT: Final = "element"
 _OF_FILE: Final = pa.list_(pa.field(_ELEMENT, pa.int64(), nullable=False))
 _OF_FILES: Final = pa.list_(pa.field(_ELEMENT, _OF_FILE, nullable=False))
-_ARROW_SCHEMA: Final = pa.schema([pa.field(WORDS, _OF_FILES, nullable=False)])
-_SPARK_SCHEMA: Final = S.StructType(
-    [S.StructField(WORDS, S.ArrayType(S.ArrayType(S.LongType(), False), False), False)]
-)
 
 
 class Bitmaps(Protocol):
@@ -79,12 +78,20 @@ class JoinedBitmaps:
 
 
 class ArrayBitmaps:
-    """Bitmaps as the words of each file, by its ordinal, in one array."""
+    """Bitmaps as the words of each file, by its ordinal, in one value.
 
-    def __init__(self, array: DataFrame) -> None:
+    A value of words at equal distances is the faster one: Spark makes an object a row for the words
+    of a row's file where those are an array of their own.
+
+    Attributes:
+        distance: how many words each file has in one array; None where each has its own array.
+    """
+
+    def __init__(self, value: DataFrame, distance: int | None) -> None:
         """Those of one row with one column."""
-        self._words = array.scalar()
-        self._bits: dict[RowPlace, Column] = {}
+        self._words = value.scalar()
+        self.distance = distance
+        self._conditions: dict[RowPlace, Column] = {}
 
     def without_deleted(self, rows: DataFrame) -> DataFrame:
         """The rows whose bit is not set."""
@@ -92,23 +99,32 @@ class ArrayBitmaps:
 
     def only_deleted(self, rows: DataFrame) -> DataFrame:
         """The rows whose bit is set."""
-        return rows.where(self._bit(NAMED_PLACE) == 1)
+        return rows.where(~self.is_kept(NAMED_PLACE))
 
     def is_kept(self, place: RowPlace) -> Column:
         """The condition of rows that are not deleted, where a row's place is said so."""
-        return self._bit(place) == 0
-
-    def _bit(self, place: RowPlace) -> Column:
         # A dozen calls to Spark, for which the rows of every scan would wait.
-        if place not in self._bits:
+        if place not in self._conditions:
+            self._conditions[place] = self._condition(place)
+        return self._conditions[place]
+
+    def _condition(self, place: RowPlace) -> Column:
+        number = f"shiftright({place.position}, 6)"
+        if self.distance is None:
             words = F.get(self._words, F.expr(f"CAST({place.ordinal} AS INT)"))
-            word = F.get(words, F.expr(f"CAST(shiftright({place.position}, 6) AS INT)"))
-            # getbit would check the place of every row, which `& 63` keeps within the word.
-            places = F.expr(f"CAST({place.position} & 63L AS INT)")
-            bit = F.call_function("shiftright", word, places).bitwiseAND(F.expr("1L"))
-            # A file may have no words, or not so many.
-            self._bits[place] = F.coalesce(bit, F.expr("0L"))
-        return self._bits[place]
+            word = F.get(words, F.expr(f"CAST({number} AS INT)"))
+        else:
+            index = f"{place.ordinal} * {self.distance}L + {number}"
+            word = F.get(self._words, F.expr(f"CAST({index} AS INT)"))
+        # getbit would check the place of every row, which `& 63` keeps within the word.
+        bits = F.expr(f"CAST({place.position} & 63L AS INT)")
+        bit = F.call_function("shiftright", word, bits).bitwiseAND(F.expr("1L"))
+        # A file may have no words, or not so many.
+        kept = F.coalesce(bit, F.expr("0L")) == 0
+        if self.distance is None:
+            return kept
+        # The words behind a file's own are the next file's.
+        return F.expr(f"{place.position} >= {self.distance << 6}L") | kept
 
 
 def bitmaps_of_words(spark: SparkSession, sets: Mapping[int, Words]) -> Bitmaps:
@@ -116,8 +132,15 @@ def bitmaps_of_words(spark: SparkSession, sets: Mapping[int, Words]) -> Bitmaps:
     known = _ARRAYS.find(spark, sets)
     if known is not None:
         return known
-    if _array_bytes(sets) <= ARRAY_BYTES:
-        made = ArrayBitmaps(spark.createDataFrame(_array(sets), _SPARK_SCHEMA))
+    lengths = _lengths(sets)
+    distance = max(lengths, default=0)
+    made = None
+    if 8 * distance * len(lengths) <= ARRAY_BYTES:
+        made = ArrayBitmaps(_value(spark, _one_array(sets, distance), S.LongType()), distance)
+    elif 8 * sum(lengths) + _ARRAY_OVERHEAD * len(lengths) <= ARRAY_BYTES:
+        words = S.ArrayType(S.LongType(), containsNull=False)
+        made = ArrayBitmaps(_value(spark, _arrays(sets, lengths), words), None)
+    if made is not None:
         _ARRAYS.keep(spark, sets, made)
         return made
     found = word_rows(sets)
@@ -135,23 +158,33 @@ def _lengths(sets: Mapping[int, Words]) -> list[int]:
     return lengths
 
 
-def _array_bytes(sets: Mapping[int, Words]) -> int:
-    # An array within an array has its own length and offset.
-    return 8 * sum(_lengths(sets)) + 16 * (max(sets, default=-1) + 1)
+def _one_array(sets: Mapping[int, Words], distance: int) -> pa.Array:
+    filled = np.zeros((max(sets, default=-1) + 1) * distance, dtype=np.uint64)
+    for ordinal, words in sets.items():
+        filled[ordinal * distance + words.places] = words.bits
+    return _list_of_one(pa.array(filled.view(np.int64)), _OF_FILE)
 
 
-def _array(sets: Mapping[int, Words]) -> pa.Table:
-    starts = np.concatenate([[0], np.cumsum(_lengths(sets))]).astype(np.int32)
+def _arrays(sets: Mapping[int, Words], lengths: Sequence[int]) -> pa.Array:
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     filled = np.zeros(int(starts[-1]), dtype=np.uint64)
     for ordinal, words in sets.items():
         filled[starts[ordinal] + words.places] = words.bits
     of_files = pa.ListArray.from_arrays(
         pa.array(starts), pa.array(filled.view(np.int64)), type=_OF_FILE
     )
-    ends = pa.array([0, len(of_files)], pa.int32())
-    return pa.table(
-        [pa.ListArray.from_arrays(ends, of_files, type=_OF_FILES)], schema=_ARROW_SCHEMA
-    )
+    return _list_of_one(of_files, _OF_FILES)
+
+
+def _list_of_one(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values, type=kind)
+
+
+def _value(spark: SparkSession, column: pa.Array, element: S.DataType) -> DataFrame:
+    """One row with the one array of the column."""
+    schema = S.StructType([S.StructField(WORDS, S.ArrayType(element, containsNull=False), False)])
+    table = pa.table([column], schema=pa.schema([pa.field(WORDS, column.type, nullable=False)]))
+    return spark.createDataFrame(table, schema)
 
 
 class _Arrays:
