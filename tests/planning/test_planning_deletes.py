@@ -45,7 +45,7 @@ def entry(file: DataFile, number: int) -> ManifestEntry:
 
 
 def frame_of(entries: Sequence[ManifestEntry]) -> pl.DataFrame:
-    """The columns that planning decodes."""
+    """The columns that planning decodes: of partitions, those of the specs of these files."""
 
     def value(of: Mapping[int, Any] | None, key: int) -> Any:
         return None if of is None else of.get(key)
@@ -90,7 +90,9 @@ def frame_of(entries: Sequence[ManifestEntry]) -> pl.DataFrame:
         },
         **{f"{n}.2": pl.Int64 for n in ("null_value_counts", "value_counts", "nan_value_counts")},
     }
-    return pl.DataFrame(rows, schema=schema)
+    frame = pl.DataFrame(rows, schema=schema)
+    is_partitioned = any(SPECS[e.data_file.spec_id].fields for e in entries)
+    return frame if is_partitioned else frame.drop("partition.1000")
 
 
 def places() -> st.SearchStrategy[tuple[int, tuple[Any, ...]]]:
@@ -214,6 +216,12 @@ def test_deletes_of_a_file_in_another_partition_are_refused(file_format: str) ->
     )
     with pytest.raises(InvalidManifestError, match="partitions differ"):
         _pairs([_data(spec_id=1, partition=(0.0,))], [delete])
+
+
+def test_deletes_of_a_spec_that_no_data_file_is_of_apply_to_nothing() -> None:
+    """Rules 177 and 178: the partition spec is compared too."""
+    deletes = [_delete("d", spec_id=1, partition=(1.5,), number=2)]
+    assert _pairs([_data(spec_id=0)], deletes) == []
 
 
 def _long(value: int) -> dict[int, bytes]:

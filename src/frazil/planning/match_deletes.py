@@ -156,7 +156,9 @@ def _scopes(
         following += len(distinct)
         delete_scope[rows["row"].to_numpy()] = _numbered(keys, distinct)
         same = np.flatnonzero((data["spec_id"] == spec_id).to_numpy())
-        data_scope[same] = _numbered(_partition_keys(data[same], columns), distinct)
+        # Frames have the partition columns of the specs that some file in them is of.
+        if len(same):
+            data_scope[same] = _numbered(_partition_keys(data[same], columns), distinct)
     return data_scope, delete_scope
 
 
