@@ -1,4 +1,4 @@
-"""Spark with all its jars as one, for tests: one_jar.py FOLDER
+"""Spark with nearly all its jars as one, for tests: one_jar.py FOLDER
 
 A JVM looks for a class that is nowhere, as the generated code's compiler and Py4J often do, in
 each of Spark's 280 jars, which small queries feel. FOLDER becomes a SPARK_HOME.
@@ -17,6 +17,8 @@ LEFT_OUT = (
     "datanucleus-", "derby", "hive-", "kubernetes-", "spark-hive", "spark-kubernetes", "spark-yarn",
     "vertx-", "volcano-",
 )  # fmt: skip
+# Each has a list of its own plugins, in a form of its own under one name.
+KEPT = ("log4j-",)
 SERVICES = "META-INF/services/"
 MANIFEST = "Manifest-Version: 1.0\nMulti-Release: true\n\n"
 
@@ -24,14 +26,21 @@ MANIFEST = "Manifest-Version: 1.0\nMulti-Release: true\n\n"
 def make_home(folder: Path, spark: Path) -> None:
     """Make a folder like Spark's own but for its jars."""
     (folder / "jars").mkdir(parents=True, exist_ok=True)
-    for entry in spark.iterdir():
-        link = folder / entry.name
-        if entry.name != "jars" and not link.exists():
-            link.symlink_to(entry.resolve())
     jars = sorted(each for each in (spark / "jars").glob("*.jar") if not is_left_out(each))
+    kept = [each for each in jars if each.name.startswith(KEPT)]
+    for entry in spark.iterdir():
+        if entry.name != "jars":
+            link(folder / entry.name, entry)
+    for jar in kept:
+        link(folder / "jars" / jar.name, jar)
     partial = folder / "spark.jar.partial"
-    merge(jars, partial)
+    merge([each for each in jars if each not in kept], partial)
     partial.rename(folder / "jars" / "spark.jar")
+
+
+def link(name: Path, target: Path) -> None:
+    name.unlink(missing_ok=True)
+    name.symlink_to(target.resolve())
 
 
 def is_left_out(jar: Path) -> bool:
