@@ -13,12 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from history_oracle import Data, Delete, Field, Row, in_schema, leaves, value_at
 from pyiceberg.transforms import parse_transform
-from pyiceberg.types import IntegerType, LongType
+from pyiceberg.types import DateType, DecimalType, IntegerType, LongType, StringType
+from pyiceberg.types import IcebergType as PyIcebergType
 
 from frazil.format.manifests import Content, DataFile
 from frazil.format.puffin import PuffinBuilder, deletion_vector_to_bytes
 
 _EPOCH = date(1970, 1, 1)
+_DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)")
 _PATH, _POS = 2147483546, 2147483545
 
 
@@ -32,10 +34,19 @@ def partition_of(spec: Mapping[str, Any], fields: Sequence[Field], row: Row) -> 
         if part["transform"] == "void":
             value = None
         elif part["transform"] != "identity":
-            kind = LongType() if source["type"] == "long" else IntegerType()
-            value = parse_transform(part["transform"]).transform(kind)(value)
+            transform = parse_transform(part["transform"])
+            days = (value - _EPOCH).days if isinstance(value, date) else value
+            value = transform.transform(_pyiceberg_type(source["type"]))(days)
         found.append((value - _EPOCH).days if isinstance(value, date) else value)
     return tuple(found)
+
+
+def _pyiceberg_type(kind: str) -> PyIcebergType:
+    decimal = _DECIMAL.fullmatch(kind)
+    if decimal:
+        return DecimalType(int(decimal[1]), int(decimal[2]))
+    types = {"int": IntegerType(), "long": LongType(), "string": StringType(), "date": DateType()}
+    return types[kind]
 
 
 class FileMaker:
@@ -167,7 +178,7 @@ def _arrow(part: Field) -> pa.Field:
     kind = part["type"]
     if isinstance(kind, Mapping):
         return _with_id(part["name"], pa.struct(list(map(_arrow, kind["fields"]))), part["id"])
-    decimal = re.fullmatch(r"decimal\((\d+), ?(\d+)\)", kind)
+    decimal = _DECIMAL.fullmatch(kind)
     types = {
         "boolean": pa.bool_(),
         "int": pa.int32(),

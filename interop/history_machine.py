@@ -14,6 +14,7 @@ from typing import Any
 
 from history_files import FileMaker, partition_of
 from history_oracle import Data, Delete, Field, Oracle, Row, leaves, value_at
+from history_questions import Asked, questions
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
@@ -34,7 +35,16 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 }
 PROMOTED = {"int": "long", "float": "double", "decimal(9, 2)": "decimal(18, 2)"}
 DEFAULTS = {"int": 7, "long": 2**41, "string": "new", "boolean": True}
-PARTITION_KINDS = ("int", "long", "string", "date", "boolean")
+TRANSFORMS = {
+    "boolean": ("{}",),
+    "int": ("{}", "bucket(2, {})", "truncate(2, {})"),
+    "long": ("{}", "bucket(2, {})", "truncate(2, {})"),
+    "string": ("{}", "bucket(2, {})", "truncate(1, {})"),
+    "date": ("{}", "bucket(2, {})", "year({})", "month({})", "day({})"),
+    "decimal(9, 2)": ("{}", "bucket(2, {})", "truncate(100, {})"),
+    "decimal(18, 2)": ("{}", "bucket(2, {})", "truncate(100, {})"),
+}
+"""Partition fields of a column by its type."""
 NAMES = ("a", "b", "c", "d", "e", "f", "g")
 STRUCT = "struct<x: int, y: string>"
 STRUCT_TYPE = StructType((NestedField(1, "x", IntegerType()), NestedField(2, "y", StringType())))
@@ -159,6 +169,7 @@ class History(RuleBasedStateMachine):
         properties = {"commit.manifest.min-count-to-merge": "2"} if merging else {}
         self.version = version
         self.oracle, self.files = Oracle(), FileMaker(self.new_folder())
+        self.asked: list[Asked] = []
         self.table = self.open_table(", ".join(columns), version, properties)
         self._look()
         if data.draw(st.booleans(), "partitioned"):
@@ -328,11 +339,14 @@ class History(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def partition(self, data: st.DataObject) -> None:
-        """Another partition spec: none, the values of a column, or buckets of `id`."""
+        """Another partition spec: none, or one field."""
         names = {part["id"]: part["name"] for part in self.fields}
-        choices = [None] + [part["name"] for part in self.fields if part["type"] in PARTITION_KINDS]
-        buckets = [f"bucket(2, {p['name']})" for p in self.fields if p["type"] in ("int", "long")]
-        chosen = data.draw(st.sampled_from(choices + buckets), "partitioning")
+        choices = [
+            text.format(part["name"])
+            for part in self.fields
+            for text in TRANSFORMS.get(str(part["type"]), ())
+        ]
+        chosen = data.draw(st.sampled_from([None, *choices]), "partitioning")
         now = [part for part in self.spec["fields"] if part["transform"] != "void"]
         with self.table.update_partitioning() as update:
             for part in now:
@@ -340,6 +354,15 @@ class History(RuleBasedStateMachine):
             if chosen is not None and chosen not in [_expression(part, names) for part in now]:
                 update.add_field(chosen)
         self._look()
+
+    # -- reads ----
+
+    @rule(data=st.data())
+    def ask(self, data: st.DataObject) -> None:
+        """A predicate over the rows of now, which is answered once the history ends."""
+        snapshots = self.oracle.snapshots
+        asked = data.draw(questions(snapshots[-1].fields, VALUES), "question")
+        self.asked.append(Asked(len(snapshots) - 1, asked))
 
     def _parent(self, data: st.DataObject) -> tuple[str, list[Field]]:
         """Where to change the schema: at the top, or in a struct."""
@@ -357,4 +380,7 @@ class History(RuleBasedStateMachine):
 
 def _expression(part: dict[str, Any], names: dict[int, str]) -> str:
     source = names[part["source-id"]]
-    return source if part["transform"] == "identity" else f"bucket(2, {source})"
+    transform, _, parameter = part["transform"].rstrip("]").partition("[")
+    if transform == "identity":
+        return source
+    return f"{transform}({parameter}, {source})" if parameter else f"{transform}({source})"

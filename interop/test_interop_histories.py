@@ -1,6 +1,7 @@
 """Random histories: every snapshot by Frazil, by the Java runtime and by plain Python rows.
 
-`changes` between every two snapshots are the differences of their rows.
+`changes` between every two snapshots are the differences of their rows; reads under a predicate and
+counts are those of the Python rows.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from functools import reduce
 from itertools import count
@@ -62,6 +64,29 @@ def check_snapshots(history: History, read: Callable[[int], DataFrame]) -> None:
     found = _collected([_json(read(s.snapshot_id), n) for n, s in enumerate(snapshots)])
     for number, snapshot in enumerate(snapshots):
         assert _state(snapshot.fields, found.get(number, [])) == snapshot.state(), number
+
+
+def check_questions(history: History, read: Callable[[int, str], DataFrame]) -> None:
+    """Assert that filtered reads are the oracle's rows for which the predicate is true."""
+    asked, snapshots = history.asked, history.oracle.snapshots
+    if not asked:
+        return
+    frames = [
+        _json(read(snapshots[each.snapshot].snapshot_id, each.question.text), number)
+        for number, each in enumerate(asked)
+    ]
+    found = _collected(frames)
+    for number, each in enumerate(asked):
+        snapshot = snapshots[each.snapshot]
+        rows = tuple(row for row in snapshot.rows if each.question.test(row))
+        expected = replace(snapshot, rows=rows).state()
+        assert _state(snapshot.fields, found.get(number, [])) == expected, each
+
+
+def check_counts(history: History, count: Callable[[int], int]) -> None:
+    """Assert that every snapshot holds as many rows as the oracle's."""
+    for number, snapshot in enumerate(history.oracle.snapshots):
+        assert count(snapshot.snapshot_id) == len(snapshot.rows), number
 
 
 def check_changes(history: History) -> None:
@@ -121,6 +146,10 @@ def _machine(spark: Any, lake: Lake, folder: Path) -> type[History]:
                         f"java_sql.{self.name}"
                     ),
                 )
+            check_questions(
+                self, lambda chosen, where: table.scan(snapshot_id=chosen, where=where).to_df()
+            )
+            check_counts(self, lambda chosen: table.scan(snapshot_id=chosen).count())
             check_changes(self)
 
     return Tables
