@@ -282,7 +282,9 @@ class History(RuleBasedStateMachine):
             added=[each.file for each in added],
             removed_deletes=[each.file for each in vectors],
             data_sequence_number=number,
-            from_snapshot=from_snapshot,
+            from_snapshot=self.oracle.snapshots[-1].snapshot_id
+            if from_snapshot is None
+            else from_snapshot,
         )
         self._committed(added, [*removed, *vectors], data_sequence=number)
 

@@ -255,6 +255,7 @@ class Model:
             removed=[each.file for each in removed],
             added=[each.file for each in added],
             removed_deletes=[each.file for each in vectors],
+            from_snapshot=self.table.metadata.current_snapshot_id,
         )
         self._committed(added, [*removed, *vectors])
 

@@ -133,7 +133,7 @@ def rewritten(table):
     new = write_data_files(
         table.spark, table.to_df().coalesce(1), metadata=table.metadata, io=table.io
     )
-    table.commit_rewrite(removed=old, added=new)
+    table.commit_rewrite(removed=old, added=new, from_snapshot=table.current_snapshot.snapshot_id)
 
 
 def live_files(table):

@@ -153,6 +153,12 @@ def live_entries(table: TableHandle, *, ref: str | None = None) -> list[Any]:
     ]
 
 
+def head(table: TableHandle) -> int:
+    """The id of the current snapshot."""
+    assert table.metadata.current_snapshot_id is not None
+    return table.metadata.current_snapshot_id
+
+
 def summary(table: TableHandle) -> dict[str, str]:
     """The current snapshot's summary."""
     assert table.current_snapshot is not None

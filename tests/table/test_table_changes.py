@@ -13,6 +13,7 @@ from table_cases import (
     avro_files_in_use,
     columns_by_pyiceberg,
     data_file,
+    head,
     make_table,
     names,
     open_catalog,
@@ -167,8 +168,10 @@ REFUSED: dict[str, Callable[[TableHandle], None]] = {
     "at least 1": lambda t: t.expire_snapshots(retain_last=0),
     "no name": lambda t: t.create_tag(" "),
     "staged": lambda t: t.commit_append([B], branch="x", wap_id="w"),
-    "must remove files": lambda t: t.commit_rewrite(added=[B]),
-    "cannot add 20 rows": lambda t: t.commit_rewrite(removed=[A], added=[data_file("n", rows=20)]),
+    "must remove files": lambda t: t.commit_rewrite(added=[B], from_snapshot=head(t)),
+    "cannot add 20 rows": lambda t: t.commit_rewrite(
+        removed=[A], added=[data_file("n", rows=20)], from_snapshot=head(t)
+    ),
 }
 
 

@@ -31,7 +31,7 @@ from frazil.errors import (
     ValidationException,
 )
 from frazil.storage.files import FileIO
-from frazil.table.commit import Backoff, nothing_was_committed
+from frazil.table.commit import Backoff
 from frazil.table.handle import TableHandle
 from frazil.table.validation import Validation
 from s3_server import AnswersLost, s3_server
@@ -294,20 +294,3 @@ def test_waits_grow_and_stay_below_the_maximum() -> None:
     assert all(0.05 <= wait <= 1.0 for wait in waits)
     assert 0.05 <= waits[0] <= 0.1
     assert all(wait >= 0.5 for wait in waits[4:])
-
-
-@pytest.mark.parametrize(
-    ("error", "certain"),
-    [
-        (ConflictError("x"), True),
-        (CommitFailedException("x"), True),
-        (ValidationException("x"), True),
-        (CommitStateUnknownException("x"), False),
-        (StorageError("x"), False),
-        (KeyboardInterrupt(), False),
-    ],
-)
-def test_data_files_are_deleted_only_when_the_outcome_is_certain(
-    error: BaseException, certain: bool
-) -> None:
-    assert nothing_was_committed(error) is certain

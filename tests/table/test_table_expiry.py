@@ -10,6 +10,7 @@ from table_cases import (
     avro_files,
     avro_files_in_use,
     data_file,
+    head,
     ids,
     make_table,
     names,
@@ -118,6 +119,7 @@ def test_unused_specs_and_schemas_go(files_catalog: Catalog) -> None:
     table.commit_rewrite(
         removed=[data_file("n", spec_id=2, partition=("mon", 1))],
         added=[data_file("m", spec_id=2, partition=("mon", 1))],
+        from_snapshot=head(table),
     )
     table.expire_snapshots(older_than="2999-01-01")
     table.remove_unused_specs_and_schemas()

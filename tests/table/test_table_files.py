@@ -10,6 +10,7 @@ import pytest
 from table_cases import (
     data_file,
     equality_deletes,
+    head,
     live_entries,
     make_table,
     names,
@@ -84,7 +85,9 @@ CASES: dict[str, tuple[Change, list[str], dict[str, str]]] = {
         {"operation": "overwrite", "replace-partitions": "true", "deleted-data-files": "2"},
     ),
     "rewrite": (
-        lambda t: t.commit_rewrite(removed=[A, B], added=[data_file("ab", rows=20)]),
+        lambda t: t.commit_rewrite(
+            removed=[A, B], added=[data_file("ab", rows=20)], from_snapshot=head(t)
+        ),
         ["ab", "c"],
         {"operation": "replace", "total-records": "30"},
     ),
@@ -200,7 +203,12 @@ def test_sequence_numbers_as_other_engines_inherit_them(files_catalog: Catalog) 
     table.commit_append([A, B])
     table.commit_append([C])
     table.commit_delete(removed=[A])
-    table.commit_rewrite(removed=[C], added=[data_file("cc", "tue")], data_sequence_number=2)
+    table.commit_rewrite(
+        removed=[C],
+        added=[data_file("cc", "tue")],
+        data_sequence_number=2,
+        from_snapshot=head(table),
+    )
     found = {
         short(entry.data_file.file_path): (entry.sequence_number, entry.file_sequence_number)
         for entry in live_entries(table)
@@ -232,7 +240,7 @@ def test_dropping_a_data_file_drops_its_vector_and_no_other_of_the_puffin_file(
     table.commit_row_delta(
         added_deletes=[vector("dv", "a", offset=4), vector("dv", "b", offset=44)]
     )
-    table.commit_rewrite(removed=[A], added=[data_file("aa", rows=8)])
+    table.commit_rewrite(removed=[A], added=[data_file("aa", rows=8)], from_snapshot=head(table))
     deletes = table.inspect.delete_files()
     assert deletes["referenced_data_file"].to_list() == [B.file_path]
     assert deletes["content_offset"].to_list() == [44]
@@ -257,7 +265,9 @@ def test_a_rewrite_that_keeps_its_age_keeps_the_deletes_that_reach_it(
     table = make_table(files_catalog)
     table.commit_append([A])
     table.commit_row_delta(added_deletes=[equality_deletes("eq")])
-    table.commit_rewrite(removed=[A], added=[data_file("aa")], data_sequence_number=1)
+    table.commit_rewrite(
+        removed=[A], added=[data_file("aa")], data_sequence_number=1, from_snapshot=head(table)
+    )
     assert names(table) == ["aa", "eq"]
 
 

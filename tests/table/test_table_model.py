@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from table_cases import data_file, live_entries, make_table, names, open_catalog, short
+from table_cases import data_file, head, live_entries, make_table, names, open_catalog, short
 
 from ci_share import examples
 from frazil.table.handle import TableHandle
@@ -52,6 +52,7 @@ def run(table: TableHandle, model: Model, step: tuple[str, str, int], number: in
             lambda: table.commit_rewrite(
                 removed=[data_file(name, day) for name in there],
                 added=[data_file(name, day) for name in kept],
+                from_snapshot=head(table),
             ),
             {**others, **kept},
         )

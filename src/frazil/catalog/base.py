@@ -240,7 +240,7 @@ class Catalog(ABC):
             check_requirements(None, requirements)
             return self._create(name, apply_updates(None, updates))
         base = LoadedTable(name, read_metadata(self.io, location), location)
-        check_requirements(base.metadata, requirements)
+        check_requirements(base.metadata, requirements, location=base.metadata_location)
         updated = apply_updates(base.metadata, updates)
         if updated is base.metadata:
             return base

@@ -22,7 +22,7 @@ from frazil.spark.scan import NAME_MAPPING_PROPERTY, bound_predicate
 from frazil.spark.session import is_case_sensitive, time_zone_of, type_support
 from frazil.spark.write.align import align
 from frazil.storage.files import FileIO
-from frazil.table.validation import Isolation, Validation
+from frazil.table.validation import Validation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,6 @@ class Overwriting:
     Attributes:
         where: which rows go, bound: every use of it means the same rows.
         rewritten: the files of which only some rows go; the others of their rows are written anew.
-        from_snapshot: what was read; None for an empty branch.
     """
 
     spark: SparkSession
@@ -40,7 +39,6 @@ class Overwriting:
     io: FileIO
     where: Expression
     rewritten: ScanPlan
-    from_snapshot: int | None
     case_sensitive: bool
 
     @classmethod
@@ -72,7 +70,6 @@ class Overwriting:
             io=io,
             where=bound,
             rewritten=_restricted(matched, ~matched.files["all_rows_match"]),
-            from_snapshot=None if head is None else head.snapshot_id,
             case_sensitive=case_sensitive,
         )
 
@@ -111,20 +108,15 @@ class Overwriting:
         same = align(kept, written, case_sensitive=True)
         return new.unionByName(same), written if lineage else None
 
-    def validation(
-        self, isolation: Isolation | None, validate_from_snapshot_id: int | None
-    ) -> Validation:
-        """What must not have happened meanwhile: nothing is checked where nothing was read."""
-        start = (
-            validate_from_snapshot_id
-            if validate_from_snapshot_id is not None
-            else self.from_snapshot
-        )
-        return Validation(
-            start,
-            isolation or "snapshot",
+    def narrowed(self, validation: Validation) -> Validation:
+        """Return what must not have happened to the rows that this overwrite is about.
+
+        Deletes count where files are rewritten, whatever was asked for.
+        """
+        return replace(
+            validation,
             conflict_filter=self.where,
-            check_deletes=isolation is not None or self.rewritten.file_count > 0,
+            check_deletes=validation.check_deletes or self.rewritten.file_count > 0,
             case_sensitive=self.case_sensitive,
         )
 

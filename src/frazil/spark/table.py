@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.catalog.base import Catalog, LoadedTable
-from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.partitioning import PartitionField
 from frazil.format.predicates.expressions import Expression
 from frazil.format.sorting import SortField
 from frazil.spark.changes.table_changes import TableChanges
+from frazil.spark.engine import engine_summary
 from frazil.spark.metadata_frames.frames import MetadataFrames
+from frazil.spark.read_points import ReadPoints
 from frazil.spark.scan import Scan
 from frazil.spark.stream.table_streams import TableStreams
-from frazil.spark.transaction import TableTransaction, removing_on_failure
+from frazil.spark.transaction import TableTransaction
 from frazil.spark.types import query_schema_from_spark
 from frazil.spark.write.files import write_data_files
 from frazil.spark.write_audit_publish import branch_to_read
-from frazil.spark.writes import OnProgress, Writes
+from frazil.spark.writes import OnProgress, Writes, owning
 from frazil.table.handle import TableHandle
+from frazil.table.producer import SnapshotSettings, snapshot_options
 from frazil.table.replace import ReplaceDefinition
 from frazil.table.transaction import CreateTransaction
 
@@ -38,6 +39,7 @@ class Table(Writes, TableChanges, TableStreams, MetadataFrames, TableHandle):
     def __init__(self, spark: SparkSession, catalog: Catalog, loaded: LoadedTable) -> None:
         super().__init__(catalog, loaded)
         self._spark = spark
+        self._reads = ReadPoints(loaded.metadata)
 
     @property
     def spark(self) -> SparkSession:
@@ -48,8 +50,8 @@ class Table(Writes, TableChanges, TableStreams, MetadataFrames, TableHandle):
 
     def transaction(self) -> TableTransaction:
         """Several operations in one commit, for a `with` block; it has `append` and the others."""
-        self.refresh()
-        return TableTransaction(self, self._spark)
+        reads = self._reads.showing(self.metadata)
+        return TableTransaction(self, self._refresh(), self._spark, reads)
 
     def replace_as_select(
         self,
@@ -66,8 +68,7 @@ class Table(Writes, TableChanges, TableStreams, MetadataFrames, TableHandle):
 
         Columns keep their ids by name; partitioning and order are as given here.
         """
-        self.refresh()
-        transaction = TableTransaction(self, self._spark)
+        transaction = self.transaction()
         with transaction:
             transaction.run_first(
                 ReplaceDefinition(
@@ -96,12 +97,13 @@ class Table(Writes, TableChanges, TableStreams, MetadataFrames, TableHandle):
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> Table:
         """A new table of the metadata with a DataFrame's rows, in one commit."""
+        settings: SnapshotSettings = {
+            "snapshot_properties": {**engine_summary(spark), **(snapshot_properties or {})}
+        }
+        snapshot_options(**settings)
         files = write_data_files(spark, df, metadata=metadata, io=catalog.io)
-        with (
-            removing_on_failure(catalog.io, files),
-            CreateTransaction(catalog, identifier, metadata) as transaction,
-        ):
-            transaction.commit_append(files, snapshot_properties=snapshot_properties)
+        with CreateTransaction(catalog, identifier, metadata) as transaction:
+            transaction.commit_append(files, **owning(settings, files))
         return cls(spark, catalog, transaction.created)
 
     # -- reads -----------------------------------------------------------------------------------
@@ -131,11 +133,13 @@ class Table(Writes, TableChanges, TableStreams, MetadataFrames, TableHandle):
             PredicateError: the predicate does not fit the schema.
             ValidationException: a column is not there.
         """
-        if snapshot_id is None and as_of is None and ref is None:
-            ref = branch_to_read(self._spark, self.metadata)
+        metadata = self.metadata
+        if snapshot_id is None and as_of is None:
+            ref = ref if ref is not None else branch_to_read(self._spark, metadata)
+            self._reads.note(ref, metadata)
         return Scan(
             self._spark,
-            self.metadata,
+            metadata,
             self.io,
             where=where,
             columns=columns,
@@ -151,5 +155,12 @@ class Table(Writes, TableChanges, TableStreams, MetadataFrames, TableHandle):
 
     # -- parts -----------------------------------------------------------------------------------
 
-    def _committing(self, files: Sequence[DataFile]) -> AbstractContextManager[None]:
-        return removing_on_failure(self.io, files)
+    def _read_point(self, branch: str | None) -> int | None:
+        return self._reads.of(branch)
+
+    def _prepare(self) -> TableMetadata:
+        self._reads = self._reads.showing(self.metadata)
+        return super()._prepare()
+
+    def _followed(self, metadata: TableMetadata, made: frozenset[int]) -> None:
+        self._reads.follow(metadata, made)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.catalog.base import LoadedTable
-from frazil.errors import CommitStateUnknownException
-from frazil.format.manifests import DataFile
-from frazil.spark.writes import OnProgress, Writes
-from frazil.storage.files import FileIO
+from frazil.format.metadata import TableMetadata
+from frazil.format.snapshots import Snapshot
+from frazil.spark.read_points import ReadPoints
+from frazil.spark.write_audit_publish import Destination
+from frazil.spark.writes import OnProgress, Writes, owning
 from frazil.table.handle import HandleTransaction, TableHandle
+from frazil.table.producer import snapshots_of_transaction, staged_head
 
 
 class TableTransaction(Writes, HandleTransaction):
@@ -27,10 +28,12 @@ class TableTransaction(Writes, HandleTransaction):
     that were written are removed.
     """
 
-    def __init__(self, handle: TableHandle, spark: SparkSession) -> None:
-        super().__init__(handle)
+    def __init__(
+        self, handle: TableHandle, base: LoadedTable, spark: SparkSession, reads: ReadPoints
+    ) -> None:
+        super().__init__(handle, base)
         self._spark = spark
-        self._written: list[DataFile] = []
+        self._reads = reads
 
     @property
     def spark(self) -> SparkSession:
@@ -46,34 +49,18 @@ class TableTransaction(Writes, HandleTransaction):
         on_progress: OnProgress | None = None,
     ) -> None:
         """Add rows to `main`, whatever the session says for write-audit-publish."""
-        files = self._write(df, options, on_progress)
-        with self._committing(files):
-            self.commit_append(files, snapshot_properties=snapshot_properties)
+        base = self._prepare()
+        settings = self._settings(base, Destination(), snapshot_properties)
+        files = self._write(base, df, options, on_progress)
+        self.commit_append(files, **owning(settings, files))
 
-    def commit(self) -> LoadedTable:
-        """Commit everything; the handle then shows it."""
-        with removing_on_failure(self.io, self._written):
-            return super().commit()
+    def _head(self, target: Destination, base: TableMetadata) -> Snapshot | None:
+        if target.wap_id is not None:
+            own = snapshots_of_transaction(base, self._base.metadata)
+            staged = staged_head(base, target.wap_id, own)
+            if staged is not None:
+                return staged
+        return target.head(base)
 
-    def roll_back(self) -> None:
-        """Forget everything, and remove what the operations wrote."""
-        super().roll_back()
-        self.io.delete_many(file.file_path for file in self._written)
-
-    @contextmanager
-    def _committing(self, files: Sequence[DataFile]) -> Iterator[None]:
-        with removing_on_failure(self.io, files):
-            yield
-        self._written.extend(files)
-
-
-@contextmanager
-def removing_on_failure(io: FileIO, files: Sequence[DataFile]) -> Iterator[None]:
-    """Remove data files whose commit failed; keep them where the outcome is unknown."""
-    try:
-        yield
-    except CommitStateUnknownException:
-        raise
-    except Exception:
-        io.delete_many({file.file_path for file in files})
-        raise
+    def _read_point(self, branch: str | None) -> int | None:
+        return self._reads.of(branch)

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.format.manifests import DataFile
+from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import Expression
 from frazil.format.schema import Schema
+from frazil.format.snapshots import Snapshot
 from frazil.spark.copy_on_write import Overwriting
+from frazil.spark.engine import engine_summary
 from frazil.spark.session import is_case_sensitive
 from frazil.spark.write.files import WriteProgress, write_data_files
 from frazil.spark.write_audit_publish import Destination, destination
+from frazil.table.definition import Definition
 from frazil.table.operations import TableOperations
+from frazil.table.producer import SnapshotSettings, snapshot_options
 from frazil.table.validation import Isolation, Validation
 
 OnProgress = Callable[[WriteProgress], None]
@@ -34,8 +38,8 @@ class Writes(TableOperations):
         """The session that moves the data."""
 
     @abstractmethod
-    def _committing(self, files: Sequence[DataFile]) -> AbstractContextManager[None]:
-        """The block that makes written files part of the table, and removes them if it fails."""
+    def _read_point(self, branch: str | None) -> int | None:
+        """Return the snapshot of a branch that the rows of a write were made from, if any."""
 
     def append(
         self,
@@ -61,18 +65,12 @@ class Writes(TableOperations):
             CommitFailedException: other writers kept being first; the files were removed.
             CommitStateUnknownException: the outcome is unknown; nothing was removed.
         """
-        self._prepare()
-        target = destination(self.spark, self.metadata, branch)
-        target.head(self.metadata)
-        files = self._write(df, options, on_progress)
-        with self._committing(files):
-            self._make_branch(target)
-            self.commit_append(
-                files,
-                branch=target.branch,
-                snapshot_properties=snapshot_properties,
-                wap_id=target.wap_id,
-            )
+        base = self._prepare()
+        target = destination(self.spark, base, branch)
+        self._head(target, base)
+        settings = self._settings(base, target, snapshot_properties)
+        files = self._write(base, df, options, on_progress)
+        self.commit_append(files, **owning(settings, files))
 
     def overwrite(
         self,
@@ -98,38 +96,38 @@ class Writes(TableOperations):
             isolation: ``serializable`` also refuses rows that others added meanwhile and that
                 match, ``snapshot`` only what they deleted; unless given, matching rows that
                 others added are replaced too.
-            validate_from_snapshot_id: look for such changes from here on; what this call reads
-                unless given.
+            validate_from_snapshot_id: look for such changes from here on. Unless given, from the
+                snapshot that this handle gave out last (`to_df`, `scan`), or that it showed when
+                nothing was read; what was committed through it right after does not count.
 
         Raises:
             ConflictError: a concurrent commit contradicts it; nothing was changed.
             PredicateError: the predicate does not fit the schema.
             SchemaMismatchError: the rows do not fit; nothing was written.
         """
-        self._prepare()
-        target = destination(self.spark, self.metadata, branch)
+        base = self._prepare()
+        target = destination(self.spark, base, branch)
+        head = self._head(target, base)
+        settings = self._settings(base, target, snapshot_properties)
+        validation = self._validation(target, head, isolation, validate_from_snapshot_id)
         overwriting = Overwriting.planned(
             self.spark,
-            self.metadata,
+            base,
             self.io,
             where=where,
-            head=target.head(self.metadata),
+            head=head,
             case_sensitive=is_case_sensitive(self.spark),
         )
         rows, schema = overwriting.rows(df)
-        files = self._write(rows, options, on_progress, schema=schema)
-        with self._committing(files):
-            self._make_branch(target)
-            self.commit_overwrite(
-                files,
-                removed_paths=overwriting.rewritten_paths,
-                where=overwriting.where,
-                validation=overwriting.validation(isolation, validate_from_snapshot_id),
-                case_sensitive=overwriting.case_sensitive,
-                branch=target.branch,
-                snapshot_properties=snapshot_properties,
-                wap_id=target.wap_id,
-            )
+        files = self._write(base, rows, options, on_progress, schema=schema)
+        self.commit_overwrite(
+            files,
+            removed_paths=overwriting.rewritten_paths,
+            where=overwriting.where,
+            validation=overwriting.narrowed(validation),
+            case_sensitive=overwriting.case_sensitive,
+            **owning(settings, files),
+        )
 
     def overwrite_partitions(
         self,
@@ -150,31 +148,65 @@ class Writes(TableOperations):
             ConflictError: with `isolation`, a concurrent commit touched these partitions.
             SchemaMismatchError: the rows do not fit; nothing was written.
         """
-        self._prepare()
-        target = destination(self.spark, self.metadata, branch)
-        head = target.head(self.metadata)
-        files = self._write(df, options, on_progress)
+        base = self._prepare()
+        target = destination(self.spark, base, branch)
+        head = self._head(target, base)
+        settings = self._settings(base, target, snapshot_properties)
+        validation = self._validation(target, head, isolation, validate_from_snapshot_id)
+        files = self._write(base, df, options, on_progress)
         if not files:
             return
-        validation = None
-        if isolation is not None:
-            read = head.snapshot_id if head is not None else None
-            start = validate_from_snapshot_id if validate_from_snapshot_id is not None else read
-            validation = Validation(start, isolation)
-        with self._committing(files):
-            self._make_branch(target)
-            self.commit_replace_partitions(
-                files,
-                validation=validation,
-                branch=target.branch,
-                snapshot_properties=snapshot_properties,
-                wap_id=target.wap_id,
-            )
+        self.commit_replace_partitions(
+            files,
+            validation=validation if isolation is not None else None,
+            **owning(settings, files),
+        )
 
     # -- parts -----------------------------------------------------------------------------------
 
+    def _head(self, target: Destination, base: TableMetadata) -> Snapshot | None:
+        """Return the snapshot that a write builds on; NoSuchRefError without its branch."""
+        return target.head(base)
+
+    def _settings(
+        self,
+        base: TableMetadata,
+        target: Destination,
+        snapshot_properties: Mapping[str, str] | None,
+    ) -> SnapshotSettings:
+        """Return where the snapshot goes and what it says, checked before anything is written."""
+        settings: SnapshotSettings = {
+            "branch": target.branch,
+            "snapshot_properties": {**engine_summary(self.spark), **(snapshot_properties or {})},
+            "wap_id": target.wap_id,
+            "starts_branch": target.makes_branch,
+            "definition": Definition.of(base),
+        }
+        snapshot_options(**settings)
+        return settings
+
+    def _validation(
+        self,
+        target: Destination,
+        head: Snapshot | None,
+        isolation: Isolation | None,
+        validate_from_snapshot_id: int | None,
+    ) -> Validation:
+        """Return from where on others' commits are checked.
+
+        With an isolation level that is what the user has read through the handle; without one
+        only what this call reads itself must not change.
+        """
+        start = validate_from_snapshot_id
+        if start is None and isolation is not None:
+            start = self._read_point(target.branch if not target.makes_branch else None)
+        elif start is None:
+            start = None if head is None else head.snapshot_id
+        return Validation(start, isolation or "snapshot", check_deletes=isolation is not None)
+
     def _write(
         self,
+        base: TableMetadata,
         df: DataFrame,
         options: Mapping[str, str] | None,
         on_progress: OnProgress | None,
@@ -184,13 +216,14 @@ class Writes(TableOperations):
         return write_data_files(
             self.spark,
             df,
-            metadata=self.metadata,
+            metadata=base,
             io=self.io,
             options=options,
             schema=schema,
             on_progress=on_progress,
         )
 
-    def _make_branch(self, target: Destination) -> None:
-        if target.makes_branch and target.branch is not None:
-            self.create_branch(target.branch)
+
+def owning(settings: SnapshotSettings, files: Sequence[DataFile]) -> SnapshotSettings:
+    """Return settings of a commit with which the files go if it does not take place."""
+    return {**settings, "own_files": tuple(file.file_path for file in files)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from frazil.errors import AlreadyExistsError
 from frazil.format.manifests import DataFile, ManifestContent, ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import APPEND, Snapshot
@@ -63,22 +62,3 @@ class MergeAppend(MergingProducer):
         super().__init__(io, options)
         for file in files:
             self.added_data.add(file)
-
-
-class EmptySnapshot(FastAppend):
-    """A snapshot without files that starts a new branch of an empty table."""
-
-    def __init__(self, io: FileIO, options: SnapshotOptions) -> None:
-        super().__init__(io, (), options)
-
-    def head(self, base: TableMetadata) -> Snapshot | None:
-        """Nothing to build on.
-
-        Raises:
-            AlreadyExistsError: the branch is there.
-        """
-        if self.options.branch in base.refs:
-            raise AlreadyExistsError(
-                f"the table has a branch or tag {self.options.branch!r}; replace it instead"
-            )
-        return None

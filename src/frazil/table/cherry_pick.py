@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from itertools import pairwise
 
 from frazil.errors import ConflictError, NoSuchSnapshotError, ValidationException
 from frazil.format.changes import Update
@@ -13,10 +14,10 @@ from frazil.format.snapshots import APPEND, OVERWRITE, Snapshot
 from frazil.storage.files import FileIO
 from frazil.table.file_keys import PartitionSet
 from frazil.table.merging import MergingProducer
-from frazil.table.operation import Changes
+from frazil.table.operation import Changes, CompositeOperation, Operation
 from frazil.table.producer import SnapshotOptions, branch_head, move_branch
 from frazil.table.row_filter import RowFilter
-from frazil.table.validation import History, Scope, check_no_added_data
+from frazil.table.validation import Scope, check_no_added_data
 
 WAP_ID = "wap.id"
 PUBLISHED_WAP_ID = "published-wap-id"
@@ -25,10 +26,21 @@ REPLACE_PARTITIONS = "replace-partitions"
 
 
 class CherryPick(MergingProducer):
-    """Apply an append or a dynamic overwrite again; a child of the head becomes the head itself."""
+    """Apply an append or a dynamic overwrite again; a child of the head becomes the head itself.
 
-    def __init__(self, io: FileIO, base: TableMetadata, snapshot_id: int) -> None:
+    `published_with` are snapshots of the same WAP id that are published in the same commit.
+    """
+
+    def __init__(
+        self,
+        io: FileIO,
+        base: TableMetadata,
+        snapshot_id: int,
+        *,
+        published_with: Collection[int] = (),
+    ) -> None:
         picked = base.snapshot_by_id(snapshot_id)
+        self._published_with = frozenset(published_with)
         summary = dict(picked.summary or {})
         properties = {SOURCE_SNAPSHOT_ID: str(snapshot_id)}
         self._wap_id = summary.get(WAP_ID)
@@ -47,8 +59,8 @@ class CherryPick(MergingProducer):
         """append or overwrite, as the picked snapshot."""
         return OVERWRITE if self._replaces_partitions else APPEND
 
-    def changes(self, base: TableMetadata) -> Changes:
-        """A new snapshot with the same changes, or `main` moved to the picked one.
+    def changes(self, base: TableMetadata, *, committed: TableMetadata | None = None) -> Changes:
+        """Return a new snapshot with the same changes, or `main` moved to the picked one.
 
         Raises:
             ConflictError: the snapshot or its WAP id is part of `main`, or what it replaces has
@@ -69,7 +81,7 @@ class CherryPick(MergingProducer):
                 f"dynamic overwrite ({picked.operation}), nor a child of the current snapshot"
             )
         self._collect(base)
-        return super().changes(base)
+        return super().changes(base, committed=committed)
 
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
         """A dynamic overwrite must find the partitions as they were when it was made."""
@@ -85,7 +97,12 @@ class CherryPick(MergingProducer):
         partitions = PartitionSet((file.spec_id, file.partition) for file in self.added_data.files)
         everything = any(base.spec_by_id(spec).is_unpartitioned for spec in partitions.spec_ids)
         scope = Scope(RowFilter(AlwaysTrue()), None if everything else partitions)
-        check_no_added_data(History(self.files, base, parent, start), scope)
+        check_no_added_data(self.history(base, parent, start), scope)
+
+    @property
+    def made_snapshots(self) -> frozenset[int]:
+        """The new snapshot, and the picked one that may become the head."""
+        return frozenset({self.snapshot_id, self._picked.snapshot_id})
 
     def is_in(self, metadata: TableMetadata) -> bool | None:
         """Whether `main` has the new snapshot, or the picked one."""
@@ -121,6 +138,9 @@ class CherryPick(MergingProducer):
         picked_id = self._picked.snapshot_id
         for ancestor in () if head is None else base.ancestors_of(head.snapshot_id):
             summary = ancestor.summary or {}
+            source = summary.get(SOURCE_SNAPSHOT_ID, str(ancestor.snapshot_id))
+            if source in map(str, self._published_with):
+                continue
             if ancestor.snapshot_id == picked_id:
                 raise ConflictError(f"snapshot {picked_id} is part of main already")
             if summary.get(SOURCE_SNAPSHOT_ID) == str(picked_id):
@@ -137,21 +157,29 @@ class CherryPick(MergingProducer):
                 )
 
 
-def staged_snapshot(base: TableMetadata, wap_id: str) -> Snapshot:
-    """The snapshot that was staged under a WAP id.
+def publication(io: FileIO, base: TableMetadata, wap_id: str) -> Operation:
+    """Return the operation that applies what was staged under a WAP id to `main`.
+
+    A transaction stages a snapshot a write, each on the one before: all are published, in order.
 
     Raises:
-        NoSuchSnapshotError: there is none.
-        ValidationException: there are several.
+        NoSuchSnapshotError: nothing was staged.
+        ValidationException: several snapshots were, and they do not build on each other.
     """
     found = [
         snapshot for snapshot in base.snapshots if (snapshot.summary or {}).get(WAP_ID) == wap_id
     ]
     if not found:
         raise NoSuchSnapshotError(f"no snapshot is staged under the WAP id {wap_id!r}")
-    if len(found) > 1:
+    ids = [snapshot.snapshot_id for snapshot in found]
+    if any(after.parent_snapshot_id != before.snapshot_id for before, after in pairwise(found)):
         raise ValidationException(
-            f"{len(found)} snapshots are staged under the WAP id {wap_id!r}: "
-            f"{[snapshot.snapshot_id for snapshot in found]}; cherry-pick one by its id"
+            f"{len(found)} snapshots are staged under the WAP id {wap_id!r}: {ids}; cherry-pick "
+            "one by its id"
         )
-    return found[0]
+    return CompositeOperation(
+        [
+            CherryPick(io, base, snapshot_id, published_with=ids[:place])
+            for place, snapshot_id in enumerate(ids)
+        ]
+    )

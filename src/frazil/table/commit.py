@@ -10,18 +10,36 @@ from dataclasses import dataclass
 
 from frazil.catalog.base import Catalog, LoadedTable
 from frazil.errors import (
+    AlreadyExistsError,
     CommitFailedException,
     CommitStateUnknownException,
     ConfigurationError,
     ConflictError,
     FrazilError,
+    MissingFileError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
     NotFoundError,
     StorageError,
+    UnsupportedError,
     ValidationException,
 )
-from frazil.table.operation import Operation
+from frazil.format.changes import AssertMetadataLocation
+from frazil.format.metadata import TableMetadata
+from frazil.table.operation import Changes, Operation
 
 _LOG = logging.getLogger(__name__)
+_CLOCK_TOLERANCE_MS = 60_000
+
+# By these a catalog says that the swap was not sent, or did not take place.
+_REFUSALS = (
+    ConflictError,
+    ValidationException,
+    UnsupportedError,
+    ConfigurationError,
+    NoSuchTableError,
+    NoSuchNamespaceError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +96,10 @@ def commit(
 ) -> LoadedTable:
     """Make an operation part of a table, trying again while other writers are first (rule 216).
 
+    This is the one place that decides what becomes of the files of an operation. Until the swap is
+    sent, and where the catalog says that it did not take place, they are removed. From then on
+    nothing is: neither when the answer is lost, nor when anything else is raised.
+
     Args:
         catalog: where the table's pointer is.
         identifier: the table.
@@ -96,71 +118,130 @@ def commit(
             show the change either. No file was deleted.
         ValidationException: the operation does not fit the table.
     """
-    current = base if base is not None else catalog.load_table(identifier)
-    if expected_uuid is None:
-        expected_uuid = current.metadata.table_uuid
-    started = time.monotonic()
-    attempt = 0
+    tries = _Tries(identifier, sleep)
+    current = base
     while True:
         try:
+            if current is None:
+                current = catalog.load_table(identifier)
+            expected_uuid = expected_uuid or current.metadata.table_uuid
             _check_same_table(identifier, expected_uuid, current)
-            changes = operation.changes(current.metadata)
-        except Exception:
-            _abandon(operation)
+            if current.metadata.last_updated_ms > time.time() * 1000 + _CLOCK_TOLERANCE_MS:
+                _warn_of_clock(identifier, current.metadata)
+            changes = _changes(catalog, operation, current)
+        except _LostRaceError as lost:
+            tries.wait_after(lost.reason, current, operation)
+            current = None
+            continue
+        except BaseException:
+            abandon(operation)
             raise
         if changes.is_empty:
-            _abandon(operation)
+            abandon(operation)
             return current
+        # What an operation looked at is more than what its updates change.
+        requirements = (*changes.requirements, AssertMetadataLocation(current.metadata_location))
         try:
-            committed = catalog.commit_table(identifier, changes.requirements, changes.updates)
+            committed = catalog.commit_table(identifier, requirements, changes.updates)
+        except CommitFailedException as error:
+            tries.wait_after(error, current, operation)
+            current = None
+            continue
+        except _REFUSALS:
+            abandon(operation)
+            raise
         except (CommitStateUnknownException, StorageError):
             # The store may have failed after the swap, so a look at the table decides.
             found = _find_committed(catalog, identifier, operation, current, sleep)
             if found is None:
                 raise
             committed = found
-        except ConflictError:
-            _abandon(operation)
-            raise
-        except (CommitFailedException, ValidationException) as error:
-            # Updates made for an older base may contradict the newer table (a sequence number
-            # that another branch took): that is a lost race, not a mistake of the caller.
-            if isinstance(error, ValidationException) and not _has_moved(
-                catalog, identifier, current
-            ):
-                _abandon(operation)
-                raise
-            backoff = Backoff.for_commits(current.metadata.properties)
-            attempt += 1
-            wait = backoff.wait_seconds(attempt)
-            elapsed_ms = (time.monotonic() - started + wait) * 1000
-            if attempt > backoff.num_retries or elapsed_ms > backoff.total_timeout_ms:
-                _abandon(operation)
-                raise CommitFailedException(
-                    f"table {'.'.join(identifier)}: other writers were first in each of "
-                    f"{attempt} tries; raise commit.retry.num-retries "
-                    f"({backoff.num_retries}) or write less often: {error}"
-                ) from error
-            sleep(wait)
-            current = _reload(catalog, identifier, operation)
-            continue
-        except NotFoundError:
-            # The catalog refused before it swapped anything.
-            _abandon(operation)
-            raise
         _clean_after_success(operation, committed)
         return committed
 
 
-def nothing_was_committed(error: BaseException) -> bool:
-    """Whether an error of `commit` proves that the change is not part of the table.
+def create(
+    catalog: Catalog,
+    identifier: tuple[str, ...],
+    metadata: TableMetadata,
+    operation: Operation,
+) -> LoadedTable:
+    """Make a table together with the first operation on it; `metadata` holds its result.
 
-    Only then may a caller delete the data files that it wrote for the change: after an unknown
-    outcome, a failure of the store or an interruption they may belong to the table.
+    Raises:
+        TableAlreadyExistsError: somebody else was first; the operation's files are removed.
+        NoSuchNamespaceError, ValidationException, UnsupportedError: the catalog refuses the table;
+            the operation's files are removed.
+        CommitStateUnknownException, StorageError: the outcome is unknown; no file was deleted.
     """
-    return isinstance(error, FrazilError) and not isinstance(
-        error, CommitStateUnknownException | StorageError
-    )
+    try:
+        created = catalog.create_table(identifier, metadata)
+    except (AlreadyExistsError, CommitFailedException, *_REFUSALS):
+        abandon(operation)
+        raise
+    _clean_after_success(operation, created)
+    return created
+
+
+def abandon(operation: Operation) -> None:
+    """Remove what an operation wrote, without hiding the failure that is the reason for it."""
+    try:
+        operation.on_abandoned()
+    except Exception as error:
+        _LOG.warning("files of a commit that did not take place were left behind: %s", error)
+
+
+class _LostRaceError(Exception):
+    """Another commit took away what this try was reading."""
+
+    def __init__(self, reason: FrazilError) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+class _Tries:
+    """How often a commit was tried, and for how long."""
+
+    def __init__(self, identifier: tuple[str, ...], sleep: Callable[[float], None]) -> None:
+        self._identifier = identifier
+        self._sleep = sleep
+        self._count = 0
+        self._started = time.monotonic()
+
+    def wait_after(
+        self, error: FrazilError, base: LoadedTable | None, operation: Operation
+    ) -> None:
+        """Wait before the next try.
+
+        Raises:
+            CommitFailedException: there is none any more; the operation's files are removed.
+        """
+        backoff = Backoff.for_commits({} if base is None else base.metadata.properties)
+        self._count += 1
+        wait = backoff.wait_seconds(self._count)
+        elapsed_ms = (time.monotonic() - self._started + wait) * 1000
+        if self._count > backoff.num_retries or elapsed_ms > backoff.total_timeout_ms:
+            abandon(operation)
+            raise CommitFailedException(
+                f"table {'.'.join(self._identifier)}: other writers were first in each of "
+                f"{self._count} tries; raise commit.retry.num-retries "
+                f"({backoff.num_retries}) or write less often: {error}"
+            ) from error
+        try:
+            self._sleep(wait)
+        except BaseException:
+            abandon(operation)
+            raise
+
+
+def _changes(catalog: Catalog, operation: Operation, current: LoadedTable) -> Changes:
+    """Run the operation; a file that an expiry deleted meanwhile is a lost race."""
+    try:
+        return operation.changes(current.metadata)
+    except MissingFileError as error:
+        if _has_moved(catalog, current):
+            raise _LostRaceError(error) from error
+        raise
 
 
 def int_property(properties: Mapping[str, str], name: str, default: int) -> int:
@@ -194,20 +275,22 @@ def _check_same_table(
         )
 
 
-def _reload(catalog: Catalog, identifier: tuple[str, ...], operation: Operation) -> LoadedTable:
-    try:
-        return catalog.load_table(identifier)
-    except Exception:
-        _abandon(operation)
-        raise
-
-
-def _has_moved(catalog: Catalog, identifier: tuple[str, ...], base: LoadedTable) -> bool:
+def _has_moved(catalog: Catalog, base: LoadedTable) -> bool:
     """Whether another commit came between the base and now; no when that cannot be told."""
     try:
-        return catalog.load_table(identifier).metadata_location != base.metadata_location
+        return catalog.load_table(base.identifier).metadata_location != base.metadata_location
     except (StorageError, NotFoundError):
         return False
+
+
+def _warn_of_clock(identifier: tuple[str, ...], metadata: TableMetadata) -> None:
+    _LOG.warning(
+        "the last commit of table %s is of %s ms since the epoch, ahead of this machine's clock: "
+        "new snapshots get that time until the clock is there, and snapshots are expired by age "
+        "so much later",
+        ".".join(identifier),
+        metadata.last_updated_ms,
+    )
 
 
 def _find_committed(
@@ -243,17 +326,9 @@ def _find_committed(
     return None
 
 
-def _abandon(operation: Operation) -> None:
-    """Clean up after a failure without hiding the failure itself."""
-    try:
-        operation.on_abandoned()
-    except (StorageError, NotFoundError) as error:
-        _LOG.warning("files of a commit that did not take place were left behind: %s", error)
-
-
 def _clean_after_success(operation: Operation, committed: LoadedTable) -> None:
     """Clean up after a success; the commit stands whether or not that works."""
     try:
         operation.on_committed(committed.metadata)
-    except (StorageError, NotFoundError) as error:
+    except Exception as error:
         _LOG.warning("unused files of a commit's earlier tries were left behind: %s", error)

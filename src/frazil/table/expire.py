@@ -83,14 +83,19 @@ class ExpireSnapshots(MetadataOperation):
         self._snapshot_ids = frozenset(snapshot_ids)
         self._clock = clock
         self.base: TableMetadata | None = None
+        self.after: TableMetadata | None = None
         self.expired: tuple[Snapshot, ...] = ()
         self.expired_refs: tuple[str, ...] = ()
         super().__init__(self._expire)
 
-    def changes(self, base: TableMetadata) -> Changes:
-        """The removal of snapshots and references from `base`, which is remembered."""
+    def changes(self, base: TableMetadata, *, committed: TableMetadata | None = None) -> Changes:
+        """Return the removal of snapshots and references from `base`, which is remembered."""
         self.base = base
-        return super().changes(base)
+        return super().changes(base, committed=committed)
+
+    def on_committed(self, metadata: TableMetadata) -> None:
+        """Remember the table as it was committed: only what it does not reach may be deleted."""
+        self.after = metadata
 
     def _expire(self, base: TableMetadata) -> list[Update]:
         if base.properties.get("gc.enabled", "true").lower() == "false":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from threading import Lock
 from typing import Self
 
 from frazil.catalog.base import Catalog, LoadedTable
@@ -40,6 +41,7 @@ class TableHandle(TableOperations):
     def __init__(self, catalog: Catalog, loaded: LoadedTable) -> None:
         self._catalog = catalog
         self._loaded = loaded
+        self._showing = Lock()
 
     def __repr__(self) -> str:
         metadata = self.metadata
@@ -195,19 +197,41 @@ class TableHandle(TableOperations):
             ValidationException: the name now belongs to another table (rule 192).
             NoSuchTableError: the table is gone.
         """
-        loaded = self._catalog.load_table(self.identifier)
-        if self.uuid is not None and loaded.metadata.table_uuid != self.uuid:
-            raise ValidationException(
-                f"{self.name} is another table now: its uuid was {self.uuid} and is "
-                f"{loaded.metadata.table_uuid}; load it again"
-            )
-        self._loaded = loaded
+        self._refresh()
         return self
+
+    def _refresh(self) -> LoadedTable:
+        """Load the table and show it, unless the handle shows something newer by then."""
+        before = self._loaded
+        loaded = self._catalog.load_table(before.identifier)
+        if not self._show(loaded):
+            # Another thread was faster, or the catalog was set back to an earlier file.
+            loaded = self._catalog.load_table(before.identifier)
+            self._show(loaded, even_if_earlier=True)
+        return loaded
+
+    def _show(self, loaded: LoadedTable, *, even_if_earlier: bool = False) -> bool:
+        """Show a table that was loaded or committed; say no where it is earlier than what is shown.
+
+        Raises:
+            ValidationException: it is another table.
+        """
+        with self._showing:
+            shown = self._loaded
+            if self.uuid is not None and loaded.metadata.table_uuid != self.uuid:
+                raise ValidationException(
+                    f"{self.name} is another table now: its uuid was {self.uuid} and is "
+                    f"{loaded.metadata.table_uuid}; load it again"
+                )
+            earlier = (entry.metadata_file for entry in shown.metadata.metadata_log)
+            if not even_if_earlier and loaded.metadata_location in earlier:
+                return False
+            self._loaded = loaded
+            return True
 
     def transaction(self) -> HandleTransaction:
         """Several operations in one commit, for a `with` block."""
-        self.refresh()
-        return HandleTransaction(self)
+        return HandleTransaction(self, self._refresh())
 
     def replace_transaction(
         self,
@@ -250,9 +274,9 @@ class TableHandle(TableOperations):
             ValidationException: gc.enabled is false, or a named snapshot is referenced.
         """
         operation = self._expire(older_than, retain_last, snapshot_ids)
-        if operation.base is None or not (operation.expired or operation.expired_refs):
+        if operation.base is None or operation.after is None:
             return ExpireResult()
-        files = unreachable_files(self.io, operation.base, self.metadata)
+        files = unreachable_files(self.io, operation.base, operation.after)
         return delete_unreachable(self.io, files, operation)
 
     def expire_snapshots_keeping_files(
@@ -287,18 +311,23 @@ class TableHandle(TableOperations):
         self._run(operation)
         return operation
 
-    def _prepare(self) -> None:
-        self.refresh()
+    def _prepare(self) -> TableMetadata:
+        return self._refresh().metadata
 
     def _run(self, operation: Operation) -> None:
-        self._loaded = commit(self._catalog, self.identifier, operation, expected_uuid=self.uuid)
+        committed = commit(self._catalog, self.identifier, operation, expected_uuid=self.uuid)
+        self._show(committed)
+        self._followed(committed.metadata, operation.made_snapshots)
+
+    def _followed(self, metadata: TableMetadata, made: frozenset[int]) -> None:
+        """Take note of snapshots that were made through this handle."""
 
 
 class HandleTransaction(Transaction):
     """A transaction that moves its handle to what was committed."""
 
-    def __init__(self, handle: TableHandle) -> None:
-        super().__init__(handle.catalog, handle._loaded, handle.io)
+    def __init__(self, handle: TableHandle, base: LoadedTable) -> None:
+        super().__init__(handle.catalog, base, handle.io)
         self._handle = handle
 
     def run_first(self, operation: Operation) -> None:
@@ -308,5 +337,6 @@ class HandleTransaction(Transaction):
     def commit(self) -> LoadedTable:
         """Commit everything; the handle then shows it."""
         committed = super().commit()
-        self._handle._loaded = committed
+        self._handle._show(committed)
+        self._handle._followed(committed.metadata, self.made_snapshots)
         return committed

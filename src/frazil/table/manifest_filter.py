@@ -25,6 +25,7 @@ from frazil.table.entry_columns import (
     read_entry_columns,
 )
 from frazil.table.file_keys import FileKey, PartitionSet, file_key
+from frazil.table.kept import KeptBetweenTries
 from frazil.table.manifest_files import ManifestFiles
 from frazil.table.row_filter import RowFilter
 
@@ -58,7 +59,7 @@ class ManifestFilter:
         self._referenced: frozenset[str] = frozenset()
         self._referenced_partitions = PartitionSet()
         self._older_than = 0
-        self._results: dict[str, _Filtered] = {}
+        self._results = KeptBetweenTries[_Filtered]()
         self.removed: tuple[DataFile, ...] = ()
 
     @property
@@ -97,13 +98,13 @@ class ManifestFilter:
             self._referenced_partitions = PartitionSet(
                 (file.spec_id, file.partition) for file in files
             )
-            self._results = {}
+            self._results.clear()
 
     def choose_older_than(self, sequence_number: int) -> None:
         """Remove deletes of a smaller data sequence number: they apply to nothing any more."""
         if sequence_number != self._older_than:
             self._older_than = sequence_number
-            self._results = {}
+            self._results.clear()
 
     def apply(
         self, metadata: TableMetadata, manifests: Sequence[ManifestFile], snapshot_id: int
@@ -134,16 +135,11 @@ class ManifestFilter:
     def _filter(
         self, metadata: TableMetadata, manifest: ManifestFile, snapshot_id: int
     ) -> _Filtered:
-        known = self._results.get(manifest.manifest_path)
-        if known is not None:
-            return known
-        result = (
-            self._rewrite(metadata, manifest, snapshot_id)
-            if manifest.has_live_files and self._may_hold(metadata, manifest)
-            else _Filtered(manifest, ())
+        if not (manifest.has_live_files and self._may_hold(metadata, manifest)):
+            return _Filtered(manifest, ())
+        return self._results.get_or_make(
+            metadata, manifest, lambda: self._rewrite(metadata, manifest, snapshot_id)
         )
-        self._results[manifest.manifest_path] = result
-        return result
 
     def _may_hold(self, metadata: TableMetadata, manifest: ManifestFile) -> bool:
         return (

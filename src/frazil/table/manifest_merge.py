@@ -8,6 +8,7 @@ from frazil.errors import ConfigurationError
 from frazil.format.manifests import EntryStatus, ManifestEntry, ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.table.commit import int_property
+from frazil.table.kept import KeptBetweenTries
 from frazil.table.manifest_files import ManifestFiles
 from frazil.table.manifest_filter import as_existing
 
@@ -25,7 +26,7 @@ class ManifestMerger:
 
     def __init__(self, files: ManifestFiles) -> None:
         self._files = files
-        self._merged: dict[tuple[str, ...], ManifestFile] = {}
+        self._merged = KeptBetweenTries[ManifestFile]()
         self.replaced_count = 0
 
     def merge(
@@ -58,24 +59,22 @@ class ManifestMerger:
     def _merge(
         self, metadata: TableMetadata, group: Sequence[ManifestFile], snapshot_id: int
     ) -> ManifestFile:
-        key = tuple(manifest.manifest_path for manifest in group)
-        merged = self._merged.get(key)
-        if merged is None:
+        def write() -> ManifestFile:
             entries = [
                 kept
                 for manifest in group
                 for entry in self._files.entries_of(metadata, manifest)
                 if (kept := _carried(entry, snapshot_id)) is not None
             ]
-            merged = self._files.write(
+            return self._files.write(
                 metadata,
                 entries,
                 spec_id=group[0].partition_spec_id,
                 content=group[0].content,
                 snapshot_id=snapshot_id,
             )
-            self._merged[key] = merged
-        return merged
+
+        return self._merged.get_or_make(metadata, tuple(group), write)
 
 
 def pack_from_the_end(

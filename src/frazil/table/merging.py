@@ -17,7 +17,9 @@ from frazil.format.manifests import (
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
 from frazil.storage.files import FileIO
+from frazil.table.definition import Definition
 from frazil.table.file_keys import FileKey, file_key
+from frazil.table.kept import KeptBetweenTries
 from frazil.table.manifest_filter import ManifestFilter, smallest_live_sequence_number
 from frazil.table.manifest_merge import ManifestMerger
 from frazil.table.producer import DEFAULT_OPTIONS, SnapshotOptions, SnapshotProducer
@@ -31,7 +33,8 @@ class AddedFiles:
         self._producer = producer
         self._content = content
         self._entries: dict[FileKey, ManifestEntry] = {}
-        self._written: dict[int, list[ManifestFile]] = {}
+        self._manifests = KeptBetweenTries[list[ManifestFile]]()
+        self._written_for: Definition | None = producer.options.definition
 
     def __bool__(self) -> bool:
         return bool(self._entries)
@@ -73,12 +76,20 @@ class AddedFiles:
         )
 
     def manifests(self, metadata: TableMetadata, snapshot_id: int) -> list[ManifestFile]:
-        """The manifests of the added files, written once a format version."""
-        written = self._written.get(metadata.format_version)
-        if written is None:
-            written = self._write(metadata, snapshot_id)
-            self._written[metadata.format_version] = written
-        return list(written)
+        """Return the manifests of the added files.
+
+        Raises:
+            ConflictError: the files were written for a schema or spec that is another one now.
+        """
+        if self._written_for is None:
+            self._written_for = Definition.of(metadata)
+        spec_ids = {entry.data_file.spec_id for entry in self._entries.values()}
+        self._written_for.check_fits(metadata, spec_ids)
+        return list(
+            self._manifests.get_or_make(
+                metadata, snapshot_id, lambda: self._write(metadata, snapshot_id)
+            )
+        )
 
     def _write(self, metadata: TableMetadata, snapshot_id: int) -> list[ManifestFile]:
         by_spec: dict[int, list[ManifestEntry]] = {}

@@ -45,13 +45,23 @@ class Operation(Protocol):
     three other methods let the commit say how it ended, so that such files are kept or removed.
     """
 
-    def changes(self, base: TableMetadata) -> Changes:
-        """The requirements and updates that apply this operation to `base`.
+    def changes(self, base: TableMetadata, *, committed: TableMetadata | None = None) -> Changes:
+        """Return the requirements and updates that apply this operation to `base`.
+
+        Args:
+            base: what the operation builds on.
+            committed: the table as others see it, where `base` has earlier steps of a transaction
+                that nobody else sees; the same as `base` unless given.
 
         Raises:
             ConflictError: when what was committed since contradicts the operation; not retried.
             ValidationException: when the operation does not fit the table; not retried.
         """
+        ...
+
+    @property
+    def made_snapshots(self) -> frozenset[int]:
+        """The ids of the snapshots that the operation makes, or makes a branch's head."""
         ...
 
     def is_in(self, metadata: TableMetadata) -> bool | None:
@@ -73,9 +83,14 @@ class MetadataOperation:
     def __init__(self, updates: Callable[[TableMetadata], Sequence[Update]]) -> None:
         self._updates = updates
 
-    def changes(self, base: TableMetadata) -> Changes:
-        """The updates with their requirements."""
+    def changes(self, base: TableMetadata, *, committed: TableMetadata | None = None) -> Changes:
+        """Return the updates with their requirements."""
         return Changes.of(base, self._updates(base))
+
+    @property
+    def made_snapshots(self) -> frozenset[int]:
+        """None."""
+        return frozenset()
 
     def is_in(self, metadata: TableMetadata) -> bool | None:
         """Not known: other writers may have made the same change."""
@@ -94,15 +109,21 @@ class CompositeOperation:
     def __init__(self, operations: Sequence[Operation]) -> None:
         self._operations = tuple(operations)
 
-    def changes(self, base: TableMetadata) -> Changes:
-        """The updates of all operations, with requirements on the common base."""
+    def changes(self, base: TableMetadata, *, committed: TableMetadata | None = None) -> Changes:
+        """Return the updates of all operations, with requirements on the common base."""
+        others_see = base if committed is None else committed
         updates: list[Update] = []
         current = base
         for operation in self._operations:
-            step = operation.changes(current).updates
+            step = operation.changes(current, committed=others_see).updates
             current = apply_updates(current, step)
             updates.extend(step)
         return Changes.of(base, updates)
+
+    @property
+    def made_snapshots(self) -> frozenset[int]:
+        """Those of all parts."""
+        return frozenset().union(*(operation.made_snapshots for operation in self._operations))
 
     def is_in(self, metadata: TableMetadata) -> bool | None:
         """Whether the parts that can tell are all part of `metadata`."""

@@ -16,17 +16,13 @@ from frazil.format.sorting import SortExpr, SortField
 from frazil.format.statistics import PartitionStatisticsFile, StatisticsFile
 from frazil.storage.files import FileIO
 from frazil.table import properties, references, sort_update, table_statistics
-from frazil.table.append import EmptySnapshot, FastAppend, MergeAppend
-from frazil.table.cherry_pick import CherryPick, staged_snapshot
+from frazil.table.append import FastAppend, MergeAppend
+from frazil.table.cherry_pick import CherryPick, publication
+from frazil.table.create_branch import CreateBranch
 from frazil.table.operation import Operation
 from frazil.table.overwrite import DeleteFiles, OverwriteFiles, ReplacePartitions
 from frazil.table.partition_update import UpdatePartitioning
-from frazil.table.producer import (
-    BranchSettings,
-    SnapshotOptions,
-    SnapshotSettings,
-    snapshot_options,
-)
+from frazil.table.producer import BranchSettings, SnapshotSettings, snapshot_options
 from frazil.table.references import DEFAULT_RETENTION, Retention
 from frazil.table.rewrite import RewriteFiles
 from frazil.table.row_delta import RowDelta
@@ -59,20 +55,21 @@ class TableOperations(ABC):
         """Apply an operation."""
 
     @abstractmethod
-    def _prepare(self) -> None:
-        """Make `metadata` as new as a change that starts from it should see."""
+    def _prepare(self) -> TableMetadata:
+        """Return metadata as new as a change that starts from it should see.
+
+        An operation works on this one value: another thread may move the handle meanwhile.
+        """
 
     # -- schema, partitioning, order, properties ----
 
     def update_schema(self, *, case_sensitive: bool = True) -> UpdateSchema:
         """A builder of schema changes, for a `with` block."""
-        self._prepare()
-        return UpdateSchema(self.metadata, self._run, case_sensitive=case_sensitive)
+        return UpdateSchema(self._prepare(), self._run, case_sensitive=case_sensitive)
 
     def update_partitioning(self, *, case_sensitive: bool = True) -> UpdatePartitioning:
         """A builder of changes to the partitioning, for a `with` block."""
-        self._prepare()
-        return UpdatePartitioning(self.metadata, self._run, case_sensitive=case_sensitive)
+        return UpdatePartitioning(self._prepare(), self._run, case_sensitive=case_sensitive)
 
     def replace_sort_order(
         self, *fields: str | SortExpr | SortField, case_sensitive: bool = True
@@ -221,13 +218,17 @@ class TableOperations(ABC):
         added_deletes: Iterable[DataFile] = (),
         data_sequence_number: int | None = None,
         delete_sequence_number: int | None = None,
-        from_snapshot: int | None = None,
+        from_snapshot: int,
         **snapshot: Unpack[BranchSettings],
     ) -> None:
-        """Replace files by files of the same rows; give the sequence number it started from.
+        """Replace files by files of the same rows, as they were at `from_snapshot`.
+
+        With `data_sequence_number`, that of the snapshot which was read, later equality deletes
+        apply to the new files as well.
 
         Raises:
-            ConflictError: a file to replace is gone, or has new deletes since `from_snapshot`.
+            ConflictError: a file to replace is gone, or others committed deletes or rewrites since
+                `from_snapshot` that the new files contradict.
         """
         self._run(
             RewriteFiles(
@@ -253,12 +254,7 @@ class TableOperations(ABC):
         retention: Retention = DEFAULT_RETENTION,
     ) -> None:
         """Make a branch at a snapshot, by default the current one; an empty table's is empty."""
-        if snapshot_id is None and self.metadata.current_snapshot_id is None:
-            self._run(EmptySnapshot(self.io, SnapshotOptions(branch=name)))
-            if retention != DEFAULT_RETENTION:
-                self._run(references.set_retention(name, retention))
-            return
-        self._run(references.create_branch(name, snapshot_id=snapshot_id, retention=retention))
+        self._run(CreateBranch(self.io, name, snapshot_id=snapshot_id, retention=retention))
 
     def create_tag(
         self,
@@ -318,13 +314,17 @@ class TableOperations(ABC):
 
     def cherrypick_snapshot(self, snapshot_id: int) -> None:
         """Apply the append or dynamic overwrite of a snapshot to `main`."""
-        self._prepare()
-        self._run(CherryPick(self.io, self.metadata, snapshot_id))
+        self._run(CherryPick(self.io, self._prepare(), snapshot_id))
 
     def publish_changes(self, wap_id: str) -> None:
-        """Apply the snapshot that was staged under a WAP id to `main`."""
-        self._prepare()
-        self.cherrypick_snapshot(staged_snapshot(self.metadata, wap_id).snapshot_id)
+        """Apply what was staged under a WAP id to `main`.
+
+        Raises:
+            NoSuchSnapshotError: nothing was.
+            ValidationException: several snapshots were that do not build on each other.
+            ConflictError: it was published already.
+        """
+        self._run(publication(self.io, self._prepare(), wap_id))
 
     # -- statistics ----
 

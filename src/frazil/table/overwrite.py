@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from frazil.errors import ConflictError, ValidationException
 from frazil.format.manifests import DataFile, ManifestFile
@@ -15,7 +16,6 @@ from frazil.table.merging import MergingProducer
 from frazil.table.producer import DEFAULT_OPTIONS, SnapshotOptions
 from frazil.table.row_filter import Predicate, RowFilter
 from frazil.table.validation import (
-    History,
     Scope,
     Validation,
     check_no_added_data,
@@ -50,6 +50,7 @@ class OverwriteFiles(MergingProducer):
         super().__init__(io, options)
         self._where = None if where is None else RowFilter(where, case_sensitive=case_sensitive)
         self._validation = validation
+        self._has_run = False
         self._removes_by_name = False
         for file in added:
             self.added_data.add(file)
@@ -75,7 +76,7 @@ class OverwriteFiles(MergingProducer):
         options = self._validation
         if options is None or not (options.isolation == "serializable" or options.check_deletes):
             return
-        history = History(self.files, base, parent, options.from_snapshot)
+        history = self.history(base, parent, options.from_snapshot)
         if not history.snapshots:
             return
         scope = self._scope(options)
@@ -102,13 +103,19 @@ class OverwriteFiles(MergingProducer):
         except ConflictError:
             raise
         except ValidationException as error:
-            now = None if parent is None else parent.snapshot_id
-            if self._validation is None or self._validation.from_snapshot == now:
+            if not self._others_committed(base, parent):
                 raise
             raise ConflictError(
-                f"another commit changed the table since snapshot {self._validation.from_snapshot} "
-                f"was read: {error}; run the operation again"
+                f"another commit changed the table since it was read: {error}; "
+                "run the operation again"
             ) from error
+        finally:
+            self._has_run = True
+
+    def _others_committed(self, base: TableMetadata, parent: Snapshot | None) -> bool:
+        if self._validation is None:
+            return self._has_run
+        return bool(self.history(base, parent, self._validation.from_snapshot).snapshots)
 
     def _scope(self, options: Validation) -> Scope:
         partitions = None if options.partitions is None else PartitionSet(options.partitions)
@@ -163,7 +170,7 @@ class ReplacePartitions(MergingProducer):
         options: SnapshotOptions = DEFAULT_OPTIONS,
     ) -> None:
         snapshot_properties = {**options.snapshot_properties, "replace-partitions": "true"}
-        super().__init__(io, SnapshotOptions(options.branch, snapshot_properties, options.wap_id))
+        super().__init__(io, replace(options, snapshot_properties=snapshot_properties))
         self._validation = validation
         self._touched = PartitionSet()
         self._chosen_for_spec: int | None = None
@@ -181,7 +188,7 @@ class ReplacePartitions(MergingProducer):
         options = self._validation
         if options is None or not self._touched:
             return
-        history = History(self.files, base, parent, options.from_snapshot)
+        history = self.history(base, parent, options.from_snapshot)
         scope = self._scope(base)
         if options.isolation == "serializable":
             check_no_added_data(history, scope)

@@ -6,7 +6,7 @@ import dataclasses
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import TypedDict
@@ -21,9 +21,12 @@ from frazil.format.manifests import (
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import MAIN_BRANCH, Snapshot, SnapshotRef
 from frazil.storage.files import FileIO
+from frazil.table.definition import Definition
 from frazil.table.manifest_files import ManifestFiles
 from frazil.table.operation import Changes
+from frazil.table.validation import History
 
+RUNTIME = {"iceberg-version": f"Frazil {version('frazil')}"}
 ENGINE = {"engine-name": "frazil", "engine-version": version("frazil")}
 
 
@@ -36,11 +39,19 @@ class SnapshotOptions:
         snapshot_properties: entries for the summary; the counts of the specification win.
         wap_id: when set, the snapshot is staged: part of the table, but of no branch, until
             `publish_changes` or `cherrypick_snapshot` makes it so.
+        starts_branch: a branch that is not there begins at the head of `main`, in this commit.
+        definition: what the new files were written for; the table that the first try sees unless
+            given.
+        own_files: paths of files that were written for this commit alone and go with it when it
+            does not take place.
     """
 
     branch: str = MAIN_BRANCH
     snapshot_properties: Mapping[str, str] = field(default_factory=dict)
     wap_id: str | None = None
+    starts_branch: bool = False
+    definition: Definition | None = None
+    own_files: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if "operation" in self.snapshot_properties:
@@ -75,9 +86,15 @@ class SnapshotSettings(BranchSettings, total=False):
 
     Attributes:
         wap_id: stage the snapshot under this id in place of making it a branch's head.
+        starts_branch: let a branch that is not there begin at the head of `main`.
+        definition: what the new files were written for.
+        own_files: paths of files to remove when the commit does not take place.
     """
 
     wap_id: str | None
+    starts_branch: bool
+    definition: Definition | None
+    own_files: tuple[str, ...]
 
 
 def snapshot_options(
@@ -85,8 +102,11 @@ def snapshot_options(
     branch: str | None = None,
     snapshot_properties: Mapping[str, str] | None = None,
     wap_id: str | None = None,
+    starts_branch: bool = False,
+    definition: Definition | None = None,
+    own_files: tuple[str, ...] = (),
 ) -> SnapshotOptions:
-    """The options that a commit's keywords say.
+    """Return the options that a commit's keywords say.
 
     Raises:
         ValidationException: the snapshot is staged and goes to a branch, or a property is unusable.
@@ -99,6 +119,9 @@ def snapshot_options(
         branch=branch if branch is not None else MAIN_BRANCH,
         snapshot_properties=dict(snapshot_properties or {}),
         wap_id=wap_id,
+        starts_branch=starts_branch,
+        definition=definition,
+        own_files=own_files,
     )
 
 
@@ -115,10 +138,33 @@ class SnapshotProducer(ABC):
         self.snapshot_id: int = new_snapshot_id()
         self._used: tuple[str, ...] = ()
         self._list: str | None = None
+        self._read: dict[int | None, int | None] = {}
+        self.own_snapshots: frozenset[int] = frozenset()
 
     def head(self, base: TableMetadata) -> Snapshot | None:
-        """The snapshot to build on: the head of the branch, None if that is empty."""
+        """Return the snapshot to build on: the head of the branch, None if that is empty.
+
+        A staged snapshot builds on what its own transaction staged under the same id.
+        """
+        if self.options.wap_id is not None:
+            staged = staged_head(base, self.options.wap_id, self.own_snapshots)
+            if staged is not None:
+                return staged
+        if self.options.starts_branch and self.options.branch not in base.refs:
+            return base.current_snapshot
         return branch_head(base, self.options.branch)
+
+    def history(
+        self, base: TableMetadata, parent: Snapshot | None, from_snapshot: int | None
+    ) -> History:
+        """Return what others committed since the operation read `from_snapshot`.
+
+        A snapshot of the operation's own transaction stands for the last one before it that others
+        see, as it was in the first try: later tries build on what others committed since.
+        """
+        if from_snapshot not in self._read:
+            self._read[from_snapshot] = self._committed(base, from_snapshot)
+        return History(self.files, base, parent, self._read[from_snapshot], own=self.own_snapshots)
 
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:  # noqa: B027
         """Check the operation against what was committed since; by default there is nothing."""
@@ -131,8 +177,9 @@ class SnapshotProducer(ABC):
     def summary(self, base: TableMetadata, parent: Snapshot | None) -> Mapping[str, str]:
         """The snapshot's summary, with its `operation`; asked for after `manifests`."""
 
-    def changes(self, base: TableMetadata) -> Changes:
-        """One more snapshot on the branch, or beside it when it is staged."""
+    def changes(self, base: TableMetadata, *, committed: TableMetadata | None = None) -> Changes:
+        """Return one more snapshot on the branch, or beside it when it is staged."""
+        self.own_snapshots = snapshots_of_transaction(base, committed)
         parent = self.head(base)
         self.validate(base, parent)
         while self.snapshot_id in base.snapshots_by_id and not self.files.written:
@@ -171,8 +218,17 @@ class SnapshotProducer(ABC):
         )
         updates: list[Update] = [AddSnapshot(snapshot)]
         if self.options.wap_id is None:
-            updates.append(move_branch(base, self.options.branch, self.snapshot_id))
+            updates.append(self.moved_branch(base))
         return Changes.of(base, updates)
+
+    def moved_branch(self, base: TableMetadata) -> Update:
+        """Return the update that makes the snapshot the head of its branch."""
+        return move_branch(base, self.options.branch, self.snapshot_id)
+
+    @property
+    def made_snapshots(self) -> frozenset[int]:
+        """The one snapshot."""
+        return frozenset({self.snapshot_id})
 
     def is_in(self, metadata: TableMetadata) -> bool | None:
         """Whether the table has the snapshot."""
@@ -183,12 +239,40 @@ class SnapshotProducer(ABC):
         self.files.keep_only(self._used, self._list)
 
     def on_abandoned(self) -> None:
-        """Remove every manifest and list of this operation."""
+        """Remove every manifest and list of this operation, and the files that are its own."""
         self.files.remove_all()
+        if self.options.own_files:
+            self.files.io.delete_many(dict.fromkeys(self.options.own_files))
+
+    def _committed(self, base: TableMetadata, snapshot_id: int | None) -> int | None:
+        """The snapshot, or the nearest before it that is not of the operation's transaction."""
+        if snapshot_id not in self.own_snapshots:
+            return snapshot_id
+        chain = (snapshot.snapshot_id for snapshot in base.ancestors_of(snapshot_id))
+        return next((found for found in chain if found not in self.own_snapshots), None)
 
     def _properties(self) -> Mapping[str, str]:
         staged = {} if self.options.wap_id is None else {"wap.id": self.options.wap_id}
-        return {**ENGINE, **self.options.snapshot_properties, **staged}
+        return {**ENGINE, **RUNTIME, **self.options.snapshot_properties, **staged}
+
+
+def snapshots_of_transaction(
+    base: TableMetadata, committed: TableMetadata | None
+) -> frozenset[int]:
+    """Return the snapshots that earlier steps of a transaction made and nobody else sees."""
+    if committed is None or committed is base:
+        return frozenset()
+    return frozenset(base.snapshots_by_id.keys() - committed.snapshots_by_id.keys())
+
+
+def staged_head(base: TableMetadata, wap_id: str, own: Collection[int]) -> Snapshot | None:
+    """Return the newest snapshot of one's own transaction that is staged under a WAP id."""
+    staged = (
+        snapshot
+        for snapshot in reversed(base.snapshots)
+        if snapshot.snapshot_id in own and (snapshot.summary or {}).get("wap.id") == wap_id
+    )
+    return next(staged, None)
 
 
 def branch_head(base: TableMetadata, branch: str) -> Snapshot | None:

@@ -64,9 +64,14 @@ def create_branch(
     def updates(base: TableMetadata) -> list[Update]:
         _check_free(base, name)
         target = _snapshot_or_current(base, snapshot_id, f"branch {name!r}")
-        return [SetSnapshotRef(name, _branch(target.snapshot_id, retention))]
+        return [branch_ref(name, target.snapshot_id, retention)]
 
     return MetadataOperation(updates)
+
+
+def branch_ref(name: str, snapshot_id: int, retention: Retention) -> SetSnapshotRef:
+    """Return the update that points a branch at a snapshot."""
+    return SetSnapshotRef(name, _branch(snapshot_id, retention))
 
 
 def create_tag(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from frazil.format.changes import (
     AddSchema,
+    AddSnapshot,
     AddSpec,
     AssertCurrentSchemaId,
     AssertDefaultSortOrderId,
@@ -34,8 +35,9 @@ def requirements_for(base: TableMetadata, updates: Sequence[Update]) -> tuple[Re
 
     The table is the same table; every reference that is set or removed still points where it did;
     ids that the updates hand out are still free; what they replace as current or default still is.
-    Removing snapshots, schemas or specs asks that no reference moved, since a moved reference
-    could reach what is removed.
+    New files were written for the current schema. Removing snapshots, schemas or specs asks that no
+    reference moved, since a moved reference could reach what is removed; where `main` is not there,
+    that it still is not.
     """
     found: dict[tuple[str, str], Requirement] = {}
 
@@ -51,6 +53,8 @@ def requirements_for(base: TableMetadata, updates: Sequence[Update]) -> tuple[Re
         match update:
             case SetSnapshotRef() | RemoveSnapshotRef():
                 require_ref(update.name)
+            case AddSnapshot():
+                require("schema", AssertCurrentSchemaId(base.current_schema_id))
             case AddSchema():
                 require("field", AssertLastAssignedFieldId(base.last_column_id))
             case SetCurrentSchema():
@@ -62,7 +66,7 @@ def requirements_for(base: TableMetadata, updates: Sequence[Update]) -> tuple[Re
             case SetDefaultSortOrder():
                 require("order", AssertDefaultSortOrderId(base.default_sort_order_id))
             case RemoveSnapshots() | RemovePartitionSpecs() | RemoveSchemas():
-                for name in base.refs:
+                for name in (MAIN_BRANCH, *base.refs):
                     require_ref(name)
                 if isinstance(update, RemovePartitionSpecs):
                     require("spec", AssertDefaultSpecId(base.default_spec_id))

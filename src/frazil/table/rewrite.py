@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from frazil.errors import ValidationException
-from frazil.format.manifests import DataFile
+from frazil.format.manifests import Content, DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import REPLACE, Snapshot
 from frazil.storage.files import FileIO
+from frazil.table.file_keys import referenced_data_file
 from frazil.table.merging import MergingProducer
 from frazil.table.producer import DEFAULT_OPTIONS, SnapshotOptions
-from frazil.table.validation import History, check_no_added_vectors, check_no_new_deletes_for
+from frazil.table.validation import (
+    check_data_files_exist,
+    check_equality_deletes_not_needed,
+    check_no_added_vectors,
+    check_no_new_deletes_for,
+)
 
 
 class RewriteFiles(MergingProducer):
@@ -19,6 +25,7 @@ class RewriteFiles(MergingProducer):
 
     With `data_sequence_number` the new data files count as as old as that: equality deletes that
     arrive while the rewrite runs reach them (rule 133). Without it such deletes are a conflict.
+    `from_snapshot` is the snapshot whose rows were read: whatever was committed since is checked.
     """
 
     operation_name = REPLACE
@@ -33,7 +40,7 @@ class RewriteFiles(MergingProducer):
         added_deletes: Iterable[DataFile] = (),
         data_sequence_number: int | None = None,
         delete_sequence_number: int | None = None,
-        from_snapshot: int | None = None,
+        from_snapshot: int,
         options: SnapshotOptions = DEFAULT_OPTIONS,
     ) -> None:
         super().__init__(io, options)
@@ -50,10 +57,10 @@ class RewriteFiles(MergingProducer):
         self._check_is_rewrite()
 
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
-        """Check that no deletes were added that the new files would lose."""
-        if self._from_snapshot is None:
+        """Check that nothing was committed since that the new files contradict."""
+        history = self.history(base, parent, self._from_snapshot)
+        if not history.snapshots:
             return
-        history = History(self.files, base, parent, self._from_snapshot)
         check_no_new_deletes_for(
             history,
             self.removed_data.chosen_files,
@@ -67,6 +74,19 @@ class RewriteFiles(MergingProducer):
                 if file.is_deletion_vector and file.referenced_data_file is not None
             ),
         )
+        check_data_files_exist(
+            history,
+            (
+                about
+                for file in self.added_deletes.files
+                if file.content is Content.POSITION_DELETES
+                and (about := referenced_data_file(file)) is not None
+            ),
+        )
+        if any(
+            file.content is Content.EQUALITY_DELETES for file in self.removed_deletes.chosen_files
+        ):
+            check_equality_deletes_not_needed(history)
 
     def _check_is_rewrite(self) -> None:
         if self.removed_data.is_empty and self.removed_deletes.is_empty:

@@ -15,7 +15,6 @@ from frazil.table.merging import MergingProducer
 from frazil.table.producer import DEFAULT_OPTIONS, SnapshotOptions
 from frazil.table.row_filter import RowFilter
 from frazil.table.validation import (
-    History,
     Scope,
     Validation,
     check_data_files_exist,
@@ -79,7 +78,7 @@ class RowDelta(MergingProducer):
         options = self._validation
         if options is None:
             return
-        history = History(self.files, base, parent, options.from_snapshot)
+        history = self.history(base, parent, options.from_snapshot)
         if not history.snapshots:
             return
         check_no_added_vectors(history, self._new_vectors)

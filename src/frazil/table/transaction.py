@@ -8,16 +8,11 @@ from typing import Self
 
 from frazil.catalog.base import Catalog, LoadedTable
 from frazil.catalog.identifiers import parse_table_identifier
-from frazil.errors import (
-    AlreadyExistsError,
-    CommitFailedException,
-    NotFoundError,
-    ValidationException,
-)
+from frazil.errors import ValidationException
 from frazil.format.changes import Update, apply_updates
 from frazil.format.metadata import TableMetadata
 from frazil.storage.files import FileIO
-from frazil.table.commit import commit
+from frazil.table.commit import abandon, commit, create
 from frazil.table.operation import Changes, CompositeOperation, Operation
 from frazil.table.operations import TableOperations
 
@@ -33,7 +28,8 @@ class Transaction(TableOperations):
     Each operation sees what those before it did (`tx.metadata`), and nobody else sees anything
     until the end. An exception inside of the block commits nothing. When another writer is first,
     all operations are run again on the newer metadata; one that cannot be (a schema change after
-    another one) raises ConflictError.
+    another one) raises ConflictError. Each checks what others committed since the block began, and
+    not what the operations before it did.
     """
 
     def __init__(self, catalog: Catalog, base: LoadedTable, io: FileIO) -> None:
@@ -77,6 +73,11 @@ class Transaction(TableOperations):
         """The table's files."""
         return self._io
 
+    @property
+    def made_snapshots(self) -> frozenset[int]:
+        """The ids of the snapshots that the operations make."""
+        return CompositeOperation(self._operations).made_snapshots
+
     def commit(self) -> LoadedTable:
         """Commit everything; the transaction is closed then, whether or not that works."""
         self._check_open()
@@ -89,18 +90,19 @@ class Transaction(TableOperations):
         """Forget everything, and remove what the operations wrote."""
         self._check_open()
         self._is_open = False
-        CompositeOperation(self._operations).on_abandoned()
+        abandon(CompositeOperation(self._operations))
 
-    def _prepare(self) -> None:
-        """The metadata is that of the transaction."""
+    def _prepare(self) -> TableMetadata:
+        """Return the metadata of the transaction."""
+        return self._metadata
 
     def _run(self, operation: Operation) -> None:
-        self._check_open()
         try:
-            updates = operation.changes(self._metadata).updates
+            self._check_open()
+            updates = operation.changes(self._metadata, committed=self._base.metadata).updates
             staged = apply_updates(self._metadata, updates)
-        except Exception:
-            operation.on_abandoned()
+        except BaseException:
+            abandon(operation)
             raise
         self._metadata = staged
         self._updates.extend(updates)
@@ -121,10 +123,10 @@ class _Staged(CompositeOperation):
         self._staged_base = base
         self._staged_updates = updates
 
-    def changes(self, base: TableMetadata) -> Changes:
+    def changes(self, base: TableMetadata, *, committed: TableMetadata | None = None) -> Changes:
         if base is self._staged_base:
             return Changes.of(base, self._staged_updates)
-        return super().changes(base)
+        return super().changes(base, committed=committed)
 
 
 class CreateTransaction(TableOperations):
@@ -135,7 +137,7 @@ class CreateTransaction(TableOperations):
         table = TableHandle(catalog, tx.created)
 
     Raises TableAlreadyExistsError at the end of the block if somebody else was first; then, and
-    after any exception inside of the block, the manifests written here are removed.
+    after any exception inside of the block, what the operations wrote is removed.
     """
 
     def __init__(
@@ -159,7 +161,7 @@ class CreateTransaction(TableOperations):
         if kind is None:
             self.create()
         else:
-            CompositeOperation(self._operations).on_abandoned()
+            abandon(CompositeOperation(self._operations))
 
     @property
     def metadata(self) -> TableMetadata:
@@ -180,23 +182,20 @@ class CreateTransaction(TableOperations):
 
     def create(self) -> LoadedTable:
         """Create the table with everything so far."""
-        operation = CompositeOperation(self._operations)
-        try:
-            self._created = self._catalog.create_table(self._identifier, self._metadata)
-        except (AlreadyExistsError, NotFoundError, ValidationException, CommitFailedException):
-            operation.on_abandoned()
-            raise
-        operation.on_committed(self._created.metadata)
+        self._created = create(
+            self._catalog, self._identifier, self._metadata, CompositeOperation(self._operations)
+        )
         return self._created
 
-    def _prepare(self) -> None:
-        """The metadata is that of the transaction."""
+    def _prepare(self) -> TableMetadata:
+        """Return the metadata of the transaction."""
+        return self._metadata
 
     def _run(self, operation: Operation) -> None:
         try:
             updates = operation.changes(self._metadata).updates
             self._metadata = apply_updates(self._metadata, updates)
-        except Exception:
-            operation.on_abandoned()
+        except BaseException:
+            abandon(operation)
             raise
         self._operations.append(operation)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 import polars as pl
 
-from frazil.errors import ConflictError
+from frazil.errors import ConflictError, ValidationException
 from frazil.format.manifests import (
     Content,
     DataFile,
@@ -32,6 +32,20 @@ from frazil.table.row_filter import Predicate, RowFilter
 Isolation = Literal["serializable", "snapshot"]
 
 
+def isolation_named(name: str) -> Isolation:
+    """Return the isolation level of a name, in upper or lower case.
+
+    Raises:
+        ValidationException: there is no such level.
+    """
+    for level in get_args(Isolation):
+        if isinstance(name, str) and name.lower() == level:
+            return level  # type: ignore[no-any-return]
+    raise ValidationException(
+        f"there is no isolation level {name!r}; the levels are {' and '.join(get_args(Isolation))}"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Validation:
     """What to check before a commit.
@@ -39,7 +53,8 @@ class Validation:
     Attributes:
         from_snapshot: the snapshot that the operation read; None if the branch was empty then.
         isolation: `serializable` also refuses data that was added where the operation read;
-            `snapshot` only refuses deletes and removed files.
+            `snapshot` only refuses deletes and removed files. Any other word is a
+            ValidationException.
         conflict_filter: only files that can hold matching rows conflict.
         partitions: only files of these (spec id, partition tuple) pairs conflict, if given. Files
             of specs that do not occur here conflict as well: they cannot be compared.
@@ -54,6 +69,9 @@ class Validation:
     partitions: tuple[tuple[int, tuple[object, ...]], ...] | None = None
     check_deletes: bool = True
     case_sensitive: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "isolation", isolation_named(self.isolation))
 
 
 class Scope:
@@ -111,10 +129,19 @@ class ChangedFile:
     partition: tuple[object, ...]
     about: str | None
     is_vector: bool
+    sequence_number: int | None
 
 
 class History:
-    """What was committed to a branch after a snapshot."""
+    """What others committed to a branch after a snapshot.
+
+    Args:
+        files: reads manifests.
+        metadata: the table.
+        head: the newest snapshot of the branch.
+        from_snapshot: the snapshot that the operation read; None where the branch was empty.
+        own: snapshots of the operation's own transaction, which nobody else sees.
+    """
 
     def __init__(
         self,
@@ -122,10 +149,20 @@ class History:
         metadata: TableMetadata,
         head: Snapshot | None,
         from_snapshot: int | None,
+        *,
+        own: Collection[int] = (),
     ) -> None:
         self._files = files
         self._metadata = metadata
-        self.snapshots = snapshots_since(metadata, head, from_snapshot)
+        self._from_snapshot = from_snapshot
+        self.snapshots = snapshots_since(metadata, head, from_snapshot, own=own)
+
+    @property
+    def sequence_number_read(self) -> int:
+        """The sequence number of the snapshot that the operation read, 0 for an empty branch."""
+        if self._from_snapshot is None:
+            return 0
+        return self._metadata.snapshot_by_id(self._from_snapshot).sequence_number
 
     def is_unpartitioned(self, spec_id: int) -> bool:
         """Whether deletes of this spec are global (rule 178)."""
@@ -133,18 +170,32 @@ class History:
 
     def added_data(self, scope: Scope) -> Iterator[ChangedFile]:
         """Data files that were added; rewrites add no rows and are left out."""
-        for snapshot in self._without_rewrites():
+        for snapshot in self.snapshots:
+            if snapshot.operation == REPLACE:
+                continue
             yield from self._select(snapshot, ManifestContent.DATA, EntryStatus.ADDED, scope)
 
     def added_deletes(self, scope: Scope) -> Iterator[ChangedFile]:
-        """Delete files and vectors that were added; rewrites add no deletes and are left out."""
-        for snapshot in self._without_rewrites():
+        """Delete files and vectors that were added, by rewrites too.
+
+        A rewrite may put positions in place of an equality delete: who replaces the data file
+        that they are about would lose them.
+        """
+        for snapshot in self.snapshots:
             yield from self._select(snapshot, ManifestContent.DELETES, EntryStatus.ADDED, scope)
 
     def removed_data(self, scope: Scope) -> Iterator[ChangedFile]:
         """Data files that were removed, by rewrites too."""
         for snapshot in self.snapshots:
             yield from self._select(snapshot, ManifestContent.DATA, EntryStatus.DELETED, scope)
+
+    def rewritten_data(self) -> Iterator[ChangedFile]:
+        """Data files that rewrites added: their rows are older than the files."""
+        for snapshot in self.snapshots:
+            if snapshot.operation == REPLACE:
+                yield from self._select(
+                    snapshot, ManifestContent.DATA, EntryStatus.ADDED, EVERYWHERE
+                )
 
     def added_vectors(self) -> Iterator[ChangedFile]:
         """Deletion vectors that were added, wherever and however."""
@@ -154,9 +205,6 @@ class History:
             ):
                 if file.is_vector:
                     yield file
-
-    def _without_rewrites(self) -> Iterator[Snapshot]:
-        return (snapshot for snapshot in self.snapshots if snapshot.operation != REPLACE)
 
     def _select(
         self,
@@ -190,21 +238,30 @@ class History:
         )
         found = entries.filter(of_snapshot & scope.holds(metadata, manifest, entries))
         columns = found.select(
-            "file_path", "content", "spec_id", ABOUT, is_vector().alias("is_vector")
+            "file_path",
+            "content",
+            "spec_id",
+            ABOUT,
+            is_vector().alias("is_vector"),
+            "sequence_number",
         )
         partitions = partition_tuples(metadata, manifest.partition_spec_id, found)
         return [
-            ChangedFile(path, Content(content), spec_id, partition, about, vector)
-            for (path, content, spec_id, about, vector), partition in zip(
+            ChangedFile(path, Content(content), spec_id, partition, about, vector, number)
+            for (path, content, spec_id, about, vector, number), partition in zip(
                 columns.iter_rows(), partitions, strict=True
             )
         ]
 
 
 def snapshots_since(
-    metadata: TableMetadata, head: Snapshot | None, from_snapshot: int | None
+    metadata: TableMetadata,
+    head: Snapshot | None,
+    from_snapshot: int | None,
+    *,
+    own: Collection[int] = (),
 ) -> tuple[Snapshot, ...]:
-    """The snapshots after `from_snapshot` up to `head`, newest first.
+    """Return the snapshots after `from_snapshot` up to `head`, newest first, without one's own.
 
     Raises:
         ConflictError: `from_snapshot` is no ancestor of `head` that is still known, so what
@@ -224,7 +281,8 @@ def snapshots_since(
     for snapshot in chain:
         if snapshot.snapshot_id == from_snapshot:
             return tuple(found)
-        found.append(snapshot)
+        if snapshot.snapshot_id not in own:
+            found.append(snapshot)
     if from_snapshot is None and chain[-1].parent_snapshot_id is None:
         return tuple(found)
     read = "an empty branch" if from_snapshot is None else f"snapshot {from_snapshot}"
@@ -257,6 +315,23 @@ def check_data_files_exist(history: History, paths: Iterable[str]) -> None:
             (file for file in history.removed_data(EVERYWHERE) if file.path in wanted),
             "removed data files that this operation's deletes are about",
         )
+
+
+def check_equality_deletes_not_needed(history: History) -> None:
+    """Refuse to take equality deletes away while rewritten data still needs them.
+
+    A rewrite's files count as older than equality deletes that the rewrite did not see. Whoever
+    replaced those deletes by positions did so for the files that were there when it read.
+    """
+    read = history.sequence_number_read
+    _refuse(
+        (
+            file
+            for file in history.rewritten_data()
+            if file.sequence_number is not None and file.sequence_number < read
+        ),
+        "rewritten data files that the equality deletes which this operation removes apply to",
+    )
 
 
 def check_no_new_deletes_for(
