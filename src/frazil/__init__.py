@@ -14,8 +14,37 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    __version__: str
     from frazil import errors
-    from frazil.errors import FrazilError
+    from frazil.errors import (
+        AlreadyExistsError,
+        CommitError,
+        CommitFailedException,
+        CommitStateUnknownException,
+        ConfigurationError,
+        ConflictError,
+        EvolutionError,
+        FrazilError,
+        InvalidDataFileError,
+        InvalidFormatError,
+        InvalidManifestError,
+        InvalidMetadataError,
+        MissingFileError,
+        NamespaceAlreadyExistsError,
+        NamespaceNotEmptyError,
+        NoSuchNamespaceError,
+        NoSuchRefError,
+        NoSuchSnapshotError,
+        NoSuchTableError,
+        NotFoundError,
+        PredicateError,
+        SchemaMismatchError,
+        StorageError,
+        TableAlreadyExistsError,
+        UnsupportedError,
+        UnsupportedVersionError,
+        ValidationException,
+    )
     from frazil.format import types
     from frazil.format.predicates import col
     from frazil.format.schema import Schema
@@ -26,13 +55,40 @@ if TYPE_CHECKING:
     from frazil.table.references import Retention
 
 __all__ = [
+    "AlreadyExistsError",
+    "CommitError",
+    "CommitFailedException",
+    "CommitStateUnknownException",
+    "ConfigurationError",
+    "ConflictError",
+    "EvolutionError",
     "FrazilError",
+    "InvalidDataFileError",
+    "InvalidFormatError",
+    "InvalidManifestError",
+    "InvalidMetadataError",
     "Lake",
+    "MissingFileError",
+    "NamespaceAlreadyExistsError",
+    "NamespaceNotEmptyError",
     "NestedField",
+    "NoSuchNamespaceError",
+    "NoSuchRefError",
+    "NoSuchSnapshotError",
+    "NoSuchTableError",
+    "NotFoundError",
+    "PredicateError",
     "Retention",
     "Scan",
     "Schema",
+    "SchemaMismatchError",
+    "StorageError",
     "Table",
+    "TableAlreadyExistsError",
+    "UnsupportedError",
+    "UnsupportedVersionError",
+    "ValidationException",
+    "__version__",
     "col",
     "connect",
     "errors",
@@ -42,7 +98,6 @@ __all__ = [
 
 _MODULES: Final = {"errors": "frazil.errors", "types": "frazil.format.types"}
 _HOMES: Final = {
-    "FrazilError": "frazil.errors",
     "Lake": "frazil.spark.lake",
     "NestedField": "frazil.format.types",
     "Retention": "frazil.table.references",
@@ -61,6 +116,10 @@ def __getattr__(name: str) -> Any:
         value = import_module(_MODULES[name])
     elif name in _HOMES:
         value = getattr(import_module(_HOMES[name]), name)
+    elif name == "__version__":
+        value = import_module("importlib.metadata").version("frazil")
+    elif name in __all__:
+        value = getattr(import_module("frazil.errors"), name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value

@@ -15,6 +15,7 @@ from frazil.format.partitioning import (
     PartitionSpec,
     rebind_spec,
 )
+from frazil.format.promotion import can_promote, keeps_partition_values
 from frazil.format.schema import Schema
 from frazil.format.schema_ids import assign_fresh_ids
 from frazil.format.snapshots import MAIN_BRANCH
@@ -26,6 +27,7 @@ from frazil.format.table_properties import (
     stored_properties,
 )
 from frazil.format.transforms import VoidTransform
+from frazil.format.types import IcebergType, NestedField
 from frazil.format.updates import (
     AddSchema,
     AddSortOrder,
@@ -117,14 +119,19 @@ def replacement_updates(
 ) -> tuple[Update, ...]:
     """The updates that replace a table: a new schema, spec and order, and no current snapshot.
 
-    The table keeps its uuid, snapshots, logs and properties; columns and partition fields that it
-    had keep their ids by name, others get ids that were never used. A `format-version` property
-    upgrades.
+    The table keeps its uuid, snapshots, logs and properties. Columns keep their ids by name, as
+    long as their type stays or is promoted; partition fields keep theirs; others get ids that were
+    never used. A `format-version` property upgrades.
 
     Raises:
         ValidationException: a partition or sort field whose column the schema lacks.
     """
-    fresh = assign_fresh_ids(schema, after=base.last_column_id, base=base.schema)
+    fresh = assign_fresh_ids(
+        schema,
+        after=base.last_column_id,
+        base=base.schema,
+        may_become=lambda held, new: _may_become(base, held, new),
+    )
     rebound = rebind_spec(spec, schema, fresh)
     if base.format_version == 1:
         fields = tuple(_v1_fields(base, rebound.fields))
@@ -140,6 +147,16 @@ def replacement_updates(
         AddSortOrder(rebind_order(sort_order, schema, fresh)),
         SetDefaultSortOrder(),
         *((SetLocation(_without_trailing_slash(location)),) if location else ()),
+    )
+
+
+def _may_become(base: TableMetadata, held: NestedField, new: IcebergType) -> bool:
+    """Whether a column may get the type and keep its id: old files are read by it (rule 47)."""
+    return can_promote(held.field_type, new, base.format_version) and all(
+        keeps_partition_values(held.field_type, new, field.transform)
+        for spec in base.partition_specs
+        for field in spec.fields
+        if held.field_id in field.source_ids
     )
 
 

@@ -147,9 +147,16 @@ def commit(
             tries.wait_after(error, current, operation)
             current = None
             continue
-        except _REFUSALS:
-            abandon(operation)
-            raise
+        except _REFUSALS as error:
+            # What a catalog does after the swap may raise the same: the table itself knows.
+            refused = _look(catalog, identifier, operation)
+            if isinstance(refused, LoadedTable):
+                _LOG.warning("table %s was committed, and then: %s", ".".join(identifier), error)
+                committed = refused
+            else:
+                if refused is not None:
+                    abandon(operation)
+                raise
         except (CommitStateUnknownException, StorageError):
             # The store may have failed after the swap, so a look at the table decides.
             found = _find_committed(catalog, identifier, operation, current, sleep)
@@ -291,6 +298,19 @@ def _warn_of_clock(identifier: tuple[str, ...], metadata: TableMetadata) -> None
         ".".join(identifier),
         metadata.last_updated_ms,
     )
+
+
+def _look(
+    catalog: Catalog, identifier: tuple[str, ...], operation: Operation
+) -> LoadedTable | bool | None:
+    """The table if the operation is part of it, False if it is not, None where nobody can tell."""
+    try:
+        loaded = catalog.load_table(identifier)
+    except (NoSuchTableError, NoSuchNamespaceError):
+        return False
+    except (FrazilError, OSError):
+        return None
+    return loaded if operation.is_in(loaded.metadata) else False
 
 
 def _find_committed(
