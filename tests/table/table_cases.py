@@ -20,6 +20,7 @@ from frazil.format.schema import Schema
 from frazil.format.types import LongType, NestedField, StringType
 from frazil.storage.files import FileIO
 from frazil.table.handle import TableHandle
+from frazil.table.operations import TableOperations
 
 SCHEMA = Schema(
     (
@@ -76,10 +77,11 @@ def data_file(
     ids: tuple[int, int] | None = None,
     spec_id: int = 0,
     partition: tuple[Any, ...] | None = None,
+    path: str | None = None,
 ) -> DataFile:
     """A data file by name; `ids` are the smallest and largest value of column `id`."""
     return DataFile(
-        file_path=f"file:///data/{name}.parquet",
+        file_path=path or f"file:///data/{name}.parquet",
         record_count=rows,
         file_size_in_bytes=100 * rows,
         spec_id=spec_id,
@@ -153,7 +155,7 @@ def live_entries(table: TableHandle, *, ref: str | None = None) -> list[Any]:
     ]
 
 
-def head(table: TableHandle) -> int:
+def head(table: TableOperations) -> int:
     """The id of the current snapshot."""
     assert table.metadata.current_snapshot_id is not None
     return table.metadata.current_snapshot_id

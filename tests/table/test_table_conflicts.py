@@ -9,44 +9,46 @@ import pytest
 from table_cases import (
     data_file,
     equality_deletes,
+    head,
     make_table,
     position_deletes,
     vector,
 )
 
 from frazil.catalog.base import Catalog
-from frazil.errors import CommitFailedException, ConflictError
+from frazil.errors import CommitFailedException, ConflictError, ValidationException
 from frazil.table.handle import TableHandle
+from frazil.table.operations import TableOperations
 from frazil.table.validation import Validation
 
 A, B, C = data_file("a", "mon"), data_file("b", "mon"), data_file("c", "tue")
 Step = Callable[[TableHandle], None]
-Ours = Callable[[TableHandle, Validation], None]
+Ours = Callable[[TableOperations, Validation], None]
 
 
-def overwrite_mon(table: TableHandle, validation: Validation) -> None:
+def overwrite_mon(table: TableOperations, validation: Validation) -> None:
     """Overwrite by predicate."""
     table.commit_overwrite([data_file("o")], where="day = 'mon'", validation=validation)
 
 
-def rewrite_a(table: TableHandle, validation: Validation) -> None:
+def rewrite_a(table: TableOperations, validation: Validation) -> None:
     """Copy-on-write of one file."""
     table.commit_overwrite([data_file("o")], removed=[A], validation=validation)
 
 
-def replace_mon(table: TableHandle, validation: Validation) -> None:
+def replace_mon(table: TableOperations, validation: Validation) -> None:
     """Dynamic overwrite."""
     table.commit_replace_partitions([data_file("o")], validation=validation)
 
 
-def delete_rows_of_a(table: TableHandle, validation: Validation) -> None:
+def delete_rows_of_a(table: TableOperations, validation: Validation) -> None:
     """Merge-on-read delete."""
     table.commit_row_delta(
         added_deletes=[position_deletes("ours", about="a")], validation=validation
     )
 
 
-def compact(table: TableHandle, validation: Validation) -> None:
+def compact(table: TableOperations, validation: Validation) -> None:
     """Compaction that keeps its age."""
     table.commit_rewrite(
         removed=[A, B],
@@ -56,7 +58,7 @@ def compact(table: TableHandle, validation: Validation) -> None:
     )
 
 
-def compact_anew(table: TableHandle, validation: Validation) -> None:
+def compact_anew(table: TableOperations, validation: Validation) -> None:
     """Compaction whose files are new."""
     table.commit_rewrite(
         removed=[A, B],
@@ -169,6 +171,90 @@ def test_the_second_of_two_commits(files_catalog: Catalog, case: str) -> None:
     with pytest.raises(ConflictError):
         ours(table, validation)
     assert table.refresh().metadata == before
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_second_step_of_a_transaction_conflicts_as_it_does_alone(
+    files_catalog: Catalog, case: str
+) -> None:
+    theirs, ours, options, conflicts = CASES[case]
+    table = make_table(files_catalog)
+    table.commit_append([A, B, C])
+    rival = TableHandle(files_catalog, files_catalog.load_table("db.t"))
+
+    def both_steps() -> None:
+        with table.transaction() as tx:
+            tx.commit_append([data_file("step1", "wed")])
+            # A step validates from what it sees, which is the first step's snapshot.
+            ours(tx, Validation(tx.metadata.current_snapshot_id, **options))
+            theirs(rival)
+
+    if not conflicts:
+        both_steps()
+        assert len(table.metadata.snapshots) == 4
+        return
+    with pytest.raises(ConflictError):
+        both_steps()
+    assert table.refresh().metadata == rival.metadata
+
+
+# What a conversion of equality deletes, and a compaction that keeps its age, do to each other.
+def convert(table: TableOperations, read: int, *, about: str = "a") -> None:
+    """The equality delete becomes positions of one file."""
+    table.commit_rewrite(
+        removed_deletes=[equality_deletes("eq")],
+        added_deletes=[position_deletes("converted", about=about)],
+        from_snapshot=read,
+    )
+
+
+def compact_a(table: TableOperations, read: int) -> None:
+    """The file is rewritten as it was before the equality delete, and counts as that old."""
+    table.commit_rewrite(
+        removed=[A], added=[data_file("aa")], data_sequence_number=1, from_snapshot=read
+    )
+
+
+@pytest.mark.parametrize("first", ["conversion", "compaction"])
+def test_a_conversion_and_a_compaction_that_did_not_see_it_do_not_both_stand(
+    files_catalog: Catalog, first: str
+) -> None:
+    table = make_table(files_catalog)
+    table.commit_append([A])
+    planned = head(table)
+    table.commit_row_delta(added_deletes=[equality_deletes("eq")])
+    deleted = head(table)
+    if first == "conversion":
+        convert(table, deleted)
+        with pytest.raises(ConflictError, match="added deletes"):
+            compact_a(table, planned)
+    else:
+        compact_a(table, planned)
+        with pytest.raises(ConflictError):
+            convert(table, deleted)
+
+
+def test_equality_deletes_stay_while_a_rewritten_file_needs_them(files_catalog: Catalog) -> None:
+    """The conversion is about another file; the compacted one would lose the delete."""
+    table = make_table(files_catalog)
+    table.commit_append([A, B])
+    planned = head(table)
+    table.commit_row_delta(added_deletes=[equality_deletes("eq")])
+    deleted = head(table)
+    compact_a(table, planned)
+    with pytest.raises(ConflictError, match="equality deletes"):
+        convert(table, deleted, about="b")
+
+
+@pytest.mark.parametrize("isolation", ["SERIALIZABLE", "Serializable"])
+def test_isolation_levels_are_words_in_any_case(isolation: Any) -> None:
+    assert Validation(None, isolation).isolation == "serializable"
+
+
+@pytest.mark.parametrize("isolation", ["foo", "", None, 1])
+def test_other_words_are_no_isolation_level(isolation: Any) -> None:
+    with pytest.raises(ValidationException, match="serializable and snapshot"):
+        Validation(None, isolation)
 
 
 @pytest.mark.parametrize(

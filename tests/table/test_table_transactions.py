@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
+import polars as pl
 import pytest
 from table_cases import (
     SCHEMA,
@@ -11,6 +14,7 @@ from table_cases import (
     data_file,
     make_table,
     names,
+    short,
 )
 
 from frazil.catalog.base import Catalog
@@ -61,6 +65,105 @@ def test_a_transaction_is_run_again_as_a_whole(catalog: Catalog) -> None:
     assert names(table) == ["b", "c"]
     assert [s.sequence_number for s in table.snapshot_list] == [1, 2, 3, 4]
     assert avro_files(table) == avro_files_in_use(table)
+
+
+@pytest.mark.parametrize("min_count", ["2", "100"])
+def test_a_retry_gives_rows_the_numbers_of_its_own_try(
+    files_catalog: Catalog, min_count: str
+) -> None:
+    """Rules 132, 137: the second step merges or carries the first one's manifest."""
+    table = make_table(
+        files_catalog, version=3, properties={"commit.manifest.min-count-to-merge": min_count}
+    )
+    table.commit_append([data_file("base", rows=3)])
+    other = TableHandle(files_catalog, files_catalog.load_table("db.t"))
+    with table.transaction() as tx:
+        tx.commit_append([data_file("one", rows=2)])
+        tx.commit_append([data_file("two", rows=2)])
+        tx.commit_delete(removed=[data_file("base", rows=3)])
+        other.commit_append([data_file("rival", rows=5)])
+    found = {
+        short(path): (number, first)
+        for path, number, first in table.inspect.entries()
+        .filter(pl.col("status") < 2)
+        .select(
+            pl.col("data_file").struct.field("file_path"),
+            "sequence_number",
+            pl.col("data_file").struct.field("first_row_id"),
+        )
+        .iter_rows()
+    }
+    assert {name: number for name, (number, _) in found.items()} == {
+        "rival": 2, "one": 3, "two": 4,
+    }  # fmt: skip
+    starts = {name: first for name, (_, first) in found.items()}
+    ranges = sorted((starts[name], starts[name] + n) for name, n in ROWS.items())
+    assert all(end <= start for (_, end), (start, _) in pairwise(ranges))
+    # What the rival published stays what it was.
+    published = other.inspect.files()
+    assert (
+        starts["rival"]
+        == dict(zip(map(short, published["file_path"]), published["first_row_id"], strict=True))[
+            "rival"
+        ]
+    )
+
+
+ROWS = {"rival": 5, "one": 2, "two": 2}
+
+
+def test_rows_keep_the_ids_that_a_rival_published_after_an_upgrade(
+    files_catalog: Catalog,
+) -> None:
+    table = make_table(files_catalog)
+    table.commit_append([A])
+    table.upgrade(3)
+    other = TableHandle(files_catalog, files_catalog.load_table("db.t"))
+    with table.transaction() as tx:
+        tx.commit_append([B])
+        other.commit_append([C])
+        published = row_ids(other)
+    assert published == {key: row_ids(table)[key] for key in published}
+
+
+def row_ids(table: TableHandle) -> dict[str, int]:
+    """The first row id of each file."""
+    files = table.inspect.files()
+    return dict(zip(map(short, files["file_path"]), files["first_row_id"], strict=True))
+
+
+def test_changes_that_a_transaction_staged_are_published_together(catalog: Catalog) -> None:
+    table = make_table(catalog)
+    table.commit_append([A])
+    with table.transaction() as tx:
+        tx.commit_append([B], wap_id="w")
+        tx.commit_append([C], wap_id="w")
+    assert names(table) == ["a"]
+    table.publish_changes("w")
+    assert names(table) == ["a", "b", "c"]
+    with pytest.raises(ConflictError, match="already"):
+        table.publish_changes("w")
+
+
+def test_staged_changes_are_published_after_another_commit(catalog: Catalog) -> None:
+    table = make_table(catalog)
+    with table.transaction() as tx:
+        tx.commit_append([A], wap_id="w")
+        tx.commit_append([B], wap_id="w")
+    table.commit_append([C])
+    table.publish_changes("w")
+    assert names(table) == ["a", "b", "c"]
+    with pytest.raises(ConflictError, match="already"):
+        table.publish_changes("w")
+
+
+def test_a_branch_and_its_first_snapshot_are_one_commit(catalog: Catalog) -> None:
+    table = make_table(catalog)
+    table.commit_append([A])
+    before = len(table.metadata.metadata_log)
+    table.commit_append([B], branch="audit", starts_branch=True)
+    assert len(table.metadata.metadata_log) == before + 1
+    assert (names(table), names(table, ref="audit")) == (["a"], ["a", "b"])
 
 
 def test_a_table_is_created_with_its_first_rows(catalog: Catalog) -> None:

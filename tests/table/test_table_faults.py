@@ -1,0 +1,196 @@
+"""Anything that is raised at any call to the store or the catalog: all of a commit, or nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+from table_cases import (
+    CATALOGS,
+    avro_files,
+    avro_files_in_use,
+    data_file,
+    make_table,
+    open_catalog,
+    short,
+)
+
+from ci_share import one_of_each
+from frazil.catalog.base import Catalog
+from frazil.errors import FrazilError, StorageError, ValidationException
+from frazil.format.manifests import DataFile
+from frazil.storage.files import FileIO, local_path
+from frazil.table.handle import TableHandle
+from frazil.table.operations import TableOperations
+
+
+class Alarm(Exception):
+    """What a time limit of the user's raises."""
+
+
+ERRORS: dict[str, Callable[[str], BaseException]] = {
+    "typed": lambda where: StorageError(f"the store failed at {where}"),
+    "refusal": lambda where: ValidationException(f"not a path: {where}"),
+    "bug": RuntimeError,
+    "memory": MemoryError,
+    "interrupt": KeyboardInterrupt,
+}
+
+
+class FaultyIO(FileIO):
+    """Raises once, before or after its n-th call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left: int | None = None
+        self.after = False
+        self.error: Callable[[str], BaseException] = RuntimeError
+
+    def _run(self, verb: str, path: str, on_disk: Any, on_store: Any) -> Any:
+        due = False
+        if self.left is not None:
+            self.left -= 1
+            due = self.left == 0
+        if due and not self.after:
+            raise self.error(f"{verb} {short(path)}")
+        result = super()._run(verb, path, on_disk, on_store)
+        if due:
+            raise self.error(f"{verb} {short(path)}")
+        return result
+
+
+def written(table: TableOperations, name: str, day: str = "mon") -> DataFile:
+    """A data file that lies in the table's folder, as executors write it."""
+    path = f"{table.metadata.location}/data/{name}.parquet"
+    Path(local_path(path)).parent.mkdir(parents=True, exist_ok=True)
+    Path(local_path(path)).write_bytes(b"rows")
+    return data_file(name, day, path=path)
+
+
+def append(table: TableOperations) -> None:
+    """One commit of one step."""
+    new = [written(table, "new"), written(table, "newer", "tue")]
+    table.commit_append(new, own_files=tuple(file.file_path for file in new))
+
+
+def transaction(table: TableHandle) -> None:
+    """One commit of three steps."""
+    with table.transaction() as tx:
+        tx.set_properties(step="1")
+        append(tx)
+        new = written(tx, "newest", "tue")
+        tx.commit_overwrite([new], where="day = 'tue'", own_files=(new.file_path,))
+
+
+CHANGES: dict[str, Callable[[TableHandle], None]] = {
+    "append": append,
+    "transaction": transaction,
+}
+BEFORE = {"old", "older"}
+AFTER = {"append": BEFORE | {"new", "newer"}, "transaction": {"old", "new", "newest"}}
+NEW = ("new", "newer", "newest")
+TRIMMING = {
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "1",
+    "commit.manifest.min-count-to-merge": "2",
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "error", "after"), one_of_each(CATALOGS, CHANGES, ERRORS, (False, True))
+)
+def test_a_fault_at_any_call_leaves_a_whole_commit_or_none(
+    tmp_path: Path, kind: str, change: str, error: str, after: bool
+) -> None:
+    io = FaultyIO()
+    io.error, io.after = ERRORS[error], after
+    catalog = open_catalog(kind, tmp_path, io=io)
+    sent: list[bool] = []
+    watch_for_swap(catalog, sent)
+    ended = False
+    for step in itertools.count(1):
+        name = f"db.t{step}"
+        table = make_table(catalog, name=name, properties=TRIMMING)
+        table.commit_append([written(table, "old")])
+        table.commit_append([written(table, "older", "tue")])
+        sent.clear()
+        io.left = step
+        try:
+            CHANGES[change](table)
+            raised = False
+        except (FrazilError, RuntimeError, MemoryError, KeyboardInterrupt):
+            raised = True
+        ended, io.left = io.left > 0, None
+        fresh = TableHandle(catalog, catalog.load_table(name))
+        used, found = avro_files_in_use(fresh), whole_table(fresh)
+        assert used <= avro_files(fresh), f"step {step}"
+        if not raised:
+            assert found == AFTER[change], f"step {step}"
+        elif not sent:
+            # Nothing was sent to the catalog: nothing is there, and nothing is left behind.
+            assert found == BEFORE, f"step {step}"
+            assert avro_files(fresh) == used, f"step {step}"
+            left = [name for name in NEW if io.exists(f"{fresh.location}/data/{name}.parquet")]
+            assert not left, f"step {step}"
+        else:
+            assert found in (BEFORE, AFTER[change]), f"step {step}"
+        if ended:
+            break
+    assert step > 8
+
+
+def whole_table(table: TableHandle) -> set[str]:
+    """The live files of a table, all of which are there."""
+    paths = table.inspect.files()["file_path"].to_list()
+    for path in paths:
+        assert table.io.exists(path), path
+    return {short(path) for path in paths}
+
+
+def watch_for_swap(catalog: Catalog, sent: list[bool]) -> None:
+    """Note when the catalog is asked to commit."""
+    real = catalog.commit_table
+
+    def commit_table(identifier: Any, requirements: Any, updates: Any) -> Any:
+        sent.append(True)
+        return real(identifier, requirements, updates)
+
+    catalog.commit_table = commit_table  # type: ignore[method-assign]
+
+
+@contextlib.contextmanager
+def alarm_after_swap(catalog: Catalog) -> Iterator[None]:
+    """Let a signal arrive right after the swap, before the catalog answers."""
+
+    def ring(number: int, frame: FrameType | None) -> None:
+        raise Alarm
+
+    real = catalog.commit_table
+
+    def commit_table(identifier: Any, requirements: Any, updates: Any) -> Any:
+        real(identifier, requirements, updates)
+        signal.raise_signal(signal.SIGALRM)
+
+    before = signal.signal(signal.SIGALRM, ring)
+    catalog.commit_table = commit_table  # type: ignore[method-assign,assignment]
+    try:
+        yield
+    finally:
+        catalog.commit_table = real  # type: ignore[method-assign]
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("kind", CATALOGS)
+def test_a_signal_after_the_swap_deletes_nothing(tmp_path: Path, kind: str, change: str) -> None:
+    catalog = open_catalog(kind, tmp_path)
+    table = make_table(catalog)
+    with alarm_after_swap(catalog), pytest.raises(Alarm):
+        CHANGES[change](table)
+    assert whole_table(table.refresh()) == AFTER[change] - BEFORE
