@@ -8,6 +8,7 @@ import pytest
 from table_rows import in_order
 
 from ci_share import only_in_soak
+from frazil.errors import ConflictError
 
 pytestmark = pytest.mark.spark
 
@@ -153,7 +154,47 @@ def roll_back(spark, table, model):
     model.rows = [{k: v for k, v in row.items() if k in ids} for row in model.moments[target][1]]
 
 
-OPERATIONS = [append, append, overwrite, overwrite, overwrite_partitions,
+def together(spark, table, model):
+    """Two or three writes in one commit; another writer appends in between, and counts as first.
+
+    Rows of the other writer of which only some match make a conflict: then only they are there.
+    """
+    others = model.new_rows()
+    others_rows = model.by_id(others)
+    rival = table.catalog.load_table(table.identifier)
+    before, moment = list(model.rows), model.random.randrange(2)
+    after = [*model.rows, *others_rows]
+    steps = model.random.choices([append, overwrite], k=model.random.randrange(2, 4))
+    try:
+        with table.transaction() as tx:
+            for place, step in enumerate(steps):
+                if place == moment:
+                    type(table)(spark, table.catalog, rival).append(frame_of(spark, model, others))
+                # The step's own choices, replayed on the rows with those of the other writer.
+                state = model.random.getstate(), model.key
+                step(spark, tx, model)
+                seen, model.rows = model.rows, after
+                model.random.setstate(state[0])
+                model.key = state[1]
+                step(spark, Unwritten(), model)
+                after, model.rows = model.rows, seen
+        model.rows = after
+    except ConflictError:
+        model.rows = [*before, *others_rows]
+    table.refresh()
+
+
+class Unwritten:
+    """A table that takes every write and keeps none."""
+
+    def append(self, df):
+        """Do nothing."""
+
+    def overwrite(self, df, *, where):
+        """Do nothing."""
+
+
+OPERATIONS = [append, append, overwrite, overwrite, overwrite_partitions, together, together,
               evolve_schema, evolve_spec, roll_back]  # fmt: skip
 
 

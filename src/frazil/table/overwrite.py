@@ -74,7 +74,10 @@ class OverwriteFiles(MergingProducer):
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
         """Check what was committed since the operation read the table, as its isolation asks."""
         options = self._validation
-        if options is None or not (options.isolation == "serializable" or options.check_deletes):
+        if options is None:
+            return
+        self.note_read(base, options.from_snapshot)
+        if not (options.isolation == "serializable" or options.check_deletes):
             return
         history = self.history(base, parent, options.from_snapshot)
         if not history.snapshots:

@@ -162,9 +162,14 @@ class SnapshotProducer(ABC):
         A snapshot of the operation's own transaction stands for the last one before it that others
         see, as it was in the first try: later tries build on what others committed since.
         """
+        start = self.note_read(base, from_snapshot)
+        return History(self.files, base, parent, start, own=self.own_snapshots)
+
+    def note_read(self, base: TableMetadata, from_snapshot: int | None) -> int | None:
+        """Return the committed snapshot that `from_snapshot` stood for in the first try."""
         if from_snapshot not in self._read:
             self._read[from_snapshot] = self._committed(base, from_snapshot)
-        return History(self.files, base, parent, self._read[from_snapshot], own=self.own_snapshots)
+        return self._read[from_snapshot]
 
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:  # noqa: B027
         """Check the operation against what was committed since; by default there is nothing."""
