@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from threading import Condition
 from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -36,7 +38,8 @@ WRITE_SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
 }
-"""Settings for the moment of a native write: they are set around it and restored."""
+"""Settings for the moment of a native write, set around it and restored: Spark's writer takes none of
+them as an option. They belong to the session of the rows, whose query the write is."""
 
 
 def prepare_session(spark: SparkSession) -> None:
@@ -64,22 +67,97 @@ def _use_this_python(spark: SparkSession) -> None:
         context.pythonExec = sys.executable
 
 
-@contextmanager
-def temporary_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Set session settings for the block and restore what was there, also when the block fails."""
-    before = {key: spark.conf.get(key, None) for key in settings}
-    changed = [key for key, value in settings.items() if before[key] != value]
-    try:
-        for key in changed:
-            spark.conf.set(key, settings[key])
-        yield
-    finally:
-        for key in changed:
-            value = before[key]
-            if value is None:
+@dataclass(slots=True)
+class _Held:
+    """A setting while blocks hold it.
+
+    Attributes:
+        value: what they need.
+        before: what it is restored to.
+        holders: how many blocks there are.
+    """
+
+    value: str
+    before: str | None
+    holders: int = 1
+
+
+class _SharedSettings:
+    """Settings of one session that blocks of several threads hold together.
+
+    The first block sets a setting and the last one restores it. A block that needs another value
+    waits until nobody holds the setting.
+    """
+
+    def __init__(self) -> None:
+        self._changed = Condition()
+        self._held: dict[str, _Held] = {}
+
+    @contextmanager
+    def holding(self, spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+        with ExitStack() as block:
+            with self._changed:
+                self._changed.wait_for(lambda: self._are_free(settings))
+                for key, value in settings.items():
+                    self._hold(spark, key, value)
+                    block.callback(self._release, spark, key)
+            yield
+
+    def _are_free(self, settings: Mapping[str, str]) -> bool:
+        return all(
+            key not in self._held or self._held[key].value == value
+            for key, value in settings.items()
+        )
+
+    def _hold(self, spark: SparkSession, key: str, value: str) -> None:
+        current = spark.conf.get(key, None)
+        if current != value:
+            spark.conf.set(key, value)
+        held = self._held.setdefault(key, _Held(value, current, holders=0))
+        held.holders += 1
+        if current != value:
+            # Somebody set it while others held it: that is what stays in the end.
+            held.before = current
+
+    def _release(self, spark: SparkSession, key: str) -> None:
+        with self._changed:
+            held = self._held[key]
+            held.holders -= 1
+            if held.holders:
+                return
+            del self._held[key]
+            self._changed.notify_all()
+            # Whoever set it meanwhile keeps what they set.
+            if held.before == held.value or spark.conf.get(key, None) != held.value:
+                return
+            if held.before is None:
                 spark.conf.unset(key)
             else:
-                spark.conf.set(key, value)
+                spark.conf.set(key, held.before)
+
+
+_SHARED: Final[dict[Hashable, _SharedSettings]] = {}
+
+
+@contextmanager
+def temporary_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Set session settings for the block and restore what was there, also when the block fails.
+
+    Blocks of several threads share what they set alike: it is restored when the last one ends.
+    One thread must not ask for another value of a setting within such a block.
+    """
+    shared = _SHARED.setdefault(_identity_of(spark), _SharedSettings())
+    with shared.holding(spark, settings):
+        yield
+
+
+def _identity_of(spark: SparkSession) -> Hashable:
+    """What tells a session from others of this process, whichever objects stand for it."""
+    if is_connect(spark):
+        return str(spark.session_id)  # type: ignore[attr-defined]
+    session: Any = getattr(spark, "_jsparkSession", None)
+    # Unless the JVM is there to ask, sessions share: what is set is then restored later.
+    return None if session is None else int(session.hashCode())
 
 
 def select_with_metadata(

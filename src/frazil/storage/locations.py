@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Mapping
+from hashlib import sha256
 
 import mmh3
 
 from frazil.errors import ConfigurationError
 from frazil.format.metadata import TableMetadata
-from frazil.storage.paths import join, name_of, parent_of
+from frazil.storage.paths import join, name_of, normalize_location, parent_of
 
+_LONGEST_NAME = 255
+_DIGEST_LENGTH = 32
+_CUT_ESCAPE = re.compile("%.?$")
 _HASH_BITS = 20
 _ENTROPY_FOLDERS = 3
 _ENTROPY_LENGTH = 4
@@ -25,14 +29,16 @@ def data_location(metadata: TableMetadata) -> str:
         keys.insert(1, "write.object-storage.path")
     for key in keys:
         if value := metadata.properties.get(key):
-            return value.rstrip("/")
+            # Other engines take no plain path.
+            return normalize_location(value)
     return f"{metadata.location.rstrip('/')}/data"
 
 
 def metadata_location(metadata: TableMetadata) -> str:
     """The folder that metadata, manifest lists and manifests go to (write.metadata.path)."""
-    configured = metadata.properties.get("write.metadata.path")
-    return (configured or f"{metadata.location.rstrip('/')}/metadata").rstrip("/")
+    if configured := metadata.properties.get("write.metadata.path"):
+        return normalize_location(configured)
+    return f"{metadata.location.rstrip('/')}/metadata"
 
 
 def data_file_path(metadata: TableMetadata, file_name: str, *, partition_path: str = "") -> str:
@@ -53,6 +59,26 @@ def data_file_path(metadata: TableMetadata, file_name: str, *, partition_path: s
     if context is not None:
         return join(base, folders, context, name)
     return join(base, folders, name) if partitioned else f"{base}/{folders}-{name}"
+
+
+def partition_folders(partition_path: str) -> str:
+    """A partition path whose every part can be the name of a folder.
+
+    A part that is longer than file systems take becomes its beginning and a hash of the whole. What
+    partition a file is of says its entry in a manifest, never its path.
+
+    Args:
+        partition_path: ``name=value/…``, URL-encoded.
+    """
+    return "/".join(map(_short_name, partition_path.split("/")))
+
+
+def _short_name(name: str) -> str:
+    if len(name.encode()) <= _LONGEST_NAME:
+        return name
+    digest = f"-{sha256(name.encode()).hexdigest()[:_DIGEST_LENGTH]}"
+    # Without a letter's escape that is cut in two.
+    return _CUT_ESCAPE.sub("", name[: _LONGEST_NAME - len(digest)]) + digest
 
 
 def new_data_folder(metadata: TableMetadata, operation_id: str) -> str:

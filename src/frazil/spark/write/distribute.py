@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
@@ -25,7 +25,7 @@ def distribute(
     sources: Sequence[Column],
     ordering: Sequence[Column],
 ) -> DataFrame:
-    """Rows with their partition keys, placed and sorted for writing.
+    """Rows with their partition keys, placed for writing; `in_order` sorts them.
 
     Args:
         df: aligned rows.
@@ -45,7 +45,15 @@ def distribute(
             df = df.repartitionByRange(*placed, *ordering)
         elif mode == "hash" and placed:
             df = _hashed(df, placed)
-    return df.sortWithinPartitions(*placed, *ordering) if ordering else df
+    return df
+
+
+def in_order(df: DataFrame, *, keys: Iterable[str], ordering: Sequence[Column]) -> DataFrame:
+    """The rows of each task sorted by partition, then as a table asks, if it does.
+
+    No row goes to another task.
+    """
+    return df.sortWithinPartitions(*map(F.col, keys), *ordering) if ordering else df
 
 
 def _hashed(df: DataFrame, keys: Sequence[Column]) -> DataFrame:

@@ -9,6 +9,7 @@ from typing import Final
 from frazil.errors import (
     ConfigurationError,
     FrazilError,
+    InvalidDataFileError,
     SchemaMismatchError,
     StorageError,
     UnsupportedError,
@@ -18,7 +19,9 @@ from frazil.spark.write.row_checks import value_problem
 _OWN: Final = re.compile(r"frazil\.errors\.(\w+): (.*)")
 _KINDS: Final[Mapping[str, type[FrazilError]]] = {
     "ConfigurationError": ConfigurationError,
+    "InvalidDataFileError": InvalidDataFileError,
     "MissingFileError": StorageError,
+    "SchemaMismatchError": SchemaMismatchError,
     "StorageError": StorageError,
     "UnsupportedError": UnsupportedError,
 }
@@ -41,11 +44,18 @@ def write_failure(error: BaseException, *, folder: str) -> FrazilError | None:
     problem = value_problem(text)
     if problem is not None:
         return SchemaMismatchError(f"{problem}; nothing was written")
-    own, java = _OWN.search(text), _JAVA.search(text)
-    if own is not None and own.group(1) in _KINDS:
-        kind, reason = _KINDS[own.group(1)], own.group(2)
+    own, java = own_error(error), _JAVA.search(text)
+    if own is not None:
+        kind, reason = type(own), str(own)
     elif java is not None and _OF_A_SOURCE not in text:
         kind, reason = StorageError, java.group()
     else:
         return None
     return kind(f"the write to {folder} failed: {reason}; nothing was committed")
+
+
+def own_error(error: BaseException) -> FrazilError | None:
+    """The error of Frazil's that a worker raised, found in the text of Spark's error."""
+    match = _OWN.search(str(error))
+    kind = None if match is None else _KINDS.get(match.group(1))
+    return None if match is None or kind is None else kind(match.group(2))

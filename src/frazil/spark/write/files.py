@@ -1,9 +1,9 @@
 """Rows become data files: native Parquet where Spark's writer can, Arrow where it cannot.
 
-Spark writes under a fresh folder of the table's data location. What lies in that folder is read
-back footer by footer; on a local disk or HDFS each file is then moved to where the table's layout
-wants it, elsewhere it stays. Files that no commit refers to are invisible, and a write that fails
-removes its own.
+Spark writes under a fresh folder of the table's data location. What lies in that folder, outside of
+hidden folders, is read back footer by footer and checked; on a local disk or HDFS each file is then
+moved to where the table's layout wants it, elsewhere it stays. Files that no commit refers to are
+invisible, and a write that fails removes its own.
 """
 
 from __future__ import annotations
@@ -21,24 +21,35 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from frazil.errors import FrazilError, InvalidDataFileError, StorageError
+from frazil.errors import FrazilError, InvalidDataFileError, StorageError, UnsupportedError
 from frazil.format import types as I
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.spark.read.locations import spark_path
-from frazil.spark.session import WRITE_SETTINGS, is_case_sensitive, temporary_settings
+from frazil.spark.session import (
+    WRITE_SETTINGS,
+    is_case_sensitive,
+    prepare_session,
+    temporary_settings,
+)
 from frazil.spark.write.align import align
 from frazil.spark.write.arrow import ArrowTask
-from frazil.spark.write.distribute import distribute, order_columns
-from frazil.spark.write.failures import write_failure
+from frazil.spark.write.distribute import distribute, in_order, order_columns
+from frazil.spark.write.failures import own_error, write_failure
 from frazil.spark.write.finish import Finisher
-from frazil.spark.write.options import WriteOptions, write_options
-from frazil.spark.write.partition_columns import identity_columns, partition_keys
+from frazil.spark.write.options import CODECS_OF_EVERY_SPARK, WriteOptions, write_options
+from frazil.spark.write.partition_columns import identity_columns, key_names, partition_keys
+from frazil.spark.write.row_count import RowCount
 from frazil.spark.write.wire import entry_from_text, entry_to_text
 from frazil.storage.files import FileInfo, FileIO, local_path
-from frazil.storage.locations import data_file_name, data_file_path, new_data_folder
+from frazil.storage.locations import (
+    data_file_name,
+    data_file_path,
+    new_data_folder,
+    partition_folders,
+)
 from frazil.storage.parquet_metrics import MetricsReader
 
 FILES_FOR_DRIVER: Final = 128
@@ -86,7 +97,7 @@ def write_data_files(
     """Write rows as data files of a table; nothing is committed.
 
     Args:
-        spark: the session of the rows.
+        spark: of the table; what is set for the write is set in the session of the rows.
         df: the rows; columns are matched by name, see `align`.
         metadata: of the table: schema, spec, sort order, properties and locations.
         io: of the table.
@@ -101,18 +112,25 @@ def write_data_files(
     Raises:
         SchemaMismatchError: the rows do not fit the table.
         ConfigurationError: an option or property is malformed.
-        UnsupportedError: an unknown transform (rule 7) or another file format than Parquet.
+        UnsupportedError: an unknown transform (rule 7), another file format than Parquet, or a
+            codec that this Spark lacks.
+        InvalidDataFileError: the files do not hold what was to be written.
         StorageError: the store refused or failed.
     """
     tell = on_progress or _tell_nobody
     write = _Write.planned(metadata, io, options, schema or metadata.schema)
+    own = df.sparkSession
+    # The rows may come out of tables, whose scans run in this session.
+    prepare_session(own)
     aligned = align(df, write.schema, case_sensitive=is_case_sensitive(spark))
     tell(WriteProgress("writing"))
     try:
-        staged = write.with_arrow(spark, aligned) if write.needs_arrow else None
-        if staged is None:
-            write.natively(spark, aligned)
-            staged = write.entries(spark, tell)
+        if write.needs_arrow:
+            staged = write.with_arrow(aligned)
+        else:
+            write.natively(own, aligned)
+            staged = write.entries(own, tell)
+            write.check_count(staged)
         files = write.published(staged)
     except BaseException as error:
         write.discard()
@@ -148,6 +166,7 @@ class _Write:
     io: FileIO
     operation_id: str
     folder: str
+    count: RowCount
 
     @classmethod
     def planned(
@@ -161,7 +180,7 @@ class _Write:
         spec = metadata.spec_by_id(settings.spec_id)
         operation_id = str(uuid.uuid4())
         folder = new_data_folder(metadata, operation_id)
-        return cls(metadata, schema, spec, settings, io, operation_id, folder)
+        return cls(metadata, schema, spec, settings, io, operation_id, folder, RowCount())
 
     @property
     def is_local(self) -> bool:
@@ -195,23 +214,28 @@ class _Write:
             self.metadata.properties,
             sorted_ids=[field.source_id for field in order.fields],
         )
-        return Finisher(self.io, reader, self.spec, order.order_id, self.needs_labels)
+        keys = {} if self.needs_arrow else key_names(self.schema, self.spec)
+        return Finisher(self.io, reader, self.spec, order.order_id, self.needs_labels, keys)
 
     def placed(self, aligned: DataFrame) -> tuple[DataFrame, tuple[str, ...]]:
-        """The rows with their partition keys, distributed and sorted."""
+        """The rows with their partition keys, distributed, counted and sorted."""
         keys = partition_keys(self.schema, self.spec)
         order = self.metadata.sort_order_by_id(self.options.sort_order_id)
+        ordering = order_columns(self.schema, order)
         placed = distribute(
             aligned,
             mode=self.options.distribution_mode,
             keys=keys,
             sources=identity_columns(self.schema, self.spec),
-            ordering=order_columns(self.schema, order),
+            ordering=ordering,
         )
-        return placed, tuple(keys)
+        # Behind the sort Spark would not know that the rows are in order, and sort them again.
+        counted = placed if self.needs_arrow else self.count.of(placed)
+        return in_order(counted, keys=keys, ordering=ordering), tuple(keys)
 
     def natively(self, spark: SparkSession, aligned: DataFrame) -> None:
         """Let Spark write the folder."""
+        self.check_codec(spark)
         settings = dict(WRITE_SETTINGS)
         if any(_holds(field.field_type, I.VariantType) for field in self.schema.fields):
             shreds = str(self.options.shreds_variants).lower()
@@ -225,7 +249,7 @@ class _Write:
         with temporary_settings(spark, settings):
             writer.parquet(spark_path(self.folder, spark, self.io))
 
-    def with_arrow(self, spark: SparkSession, aligned: DataFrame) -> list[DataFile]:
+    def with_arrow(self, aligned: DataFrame) -> list[DataFile]:
         """Let executors write the folder with PyArrow."""
         placed, keys = self.placed(aligned)
         if keys and not self.options.sort_order_id:
@@ -249,10 +273,16 @@ class _Write:
 
     def entries(self, spark: SparkSession, tell: Callable[[WriteProgress], None]) -> list[DataFile]:
         """The entries of the files in the folder, in the order of their paths."""
-        written = sorted(
-            (file for file in self.io.list(self.folder) if file.path.endswith(".parquet")),
-            key=lambda file: file.path,
-        )
+        listed = sorted(self.io.list(self.folder), key=lambda file: file.path)
+        # What a late attempt of a task left is hidden, as it is from Spark's own readers.
+        hidden = [file.path for file in listed if self._is_hidden(file.path)]
+        if hidden and not self.renames:
+            self.io.delete_many(hidden)
+        written = [
+            file
+            for file in listed
+            if file.path.endswith(".parquet") and not self._is_hidden(file.path)
+        ]
         size = sum(file.size for file in written)
         tell(WriteProgress("footers", len(written), 0, size))
         finisher = self.finisher()
@@ -265,6 +295,44 @@ class _Write:
         if empty:
             self.io.delete_many(entry.file_path for entry in empty)
         return [entry for entry in found if entry.record_count]
+
+    def check_count(self, staged: Sequence[DataFile]) -> None:
+        """Compare the rows in the files with those that Spark counted on their way there.
+
+        Raises:
+            InvalidDataFileError: they differ.
+        """
+        told, held = self.count.told(), sum(entry.record_count for entry in staged)
+        if told is not None and told != held:
+            raise InvalidDataFileError(
+                f"Spark wrote {told} rows, and the {len(staged)} files hold {held}: nothing was "
+                "committed; write again, and look whether a committer of this store leaves files "
+                "of attempts that failed",
+                file=self.folder,
+            )
+
+    def check_codec(self, spark: SparkSession) -> None:
+        """Let Spark write one row with a codec that not every Spark has.
+
+        Raises:
+            UnsupportedError: this one has not.
+        """
+        codec = self.options.codec
+        if codec in CODECS_OF_EVERY_SPARK:
+            return
+        place = spark_path(f"{self.folder}/_codec", spark, self.io)
+        try:
+            spark.range(1).write.option("compression", codec).parquet(place)
+        except PySparkException as error:
+            raise UnsupportedError(
+                f"this Spark cannot write Parquet with the codec {codec}: set "
+                "write.parquet.compression-codec or the option compression-codec to one of "
+                f"{', '.join(CODECS_OF_EVERY_SPARK)}; nothing was written"
+            ) from error
+
+    def _is_hidden(self, path: str) -> bool:
+        below = path.removeprefix(self.folder).strip("/")
+        return any(part.startswith(("_", ".")) for part in below.split("/"))
 
     def _on_executors(
         self, spark: SparkSession, finisher: Finisher, written: Sequence[FileInfo]
@@ -279,7 +347,9 @@ class _Write:
         except PySparkException as error:
             if "ModuleNotFoundError" in str(error) or "PYTHON_VERSION_MISMATCH" in str(error):
                 return None
-            raise InvalidDataFileError(f"a written file cannot be read back: {error}") from error
+            raise own_error(error) or InvalidDataFileError(
+                f"a written file cannot be read back: {error}", file=self.folder
+            ) from error
         entries = [entry_from_text(row["entry"], self.partition_type) for row in rows]
         return sorted(entries, key=lambda entry: entry.file_path)
 
@@ -325,7 +395,7 @@ class _Write:
         )
         path = ""
         if not self.spec.is_unpartitioned:
-            path = self.spec.partition_path(self.schema, entry.partition)
+            path = partition_folders(self.spec.partition_path(self.schema, entry.partition))
         return data_file_path(self.metadata, name, partition_path=path)
 
     def discard(self) -> None:

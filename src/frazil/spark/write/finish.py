@@ -1,12 +1,14 @@
 """From a file that was written to its entry in a manifest.
 
-A footer tells the metrics, and the partition follows from the rows themselves: from the exact range
-of the source column where that settles it, else from the first row.
+A footer tells whether the columns are stored as they must be, and the metrics. The partition follows
+from the rows themselves: from the exact range of the source column where that settles it, else from
+the first row.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
@@ -18,6 +20,7 @@ from frazil.format.manifests import DataFile
 from frazil.format.partitioning import PartitionField, PartitionSpec
 from frazil.format.schema import Schema
 from frazil.storage.files import FileIO, local_path
+from frazil.storage.parquet_check import SchemaCheck
 from frazil.storage.parquet_footer import patch_file
 from frazil.storage.parquet_metrics import ColumnRange, MetricsReader
 
@@ -31,7 +34,11 @@ _INTEGERS: Final[dict[type[I.IcebergType], pa.DataType]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+_WHOLE_NUMBERS: Final = (I.IntegerType, I.LongType, I.DateType)
+_NULL_FOLDER: Final = "__HIVE_DEFAULT_PARTITION__"
+
+
+@dataclass(frozen=True)
 class Finisher:
     """Makes entries of the files of one write; runs on the driver or, pickled, on executors.
 
@@ -41,6 +48,8 @@ class Finisher:
         spec: the partition spec that they were written with.
         sort_order_id: the order of their rows.
         labels: whether ids and types must still be put into the footers, of local files.
+        keys: the names of the folders that Spark lays files out by, by the field's place in the
+            spec; none where it makes no folders.
     """
 
     io: FileIO
@@ -48,6 +57,11 @@ class Finisher:
     spec: PartitionSpec
     sort_order_id: int
     labels: bool
+    keys: Mapping[int, str] = field(default_factory=dict)
+    _check: SchemaCheck = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_check", SchemaCheck(self.reader.schema))
 
     @property
     def schema(self) -> Schema:
@@ -58,7 +72,8 @@ class Finisher:
         """The entry of one file; calling it again gives the same.
 
         Raises:
-            InvalidDataFileError: the file is damaged or holds rows of several partitions.
+            InvalidDataFileError: the file is damaged, does not hold its columns as the schema wants
+                them stored, or holds rows of several partitions or of another than its folder says.
             StorageError: the file cannot be read.
         """
         local = local_path(path)
@@ -78,12 +93,15 @@ class Finisher:
             raise StorageError(f"cannot read {path}: {error}") from error
 
     def _entry(self, file: pq.ParquetFile, path: str, size: int) -> DataFile:
+        self._check.check(file, path)
         footer = file.metadata
         metrics = self.reader.metrics(footer)
+        partition = tuple(self._partition_value(f, file, path) for f in self.spec.fields)
+        self._check_folders(partition, path)
         return DataFile(
             file_path=path,
             spec_id=self.spec.spec_id,
-            partition=tuple(self._partition_value(f, file, path) for f in self.spec.fields),
+            partition=partition,
             record_count=metrics.record_count,
             file_size_in_bytes=size,
             column_sizes=metrics.column_sizes,
@@ -94,6 +112,22 @@ class Finisher:
             split_offsets=metrics.split_offsets,
             sort_order_id=self.sort_order_id,
         )
+
+    def _check_folders(self, partition: tuple[Any, ...], path: str) -> None:
+        """Compare what the rows say with where Spark put them, where both are whole numbers."""
+        if not self.keys:
+            return
+        folders = dict(part.partition("=")[::2] for part in path.split("/")[:-1])
+        for place, name in self.keys.items():
+            part, value, told = self.spec.fields[place], partition[place], folders.get(name)
+            source_type = self.schema.find_type(part.source_id)
+            if not isinstance(part.transform.result_type(source_type), _WHOLE_NUMBERS):
+                continue
+            if told != (_NULL_FOLDER if value is None else str(value)):
+                raise InvalidDataFileError(
+                    f"the rows belong to {part.name}={value}, and Spark laid them out as {told}",
+                    file=path,
+                )
 
     def _partition_value(self, field: PartitionField, file: pq.ParquetFile, path: str) -> Any:
         if field.is_void:
@@ -106,21 +140,23 @@ class Finisher:
             if found.is_all_null:
                 return None
             if found.null_count:
-                raise _several(field, path)
+                raise _several(field, path, None, found.lower)
             if not _is_open(found):
                 low = field.transform.apply(source.field_type, found.lower)
                 high = field.transform.apply(source.field_type, found.upper)
                 if low == high:
                     return low
                 if field.transform.preserves_order:
-                    raise _several(field, path)
+                    raise _several(field, path, low, high)
         first = _first_value(file, self.schema.name_path(field.source_id), source.field_type)
         return field.transform.apply(source.field_type, first)
 
 
-def _several(field: PartitionField, path: str) -> InvalidDataFileError:
+def _several(field: PartitionField, path: str, low: Any, high: Any) -> InvalidDataFileError:
     return InvalidDataFileError(
-        f"the rows belong to several partitions of {field.name!r}, not to one", file=path
+        f"the rows belong to several partitions of {field.name!r}, not to one: there are {low!r} "
+        f"and {high!r}",
+        file=path,
     )
 
 

@@ -12,7 +12,8 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
 
 DISTRIBUTION_MODES: Final = ("none", "hash", "range")
-CODECS: Final = ("zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed")
+CODECS_OF_EVERY_SPARK: Final = ("zstd", "snappy", "gzip", "lz4", "uncompressed")
+CODECS: Final = (*CODECS_OF_EVERY_SPARK, "brotli")
 
 _GZIP_LEVELS: Final = (
     "NO_COMPRESSION",

@@ -32,11 +32,13 @@ from frazil.format.transforms import (
     VoidTransform,
     YearTransform,
 )
+from frazil.spark.free_names import free_names
 from frazil.spark.write.bucket_hash import bucket, bytes_hash, long_hash
 from frazil.spark.write.row_checks import stop_with
 
-KEY_PREFIX: Final = "__frazil_p"
-"""What the derived columns are called that Spark lays out the files by: ``__frazil_p0``, …"""
+KEY_PREFIX: Final = "frazil_p"
+"""What the columns are called that Spark lays out the files by, ``frazil_p0``, …, unless a column of
+the table is called so. Their folders are not hidden: names of hidden ones begin with `_` or `.`."""
 
 _MICROS_OF_DAY: Final = 86_400_000_000
 _MICROS_OF_HOUR: Final = 3_600_000_000
@@ -100,18 +102,25 @@ def partition_keys(schema: Schema, spec: PartitionSpec) -> dict[str, Column]:
         UnsupportedError: the spec has an unknown transform (rule 7).
     """
     keys: dict[str, Column] = {}
-    for position, field in enumerate(spec.fields):
-        if field.is_void:
-            continue
-        source = schema.find_field(field.source_id)
-        if isinstance(source.field_type, I.UnknownType):
-            continue
-        value = transform_column(
-            field.transform, source.field_type, column_of(schema, field.source_id)
-        )
-        result_type = field.transform.result_type(source.field_type)
-        keys[f"{KEY_PREFIX}{position}"] = _folder_key(result_type, value)
+    for position, name in key_names(schema, spec).items():
+        field = spec.fields[position]
+        source_type = schema.find_type(field.source_id)
+        value = transform_column(field.transform, source_type, column_of(schema, field.source_id))
+        keys[name] = _folder_key(field.transform.result_type(source_type), value)
     return keys
+
+
+def key_names(schema: Schema, spec: PartitionSpec) -> dict[int, str]:
+    """The names of `partition_keys` by the places of their fields in the spec."""
+    places = [
+        place
+        for place, field in enumerate(spec.fields)
+        if not field.is_void
+        and not isinstance(schema.find_type(field.source_id), I.UnknownType)
+    ]
+    columns = [field.name for field in schema.fields]
+    names = free_names([f"{KEY_PREFIX}{place}" for place in places], columns)
+    return dict(zip(places, names, strict=True))
 
 
 def identity_columns(schema: Schema, spec: PartitionSpec) -> list[Column]:
@@ -250,7 +259,8 @@ def _folder_key(result_type: I.IcebergType, value: Column) -> Column:
         case I.TimestamptzType():
             return F.unix_micros(value)
         case I.StringType():
-            return _short(F.concat(F.lit("s"), value), F.octet_length(value), value)
+            # Not every file system holds every letter, or tells a from A.
+            return _short(F.concat(F.lit("s"), F.hex(value)), F.octet_length(value), value)
         case I.UUIDType():
             return F.lower(value)
         case I.BinaryType() | I.FixedType():

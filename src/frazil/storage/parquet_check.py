@@ -1,0 +1,210 @@
+"""Whether a written file holds its columns as the specification wants them stored.
+
+What is compared comes out of a footer that is read anyway: physical types, what they mean, and
+field ids at every level.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from frazil.errors import InvalidDataFileError
+from frazil.format import types as I
+from frazil.format.schema import Schema
+
+_FIELD_ID: Final = b"PARQUET:field_id"
+_INT32_DIGITS: Final = 9
+_INT64_DIGITS: Final = 18
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """How a column is stored.
+
+    Attributes:
+        physical: Parquet's physical type.
+        logical: what it means, as the entries of PyArrow's JSON that matter; none for plain values.
+        length: of fixed bytes; 0 for others.
+    """
+
+    physical: str
+    logical: tuple[tuple[str, Any], ...] = ()
+    length: int = 0
+
+    def is_column(self, column: pq.ColumnSchema) -> bool:
+        """Return whether a file's column is stored so."""
+        if column.physical_type != self.physical or (self.length and column.length != self.length):
+            return False
+        if not self.logical:
+            return True
+        told = json.loads(column.logical_type.to_json())
+        return all(told.get(name) == value for name, value in self.logical)
+
+    def __str__(self) -> str:
+        length = f"({self.length})" if self.length else ""
+        meaning = ", ".join(
+            str(value) if name == "Type" else f"{name}={value}" for name, value in self.logical
+        )
+        return f"{self.physical}{length}" + (f" as {meaning}" if meaning else "")
+
+
+def _timestamp(*, unit: str, utc: bool) -> _Stored:
+    meaning = (("Type", "Timestamp"), ("isAdjustedToUTC", utc), ("timeUnit", unit))
+    return _Stored("INT64", meaning)
+
+
+_PLAIN: Final[dict[type[I.IcebergType], _Stored]] = {
+    I.BooleanType: _Stored("BOOLEAN"),
+    I.IntegerType: _Stored("INT32"),
+    I.LongType: _Stored("INT64"),
+    I.FloatType: _Stored("FLOAT"),
+    I.DoubleType: _Stored("DOUBLE"),
+    I.DateType: _Stored("INT32", (("Type", "Date"),)),
+    I.TimeType: _Stored(
+        "INT64", (("Type", "Time"), ("isAdjustedToUTC", False), ("timeUnit", "microseconds"))
+    ),
+    I.TimestampType: _timestamp(unit="microseconds", utc=False),
+    I.TimestamptzType: _timestamp(unit="microseconds", utc=True),
+    I.TimestampNanoType: _timestamp(unit="nanoseconds", utc=False),
+    I.TimestamptzNanoType: _timestamp(unit="nanoseconds", utc=True),
+    I.StringType: _Stored("BYTE_ARRAY", (("Type", "String"),)),
+    I.UUIDType: _Stored("FIXED_LEN_BYTE_ARRAY", (("Type", "UUID"),), 16),
+    I.BinaryType: _Stored("BYTE_ARRAY"),
+    I.GeometryType: _Stored("BYTE_ARRAY", (("Type", "Geometry"),)),
+    I.GeographyType: _Stored("BYTE_ARRAY", (("Type", "Geography"),)),
+}
+
+
+@dataclass(frozen=True)
+class SchemaCheck:
+    """Compares the columns of written files with the schema that they were written for.
+
+    Args:
+        schema: of the files; unknown columns are in none of them.
+    """
+
+    schema: Schema
+    _leaves: dict[str, list[I.IcebergType]] = field(init=False, repr=False, compare=False)
+    _variants: tuple[str, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Names may hold dots: two columns may have one path.
+        leaves: dict[str, list[I.IcebergType]] = {}
+        variants: list[str] = []
+        for path, leaf in _leaves(self.schema.as_struct(), ()):
+            if isinstance(leaf, I.VariantType):
+                variants.append(f"{path}.")
+            else:
+                leaves.setdefault(path, []).append(leaf)
+        object.__setattr__(self, "_leaves", leaves)
+        object.__setattr__(self, "_variants", tuple(variants))
+
+    def check(self, file: pq.ParquetFile, path: str) -> None:
+        """Check one file.
+
+        Args:
+            file: opened.
+            path: to name it by.
+
+        Raises:
+            InvalidDataFileError: naming each column that differs, and how.
+        """
+        problems = [*self._of_types(file.metadata.schema), *_of_ids(self.schema, file.schema_arrow)]
+        if problems:
+            raise InvalidDataFileError(
+                "the file is not what the table's schema wants, it is not committed: "
+                + "; ".join(problems),
+                file=path,
+            )
+
+    def _of_types(self, columns: pq.ParquetSchema) -> Iterator[str]:
+        missing = set(self._leaves)
+        for index in range(len(columns)):
+            column = columns.column(index)
+            missing.discard(column.path)
+            known = self._leaves.get(column.path)
+            if known is None:
+                if not column.path.startswith(self._variants):
+                    yield f"there is the unexpected column {column.path!r}"
+            elif not any(_stored(kind).is_column(column) for kind in known):
+                length = f"({column.length})" if column.length > 0 else ""
+                wanted = " or ".join(f"{kind} is stored as {_stored(kind)}" for kind in known)
+                yield (
+                    f"the column {column.path!r} is {column.physical_type}{length} "
+                    f"{column.logical_type}, {wanted}"
+                )
+        yield from (f"the column {path!r} is missing" for path in sorted(missing))
+
+
+def _stored(iceberg_type: I.IcebergType) -> _Stored:
+    match iceberg_type:
+        case I.DecimalType(precision=precision, scale=scale):
+            meaning = (("Type", "Decimal"), ("precision", precision), ("scale", scale))
+            if precision <= _INT32_DIGITS:
+                return _Stored("INT32", meaning)
+            if precision <= _INT64_DIGITS:
+                return _Stored("INT64", meaning)
+            return _Stored("FIXED_LEN_BYTE_ARRAY", meaning, _decimal_length(precision))
+        case I.FixedType(length=length):
+            return _Stored("FIXED_LEN_BYTE_ARRAY", length=length)
+        case _:
+            return _PLAIN[type(iceberg_type)]
+
+
+def _decimal_length(precision: int) -> int:
+    """Return the fewest bytes that hold every number of so many digits and its sign."""
+    largest: int = 10**precision - 1
+    return largest.bit_length() // 8 + 1
+
+
+def _leaves(
+    iceberg_type: I.IcebergType, path: tuple[str, ...]
+) -> Iterator[tuple[str, I.IcebergType]]:
+    """Yield a type's columns by their paths in a file."""
+    match iceberg_type:
+        case I.UnknownType():
+            return
+        case I.StructType(fields=fields):
+            for child in fields:
+                yield from _leaves(child.field_type, (*path, child.name))
+        case I.ListType(element_type=element):
+            yield from _leaves(element, (*path, "list", "element"))
+        case I.MapType(key_type=key, value_type=value):
+            yield from _leaves(key, (*path, "key_value", "key"))
+            yield from _leaves(value, (*path, "key_value", "value"))
+        case _:
+            yield ".".join(path), iceberg_type
+
+
+def _of_ids(schema: Schema, columns: pa.Schema) -> Iterator[str]:
+    named = dict(zip(columns.names, columns, strict=True))
+    for child in schema.fields:
+        if child.name in named:
+            yield from _of_id(child, named[child.name], child.name)
+
+
+def _of_id(expected: I.NestedField, found: pa.Field, path: str) -> Iterator[str]:
+    text = (found.metadata or {}).get(_FIELD_ID)
+    if text != str(expected.field_id).encode():
+        told = "no field id" if text is None else f"the field id {text.decode()}"
+        yield f"the column {path!r} has {told}, not {expected.field_id}"
+    kind = found.type
+    match expected.field_type:
+        case I.StructType(fields=fields) if pa.types.is_struct(kind):
+            parts = {kind.field(place).name: kind.field(place) for place in range(kind.num_fields)}
+            for child in fields:
+                if child.name in parts:
+                    yield from _of_id(child, parts[child.name], f"{path}.{child.name}")
+        case I.ListType(element_field=element) if pa.types.is_list(kind):
+            yield from _of_id(element, kind.value_field, f"{path}.element")
+        case I.MapType(key_field=key, value_field=value) if pa.types.is_map(kind):
+            yield from _of_id(key, kind.key_field, f"{path}.key")
+            yield from _of_id(value, kind.item_field, f"{path}.value")
+        case _:
+            pass
