@@ -13,13 +13,20 @@ from frazil.format.name_mapping import NameMapping
 from frazil.format.predicates import Expression, SparkForms, to_spark_sql
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
+from frazil.format.types import NestedField
 from frazil.planning.plan import plan_rewrite
 from frazil.planning.scan_plan import ScanPlan
+from frazil.spark.free_names import free_names
 from frazil.spark.read.dataframe import prepared_read
 from frazil.spark.read.inputs import read_input
-from frazil.spark.read.projection import LAST_UPDATED_FIELD, ROW_ID_FIELD, project
+from frazil.spark.read.projection import LAST_UPDATED_FIELD, ROW_ID_FIELD, projection_beside
 from frazil.spark.scan import NAME_MAPPING_PROPERTY, bound_predicate
-from frazil.spark.session import is_case_sensitive, time_zone_of, type_support
+from frazil.spark.session import (
+    is_case_sensitive,
+    prepare_session,
+    time_zone_of,
+    type_support,
+)
 from frazil.spark.write.align import align
 from frazil.storage.files import FileIO
 from frazil.table.validation import Validation
@@ -87,21 +94,25 @@ class Overwriting:
         if self.rewritten.file_count == 0:
             return df, None
         schema = self.metadata.schema
-        lineage = (ROW_ID_FIELD, LAST_UPDATED_FIELD) if self.metadata.format_version >= 3 else ()
+        lineage = _lineage(self.metadata)
         written = Schema((*schema.fields, *lineage), schema.schema_id) if lineage else schema
-        support = type_support(self.spark)
+        # The rows are one query with those of the DataFrame, which runs in the session of that.
+        spark = df.sparkSession
+        prepare_session(spark)
+        support = type_support(spark)
         mapping = self.metadata.properties.get(NAME_MAPPING_PROPERTY)
         read = prepared_read(
-            self.spark,
+            spark,
             read_input(self.metadata, self.rewritten),
-            project(schema, [field.name for field in written.fields]),
+            projection_beside((ROW_ID_FIELD, LAST_UPDATED_FIELD)[: len(lineage)], schema),
             io=self.io,
             support=support,
             mapping=None if mapping is None else NameMapping.from_json(mapping),
         ).frame()
+        named = read.toDF(*(field.name for field in written.fields))
         forms = SparkForms(time="time" if support.time else "long")
         # Rows for which the predicate is NULL do not match it and stay.
-        kept = read.where(F.expr(f"not coalesce({to_spark_sql(self.where, forms=forms)}, false)"))
+        kept = named.where(F.expr(f"not coalesce({to_spark_sql(self.where, forms=forms)}, false)"))
         new = align(df, schema, case_sensitive=is_case_sensitive(self.spark))
         for field in lineage:
             new = new.withColumn(field.name, F.lit(None).cast("bigint"))
@@ -119,6 +130,18 @@ class Overwriting:
             check_deletes=validation.check_deletes or self.rewritten.file_count > 0,
             case_sensitive=self.case_sensitive,
         )
+
+
+def _lineage(metadata: TableMetadata) -> tuple[NestedField, ...]:
+    """The row lineage columns of a version 3 table's files, called as none of its columns is.
+
+    Readers know them by their ids.
+    """
+    if metadata.format_version < 3:
+        return ()
+    fields = (ROW_ID_FIELD, LAST_UPDATED_FIELD)
+    names = free_names([f.name for f in fields], [f.name for f in metadata.schema.fields])
+    return tuple(replace(f, name=name) for f, name in zip(fields, names, strict=True))
 
 
 def _restricted(matched: ScanPlan, keep: pl.Series) -> ScanPlan:

@@ -15,7 +15,7 @@ def free_name(wanted: str, taken: Iterable[str]) -> str:
     """Return the name, or the name and a number, so that Spark takes it for none of those taken.
 
     Args:
-        wanted: in lower-case ASCII.
+        wanted: the name.
         taken: the names of the columns that it will stand beside.
     """
     keys = {_key(name) for name in taken}
@@ -34,7 +34,7 @@ def free_names(wanted: Iterable[str], taken: Iterable[str]) -> list[str]:
 
 def is_reserved(name: str) -> bool:
     """Return whether Spark may take a name for one that a scan adds."""
-    return _key(name).startswith(RESERVED_PREFIX)
+    return _key(name[: len(RESERVED_PREFIX)]) == RESERVED_PREFIX
 
 
 def _key(name: str) -> str:

@@ -38,8 +38,8 @@ WRITE_SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
 }
-"""Settings for the moment of a native write, set around it and restored: Spark's writer takes none of
-them as an option. They belong to the session of the rows, whose query the write is."""
+"""Settings for the moment of a native write, set around it and restored: Spark's writer takes none
+of them as an option. They belong to the session of the rows, whose query the write is."""
 
 
 def prepare_session(spark: SparkSession) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
@@ -17,15 +16,19 @@ from frazil.spark.changes.columns import (
     ChangeType,
 )
 from frazil.spark.changes.comparable import comparable
+from frazil.spark.free_names import free_name
 
-_KEY: Final = "_frazil_key_"
-_SIGN: Final = "_frazil_sign"
-_TOTAL: Final = "_frazil_total"
-_LEVEL: Final = "_frazil_level"
-_LOWEST: Final = "_frazil_lowest"
-_PLACE: Final = "_frazil_place"
-_INSERTS: Final = "_frazil_inserts"
-_DELETES: Final = "_frazil_deletes"
+
+class _Added:
+    """Columns that a fold adds to its rows, by names that none of them has."""
+
+    def __init__(self, changes: DataFrame) -> None:
+        self._taken = list(changes.columns)
+
+    def __call__(self, purpose: str) -> str:
+        name = free_name(f"_frazil_{purpose}", self._taken)
+        self._taken.append(name)
+        return name
 
 
 def without_copies(changes: DataFrame) -> DataFrame:
@@ -34,21 +37,23 @@ def without_copies(changes: DataFrame) -> DataFrame:
     A copy-on-write commit writes every row of a file anew; rows that it only copied did not
     change. Of equal rows as many are left as the one side has more than the other.
     """
-    names = changes.columns
-    keyed, row = _with_keys(changes, [_quoted(name) for name in _table_columns(changes)])
+    names, added = changes.columns, _Added(changes)
+    columns = [_quoted(name) for name in _table_columns(changes)]
+    keyed, row = _with_keys(changes, columns, added)
+    deleted, all_of_them, place_of_row = added("deletes"), added("total"), added("place")
     same = Window.partitionBy(CHANGE_ORDINAL, *row)
     deletes = F.sum(F.when(_is(ChangeType.DELETE), 1).otherwise(0)).over(same)
     # "DELETE" sorts before "INSERT": the places of deletes are 1 to their number.
     place = F.row_number().over(same.orderBy(CHANGE_TYPE))
     counted = keyed.select(
         *(_quoted(name) for name in names),
-        deletes.alias(_DELETES),
-        F.count(F.lit(1)).over(same).alias(_TOTAL),
-        place.alias(_PLACE),
+        deletes.alias(deleted),
+        F.count(F.lit(1)).over(same).alias(all_of_them),
+        place.alias(place_of_row),
     )
-    inserts = F.col(_TOTAL) - F.col(_DELETES)
-    is_left = F.when(_is(ChangeType.DELETE), F.col(_PLACE) > inserts).otherwise(
-        F.col(_PLACE) > F.col(_DELETES) * 2
+    inserts = F.col(all_of_them) - F.col(deleted)
+    is_left = F.when(_is(ChangeType.DELETE), F.col(place_of_row) > inserts).otherwise(
+        F.col(place_of_row) > F.col(deleted) * 2
     )
     return counted.where(is_left).select(*(_quoted(name) for name in names))
 
@@ -61,14 +66,15 @@ def with_updates(changes: DataFrame, identifier: Sequence[Sequence[str]]) -> Dat
     Args:
         identifier: the columns that are the key, each as the names that lead to it.
     """
-    names = changes.columns
+    names, added = changes.columns, _Added(changes)
     columns = [F.col(quote_name_always(list(path))) for path in identifier]
-    keyed, key = _with_keys(changes, columns)
+    keyed, key = _with_keys(changes, columns, added)
+    deleted, inserted = added("deletes"), added("inserts")
     same = Window.partitionBy(CHANGE_ORDINAL, *key)
     counted = keyed.select(
         *(_quoted(name) for name in names),
-        F.sum(F.when(_is(ChangeType.DELETE), 1).otherwise(0)).over(same).alias(_DELETES),
-        F.sum(F.when(_is(ChangeType.INSERT), 1).otherwise(0)).over(same).alias(_INSERTS),
+        F.sum(F.when(_is(ChangeType.DELETE), 1).otherwise(0)).over(same).alias(deleted),
+        F.sum(F.when(_is(ChangeType.INSERT), 1).otherwise(0)).over(same).alias(inserted),
     )
     listed = ", ".join(".".join(path) for path in identifier)
     repeated = F.raise_error(
@@ -81,9 +87,9 @@ def with_updates(changes: DataFrame, identifier: Sequence[Sequence[str]]) -> Dat
             ),
         )
     ).cast("string")
-    is_pair = (F.col(_DELETES) == 1) & (F.col(_INSERTS) == 1)
+    is_pair = (F.col(deleted) == 1) & (F.col(inserted) == 1)
     kind = (
-        F.when((F.col(_DELETES) > 1) | (F.col(_INSERTS) > 1), repeated)
+        F.when((F.col(deleted) > 1) | (F.col(inserted) > 1), repeated)
         .when(is_pair & _is(ChangeType.DELETE), str(ChangeType.UPDATE_BEFORE))
         .when(is_pair, str(ChangeType.UPDATE_AFTER))
         .otherwise(F.col(CHANGE_TYPE))
@@ -99,26 +105,29 @@ def net(changes: DataFrame) -> DataFrame:
     Of equal rows those changes are left that no later one undid: the running count of inserts less
     deletes passes each level up to its last value for the last time with one of them.
     """
-    names = changes.columns
-    keyed, row = _with_keys(changes, [_quoted(name) for name in _table_columns(changes)])
+    names, added = changes.columns, _Added(changes)
+    columns = [_quoted(name) for name in _table_columns(changes)]
+    keyed, row = _with_keys(changes, columns, added)
+    left, side = added("total"), added("sign")
+    height, floor = added("level"), added("lowest")
     same = Window.partitionBy(*row)
     sign = F.when(_is(ChangeType.INSERT), 1).otherwise(-1)
     total = F.sum(sign).over(same)
     # From here on 1 is a change to the side that is left, -1 one to the other.
-    turned = keyed.withColumn(_TOTAL, total).where(F.col(_TOTAL) != 0)
-    turned = turned.withColumn(_SIGN, sign * F.signum(F.col(_TOTAL)).cast("int"))
-    in_time = same.orderBy(F.col(CHANGE_ORDINAL), F.col(_SIGN).desc())
-    levels = turned.withColumn(_LEVEL, F.sum(_SIGN).over(_up_to_here(in_time)))
+    turned = keyed.withColumn(left, total).where(F.col(left) != 0)
+    turned = turned.withColumn(side, sign * F.signum(F.col(left)).cast("int"))
+    in_time = same.orderBy(F.col(CHANGE_ORDINAL), F.col(side).desc())
+    levels = turned.withColumn(height, F.sum(side).over(_up_to_here(in_time)))
     # The very reverse order: equal changes of one snapshot are told apart by their levels.
     back = same.orderBy(
-        F.col(CHANGE_ORDINAL).desc(), F.col(_SIGN), (F.col(_SIGN) * F.col(_LEVEL)).desc()
+        F.col(CHANGE_ORDINAL).desc(), F.col(side), (F.col(side) * F.col(height)).desc()
     )
-    lowest = levels.withColumn(_LOWEST, F.min(_LEVEL).over(_up_to_here(back)))
+    lowest = levels.withColumn(floor, F.min(height).over(_up_to_here(back)))
     is_left = (
-        (F.col(_SIGN) == 1)
-        & (F.col(_LEVEL) >= 1)
-        & (F.col(_LEVEL) <= F.abs(F.col(_TOTAL)))
-        & (F.col(_LOWEST) >= F.col(_LEVEL))
+        (F.col(side) == 1)
+        & (F.col(height) >= 1)
+        & (F.col(height) <= F.abs(F.col(left)))
+        & (F.col(floor) >= F.col(height))
     )
     return lowest.where(is_left).select(*(_quoted(name) for name in names))
 
@@ -131,15 +140,18 @@ def _table_columns(changes: DataFrame) -> list[str]:
     return [name for name in changes.columns if name not in CHANGELOG_COLUMNS]
 
 
-def _with_keys(changes: DataFrame, columns: Sequence[Column]) -> tuple[DataFrame, list[str]]:
+def _with_keys(
+    changes: DataFrame, columns: Sequence[Column], added: _Added
+) -> tuple[DataFrame, list[str]]:
     """The changes with the columns in the form that they are compared in, and its names."""
     fields = changes.select(*columns).schema.fields
+    names = [added(f"key_{place}") for place in range(len(columns))]
     keys = [
-        comparable(column, field.dataType).alias(f"{_KEY}{place}")
-        for place, (column, field) in enumerate(zip(columns, fields, strict=True))
+        comparable(column, field.dataType).alias(name)
+        for name, column, field in zip(names, columns, fields, strict=True)
     ]
     # Columns of their own: then all windows of one fold need one shuffle.
-    return changes.select("*", *keys), [f"{_KEY}{place}" for place in range(len(keys))]
+    return changes.select("*", *keys), names
 
 
 def _is(kind: ChangeType) -> Column:

@@ -25,6 +25,7 @@ from frazil.spark.changes.columns import (
     COMMIT_SNAPSHOT_ID,
 )
 from frazil.spark.changes.parts import LabelledFiles, Part, labelled_files
+from frazil.spark.free_names import free_names
 from frazil.spark.read.dataframe import prepared_read
 from frazil.spark.read.inputs import ReadInput, read_input
 from frazil.spark.read.projection import (
@@ -32,7 +33,7 @@ from frazil.spark.read.projection import (
     FILE_ORDINAL_FIELD,
     METADATA_COLUMNS,
     POS,
-    Projection,
+    projection_beside,
 )
 from frazil.spark.scan import NAME_MAPPING_PROPERTY, spark_condition
 from frazil.spark.session import prepare_session, type_support
@@ -132,7 +133,7 @@ class ChangedRows:
         return prepared_read(
             self.spark,
             read,
-            Projection((*fields, *metadata_columns)),
+            projection_beside(metadata_columns, self.schema, fields),
             io=self.io,
             support=type_support(self.spark),
             mapping=None if text is None else NameMapping.from_json(text),
@@ -140,11 +141,14 @@ class ChangedRows:
 
     def _finished(self, rows: DataFrame, files: LabelledFiles, *, decided: bool) -> DataFrame:
         """The rows that match, with their labels."""
+        names = [field.name for field in self.schema.fields]
+        places = rows.columns[len(names) :]
+        known_file, *free = free_names([_LABELLED, *places], names)
+        if rows.columns != [*names, *free]:
+            rows = rows.toDF(*names, *free)
         if not decided:
             rows = rows.where(spark_condition(self.where, type_support(self.spark)))
-        columns: list[Column | str] = [
-            F.col(quote_name_always([field.name])) for field in self.schema.fields
-        ]
+        columns: list[Column | str] = [F.col(quote_name_always([name])) for name in names]
         if not _are_mixed(files.labels):
             values = files.labels.row(0, named=True)
             labels = [
@@ -153,11 +157,12 @@ class ChangedRows:
             ]
             return rows.select(*columns, *labels)
         table = files.labels.select(
-            pl.col("ordinal").alias(_LABELLED), *CHANGELOG_COLUMNS
+            pl.col("ordinal").alias(known_file), *CHANGELOG_COLUMNS
         ).rechunk()
-        schema = S.StructType([S.StructField(_LABELLED, S.LongType(), False), *_LABELS.fields])
+        schema = S.StructType([S.StructField(known_file, S.LongType(), False), *_LABELS.fields])
         known = F.broadcast(self.spark.createDataFrame(table.to_arrow(), schema))
-        joined = rows.join(known, F.col(FILE_ORDINAL_FIELD.name) == F.col(_LABELLED))
+        ordinal = free[places.index(FILE_ORDINAL_FIELD.name)]
+        joined = rows.join(known, F.col(ordinal) == F.col(known_file))
         return joined.select(*columns, *CHANGELOG_COLUMNS)
 
 

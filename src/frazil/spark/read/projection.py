@@ -17,6 +17,7 @@ from frazil.format.types import (
     StringType,
     StructType,
 )
+from frazil.spark.free_names import free_name
 
 FILE: Final = "_file"
 POS: Final = "_pos"
@@ -108,6 +109,30 @@ def project(
             order.append(top)
         wanted[top.field_id].add(field.field_id)
     return Projection(tuple(_cut(field, wanted[field.field_id]) for field in order))
+
+
+def projection_beside(
+    added: Sequence[NestedField], schema: Schema, fields: Sequence[NestedField] | None = None
+) -> Projection:
+    """Columns of a table and then reserved ones, each under a name of its own.
+
+    A column of the table that is called as a reserved one has another name in the result.
+
+    Args:
+        added: reserved columns.
+        schema: of the table.
+        fields: top-level columns of the schema; all of them unless given.
+    """
+    names = [field.name for field in added]
+    taken = [*names, *(field.name for field in schema.fields)]
+    renamed: list[NestedField] = []
+    for field in schema.fields if fields is None else fields:
+        name = field.name
+        if free_name(name, names) != name:
+            name = free_name(name, taken)
+            taken.append(name)
+        renamed.append(replace(field, name=name))
+    return Projection((*renamed, *added))
 
 
 def with_fields(fields: Sequence[NestedField], schema: Schema, ids: set[int]) -> Projection:

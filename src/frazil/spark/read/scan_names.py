@@ -17,6 +17,7 @@ from typing import Final
 
 from frazil.format.schema import Schema
 from frazil.format.types import ListType, MapType, NestedField, StructType
+from frazil.spark.free_names import free_name, is_reserved
 from frazil.spark.read.footers import FileColumn
 
 ROW_INDEX_NAME: Final = "_tmp_metadata_row_index"
@@ -35,7 +36,7 @@ def names_of_schemas(schemas: Iterable[Schema]) -> dict[str, frozenset[int]]:
 def scan_names(
     fields: Sequence[NestedField], file_names: Mapping[str, frozenset[int]] | None
 ) -> dict[int, str]:
-    """The scan's name of each top-level field.
+    """The scan's name of each top-level field; none is one that a scan gives to columns of its own.
 
     Args:
         fields: the top-level columns to scan.
@@ -51,13 +52,21 @@ def scan_names(
         clear = (
             file_names is not None
             and field.name.lower() != ROW_INDEX_NAME
+            and not is_reserved(field.name)
             and spellings[field.name.lower()] == 1
             and all(
                 file_names.get(name, frozenset()) <= {field_id}
                 for name, field_id in _struct_paths((field,), "")
             )
         )
-        chosen[field.field_id] = field.name if clear else f"{field.name} (field {field.field_id})"
+        if clear:
+            chosen[field.field_id] = field.name
+    taken = [*(field.name for field in fields), *(file_names or ())]
+    for field in fields:
+        if field.field_id not in chosen:
+            name = free_name(f"{field.name} (field {field.field_id})", taken)
+            taken.append(name)
+            chosen[field.field_id] = name
     return chosen
 
 

@@ -8,10 +8,11 @@ becomes an expression that stops the write.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Final
+from uuid import uuid4
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -48,7 +49,8 @@ def align(df: DataFrame, schema: Schema, *, case_sensitive: bool = False) -> Dat
 
     Each column carries its field id in its metadata. Times and nanoseconds become bigints, uuids
     lower-case text, geometries WKB. Missing optional columns get their write default, else null
-    (rules 31-33). Columns of type unknown are left out (rule 17).
+    (rules 31-33). Columns of type unknown are left out (rule 17), but what they are made of is
+    evaluated.
 
     Args:
         df: with the table's columns in any order.
@@ -58,7 +60,9 @@ def align(df: DataFrame, schema: Schema, *, case_sensitive: bool = False) -> Dat
     Raises:
         SchemaMismatchError: listing every column that is missing, unexpected or of a wrong type.
     """
-    columns = _Alignment(case_sensitive=case_sensitive).columns(df.schema, schema)
+    alignment = _Alignment(case_sensitive=case_sensitive)
+    columns = alignment.columns(df.schema, schema)
+    df = _evaluating(df, alignment.left_out)
     plain = [(column.source, column.field.name) for column in columns if column.is_plain]
     if len(plain) == len(columns):
         return select_with_metadata(df, plain, [column.metadata for column in columns])
@@ -66,8 +70,26 @@ def align(df: DataFrame, schema: Schema, *, case_sensitive: bool = False) -> Dat
 
 
 def storage_type(iceberg_type: I.IcebergType) -> S.DataType:
-    """The Spark type of an aligned column."""
-    return type_to_spark(iceberg_type)
+    """The Spark type of an aligned column, without parts of type unknown."""
+    return type_to_spark(_stored(iceberg_type))
+
+
+def _stored(iceberg_type: I.IcebergType) -> I.IcebergType:
+    match iceberg_type:
+        case I.StructType(fields=fields):
+            return I.StructType(
+                tuple(
+                    replace(field, field_type=_stored(field.field_type))
+                    for field in fields
+                    if not isinstance(field.field_type, I.UnknownType)
+                )
+            )
+        case I.ListType(element_type=element):
+            return replace(iceberg_type, element_type=_stored(element))
+        case I.MapType(value_type=value):
+            return replace(iceberg_type, value_type=_stored(value))
+        case _:
+            return iceberg_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +136,7 @@ class _Alignment:
     def __init__(self, *, case_sensitive: bool) -> None:
         self._key: Callable[[str], str] = str if case_sensitive else str.lower
         self._problems: list[str] = []
+        self.left_out: list[Column] = []
 
     def columns(self, source: S.StructType, schema: Schema) -> list[_Aligned]:
         found = self._by_name(source, "")
@@ -125,6 +148,7 @@ class _Alignment:
                 self._check_default(field, field.name)
             else:
                 convert = self._field(given.dataType, field, field.name, nullable=given.nullable)
+                self._leave_out(F.col(_quoted(given.name)), given.dataType, field.field_type)
             if not isinstance(field.field_type, I.UnknownType):
                 columns.append(_Aligned(field, given, convert))
         self._extra(found, "")
@@ -133,6 +157,21 @@ class _Alignment:
                 "the rows do not fit the table, nothing was written: " + "; ".join(self._problems)
             )
         return columns
+
+    def _leave_out(self, value: Column, source: S.DataType, target: I.IcebergType) -> None:
+        """Note the parts of a value that no file holds; arrays and maps are evaluated whole."""
+        match target, source:
+            case I.UnknownType(), S.NullType():
+                self.left_out.append(value)
+            case I.StructType(), S.StructType():
+                fields = {self._key(field.name): field for field in target.fields}
+                for given in source.fields:
+                    if (field := fields.get(self._key(given.name))) is not None:
+                        self._leave_out(
+                            value.getField(given.name), given.dataType, field.field_type
+                        )
+            case _:
+                pass
 
     def _by_name(self, struct: S.StructType, path: str) -> dict[str, S.StructField]:
         found: dict[str, S.StructField] = {}
@@ -159,7 +198,9 @@ class _Alignment:
         self, source: S.DataType, field: I.NestedField, path: str, *, nullable: bool
     ) -> Converter | None:
         if isinstance(source, S.NullType) and not field.required:
-            return lambda _: _null(field.field_type)
+            # Cast, not replaced: what makes the value may fail.
+            wanted = storage_type(field.field_type)
+            return None if wanted == source else lambda value: value.cast(wanted)
         convert = self._type(source, field.field_type, path, nullable=nullable)
         if field.required and nullable:
             return _chained(convert, _not_null(path))
@@ -236,6 +277,19 @@ class _Alignment:
             None if value is None else lambda m: F.transform_values(m, lambda _, v: value(v))
         )
         return _chained(on_keys, on_values)
+
+
+def _evaluating(df: DataFrame, columns: Sequence[Column]) -> DataFrame:
+    """The same rows, of which Spark evaluates these columns too, as what makes them may fail.
+
+    Args:
+        df: the rows.
+        columns: of Spark's type void, whose values Spark would leave out of any other expression.
+    """
+    if not columns:
+        return df
+    hashes = [F.max(F.xxhash64(column)) for column in columns]
+    return df.observe(f"frazil-evaluated-{uuid4()}", *hashes)
 
 
 def default_literal(field: I.NestedField) -> Column:

@@ -1,8 +1,8 @@
 """From a file that was written to its entry in a manifest.
 
-A footer tells whether the columns are stored as they must be, and the metrics. The partition follows
-from the rows themselves: from the exact range of the source column where that settles it, else from
-the first row.
+A footer tells whether the columns are stored as they must be, and the metrics. The partition
+follows from the rows themselves: from the exact range of the source column where that settles it,
+else from the first row.
 """
 
 from __future__ import annotations

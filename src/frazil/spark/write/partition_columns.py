@@ -37,8 +37,8 @@ from frazil.spark.write.bucket_hash import bucket, bytes_hash, long_hash
 from frazil.spark.write.row_checks import stop_with
 
 KEY_PREFIX: Final = "frazil_p"
-"""What the columns are called that Spark lays out the files by, ``frazil_p0``, …, unless a column of
-the table is called so. Their folders are not hidden: names of hidden ones begin with `_` or `.`."""
+"""What the columns are called that Spark lays out the files by, ``frazil_p0``, …, unless a column
+of the table is called so. Names of hidden folders begin with an underscore or a dot."""
 
 _MICROS_OF_DAY: Final = 86_400_000_000
 _MICROS_OF_HOUR: Final = 3_600_000_000
@@ -115,8 +115,7 @@ def key_names(schema: Schema, spec: PartitionSpec) -> dict[int, str]:
     places = [
         place
         for place, field in enumerate(spec.fields)
-        if not field.is_void
-        and not isinstance(schema.find_type(field.source_id), I.UnknownType)
+        if not field.is_void and not isinstance(schema.find_type(field.source_id), I.UnknownType)
     ]
     columns = [field.name for field in schema.fields]
     names = free_names([f"{KEY_PREFIX}{place}" for place in places], columns)
