@@ -95,3 +95,29 @@ def test_on_a_branch(lake, spark):
     table.overwrite_partitions(frame(spark, [(9, "a", 0.0)]), branch="b")
     assert [row[0] for row in rows_of(table.scan(ref="b"))] == [3, 4, 5, 9]
     assert len(rows_of(table)) == 5
+
+
+ODD_TEXTS = (
+    "a\x00b", "\u65e5" * 29, "x" * 254, "%" * 100, "", ".", "..", "/", " ", "a", "A",
+    "e\u0301", "\u00e9", "\U0001f600" * 12, "\n", "__HIVE_DEFAULT_PARTITION__",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", ["hive", "object-storage"])
+def test_partition_values_that_no_file_name_holds(spark, lake, tmp_path, layout):
+    rows = list(enumerate([*ODD_TEXTS, None]))
+    df = spark.createDataFrame(rows, "id int, s string").coalesce(1)
+    table = lake.create_table(
+        "db.odd", df, partition_by=["s"],
+        properties={"write.object-storage.enabled": str(layout != "hive").lower()},
+    )  # fmt: skip
+    table.append(df)
+    assert sorted(map(tuple, table.to_df().collect()), key=lambda r: r[0]) == rows
+    plan = table.scan().plan()
+    assert plan.file_count == len(rows)
+    for text in ("a", "A", "e\u0301"):
+        found = table.scan(where=f"s = '{text}'")
+        assert found.plan().file_count == 1
+        assert [row["s"] for row in found.to_df().collect()] == [text]
+    for path in (tmp_path / "lake").rglob("*"):
+        assert len(path.name.encode()) <= 255

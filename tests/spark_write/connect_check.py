@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
@@ -11,7 +12,9 @@ from frazil.format import types as I
 from frazil.format.metadata import new_table_metadata
 from frazil.format.partitioning import spec_for
 from frazil.format.schema import Schema
-from frazil.spark.write.files import write_data_files
+from frazil.spark.write.align import align
+from frazil.spark.write.files import _Write, write_data_files
+from frazil.spark.write.rows import rows_of
 from frazil.storage.files import FileIO, local_path
 
 
@@ -35,6 +38,18 @@ def main(remote, folder):
     tables = [pq.ParquetFile(local_path(f.file_path)).read() for f in files]
     assert sorted(n for t in tables for n in t["id"].to_pylist()) == list(range(20))
     assert tables[0].schema.field("l").type.value_field.metadata == {b"PARQUET:field_id": b"5"}
+    frame = pa.table(
+        {"id": pa.array([1, None], pa.uint32()), "n": pa.array([0, 1], pa.timestamp("s"))}
+    )
+    given = rows_of(spark, frame)
+    assert [f.dataType.simpleString() for f in given.schema] == ["bigint", "timestamp_ntz"]
+    assert rows_of(spark, given) is given
+    assert given.count() == 2
+    # The rows that Spark counted on their way are compared with those in the files.
+    counted = _Write.planned(metadata, FileIO(), None, schema)
+    counted.natively(spark, align(rows, schema))
+    assert counted.count.told() == 20
+    counted.discard()
     spark.stop()
     print("written")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 import pytest
@@ -36,6 +37,31 @@ def metadata(location: str = "s3://b/db/t", **properties: str) -> TableMetadata:
 )
 def test_data_folders(properties: dict[str, str], expected: str) -> None:
     assert locations.data_location(metadata(**properties)) == expected
+
+
+def test_plain_paths_become_uris() -> None:
+    """As warehouses do: other engines take no plain path."""
+    for key in ("write.data.path", "write.folder-storage.path"):
+        assert locations.data_location(metadata(**{key: "/d//x/"})) == "file:///d/x"
+    objects = metadata(**OBJECTS, **{"write.object-storage.path": "/o/../p"})
+    assert locations.data_location(objects) == "file:///p"
+    relative = metadata(**{"write.metadata.path": "m"})
+    assert locations.metadata_location(relative) == f"file://{os.path.abspath('m')}"
+    inside = metadata("file:///wh/t", **OBJECTS, **{"write.data.path": "/wh/t/d"})
+    assert locations.data_file_path(inside, "f.parquet").startswith("file:///wh/t/d/")
+    assert "/wh/t/f.parquet" not in locations.data_file_path(inside, "f.parquet")
+
+
+def test_partition_folders_are_short_enough() -> None:
+    usual = "name=" + "x" * 250
+    assert locations.partition_folders(f"{usual}/b=1") == f"{usual}/b=1"
+    long, other = "name=" + "%E6%97%A5" * 29, "name=" + "%E6%97%A5" * 30
+    names = [locations.partition_folders(name) for name in (long, other)]
+    assert len({*names}) == 2
+    for name in names:
+        assert len(name) <= 255
+        assert name.startswith("name=%E6%97%A5")
+        assert re.fullmatch(r"name=(%[0-9A-F]{2})*-[0-9a-f]{32}", name)
 
 
 def test_metadata_folders() -> None:

@@ -20,7 +20,6 @@ from frazil.spark.changes.columns import CHANGELOG_COLUMNS, ChangeType
 from frazil.spark.changes.fold import net, with_updates, without_copies
 from frazil.spark.changes.parts import Part
 from frazil.spark.changes.rows import ChangedRows
-from frazil.spark.read.projection import DELETED, FILE_ORDINAL_FIELD, POS
 from frazil.spark.scan import bound_predicate
 from frazil.spark.session import is_case_sensitive, time_zone_of
 from frazil.storage.files import FileIO
@@ -47,9 +46,8 @@ class Changelog:
     where: str | Expression | None = None
 
     def __post_init__(self) -> None:
-        reserved = (*CHANGELOG_COLUMNS, FILE_ORDINAL_FIELD.name, POS, DELETED)
         for field in self.schema.fields:
-            if field.name.lower() in reserved:
+            if field.name.lower() in CHANGELOG_COLUMNS:
                 raise ValidationException(
                     f"the table has a column {field.name!r}, which is the name of a column of "
                     "changelogs: rename it to read changes"

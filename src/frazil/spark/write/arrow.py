@@ -185,6 +185,7 @@ class _File:
             compression=_CODECS.get(options.codec, options.codec),
             compression_level=options.codec_level,
             store_schema=False,
+            store_decimal_as_integer=True,
             data_page_size=_number(settings, "parquet.page.size"),
             dictionary_pagesize_limit=_number(settings, "parquet.dictionary.page.size"),
         )

@@ -58,6 +58,7 @@ FILES_FOR_DRIVER: Final = 128
 _THREADS: Final = 8
 _DISCARDS: Final = 3
 _TASK_NUMBER = re.compile(r"^(?:part-)?(\d+)-")
+_NO_CODEC: Final = re.compile(r"Codec (was not|not) found|NotFoundException\b.*Codec")
 _RENAMING_SCHEMES: Final = ("hdfs://", "viewfs://")
 
 _RAW_LOCAL_FILES: Final[Mapping[str, str]] = {
@@ -322,8 +323,10 @@ class _Write:
             return
         place = spark_path(f"{self.folder}/_codec", spark, self.io)
         try:
-            spark.range(1).write.option("compression", codec).parquet(place)
-        except PySparkException as error:
+            spark.range(0, 1, 1, 1).write.option("compression", codec).parquet(place)
+        except Exception as error:  # Spark and the bridge to it have no class in common for this
+            if _NO_CODEC.search(str(error)) is None:
+                raise
             raise UnsupportedError(
                 f"this Spark cannot write Parquet with the codec {codec}: set "
                 "write.parquet.compression-codec or the option compression-codec to one of "

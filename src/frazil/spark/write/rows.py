@@ -25,6 +25,8 @@ _ACCEPTED: Final = (
     "RecordBatchReader, or a table or scan of Frazil"
 )
 
+_MOST_DIGITS: Final = 38
+
 _SAME: Final[dict[pa.DataType, S.DataType]] = {
     pa.null(): S.NullType(),
     pa.bool_(): S.BooleanType(),
@@ -201,7 +203,10 @@ def _type_taken(
     if is_.is_fixed_size_binary(kind):
         return pa.binary()
     if is_.is_decimal(kind):
-        return pa.decimal128(kind.precision, max(kind.scale, 0))
+        digits = max(kind.precision, kind.precision - kind.scale)
+        if digits > _MOST_DIGITS:
+            raise _NoTypeError(f"decimals of Spark have at most {_MOST_DIGITS} digits")
+        return pa.decimal128(digits, max(kind.scale, 0))
     if is_.is_map(kind):
         key = inner(kind.key_field).with_nullable(False)
         return pa.map_(key, inner(kind.item_field))
