@@ -48,6 +48,7 @@ def main(remote, folder):
     # The rows that Spark counted on their way are compared with those in the files.
     counted = _Write.planned(metadata, FileIO(), None, schema)
     counted.natively(spark, align(rows, schema))
+    counted.count.ask()
     assert counted.count.told() == 20
     counted.discard()
     spark.stop()

@@ -176,7 +176,7 @@ def test_codecs_that_this_spark_lacks(spark, lake, tmp_path):
     )
     read = spark.sparkContext.accumulator(0)
     rows = spark.range(3).rdd.map(lambda row: (read.add(1), row)[1]).toDF("id bigint")
-    with pytest.raises(UnsupportedError, match="brotli.*compression-codec.*zstd"):
+    with pytest.raises(UnsupportedError, match=r"brotli.*compression-codec.*zstd"):
         table.append(rows)
     assert read.value == 0
     assert not list(tmp_path.rglob("*.parquet"))

@@ -138,7 +138,7 @@ def test_spark_tables_and_scans(spark, tmp_path):
     "value", [None, 5, "db.t", [(1,)], {"a": [1]}, pd.Series([1]), pl.Series([1]), pl.DataFrame]
 )
 def test_what_is_no_rows_is_refused(spark, value):
-    with pytest.raises(ValidationException, match="rows cannot be made of a .*pandas.*Frazil"):
+    with pytest.raises(ValidationException, match=r"rows cannot be made of a .*pandas.*Frazil"):
         rows_of(spark, value)
 
 

@@ -130,6 +130,7 @@ def write_data_files(
             staged = write.with_arrow(aligned)
         else:
             write.natively(own, aligned)
+            write.count.ask()
             staged = write.entries(own, tell)
             write.check_count(staged)
         files = write.published(staged)

@@ -258,8 +258,9 @@ def _folder_key(result_type: I.IcebergType, value: Column) -> Column:
         case I.TimestamptzType():
             return F.unix_micros(value)
         case I.StringType():
-            # Not every file system holds every letter, or tells a from A.
-            return _short(F.concat(F.lit("s"), F.hex(value)), F.octet_length(value), value)
+            # The one letter that no path holds, and that Spark does not escape.
+            has_nul = F.contains(value, F.lit("\x00"))
+            return _short(F.concat(F.lit("s"), value), F.octet_length(value), value, unfit=has_nul)
         case I.UUIDType():
             return F.lower(value)
         case I.BinaryType() | I.FixedType():
@@ -268,7 +269,8 @@ def _folder_key(result_type: I.IcebergType, value: Column) -> Column:
             return value.cast("string")
 
 
-def _short(key: Column, length: Column, value: Column) -> Column:
+def _short(key: Column, length: Column, value: Column, *, unfit: Column | None = None) -> Column:
     # A folder's name has at most 255 bytes, and each byte may be escaped as three.
     digest = F.concat(F.lit("h"), F.sha2(value.cast("binary"), 256))
-    return F.when(length > _LONGEST_KEY, digest).otherwise(key)
+    is_long = length > _LONGEST_KEY
+    return F.when(is_long if unfit is None else is_long | unfit, digest).otherwise(key)

@@ -25,27 +25,30 @@ class RowCount:
 
     def __init__(self) -> None:
         self._observation = Observation(f"frazil-rows-{uuid4()}")
+        self._answers: list[int | None] = []
+        # Spark has no limit of time for this, and a lost event would be waited for for ever.
+        self._asking = Thread(target=self._ask, name="frazil-row-count", daemon=True)
 
     def of(self, df: DataFrame) -> DataFrame:
         """The same rows, counted as they pass."""
-        return df.observe(self._observation, F.count(F.lit(1)).alias(_ROWS))
+        return df.observe(self._observation, F.expr(f"count(1) AS {_ROWS}"))
+
+    def ask(self) -> None:
+        """Ask for the count, once the rows have been written; Spark may take some milliseconds."""
+        self._asking.start()
 
     def told(self) -> int | None:
-        """The count, once the rows have been written.
+        """The count that was asked for.
 
         None where Spark tells none: it took the plan's empty relation for the answer, or its
         listeners' queue was full and lost the event, which is said in the log.
         """
-        found: list[int | None] = []
-        # Spark has no limit of time for this, and a lost event would be waited for for ever.
-        asking = Thread(target=lambda: found.append(self._asked()), daemon=True)
-        asking.start()
-        asking.join(_PATIENCE_SECONDS)
-        if not found:
+        self._asking.join(_PATIENCE_SECONDS)
+        if not self._answers:
             _LOG.warning("Spark did not tell how many rows were written: they are not compared")
             return None
-        return found[0]
+        return self._answers[0]
 
-    def _asked(self) -> int | None:
+    def _ask(self) -> None:
         told = self._observation.get.get(_ROWS)
-        return None if told is None else int(told)
+        self._answers.append(None if told is None else int(told))
