@@ -13,6 +13,7 @@ from frazil.catalog.identifiers import (
     shown,
 )
 from frazil.catalog.metadata_files import read_metadata
+from frazil.catalog.outcome import after_the_change
 from frazil.catalog.purge import refuse_purge_without_gc, remove_files_of
 from frazil.errors import NoSuchNamespaceError, NoSuchTableError, TableAlreadyExistsError
 from frazil.format.changes import (
@@ -149,9 +150,14 @@ class Catalog(ABC):
     def create_table(self, identifier: str | Sequence[str], metadata: TableMetadata) -> LoadedTable:
         """Make a table of new metadata; of concurrent creators exactly one succeeds.
 
+        How it ends is as in commit_table.
+
         Raises:
             TableAlreadyExistsError: the name is taken.
             NoSuchNamespaceError: the namespace does not exist.
+            ValidationException: the metadata does not fit the catalog.
+            CommitFailedException: no answer came, and the table was not made.
+            CommitStateUnknownException: no answer came and none could be had; nothing was deleted.
         """
         name = parse_table_identifier(identifier)
         self._require_namespace(name[:-1])
@@ -195,7 +201,13 @@ class Catalog(ABC):
         return self._register(name, metadata, metadata_location)
 
     def drop_table(self, identifier: str | Sequence[str]) -> None:
-        """Remove a table from the catalog; NoSuchTableError if there is none."""
+        """Remove a table from the catalog; beside writers it is afterwards whole or gone.
+
+        Raises:
+            NoSuchTableError: there is no such table.
+            CommitFailedException: no answer came, and the table is as it was.
+            CommitStateUnknownException: no answer came and none could be had.
+        """
         self._drop(parse_table_identifier(identifier))
 
     def purge_table(self, identifier: str | Sequence[str]) -> None:
@@ -220,15 +232,28 @@ class Catalog(ABC):
 
         With AssertCreate the updates make a new table. Updates that change nothing swap nothing.
 
+        A commit ends in one of three ways:
+
+        - It is refused: a ValidationException, ConfigurationError, UnsupportedError, NotFoundError
+          (but MissingFileError), AlreadyExistsError or CommitFailedException says that the swap
+          was not sent, or that the catalog has refused it. The metadata file of this try is
+          deleted, and what the caller wrote for the commit is part of nothing.
+        - It takes place and returns. What follows the swap, such as the deletion of old metadata
+          files, makes no failure of it; an error there is logged.
+        - Everything else says nothing of the outcome: CommitStateUnknownException, StorageError,
+          an error of another kind, an interruption. The swap may have been sent and may still be
+          under way. If it was sent nothing is deleted, and the caller may not delete either.
+
         Returns:
             The table after the commit.
 
         Raises:
-            CommitFailedException: a requirement does not hold, or another writer was first; nothing
-                was changed and the metadata file of this try is deleted.
-            CommitStateUnknownException: no answer came and none could be had; nothing was deleted.
+            CommitFailedException: a requirement does not hold, another writer was first, or no
+                answer came and the catalog shows that the swap did not take place.
+            CommitStateUnknownException: no answer came and none could be had.
             NoSuchTableError: there is no such table, and no AssertCreate.
             ValidationException: the updates contradict the table or the specification.
+            StorageError: the store or the database failed.
         """
         name = parse_table_identifier(identifier)
         location = self._find(name)
@@ -248,7 +273,8 @@ class Catalog(ABC):
             updated, base.metadata_location, updated_ms=base.metadata.last_updated_ms
         )
         committed = self._swap(base, updated)
-        self._delete_trimmed(base.metadata, updated)
+        with after_the_change(f"old metadata files of {shown(name)} were not deleted"):
+            self._delete_trimmed(base.metadata, updated)
         return committed
 
     def close(self) -> None:  # noqa: B027
@@ -294,4 +320,5 @@ class Catalog(ABC):
         name = "write.metadata.delete-after-commit.enabled"
         if updated.properties.get(name, "false").lower() != "true":
             return
-        self.io.delete_many(dropped_metadata_files(base, updated))
+        for failure in self.io.delete_many(dropped_metadata_files(base, updated)).values():
+            raise failure

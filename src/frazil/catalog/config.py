@@ -17,7 +17,7 @@ import yaml
 from frazil.catalog.base import Catalog
 from frazil.catalog.filesystem import FilesystemCatalog
 from frazil.catalog.sql import SqlCatalog
-from frazil.catalog.sql_schema import sqlite_uri
+from frazil.catalog.sql_engine import sqlite_uri
 from frazil.errors import ConfigurationError, UnsupportedError
 from frazil.storage.paths import is_local, join, local_path, normalize_location, redact_properties
 

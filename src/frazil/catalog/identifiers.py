@@ -18,7 +18,8 @@ def parse_identifier(identifier: str | Sequence[str]) -> Identifier:
     ('a', 't.1')
 
     Raises:
-        ValidationException: a part is empty, not text, or holds a control character.
+        ValidationException: a part is empty, no text that UTF-8 can hold, or has a control
+            character.
     """
     parts = _split(identifier) if isinstance(identifier, str) else tuple(identifier)
     for part in parts:
@@ -26,6 +27,8 @@ def parse_identifier(identifier: str | Sequence[str]) -> Identifier:
             raise ValidationException(f"the name {identifier!r} has an empty part")
         if any(ord(character) < 32 for character in part):
             raise ValidationException(f"the name {identifier!r} holds a control character")
+        if any("\ud800" <= character <= "\udfff" for character in part):
+            raise ValidationException(f"the name {identifier!r} is not text that UTF-8 can hold")
     return parts
 
 
@@ -62,6 +65,20 @@ def parse_named_namespace(namespace: str | Sequence[str]) -> Identifier:
     if not levels:
         raise ValidationException("a namespace needs a name")
     return levels
+
+
+def require_folder_names(parts: Identifier) -> None:
+    """Check that each part can be a folder's name, so that no two tables share a place.
+
+    Raises:
+        ValidationException: a part is ``.`` or ``..``, or holds a slash or a backslash.
+    """
+    for part in parts:
+        if part in (".", "..") or "/" in part or "\\" in part:
+            raise ValidationException(
+                f"{part!r} of the name {shown(parts)} cannot be a folder's name, which the place "
+                f"of the table is made of: choose another name, or give the table a location"
+            )
 
 
 def shown(parts: Identifier) -> str:

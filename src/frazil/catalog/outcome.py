@@ -1,84 +1,122 @@
-"""Whose commit became the table, when the catalog's answer was lost (SPEC rules 214, 216)."""
+"""What became of a change: decided here for every catalog (SPEC rules 214, 216).
+
+A change ends in one of three ways.  It is refused before it was sent to where it takes effect, and
+what was written for it is removed.  It takes place, and nothing that follows makes a failure of it.
+Or its answer is lost: then the catalog is asked until it tells, or the outcome stays unknown and
+nothing is deleted.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from frazil.catalog.base import LoadedTable
-from frazil.catalog.identifiers import shown
-from frazil.catalog.metadata_files import read_metadata
-from frazil.errors import CommitStateUnknownException, FrazilError
+from frazil.errors import AlreadyExistsError, CommitStateUnknownException, FrazilError
 from frazil.storage.files import FileIO
+from frazil.storage.paths import redact
 
+_LOG = logging.getLogger(__name__)
 _MAX_DOUBLINGS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class PointerRace:
-    """A swap without an answer.
+@dataclass(slots=True)
+class Sending:
+    """Whether a change may have reached the place where it takes effect.
 
     Attributes:
-        base: what the pointer was to move from; None when the table was to be made.
-        ours: what it was to move to.
-        locked_pointer: reads the pointer after every transaction on it has ended.
+        is_begun: from just before the change is sent; then only `refute` takes it back.
     """
 
-    base: LoadedTable | None
-    ours: LoadedTable
-    locked_pointer: Callable[[], str | None]
+    is_begun: bool = False
+
+    def begin(self) -> None:
+        """Note that the change is about to be sent."""
+        self.is_begun = True
+
+    def refute(self) -> None:
+        """Note that the catalog has said that the change did not take place."""
+        self.is_begun = False
+
+
+@contextlib.contextmanager
+def new_metadata_file(io: FileIO, path: str, data: bytes) -> Iterator[Sending]:
+    """Write the file of a change that the block sends; it goes again if nothing was sent.
+
+    Whatever the block raises once the sending has begun, the file stays: the table may name it.
+    """
+    sending = Sending()
+    try:
+        io.create_unique(path, data)
+    except AlreadyExistsError:
+        raise
+    except BaseException:
+        _remove_unused(io, path)
+        raise
+    try:
+        yield sending
+    except BaseException:
+        if not sending.is_begun:
+            _remove_unused(io, path)
+        raise
 
 
 def find_outcome(
-    io: FileIO, race: PointerRace, properties: Mapping[str, str], *, reason: str
+    ask: Callable[[], bool | None], properties: Mapping[str, str], *, change: str, reason: str
 ) -> bool:
-    """Whether the swap took place, asking again by the ``commit.status-check.*`` properties.
+    """Whether a change took place, asking again by the ``commit.status-check.*`` properties.
+
+    Args:
+        ask: what the catalog says now; None, or an error of Frazil, if it cannot tell.
+        properties: the table's.
+        change: what was sent, for the message.
+        reason: how the answer was lost.
 
     Raises:
-        CommitStateUnknownException: the catalog could not be asked, or the table's log does not
-            reach back to the swap.
+        CommitStateUnknownException: the catalog could not be asked, or cannot tell any more.
     """
-    retries = _milliseconds(properties, "commit.status-check.num-retries", 3)
-    wait = _milliseconds(properties, "commit.status-check.min-wait-ms", 1_000) / 1000
-    longest = _milliseconds(properties, "commit.status-check.max-wait-ms", 60_000) / 1000
-    total = _milliseconds(properties, "commit.status-check.total-timeout-ms", 1_800_000) / 1000
+    retries = _whole_number(properties, "commit.status-check.num-retries", 3)
+    wait = _whole_number(properties, "commit.status-check.min-wait-ms", 1_000) / 1000
+    longest = _whole_number(properties, "commit.status-check.max-wait-ms", 60_000) / 1000
+    total = _whole_number(properties, "commit.status-check.total-timeout-ms", 1_800_000) / 1000
     started = time.monotonic()
     for attempt in range(retries + 1):
         try:
-            verdict = _verdict(io, race)
+            answer = ask()
         except FrazilError:
-            verdict = None
-        if verdict is not None:
-            return verdict
+            answer = None
+        if answer is not None:
+            return answer
         pause = min(longest, wait * 2 ** min(attempt, _MAX_DOUBLINGS))
         if attempt == retries or time.monotonic() - started + pause > total:
             break
         time.sleep(pause)
     raise CommitStateUnknownException(
-        f"the swap of {shown(race.ours.identifier)} to {race.ours.metadata_location} was sent and "
-        f"its outcome is unknown ({reason}); no file was deleted"
+        f"{change} was sent and its outcome is unknown ({reason}); no file was deleted"
     )
 
 
-def _verdict(io: FileIO, race: PointerRace) -> bool | None:
-    pointer = race.locked_pointer()
-    if pointer == race.ours.metadata_location:
-        return True
-    if pointer is None:
-        return False if race.base is None else None
-    if race.base is not None and pointer == race.base.metadata_location:
-        return False
-    current = read_metadata(io, pointer)
-    chain = [entry.metadata_file for entry in current.metadata_log]
-    if race.ours.metadata_location in chain:
-        return True
-    if race.base is None:
-        return False if current.table_uuid != race.ours.metadata.table_uuid else None
-    # The base is followed in the log by whoever was first; without it the log was cut.
-    return False if race.base.metadata_location in chain else None
+@contextlib.contextmanager
+def after_the_change(what: str) -> Iterator[None]:
+    """Log an error of what follows a change that took place: it does not undo the change.
+
+    Args:
+        what: what is not done then, for the log.
+    """
+    try:
+        yield
+    except Exception as error:
+        _LOG.warning("%s: %s: %s", what, type(error).__name__, redact(str(error)))
 
 
-def _milliseconds(properties: Mapping[str, str], name: str, default: int) -> int:
+def _remove_unused(io: FileIO, path: str) -> None:
+    with after_the_change(f"the unused metadata file {path} was not deleted"):
+        for failure in io.delete_many([path]).values():
+            raise failure
+
+
+def _whole_number(properties: Mapping[str, str], name: str, default: int) -> int:
     text = properties.get(name, "")
     return int(text) if text.isdecimal() else default

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 from frazil.catalog.base import Catalog
 from frazil.catalog.config import load_catalog
-from frazil.catalog.identifiers import Identifier
+from frazil.catalog.identifiers import Identifier, parse_table_identifier, shown
 from frazil.catalog.static import StaticCatalog
 from frazil.errors import (
     ConfigurationError,
@@ -241,14 +241,16 @@ class Lake:
         Raises:
             TableAlreadyExistsError: the name is taken; nothing was written.
         """
-        if self.catalog.table_exists(identifier):
-            raise TableAlreadyExistsError(f"the table {_shown(identifier)} exists")
-        self._require_namespace(identifier)
+        name = parse_table_identifier(identifier)
+        if self.catalog.table_exists(name):
+            raise TableAlreadyExistsError(f"the table {shown(name)} exists")
+        if not self.catalog.namespace_exists(name[:-1]):
+            raise NoSuchNamespaceError(f"there is no namespace {shown(name[:-1])}")
         metadata = self._new_metadata(
-            identifier, df, partition_by, sort_by, properties, location, format_version
+            name, df, partition_by, sort_by, properties, location, format_version
         )
         return Table.create_as_select(
-            self.spark, self.catalog, identifier, metadata, df, snapshot_properties
+            self.spark, self.catalog, name, metadata, df, snapshot_properties
         )
 
     def replace_table_as_select(
@@ -283,7 +285,7 @@ class Lake:
             fixed = sorted({"location", "format_version"} & set(options))
             if fixed:
                 raise ValidationException(
-                    f"{_shown(identifier)} exists: replacing keeps its {' and '.join(fixed)}"
+                    f"{shown(parse_table_identifier(identifier))} exists: replacing keeps its {' and '.join(fixed)}"
                 )
             return self.replace_table_as_select(identifier, df, **options)
         return self.create_table_as_select(identifier, df, **options)
@@ -339,11 +341,6 @@ class Lake:
         return Table(self.spark, self.catalog, loaded)
 
     # -- parts -----------------------------------------------------------------------------------
-
-    def _require_namespace(self, identifier: str | Sequence[str]) -> None:
-        parts = tuple(identifier.split(".")) if isinstance(identifier, str) else tuple(identifier)
-        if not self.catalog.namespace_exists(parts[:-1]):
-            raise NoSuchNamespaceError(f"there is no namespace {'.'.join(parts[:-1])}")
 
     def _new_metadata(
         self,
@@ -408,7 +405,3 @@ def _parsed(ddl: str) -> StructType:
 
 def _first_line(error: Exception) -> str:
     return next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-
-
-def _shown(identifier: str | Sequence[str]) -> str:
-    return identifier if isinstance(identifier, str) else ".".join(identifier)

@@ -1,0 +1,214 @@
+"""Transactions of a database: tried again when the database asks for it, with typed errors."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import random
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar
+from urllib.parse import quote_plus
+
+from sqlalchemy.engine import URL, Connection, Transaction
+from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
+
+from frazil.catalog.outcome import Sending, find_outcome
+from frazil.catalog.sql_engine import WRITES, TimeLimits, is_in_memory, make_engine
+from frazil.errors import CommitFailedException, FrazilError, StorageError
+from frazil.storage.paths import redact
+
+_LOG = logging.getLogger(__name__)
+_TRIES = 10
+_LONGEST_PAUSE_SECONDS = 0.5
+# Serialization failure and deadlock, as SQLSTATE and as MySQL's own numbers.
+_LOST_RACES = frozenset({"40001", "40P01", 1213, 1205})
+
+T = TypeVar("T")
+
+
+class Database:
+    """The connections to a database; a forked child makes its own.
+
+    Attributes:
+        engine: SQLAlchemy's.
+        writer: the same for transactions that write.
+        shown_url: the URL without its password.
+    """
+
+    def __init__(self, url: URL, *, limits: TimeLimits, echo: bool = False) -> None:
+        self.shown_url = url.render_as_string(hide_password=True)
+        self._secrets = {"password": url.password or "", "encoded password": _encoded_password(url)}
+        self.engine = make_engine(url, echo=echo, limits=limits)
+        self.writer = self.engine.execution_options(**{WRITES: True})
+        # An in-memory database has one connection for all threads.
+        self._is_in_memory = is_in_memory(url)
+        self._guard = threading.RLock() if self._is_in_memory else contextlib.nullcontext()
+        _OPEN.add(self)
+
+    def close(self) -> None:
+        """Give back the connections."""
+        self.engine.dispose()
+
+    def forget_connections(self) -> None:
+        """Leave the parent's connections to the parent, in a forked child."""
+        if self._is_in_memory:
+            # The child has a copy of the database; a thread that held the guard is not in it.
+            self._guard = threading.RLock()
+        else:
+            self.engine.dispose(close=False)
+
+    def read(self, work: Callable[[Connection], T]) -> T:
+        """Run queries.
+
+        Raises:
+            CommitFailedException: the database undid every try for other writers' sake.
+            StorageError: the database failed.
+        """
+        return self._tried(lambda: self._query(work), None)
+
+    def change(
+        self,
+        what: str,
+        work: Callable[[Connection], None],
+        *,
+        took_place: Callable[[], bool | None],
+        properties: Mapping[str, str],
+        taken: FrazilError | None = None,
+        sending: Sending | None = None,
+    ) -> None:
+        """Run a transaction and learn what became of it; again if the database has undone it.
+
+        Args:
+            what: the change, for messages.
+            work: its statements; run once a try.
+            took_place: tells, when no answer came to the COMMIT; None if it cannot.
+            properties: say how long to ask.
+            taken: what to raise when a row of the same key is there; unless given, that is a race
+                that a new try sees the end of.
+            sending: learns when the COMMIT is sent, and that the database has refused it.
+
+        Raises:
+            CommitFailedException: every try lost a race, or no answer came and the change did not
+                take place; nothing was changed.
+            CommitStateUnknownException: no answer came, and none could be had.
+            StorageError: the database failed before the COMMIT was sent; nothing was changed.
+        """
+        sent = sending if sending is not None else Sending()
+        try:
+            self._tried(lambda: self._commit(work, sent), taken)
+        except _LostAnswerError as error:
+            reason = str(error)
+            if not find_outcome(took_place, properties, change=what, reason=reason):
+                sent.refute()
+                raise CommitFailedException(f"{what} did not take place: {reason}") from None
+
+    def look(self, work: Callable[[Connection], T]) -> T:
+        """Run statements that take locks, and so wait for who is at work, and undo them.
+
+        Raises:
+            CommitFailedException: others were at work on the same rows in every try.
+            StorageError: the database failed.
+        """
+        return self._tried(lambda: self._roll_back(work), None)
+
+    def failure(self, error: SQLAlchemyError) -> StorageError:
+        """A typed error for one of the driver's, without secrets."""
+        return StorageError(f"the catalog {self.shown_url} failed: {self.reason(error)}")
+
+    def reason(self, error: Exception) -> str:
+        """What the driver says, on one line, without secrets."""
+        cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
+        return redact(" ".join(str(cause).split()), self._secrets) or type(cause).__name__
+
+    def _tried(self, transaction: Callable[[], T], taken: FrazilError | None) -> T:
+        """What a transaction returns, tried again while it loses races."""
+        for attempt in range(1, _TRIES + 1):
+            try:
+                with self._guard:
+                    return transaction()
+            except IntegrityError as error:
+                if taken is not None:
+                    raise taken from None
+                lost: DBAPIError = error
+            except DBAPIError as error:
+                if not _is_lost_race(error):
+                    raise self.failure(error) from None
+                lost = error
+            except SQLAlchemyError as error:
+                raise self.failure(error) from None
+            if attempt < _TRIES:
+                longest = _LONGEST_PAUSE_SECONDS * attempt / _TRIES
+                time.sleep(random.uniform(0, longest))  # noqa: S311
+        raise CommitFailedException(
+            f"the catalog {self.shown_url} undid each of {_TRIES} tries, since other writers were "
+            f"at work on the same rows: {self.reason(lost)}"
+        )
+
+    def _query(self, work: Callable[[Connection], T]) -> T:
+        with self.engine.connect() as connection:
+            return work(connection)
+
+    def _commit(self, work: Callable[[Connection], None], sending: Sending) -> None:
+        with self._transaction() as (connection, transaction):
+            work(connection)
+            # From here on the database may have made the change, whatever is raised.
+            sending.begin()
+            try:
+                transaction.commit()
+            except SQLAlchemyError as error:
+                if isinstance(error, DBAPIError) and _is_refusal(error):
+                    sending.refute()
+                    raise
+                raise _LostAnswerError(self.reason(error)) from None
+
+    def _roll_back(self, work: Callable[[Connection], T]) -> T:
+        with self._transaction() as (connection, _):
+            return work(connection)
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[tuple[Connection, Transaction]]:
+        connection = self.writer.connect()
+        try:
+            yield connection, connection.begin()
+        finally:
+            # Without a COMMIT this rolls back; what goes wrong here changes nothing any more.
+            try:
+                connection.close()
+            except Exception as error:
+                _LOG.debug("a connection could not be given back: %s", type(error).__name__)
+
+
+class _LostAnswerError(Exception):
+    """A COMMIT was sent and no answer came."""
+
+
+_OPEN: weakref.WeakSet[Database] = weakref.WeakSet()
+
+
+def _forget_connections() -> None:
+    for database in list(_OPEN):
+        database.forget_connections()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_connections)
+
+
+def _is_refusal(error: DBAPIError) -> bool:
+    """Whether a failed COMMIT is the database's own word that it has undone the transaction."""
+    return isinstance(error, IntegrityError) or _is_lost_race(error)
+
+
+def _is_lost_race(error: DBAPIError) -> bool:
+    cause = error.orig
+    codes = (getattr(cause, "sqlstate", None), getattr(cause, "pgcode", None))
+    numbers = [code for code in getattr(cause, "args", ()) if isinstance(code, int)]
+    return not _LOST_RACES.isdisjoint([*codes, *numbers[:1]])
+
+
+def _encoded_password(url: URL) -> str:
+    return "" if not url.password else quote_plus(url.password)

@@ -1,0 +1,272 @@
+"""Namespaces of the SQL catalog: rows of properties, and the names that tables' rows imply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, delete, func, insert, or_, select, union, update
+from sqlalchemy.engine import Connection
+
+from frazil.catalog.identifiers import Identifier, shown
+from frazil.catalog.sql_database import Database
+from frazil.catalog.sql_schema import NAMESPACE_PROPERTIES, TABLES
+from frazil.errors import (
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NoSuchNamespaceError,
+    ValidationException,
+)
+
+_EXISTS = "exists"
+_KEY = NAMESPACE_PROPERTIES.c.property_key
+_VALUE = NAMESPACE_PROPERTIES.c.property_value
+
+
+class SqlNamespaces:
+    """The namespaces of one catalog in a database.
+
+    A namespace is there when it has a property or when something lies in it; the property
+    ``exists`` keeps one that has neither.
+    """
+
+    def __init__(
+        self, database: Database, catalog: str, *, status_checks: Mapping[str, str]
+    ) -> None:
+        self._database = database
+        self._catalog = catalog
+        self._status_checks = status_checks
+
+    def create(self, levels: Identifier, properties: Mapping[str, str]) -> None:
+        """Make a namespace; NamespaceAlreadyExistsError if it is there."""
+        text = namespace_text(levels)
+        rows = {**properties, _EXISTS: "true"}
+        taken = NamespaceAlreadyExistsError(
+            f"the namespace {shown(levels)} exists in {self._catalog}"
+        )
+
+        def work(connection: Connection) -> None:
+            if self.is_there(connection, text):
+                raise taken
+            self._insert(connection, text, rows)
+
+        self._database.change(
+            f"the namespace {shown(levels)}",
+            work,
+            took_place=self._moved(text, lambda: ({}, rows)),
+            properties=self._status_checks,
+            taken=taken,
+        )
+
+    def drop(self, levels: Identifier) -> None:
+        """Remove an empty namespace.
+
+        Raises:
+            NoSuchNamespaceError: it is not there.
+            NamespaceNotEmptyError: it holds something.
+        """
+        text = namespace_text(levels)
+        before: dict[str, str] = {}
+
+        def work(connection: Connection) -> None:
+            if not self.is_there(connection, text):
+                raise self.missing(levels)
+            if inside := self._one_inside(connection, text):
+                raise NamespaceNotEmptyError(
+                    f"the namespace {shown(levels)} is not empty: it holds {inside}"
+                )
+            before.update(self._locked_rows(connection, text))
+            connection.execute(delete(NAMESPACE_PROPERTIES).where(self._is_of(text)))
+
+        self._database.change(
+            f"the end of the namespace {shown(levels)}",
+            work,
+            took_place=self._moved(text, lambda: (before, {})),
+            properties=self._status_checks,
+        )
+
+    def update(
+        self, levels: Identifier, updates: Mapping[str, str], removals: Sequence[str]
+    ) -> None:
+        """Set and remove properties; other writers may change others at the same time.
+
+        Raises:
+            NoSuchNamespaceError: it is not there.
+        """
+        text = namespace_text(levels)
+        before: dict[str, str] = {}
+        after: dict[str, str] = {}
+
+        def work(connection: Connection) -> None:
+            if not self.is_there(connection, text):
+                raise self.missing(levels)
+            found = self._locked_rows(connection, text)
+            kept = {key: value for key, value in found.items() if key not in removals}
+            # The marker keeps a namespace that has no other property and no table.
+            wanted = {**kept, **updates, _EXISTS: found.get(_EXISTS, "true")}
+            before.clear()
+            before.update(found)
+            after.clear()
+            after.update(wanted)
+            if gone := found.keys() - wanted.keys():
+                connection.execute(
+                    delete(NAMESPACE_PROPERTIES).where(self._is_of(text), _KEY.in_(sorted(gone)))
+                )
+            for key in sorted(key for key in found.keys() & updates.keys() if key != _EXISTS):
+                connection.execute(
+                    update(NAMESPACE_PROPERTIES)
+                    .where(self._is_of(text), NAMESPACE_PROPERTIES.c.property_key == key)
+                    .values(property_value=updates[key])
+                )
+            self._insert(
+                connection, text, {key: wanted[key] for key in wanted.keys() - found.keys()}
+            )
+
+        self._database.change(
+            f"the change of the properties of {shown(levels)}",
+            work,
+            took_place=self._moved(text, lambda: (before, after)),
+            properties=self._status_checks,
+        )
+
+    def properties_of(self, levels: Identifier) -> dict[str, str]:
+        """A namespace's properties; NoSuchNamespaceError if it is not there."""
+        text = namespace_text(levels)
+
+        def work(connection: Connection) -> dict[str, str]:
+            if not self.is_there(connection, text):
+                raise self.missing(levels)
+            return _texts(connection.execute(select(_KEY, _VALUE).where(self._is_of(text))))
+
+        rows = self._database.read(work)
+        return {key: value for key, value in rows.items() if key != _EXISTS}
+
+    def below(self, levels: Identifier) -> list[Identifier]:
+        """The namespaces directly below one, sorted."""
+        every = union(
+            select(TABLES.c.table_namespace).where(self._tables_here()),
+            select(NAMESPACE_PROPERTIES.c.namespace).where(self._properties_here()),
+        )
+        texts = self._database.read(lambda connection: connection.scalars(every).all())
+        depth = len(levels)
+        known = {tuple(text.split(".")) for text in texts if isinstance(text, str) and text}
+        return sorted(
+            {
+                found[: depth + 1]
+                for found in known
+                if len(found) > depth and found[:depth] == levels
+            }
+        )
+
+    def is_there(self, connection: Connection, text: str) -> bool:
+        """Whether the namespace was made or something lies in it."""
+        for query in (
+            select(TABLES.c.table_name).where(
+                self._tables_here(), _same_or_below(TABLES.c.table_namespace, text)
+            ),
+            select(NAMESPACE_PROPERTIES.c.namespace).where(
+                self._properties_here(), _same_or_below(NAMESPACE_PROPERTIES.c.namespace, text)
+            ),
+        ):
+            if connection.execute(query.limit(1)).first() is not None:
+                return True
+        return False
+
+    def missing(self, levels: Identifier) -> NoSuchNamespaceError:
+        """The error for a namespace that is not there."""
+        return NoSuchNamespaceError(
+            f"there is no namespace {shown(levels)} in the catalog {self._catalog}"
+        )
+
+    def _moved(
+        self, text: str, states: Callable[[], tuple[Mapping[str, str], Mapping[str, str]]]
+    ) -> Callable[[], bool | None]:
+        """Whether the rows are as after the change or as before it; None if they are neither."""
+
+        def took_place() -> bool | None:
+            before, after = states()
+            found = self._database.look(lambda connection: self._settled_rows(connection, text))
+            if found == after:
+                return True
+            return False if found == before else None
+
+        return took_place
+
+    def _settled_rows(self, connection: Connection, text: str) -> dict[str, str]:
+        found = self._locked_rows(connection, text)
+        if _EXISTS not in found:
+            # An unfinished INSERT shows no row: another INSERT of its key waits for its end.
+            self._insert(connection, text, {_EXISTS: "true"})
+        return found
+
+    def _locked_rows(self, connection: Connection, text: str) -> dict[str, str]:
+        return _texts(
+            connection.execute(
+                select(_KEY, _VALUE).where(self._is_of(text)).order_by(_KEY).with_for_update()
+            )
+        )
+
+    def _insert(self, connection: Connection, text: str, rows: Mapping[str, str]) -> None:
+        if rows:
+            connection.execute(
+                insert(NAMESPACE_PROPERTIES),
+                [
+                    {
+                        "catalog_name": self._catalog,
+                        "namespace": text,
+                        "property_key": key,
+                        "property_value": rows[key],
+                    }
+                    # In one order, so that writers wait for each other in no circle.
+                    for key in sorted(rows)
+                ],
+            )
+
+    def _one_inside(self, connection: Connection, text: str) -> str | None:
+        for query in (
+            select(TABLES.c.table_name).where(
+                self._tables_here(), _same_or_below(TABLES.c.table_namespace, text)
+            ),
+            select(NAMESPACE_PROPERTIES.c.namespace).where(
+                self._properties_here(), _below(NAMESPACE_PROPERTIES.c.namespace, text)
+            ),
+        ):
+            if (found := connection.scalars(query.limit(1)).first()) is not None:
+                return str(found)
+        return None
+
+    def _is_of(self, text: str) -> ColumnElement[bool]:
+        return (NAMESPACE_PROPERTIES.c.namespace == text) & self._properties_here()
+
+    def _tables_here(self) -> ColumnElement[bool]:
+        return TABLES.c.catalog_name == self._catalog
+
+    def _properties_here(self) -> ColumnElement[bool]:
+        return NAMESPACE_PROPERTIES.c.catalog_name == self._catalog
+
+
+def namespace_text(levels: Identifier) -> str:
+    """A namespace as its rows write it.
+
+    Raises:
+        ValidationException: a level holds a dot.
+    """
+    for level in levels:
+        if "." in level:
+            raise ValidationException(
+                f"the namespace level {level!r} holds a dot, which separates levels here"
+            )
+    return ".".join(levels)
+
+
+def _texts(rows: Iterable[Any]) -> dict[str, str]:
+    return {str(key): "" if value is None else str(value) for key, value in rows}
+
+
+def _same_or_below(column: ColumnElement[str], text: str) -> ColumnElement[bool]:
+    return or_(column == text, _below(column, text))
+
+
+def _below(column: ColumnElement[str], text: str) -> ColumnElement[bool]:
+    # LIKE ignores case on SQLite and has wildcards; a prefix comparison has neither.
+    return func.substr(column, 1, len(text) + 1) == f"{text}."
