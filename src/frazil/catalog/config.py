@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,10 @@ import yaml
 from frazil.catalog.base import Catalog
 from frazil.catalog.filesystem import FilesystemCatalog
 from frazil.catalog.sql import SqlCatalog
-from frazil.catalog.sql_engine import sqlite_uri
+from frazil.catalog.sql_engine import CONNECT_TIMEOUT, STATEMENT_TIMEOUT, sqlite_uri
 from frazil.errors import ConfigurationError, UnsupportedError
 from frazil.storage.paths import is_local, join, local_path, normalize_location, redact_properties
+from frazil.storage.remote_options import is_storage_property, storage_property_names
 
 DEFAULT_NAME = "default"
 DATABASE_NAME = "catalog.db"
@@ -31,6 +33,25 @@ _KINDS: dict[str, type[Catalog]] = {
     "filesystem": FilesystemCatalog,
     "hadoop": FilesystemCatalog,
 }
+_CATALOG_PROPERTIES = frozenset(
+    {
+        "type",
+        "uri",
+        "warehouse",
+        "echo",
+        "init_catalog_tables",
+        "schema_version",
+        "jdbc.schema-version",
+        "jdbc.user",
+        "jdbc.password",
+        CONNECT_TIMEOUT,
+        STATEMENT_TIMEOUT,
+        "commit.status-check.num-retries",
+        "commit.status-check.min-wait-ms",
+        "commit.status-check.max-wait-ms",
+        "commit.status-check.total-timeout-ms",
+    }
+)
 _ELSEWHERE = ("rest", "hive", "glue", "nessie", "dynamodb", "bigquery", "in-memory")
 
 
@@ -75,8 +96,11 @@ def resolve(
             ``.pyiceberg.yaml`` in $FRAZIL_HOME, $PYICEBERG_HOME, the home and the current folder.
 
     Raises:
-        ConfigurationError: the file is not YAML of the expected shape, or a value is no scalar.
+        ConfigurationError: the file is not YAML of the expected shape, a value is no scalar, or the
+            caller gives a property of an unknown name. Environment and file are shared with other
+            engines, so names that mean nothing here are left to them.
     """
+    refuse_unknown(properties or {})
     chosen = name or DEFAULT_NAME
     variables = os.environ if environment is None else environment
     candidates = _candidates(variables) if files is None else files
@@ -86,6 +110,21 @@ def resolve(
         **_texts(properties or {}, f"the catalog {chosen}"),
     }
     return CatalogConfig(chosen, merged)
+
+
+def refuse_unknown(properties: Mapping[str, Any]) -> None:
+    """Check that a caller's properties have names that mean something.
+
+    Raises:
+        ConfigurationError: one does not; the message names the nearest that does.
+    """
+    known = _CATALOG_PROPERTIES | storage_property_names()
+    for name in properties:
+        if name in known or is_storage_property(name):
+            continue
+        near = get_close_matches(name.lower().replace("_", "-"), known, n=1)
+        advice = f"is {near[0]} meant?" if near else "docs/reference/properties.md lists them"
+        raise ConfigurationError(f"there is no catalog property {name!r}: {advice}")
 
 
 def open_catalog(config: CatalogConfig) -> Catalog:

@@ -6,9 +6,11 @@ another writer has made it; ``version-hint.text`` only says where to start looki
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
+from uuid import uuid4
 
 from frazil.catalog.base import Catalog, LoadedTable
 from frazil.catalog.identifiers import (
@@ -16,16 +18,19 @@ from frazil.catalog.identifiers import (
     parse_named_namespace,
     parse_namespace,
     parse_table_identifier,
+    require_folder_names,
     shown,
 )
-from frazil.catalog.metadata_files import metadata_bytes
-from frazil.catalog.purge import remove_files_of
-from frazil.catalog.versions import VersionFolder
+from frazil.catalog.metadata_files import metadata_bytes, names_uuid, read_metadata
+from frazil.catalog.outcome import after_the_change, find_outcome
+from frazil.catalog.purge import refuse_purge_without_gc, remove_files_of
+from frazil.catalog.versions import EXTENSIONS, VersionFolder
 from frazil.errors import (
     AlreadyExistsError,
     CommitFailedException,
-    CommitStateUnknownException,
     ConfigurationError,
+    FrazilError,
+    InvalidFormatError,
     MissingFileError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
@@ -34,14 +39,17 @@ from frazil.errors import (
     StorageError,
     TableAlreadyExistsError,
     UnsupportedError,
+    UnsupportedVersionError,
     ValidationException,
 )
 from frazil.format.metadata import TableMetadata
 from frazil.storage.files import FileIO
 from frazil.storage.locations import metadata_extension
-from frazil.storage.paths import is_local, join, normalize_location, same_location
+from frazil.storage.paths import is_local, join, normalize_location, parent_of
 
-_UNUSABLE = re.compile(r"[/\\]|^\.{1,2}$")
+_PLAIN, _GZIP, *_ = EXTENSIONS
+_DROPPED = re.compile(r"\..*\.[0-9a-f]{32}\.dropped")
+_LOCK_TRIES = 10
 
 
 class FilesystemCatalog(Catalog):
@@ -84,8 +92,11 @@ class FilesystemCatalog(Catalog):
         levels = parse_named_namespace(namespace)
         self._require_namespace(levels)
         folder = self._folder(levels)
-        if self.io.list_folder(folder):
+        inside = [name for name, _ in self.io.list_folder(folder)]
+        if not all(_is_dropped(name) for name in inside):
             raise NamespaceNotEmptyError(f"the namespace {shown(levels)} is not empty")
+        for name in inside:
+            self.io.delete_folder(join(folder, name))
         self.io.delete_empty_folder(folder)
 
     def list_namespaces(self, parent: str | Sequence[str] = ()) -> list[Identifier]:
@@ -140,25 +151,28 @@ class FilesystemCatalog(Catalog):
     def _create(self, name: Identifier, metadata: TableMetadata) -> LoadedTable:
         versions = self._versions(name)
         self._check_location(name, metadata)
-        path = versions.path_of(1, metadata_extension(metadata.properties))
+        metadata_extension(metadata.properties)
+        # Of two creators with different codecs one must meet the other's file.
+        path = versions.path_of(1, _PLAIN)
         self._check_atomic(path)
-        self.io.make_folder(versions.folder)
-        with self.io.lock(versions.folder):
+        taken = TableAlreadyExistsError(f"the table {shown(name)} exists in {self.name}")
+        with self._made_and_locked(versions):
             if versions.newest_listed() is not None:
-                raise TableAlreadyExistsError(f"the table {shown(name)} exists in {self.name}")
+                raise taken
             try:
                 self._put(path, metadata)
             except CommitFailedException:
-                raise TableAlreadyExistsError(
-                    f"the table {shown(name)} exists in {self.name}"
-                ) from None
+                raise taken from None
+            except BaseException:
+                self._remove_empty_folders(name, versions)
+                raise
             versions.write_hint(1)
         return LoadedTable(name, metadata, path)
 
     def _register(
         self, name: Identifier, metadata: TableMetadata, metadata_location: str
     ) -> LoadedTable:
-        if not same_location(metadata.location, self._folder(name)):
+        if not self.io.is_same_place(metadata.location, self._folder(name)):
             raise UnsupportedError(
                 f"cannot register {metadata_location} as {shown(name)}: its location is "
                 f"{metadata.location}, and a table of this catalog lies in {self._folder(name)}"
@@ -172,34 +186,97 @@ class FilesystemCatalog(Catalog):
                 f"{updated.location}: the filesystem catalog's tables stay in their folder"
             )
         self._check_location(base.identifier, updated)
+        metadata_extension(updated.properties)
         versions = self._versions(base.identifier)
         base_version = versions.version_of(base.metadata_location)
-        path = versions.path_of(base_version + 1, metadata_extension(updated.properties))
+        # All who follow one version try one name, whatever codec they set.
+        path = versions.path_of(base_version + 1, _extension_after(base.metadata))
         self._check_atomic(path)
-        try:
-            with self.io.lock(versions.folder):
-                newest = versions.newest_listed()
-                if newest is None or newest.version != base_version:
-                    raise CommitFailedException(
-                        f"{shown(base.identifier)} is at version "
-                        f"{newest.version if newest else 'none'}, not {base_version}: "
-                        f"another writer was first"
-                    )
-                self._put(path, updated)
-                versions.write_hint(base_version + 1)
-        except MissingFileError:
-            raise NoSuchTableError(f"the table {shown(base.identifier)} was dropped") from None
+        with self._locked(base.identifier, versions):
+            self._check_newest(base, versions, base_version)
+            self._put(path, updated)
+            if not is_local(path):
+                self._check_not_dropped(base, versions, path)
+            versions.write_hint(base_version + 1)
         return LoadedTable(base.identifier, updated, path)
 
+    def _check_newest(self, base: LoadedTable, versions: VersionFolder, base_version: int) -> None:
+        newest = versions.newest_listed()
+        if newest is None:
+            raise _dropped(base.identifier)
+        if newest.version != base_version:
+            raise CommitFailedException(
+                f"{shown(base.identifier)} is at version {newest.version}, not {base_version}: "
+                f"another writer was first"
+            )
+        # The lock was not held when the base was read; a store without locks gets the requests
+        # of a commit alone.
+        uuid = base.metadata.table_uuid
+        if (
+            uuid is not None
+            and is_local(newest.path)
+            and not names_uuid(self.io, newest.path, uuid)
+        ):
+            raise NoSuchTableError(
+                f"the table {shown(base.identifier)} was dropped and made anew: load it again"
+            )
+
+    def _check_not_dropped(self, base: LoadedTable, versions: VersionFolder, path: str) -> None:
+        """Take back a version that was made after a drop had ended, where no lock keeps both apart.
+
+        A drop deletes the newest version last and then looks for later ones, so a version whose
+        base is there is seen by every drop that goes on.
+        """
+        was_dropped = False
+        with after_the_change(f"whether {shown(base.identifier)} was dropped cannot be told"):
+            was_dropped = not (
+                self.io.exists(base.metadata_location) or versions.has_others_than(path)
+            )
+        if was_dropped:
+            self.io.delete(path)
+            raise _dropped(base.identifier)
+
     def _drop(self, name: Identifier) -> None:
-        if self._find(name) is None:
-            raise NoSuchTableError(f"there is no table {shown(name)} in the catalog {self.name}")
-        self.io.delete_folder(self._folder(name))
+        versions = self._versions(name)
+        with self._locked(name, versions):
+            newest = versions.newest_listed()
+            if newest is None:
+                raise self._no_table(name)
+            self._remove(name, versions, newest.path)
 
     def _purge(self, table: LoadedTable) -> None:
-        # The folder holds the manifests that say which files lie elsewhere: they are read first.
-        remove_files_of(self.io, table.metadata, table.metadata_location)
-        self.io.delete_folder(self._folder(table.identifier))
+        name = table.identifier
+        versions = self._versions(name)
+        with self._locked(name, versions):
+            current = self.load_table(name)
+            refuse_purge_without_gc(current.metadata, shown(name))
+            # The manifests say which files lie elsewhere, so they go after the table's name.
+            versions.delete_all(current.metadata.table_uuid)
+            try:
+                remove_files_of(self.io, current.metadata, current.metadata_location)
+            finally:
+                self._remove(name, versions, None)
+
+    def _remove(self, name: Identifier, versions: VersionFolder, newest: str | None) -> None:
+        """Remove a table's folder; on its way the table is whole or gone, never in between."""
+        folder = self._folder(name)
+        left = f"files of the dropped table {shown(name)} are left in {folder}"
+        if is_local(folder):
+            hidden = join(parent_of(folder), f".{name[-1][-50:]}.{uuid4().hex}.dropped")
+            self.io.move_folder(folder, hidden)
+            with after_the_change(left):
+                self.io.delete_folder(hidden)
+            return
+        # Another may make the table anew at any moment: its files are not in this list.
+        files = [file.path for file in self.io.list(folder)]
+        if newest is not None:
+            versions.delete_all(self._uuid_in(newest))
+        with after_the_change(left):
+            metadata_files = {path for path in files if path.startswith(f"{versions.folder}/v")}
+            for failure in self.io.delete_many(set(files) - metadata_files).values():
+                raise failure
+            if not any(self.io.list(folder)):
+                self.io.delete_folder(folder)
 
     def _require_namespace(self, namespace: Identifier) -> None:
         if not self.namespace_exists(namespace):
@@ -209,31 +286,80 @@ class FilesystemCatalog(Catalog):
             )
 
     def _put(self, path: str, metadata: TableMetadata) -> None:
-        """Create the version's file; on a doubtful answer the file itself says whose it is."""
+        """Create the version's file, which is the swap; the file itself says whose it is.
+
+        Raises:
+            CommitFailedException: another writer has made it.
+            CommitStateUnknownException: no answer came, and the store does not tell.
+            StorageError: the local disk has refused it.
+        """
         data = metadata_bytes(metadata, path=path)
         try:
             self.io.create(path, data)
         except (AlreadyExistsError, StorageError) as error:
-            found = self._read_back(path, error)
             # A store's own retry can meet the file that its first try has written.
-            if found == data:
-                return
-            if found is None and not isinstance(error, AlreadyExistsError):
-                if is_local(path):
-                    raise
-                raise _unknown(path, error) from None
-            raise CommitFailedException(f"{path} exists: another writer was first") from None
+            reason = error
+        else:
+            return
+        if find_outcome(
+            lambda: self._is_ours(path, data, reason),
+            metadata.properties,
+            change=f"the new version {path}",
+            reason=str(reason),
+        ):
+            return
+        if isinstance(reason, AlreadyExistsError) or self.io.exists(path):
+            raise CommitFailedException(f"{path} exists: another writer was first")
+        raise reason
 
-    def _read_back(self, path: str, error: Exception) -> bytes | None:
+    def _is_ours(self, path: str, data: bytes, error: Exception) -> bool | None:
         try:
-            return self.io.read(path)
+            return self.io.read(path) == data
         except MissingFileError:
+            # A request to a store may still be under way.
+            refused = isinstance(error, AlreadyExistsError | MissingFileError)
+            return False if refused or is_local(path) else None
+
+    @contextlib.contextmanager
+    def _locked(self, name: Identifier, versions: VersionFolder) -> Iterator[None]:
+        with contextlib.ExitStack() as held:
+            try:
+                held.enter_context(self.io.lock(versions.folder))
+            except MissingFileError:
+                raise self._no_table(name) from None
+            yield
+
+    @contextlib.contextmanager
+    def _made_and_locked(self, versions: VersionFolder) -> Iterator[None]:
+        with contextlib.ExitStack() as held:
+            for attempt in range(1, _LOCK_TRIES + 1):
+                self.io.make_folder(versions.folder)
+                try:
+                    held.enter_context(self.io.lock(versions.folder))
+                    break
+                except MissingFileError:
+                    # The table that was there is dropped between the two steps.
+                    if attempt == _LOCK_TRIES:
+                        raise
+            yield
+
+    def _remove_empty_folders(self, name: Identifier, versions: VersionFolder) -> None:
+        with contextlib.suppress(FrazilError):
+            self.io.delete_empty_folder(versions.folder)
+            self.io.delete_empty_folder(self._folder(name))
+
+    def _uuid_in(self, path: str) -> str | None:
+        # A broken table can be dropped, too.
+        try:
+            return read_metadata(self.io, path).table_uuid
+        except (InvalidFormatError, UnsupportedVersionError):
             return None
-        except StorageError:
-            raise _unknown(path, error) from None
+
+    def _no_table(self, name: Identifier) -> NoSuchTableError:
+        return NoSuchTableError(f"there is no table {shown(name)} in the catalog {self.name}")
 
     def _check_location(self, name: Identifier, metadata: TableMetadata) -> None:
-        if not same_location(metadata.location, self._folder(name)):
+        if not self.io.is_same_place(metadata.location, self._folder(name)):
             raise ValidationException(
                 f"the location of {shown(name)} must be {self._folder(name)}, not "
                 f"{metadata.location}: in the filesystem catalog the folder is the name"
@@ -255,11 +381,7 @@ class FilesystemCatalog(Catalog):
         return VersionFolder(self.io, join(self._folder(name), "metadata"))
 
     def _folder(self, levels: Identifier) -> str:
-        for level in levels:
-            if _UNUSABLE.search(level):
-                raise ValidationException(
-                    f"{level!r} cannot be part of a name in a filesystem catalog"
-                )
+        require_folder_names(levels)
         return join(self.warehouse, *levels)
 
     def _child_folders(self, levels: Identifier) -> list[str]:
@@ -267,11 +389,21 @@ class FilesystemCatalog(Catalog):
             listed = self.io.list_folder(self._folder(levels))
         except MissingFileError:
             return []
-        return [name for name, is_folder in listed if is_folder]
+        return [name for name, is_folder in listed if is_folder and not _is_dropped(name)]
 
     def _is_table(self, folder: str) -> bool:
         return VersionFolder(self.io, join(folder, "metadata")).holds_metadata()
 
 
-def _unknown(path: str, error: Exception) -> CommitStateUnknownException:
-    return CommitStateUnknownException(f"no certain answer came when {path} was created: {error}")
+def _extension_after(base: TableMetadata) -> str:
+    codec = base.properties.get("write.metadata.compression-codec", "none")
+    return _GZIP if codec.lower() == "gzip" else _PLAIN
+
+
+def _dropped(name: Identifier) -> NoSuchTableError:
+    return NoSuchTableError(f"the table {shown(name)} was dropped")
+
+
+def _is_dropped(folder: str) -> bool:
+    """Whether a folder is what a drop that was killed has left."""
+    return _DROPPED.fullmatch(folder) is not None

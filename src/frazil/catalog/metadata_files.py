@@ -25,10 +25,16 @@ def read_metadata(io: FileIO, location: str) -> TableMetadata:
         InvalidMetadataError: it is not metadata of a supported version.
         UnsupportedVersionError: its format version is not adopted.
     """
-    data = io.read(location)
-    if data.startswith(_GZIP_MAGIC):
-        data = _decompress(data, location)
-    return parse_metadata(data, file=location)
+    return parse_metadata(_plain_bytes(io, location), file=location)
+
+
+def names_uuid(io: FileIO, location: str, table_uuid: str) -> bool:
+    """Whether a metadata file is of the table of that UUID; it is not parsed.
+
+    Raises:
+        MissingFileError: there is no such file.
+    """
+    return table_uuid.lower().encode() in _plain_bytes(io, location).lower()
 
 
 def metadata_bytes(metadata: TableMetadata, *, path: str) -> bytes:
@@ -36,6 +42,11 @@ def metadata_bytes(metadata: TableMetadata, *, path: str) -> bytes:
     if path.endswith((".gz.metadata.json", ".metadata.json.gz")):
         return metadata_to_gzip_bytes(metadata)
     return metadata_to_bytes(metadata)
+
+
+def _plain_bytes(io: FileIO, location: str) -> bytes:
+    data = io.read(location)
+    return _decompress(data, location) if data.startswith(_GZIP_MAGIC) else data
 
 
 def _decompress(data: bytes, location: str) -> bytes:

@@ -1,8 +1,8 @@
 """psycopg connections whose every statement is answered within a time, or ended.
 
-The limit is the client's own: a server that is stopped, or a network that swallows what is sent, does
-not keep a limit of the server's.  And the server's would end a COMMIT that waits for a standby as if
-the standby had answered.
+The limit is the client's own: a server that is stopped, or a network that swallows what is sent,
+does not keep a limit of the server's.  And the server's would end a COMMIT that waits for a standby
+as if the standby had answered.
 """
 
 from __future__ import annotations

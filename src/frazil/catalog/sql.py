@@ -359,7 +359,8 @@ class SqlCatalog(Catalog):
     def _make_tables(self) -> bool:
         if not _flag(self.properties, "init_catalog_tables", default=True):
             raise ConfigurationError(
-                f"the database {self._database.shown_url} holds no catalog and init_catalog_tables is false"
+                f"the database {self._database.shown_url} holds no catalog and "
+                f"init_catalog_tables is false"
             )
         # Another process may make them at the same moment: what counts is the look after.
         for _ in range(_MAKE_ATTEMPTS):

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from frazil.errors import MissingFileError, StorageError, ValidationException
+from frazil.catalog.metadata_files import read_metadata
+from frazil.catalog.outcome import after_the_change
+from frazil.errors import (
+    InvalidFormatError,
+    MissingFileError,
+    StorageError,
+    ValidationException,
+)
 from frazil.storage.files import FileIO
 from frazil.storage.paths import join, name_of
 
 HINT = "version-hint.text"
+# In the order in which a version's file is looked for, which is Java's.
 EXTENSIONS = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
 _NUMBERED = re.compile(r"v(\d{1,18})(\.metadata\.json|\.gz\.metadata\.json|\.metadata\.json\.gz)")
 _HINT = re.compile(r"[0-9]{1,18}")
 _LONGEST_HINT = 1024
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Version:
     """One numbered metadata file."""
 
@@ -65,15 +73,34 @@ class VersionFolder:
 
     def newest_listed(self) -> Version | None:
         """The newest version by listing the folder; None if there is none."""
-        newest: Version | None = None
-        for name in self._file_names():
-            match = _NUMBERED.fullmatch(name)
-            if match is None:
-                continue
-            version = int(match.group(1))
-            if newest is None or version > newest.version:
-                newest = Version(version, join(self.folder, name))
-        return newest
+        return max(self._listed(), key=_place_in_order, default=None)
+
+    def delete_all(self, table_uuid: str | None) -> None:
+        """Delete the hint and every metadata file, the newest last.
+
+        At each step the table is whole or gone.  What a writer commits meanwhile goes too; a table
+        that is made anew under the name does not.
+
+        Args:
+            table_uuid: of the table that goes.
+
+        Raises:
+            StorageError: a file could not be deleted; the newest is still there.
+        """
+        self._delete([join(self.folder, HINT)])
+        others = [name for name in self._file_names() if name.endswith(EXTENSIONS)]
+        going = sorted(self._listed(), key=_place_in_order)
+        numbered = {version.path for version in going}
+        self._delete([path for name in others if (path := join(self.folder, name)) not in numbered])
+        while going:
+            self._delete([version.path for version in going[:-1]])
+            self._delete([going[-1].path])
+            late = sorted(self._listed(), key=_place_in_order)
+            going = [version for version in late if self._is_of(version, table_uuid)]
+
+    def has_others_than(self, path: str) -> bool:
+        """Whether there is a version in another file than this."""
+        return any(version.path != path for version in self._listed())
 
     def holds_metadata(self) -> bool:
         """Whether the folder holds a metadata file of any name: then its parent is a table."""
@@ -94,11 +121,32 @@ class VersionFolder:
 
     def write_hint(self, version: int) -> None:
         """Point the hint to a version; a failure only makes readers look further."""
-        with contextlib.suppress(StorageError):
+        with after_the_change(f"the version hint of {self.folder} was not written"):
             self.io.write(join(self.folder, HINT), str(version).encode(), overwrite=True)
+
+    def _listed(self) -> Iterator[Version]:
+        for name in self._file_names():
+            if (match := _NUMBERED.fullmatch(name)) is not None:
+                yield Version(int(match.group(1)), join(self.folder, name))
+
+    def _delete(self, paths: Sequence[str]) -> None:
+        for failure in self.io.delete_many(paths).values():
+            raise failure
+
+    def _is_of(self, version: Version, table_uuid: str | None) -> bool:
+        try:
+            return read_metadata(self.io, version.path).table_uuid == table_uuid
+        except (MissingFileError, InvalidFormatError):
+            return False
 
     def _file_names(self) -> list[str]:
         try:
             return [name for name, is_folder in self.io.list_folder(self.folder) if not is_folder]
         except MissingFileError:
             return []
+
+
+def _place_in_order(version: Version) -> tuple[int, int]:
+    """By version; of one version's names the first that `VersionFolder.find` looks for is last."""
+    extension = name_of(version.path).removeprefix(f"v{version.version}")
+    return version.version, -EXTENSIONS.index(extension)

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from frazil.catalog.base import Catalog
-from frazil.catalog.config import load_catalog
+from frazil.catalog.config import load_catalog, refuse_unknown
 from frazil.catalog.identifiers import Identifier, parse_table_identifier, shown
 from frazil.catalog.static import StaticCatalog
 from frazil.errors import (
@@ -94,7 +94,9 @@ def open_table(
     Raises:
         MissingFileError: there is nothing at that place.
         InvalidMetadataError: the metadata breaks the specification.
+        ConfigurationError: a setting is unknown or malformed.
     """
+    refuse_unknown(properties)
     session = spark or SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
     prepare_session(session)
     io = MovedFileIO(moved, properties) if moved else FileIO(properties)
@@ -285,7 +287,8 @@ class Lake:
             fixed = sorted({"location", "format_version"} & set(options))
             if fixed:
                 raise ValidationException(
-                    f"{shown(parse_table_identifier(identifier))} exists: replacing keeps its {' and '.join(fixed)}"
+                    f"{shown(parse_table_identifier(identifier))} exists: replacing keeps its "
+                    f"{' and '.join(fixed)}"
                 )
             return self.replace_table_as_select(identifier, df, **options)
         return self.create_table_as_select(identifier, df, **options)

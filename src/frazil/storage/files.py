@@ -15,7 +15,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, BinaryIO, TypeVar
 
-from frazil.errors import AlreadyExistsError, FrazilError, MissingFileError, StorageError
+from frazil.errors import (
+    AlreadyExistsError,
+    FrazilError,
+    MissingFileError,
+    StorageError,
+    UnsupportedError,
+)
 from frazil.storage import local_store
 from frazil.storage.paths import (
     is_inside,
@@ -29,6 +35,7 @@ from frazil.storage.paths import (
 )
 from frazil.storage.remote_store import RemoteStore
 from frazil.storage.stores import are_of_one_store, open_store, store_key
+from frazil.storage.stores import is_same_place as are_same_place
 
 __all__ = [
     "FileIO",
@@ -44,6 +51,7 @@ __all__ = [
 ]
 
 _DELETE_THREADS = 16
+_LONGEST_REASON = 500
 _COMPARED_BYTES = 8 * 1024 * 1024
 _DETAILS = ("RequestId:", "Time:", "ErrorCode:", "Content:", "<")
 _MAKING = ("create", "write", "make")
@@ -268,10 +276,37 @@ class FileIO:
             lambda store, remote: tuple(sorted(store.children(remote))),
         )
 
+    def move_folder(self, source: str, target: str) -> None:
+        """Give a folder of the local disk another name beside it, in one step.
+
+        Raises:
+            UnsupportedError: the store has no such step.
+        """
+        there = local_path(target)
+        if local_path(source) is None or there is None:
+            raise UnsupportedError(f"cannot rename {source} to {target}: only local folders can be")
+        self._run(
+            "rename", source, lambda local: local_store.move_folder(local, there), lambda *_: None
+        )
+
     def make_folder(self, path: str) -> None:
         """Make a folder and its parents; nothing happens if it is there."""
         self._run(
             "make", path, local_store.make_folder, lambda store, remote: store.make_folder(remote)
+        )
+
+    def is_same_place(self, left: str, right: str) -> bool:
+        """Whether two paths name one place: through links, by another scheme of the same store."""
+        if same_location(left, right):
+            return True
+        here, there = local_path(left), local_path(right)
+        if here is None or there is None:
+            return here is there and are_same_place(left, right)
+        return self._run(
+            "look up",
+            left,
+            lambda local: local_store.is_same_place(local, there),
+            lambda *_: False,
         )
 
     def is_folder(self, path: str) -> bool:
@@ -302,7 +337,7 @@ class FileIO:
         """Keep other processes of this machine out while held; other stores have no such lock.
 
         Raises:
-            MissingFileError: there is no such folder.
+            MissingFileError: there is no such folder, or no longer once the lock is had.
         """
         with contextlib.ExitStack() as held:
             self._run(
@@ -332,6 +367,9 @@ class FileIO:
             return None
         except StorageError as error:
             return error
+        except FrazilError as error:
+            # A path of a store without a driver, say: the others are removed all the same.
+            return StorageError(f"cannot delete {redact(path, self.properties)}: {error}")
         return None
 
     def _rename(
@@ -395,4 +433,5 @@ def _reason(text: str) -> str:
     """What a store says in words, on one line, without the headers and the XML behind it."""
     lines = [line.strip() for line in text.strip().splitlines()]
     told = itertools.takewhile(lambda line: not line.startswith(_DETAILS), lines[1:])
-    return "; ".join(line for line in (*lines[:1], *told) if line)
+    said = "; ".join(line for line in (*lines[:1], *told) if line)
+    return said if len(said) <= _LONGEST_REASON else f"{said[:_LONGEST_REASON]}…"

@@ -88,8 +88,17 @@ def delete(path: str) -> None:
 
 
 def delete_folder(path: str) -> None:
-    """Remove a folder and everything below it."""
+    """Remove a folder and everything below it; of a link to a folder, the link."""
+    if os.path.islink(path):
+        os.unlink(path)
+        return
     shutil.rmtree(path)
+
+
+def move_folder(source: str, target: str) -> None:
+    """Give a folder another name beside it, in one step."""
+    os.rename(source, target)
+    _sync_folder(target)
 
 
 def delete_empty_folder(path: str) -> None:
@@ -129,6 +138,11 @@ def is_folder(path: str) -> bool:
     return os.path.isdir(path)
 
 
+def is_same_place(left: str, right: str) -> bool:
+    """Whether two names lead to one place, through links or not."""
+    return os.path.realpath(left) == os.path.realpath(right)
+
+
 def children(path: str) -> Iterator[tuple[str, bool]]:
     """(name, is a folder) of what lies directly in a folder."""
     with os.scandir(path) as entries:
@@ -159,15 +173,31 @@ def walk(path: str) -> Iterator[tuple[str, int, int]]:
 
 @contextlib.contextmanager
 def lock(folder: str) -> Iterator[None]:
-    """Hold the folder's advisory lock; the system releases it when the process dies."""
+    """Hold the folder's advisory lock; the system releases it when the process dies.
+
+    FileNotFoundError if the folder is not there, or no longer when the lock is had.
+    """
     if _fcntl is None:
         yield
         return
-    descriptor = os.open(folder, os.O_RDONLY)
+    descriptor = _locked(folder)
     try:
-        _fcntl.flock(descriptor, _fcntl.LOCK_EX)
         yield
     finally:
+        os.close(descriptor)
+
+
+def _locked(folder: str) -> int:
+    while True:
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            _fcntl.flock(descriptor, _fcntl.LOCK_EX)
+            # Who held the lock may have removed the folder, and another made it anew.
+            if os.path.samestat(os.fstat(descriptor), os.stat(folder)):
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
         os.close(descriptor)
 
 
@@ -176,7 +206,8 @@ def _create(path: str, chunks: Iterable[bytes]) -> None:
     try:
         _link_or_fail(temporary, path)
     finally:
-        with contextlib.suppress(FileNotFoundError):
+        # A temporary file that stays does no harm, and does not undo the link.
+        with contextlib.suppress(OSError):
             os.unlink(temporary)
     _sync_folder(path)
 
@@ -219,7 +250,11 @@ def _create_in_place(path: str, source: str) -> None:
     # Without hard links the name is claimed first; a writer killed here leaves a short file.
     with open(source, "rb") as stream:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        _write_and_sync(descriptor, _chunks(stream))
+        try:
+            _write_and_sync(descriptor, _chunks(stream))
+        except BaseException:
+            os.unlink(path)
+            raise
 
 
 def _chunks(stream: BinaryIO) -> Iterator[bytes]:

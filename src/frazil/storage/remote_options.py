@@ -19,6 +19,55 @@ EXTRA_OF = {
     **dict.fromkeys(GCS_SCHEMES, "gcs"),
     **dict.fromkeys(ADLS_SCHEMES, "abfs"),
 }
+_SAS_OF_ACCOUNT = "adls.sas-token."
+_KNOWN = frozenset(
+    {
+        *(
+            f"{prefix}.{name}"
+            for prefix in ("s3", "client")
+            for name in (
+                "access-key-id",
+                "secret-access-key",
+                "session-token",
+                "region",
+                "profile-name",
+            )
+        ),
+        "s3.endpoint",
+        "s3.anonymous",
+        "s3.path-style-access",
+        "s3.force-virtual-addressing",
+        "s3.proxy-uri",
+        "s3.connect-timeout",
+        "s3.request-timeout",
+        "s3.server-side-encryption",
+        "s3.sse-kms-key-id",
+        "gcs.project-id",
+        "gcs.access",
+        "gcs.consistency",
+        "gcs.default-bucket-location",
+        "gcs.service.host",
+        "gcs.oauth2.token",
+        "gcs.oauth2.token-expires-at",
+        "gcs.cache-timeout",
+        "gcs.requester-pays",
+        "gcs.session-kwargs",
+        "adls.connection-string",
+        "adls.account-name",
+        "adls.account-key",
+        "adls.account-host",
+        "adls.sas-token",
+        "adls.tenant-id",
+        "adls.client-id",
+        "adls.client-secret",
+        "adls.credential",
+        "adls.anon",
+        "hdfs.host",
+        "hdfs.port",
+        "hdfs.user",
+        "hdfs.kerberos_ticket",
+    }
+)
 # A credential leaves only for hosts of these clouds: a path may come from a stranger's metadata.
 _OTHER_CLOUDS = r"chinacloudapi\.cn|usgovcloudapi\.net|cloudapi\.de"
 _OTHER_HOST = re.compile(rf"([^.]+)\.(?:dfs|blob)\.core\.({_OTHER_CLOUDS})")
@@ -36,6 +85,16 @@ class AccessToken:
 
     text: str = field(repr=False)
     expires_ms: int | None = None
+
+
+def storage_property_names() -> frozenset[str]:
+    """Every property that a store is reached with; those with an account's name in them aside."""
+    return _KNOWN
+
+
+def is_storage_property(name: str) -> bool:
+    """Whether a property says how a store is reached."""
+    return name in _KNOWN or name.startswith(_SAS_OF_ACCOUNT)
 
 
 def storage_options(
@@ -198,11 +257,10 @@ def _adls(properties: Mapping[str, str], host: str) -> dict[str, Any]:
 
 def _sas_by_account(properties: Mapping[str, str]) -> dict[str, str]:
     """The values of ``adls.sas-token.<account>`` and ``adls.sas-token.<account>.<host>``."""
-    prefix = "adls.sas-token."
     return {
-        name[len(prefix) :].partition(".")[0]: value
+        name[len(_SAS_OF_ACCOUNT) :].partition(".")[0]: value
         for name, value in properties.items()
-        if name.startswith(prefix)
+        if name.startswith(_SAS_OF_ACCOUNT)
     }
 
 

@@ -59,6 +59,19 @@ def are_of_one_store(left: str, right: str) -> bool:
     return kinds[0] == kinds[1] and account.partition(".")[0] == other_account.partition(".")[0]
 
 
+def is_same_place(left: str, right: str) -> bool:
+    """Whether two URIs name one place, by any of the store's schemes: ``s3://`` and ``s3a://``."""
+    return left.rstrip("/") == right.rstrip("/") or (
+        are_of_one_store(left, right) and _within_store(left) == _within_store(right)
+    )
+
+
+def _within_store(path: str) -> tuple[str, str]:
+    """The bucket or container, and the name in it."""
+    _, _, name = path.partition("://")[2].partition("/")
+    return authority_of(path).partition("@")[0], name.rstrip("/")
+
+
 def open_store(scheme: str, authority: str, properties: Mapping[str, str]) -> RemoteStore:
     """The store of a ``store_key``.
 
