@@ -8,12 +8,13 @@ import os
 import random
 import threading
 import time
+import traceback
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 from urllib.parse import quote_plus
 
-from sqlalchemy.engine import URL, Connection, Transaction
+from sqlalchemy.engine import URL, Connection, Engine
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from frazil.catalog.outcome import Sending, find_outcome
@@ -149,37 +150,31 @@ class Database:
         )
 
     def _query(self, work: Callable[[Connection], T]) -> T:
-        with self.engine.connect() as connection:
+        with _connected(self.engine) as connection:
             return work(connection)
 
     def _commit(self, work: Callable[[Connection], None], sending: Sending) -> None:
-        with self._transaction() as (connection, transaction):
+        with _connected(self.writer) as connection:
+            transaction = connection.begin()
             work(connection)
             # From here on the database may have made the change, whatever is raised.
             sending.begin()
             try:
                 transaction.commit()
-            except SQLAlchemyError as error:
+            except BaseException as error:
+                # After a COMMIT that failed SQLAlchemy gives back the connection as it is.
+                with contextlib.suppress(Exception):
+                    connection.invalidate()
                 if isinstance(error, DBAPIError) and _is_refusal(error):
                     sending.refute()
-                    raise
-                raise _LostAnswerError(self.reason(error)) from None
+                elif isinstance(error, SQLAlchemyError):
+                    raise _LostAnswerError(self.reason(error)) from None
+                raise
 
     def _roll_back(self, work: Callable[[Connection], T]) -> T:
-        with self._transaction() as (connection, _):
+        with _connected(self.writer) as connection:
+            connection.begin()
             return work(connection)
-
-    @contextlib.contextmanager
-    def _transaction(self) -> Iterator[tuple[Connection, Transaction]]:
-        connection = self.writer.connect()
-        try:
-            yield connection, connection.begin()
-        finally:
-            # Without a COMMIT this rolls back; what goes wrong here changes nothing any more.
-            try:
-                connection.close()
-            except Exception as error:
-                _LOG.debug("a connection could not be given back: %s", type(error).__name__)
 
 
 class _LostAnswerError(Exception):
@@ -196,6 +191,33 @@ def _forget_connections() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_connections)
+
+
+@contextlib.contextmanager
+def _connected(engine: Engine) -> Iterator[Connection]:
+    """A connection; what was not committed at the end of the block is undone."""
+    connection = engine.connect()
+    try:
+        yield connection
+    except (FrazilError, SQLAlchemyError, _LostAnswerError):
+        raise
+    except BaseException as error:
+        # An interrupted driver may be in the middle of an answer: the connection ends with it, and
+        # no traceback may keep a cursor and its locks.
+        with contextlib.suppress(Exception):
+            connection.invalidate()
+        traceback.clear_frames(error.__traceback__)
+        raise
+    finally:
+        try:
+            connection.close()
+        except BaseException as error:
+            # What is not given back would keep its locks; the change is decided already.
+            with contextlib.suppress(Exception):
+                connection.invalidate()
+            _LOG.debug("a connection could not be given back: %s", type(error).__name__)
+            if not isinstance(error, Exception):
+                raise
 
 
 def _is_refusal(error: DBAPIError) -> bool:

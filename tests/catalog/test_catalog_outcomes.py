@@ -1,0 +1,224 @@
+"""Any error at any call of a change, before or after it: what is left agrees with what was said.
+
+The calls are those to the store and to the database.  Afterwards the table opens and is as before
+or as after the change; a refusal means before, a return means after, every other error either.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from catalog_cases import (
+    KINDS,
+    S3_KINDS,
+    made_table,
+    new_metadata,
+    opened,
+    properties_of,
+    set_properties,
+)
+
+from frazil.catalog.base import Catalog
+from frazil.catalog.sql import SqlCatalog
+from frazil.errors import (
+    AlreadyExistsError,
+    CommitFailedException,
+    MissingFileError,
+    NotFoundError,
+    StorageError,
+    ValidationException,
+)
+
+QUICK_CHECKS = {
+    "commit.status-check.num-retries": "1",
+    "commit.status-check.min-wait-ms": "1",
+}
+TRIMMING = {
+    "write.metadata.previous-versions-max": "1",
+    "write.metadata.delete-after-commit.enabled": "true",
+}
+STORE_CALLS = (
+    *("create", "create_unique", "write", "read", "exists", "list_folder", "make_folder"),
+    *("delete", "delete_many", "delete_folder", "move_folder", "is_folder"),
+)
+DISK_CALLS = ("fsync", "link", "unlink", "replace", "rename")
+SWAPS = {
+    "filesystem": ("create", "link", "rename"),
+    "sqlite": ("do_commit",),
+    "postgres": ("do_commit",),
+}
+DATABASE_CALLS = ("do_execute", "do_commit", "do_begin", "do_rollback", "do_close")
+
+
+class JobIsOverError(Exception):
+    """What the handler of a job's time limit raises."""
+
+
+def interrupt(_signal: int, _frame: object) -> None:
+    raise JobIsOverError("the job's time is over")
+
+
+def by_signal() -> BaseException:
+    os.kill(os.getpid(), signal.SIGALRM)
+    return AssertionError("the signal's handler did not raise")
+
+
+ERRORS: tuple[Callable[[], BaseException], ...] = (
+    lambda: StorageError("the store failed"),
+    lambda: RuntimeError("a driver's mistake"),
+    lambda: MemoryError(),
+    lambda: KeyboardInterrupt(),
+    by_signal,
+)
+REFUSALS = (CommitFailedException, ValidationException, AlreadyExistsError, NotFoundError)
+
+
+@dataclass
+class Faults:
+    """Raise one error at one of the counted calls, before or after it."""
+
+    step: int = 0
+    after: bool = False
+    error: Callable[[], BaseException] = ERRORS[0]
+    calls: list[str] = field(default_factory=list)
+
+    def around(self, real: Callable[..., Any], name: str) -> Callable[..., Any]:
+        def call(*args: Any, **options: Any) -> Any:
+            self.calls.append(name)
+            strikes = len(self.calls) == self.step
+            if strikes and not self.after:
+                raise self.error()
+            result = real(*args, **options)
+            if strikes:
+                raise self.error()
+            return result
+
+        return call
+
+
+def armed(catalog: Catalog, faults: Faults, patched: pytest.MonkeyPatch) -> None:
+    owners: list[tuple[Any, tuple[str, ...]]] = [(catalog.io, STORE_CALLS), (os, DISK_CALLS)]
+    if isinstance(catalog, SqlCatalog):
+        owners.append((catalog._database.engine.dialect, DATABASE_CALLS))
+    for owner, names in owners:
+        for name in names:
+            patched.setattr(owner, name, faults.around(getattr(owner, name), name))
+
+
+@pytest.fixture(params=[*KINDS, *S3_KINDS])
+def kind(request: pytest.FixtureRequest) -> str:
+    found: str = request.param
+    return found
+
+
+@pytest.fixture
+def properties(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
+    if kind in S3_KINDS:
+        s3 = request.getfixturevalue("s3")
+        bucket = s3.new_bucket(f"outcomes-{abs(hash(request.node.nodeid))}")
+        found = properties_of(kind, tmp_path, bucket=bucket, s3_properties=s3.properties)
+    else:
+        url = request.getfixturevalue("postgres_url") if kind == "postgres" else None
+        found = properties_of(kind, tmp_path, url)
+    return {**found, **QUICK_CHECKS, "sql.statement-timeout-ms": "3000"}
+
+
+@pytest.fixture(autouse=True)
+def time_limit() -> Iterator[None]:
+    before = signal.signal(signal.SIGALRM, interrupt)
+    yield
+    signal.signal(signal.SIGALRM, before)
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change, and what tells that it took place."""
+
+    prepare: Callable[[Catalog, str], None]
+    run: Callable[[Catalog, str], object]
+    is_done: Callable[[Catalog, str], bool]
+
+
+def make(catalog: Catalog, name: str) -> None:
+    made_table(catalog, name, **QUICK_CHECKS, **TRIMMING)
+    for number in range(2):
+        set_properties(catalog, name, old=str(number))
+
+
+CHANGES = {
+    "create": Change(
+        prepare=lambda catalog, name: None,
+        run=lambda catalog, name: catalog.create_table(
+            name, new_metadata(catalog, name, **QUICK_CHECKS)
+        ),
+        is_done=lambda catalog, name: catalog.table_exists(name),
+    ),
+    "commit": Change(
+        prepare=make,
+        run=lambda catalog, name: set_properties(catalog, name, new="1"),
+        is_done=lambda catalog, name: "new" in catalog.load_table(name).metadata.properties,
+    ),
+    "drop": Change(
+        prepare=make,
+        run=lambda catalog, name: catalog.drop_table(name),
+        is_done=lambda catalog, name: not catalog.table_exists(name),
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_what_is_left_agrees_with_what_was_said(
+    kind: str, properties: dict[str, str], change: Change, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    errors = itertools.cycle(ERRORS)
+    looking, acting = opened(properties), opened(properties)
+    looking.create_namespace("db")
+    for step in itertools.count(1):
+        for after in (False, True):
+            # Every kind of error where the swap is sent, elsewhere one after the other.
+            for error in (next(errors), *ERRORS):
+                change.prepare(looking, "db.t")
+                faults = Faults(step, after, error)
+                said = said_by(lambda: change.run(acting, "db.t"), acting, faults, monkeypatch)
+                at = faults.calls[step - 1 : step]
+                check(change, looking, said, f"{at}, {after=}: {said!r}")
+                if not set(SWAPS.get(kind, ())).intersection(at):
+                    break
+        if len(faults.calls) < step:
+            assert step > 5
+            break
+
+
+def said_by(
+    run: Callable[[], object], catalog: Catalog, faults: Faults, monkeypatch: pytest.MonkeyPatch
+) -> BaseException | None:
+    with monkeypatch.context() as patched:
+        armed(catalog, faults, patched)
+        try:
+            run()
+        except BaseException as error:
+            return error
+        return None
+
+
+def check(change: Change, looking: Catalog, said: BaseException | None, at: str) -> None:
+    if looking.table_exists("db.t"):
+        looking.load_table("db.t")
+    done = change.is_done(looking, "db.t")
+    if said is None:
+        assert done, at
+    if isinstance(said, REFUSALS) and not isinstance(said, MissingFileError):
+        assert not done, at
+    if not looking.table_exists("db.t"):
+        made_table(looking, "db.t")
+    set_properties(looking, "db.t", later="1")
+    assert looking.load_table("db.t").metadata.properties["later"] == "1"
+    looking.drop_table("db.t")
+    assert looking.list_tables("db") == [], at
