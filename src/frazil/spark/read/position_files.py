@@ -30,6 +30,9 @@ _FIELDS: Final = (
 _COLUMNS: Final = TableColumns(fields=_FIELDS, mapping=mapping_for(Schema(_FIELDS)))
 _PATH, _POS = (field.name for field in _FIELDS)
 _PARQUET_ID: Final = b"PARQUET:field_id"
+_READ_AS_DICTIONARY: Final = frozenset(
+    {"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY"}
+)
 _ROWS_AT_ONCE: Final = 1_000_000
 
 
@@ -73,12 +76,16 @@ def deleted_rows(io: FileIO, path: str, file_format: str) -> Iterator[DeletedRow
     if file_format == "parquet":
         with closing(io.open_input(path)) as stream:
             try:
-                file = pq.ParquetFile(stream, read_dictionary=[_PATH])
+                file = pq.ParquetFile(stream)
                 if _is_as_specified(file.schema_arrow):
+                    if _holds_dictionaries(file.metadata):
+                        file = pq.ParquetFile(
+                            stream, metadata=file.metadata, read_dictionary=[_PATH]
+                        )
                     for batch in file.iter_batches(
                         _ROWS_AT_ONCE, columns=[_PATH, _POS], use_threads=False
                     ):
-                        yield _coded(batch.column(_PATH), batch.column(_POS), io)
+                        yield _coded(_dictionary(batch.column(_PATH)), batch.column(_POS), io)
                     return
             except (pa.ArrowException, OSError, ValueError) as error:
                 raise InvalidDataFileError(
@@ -100,8 +107,7 @@ def deleted_rows(io: FileIO, path: str, file_format: str) -> Iterator[DeletedRow
 
 def _is_as_specified(schema: pa.Schema) -> bool:
     """Whether the two columns have their specified names, ids and types (rule 224)."""
-    expected = (pa.dictionary(pa.int32(), pa.string()), pa.int64())
-    for field, kind in zip(_FIELDS, expected, strict=True):
+    for field, kind in zip(_FIELDS, (pa.string(), pa.int64()), strict=True):
         found = schema.get_all_field_indices(field.name)
         if len(found) != 1:
             return False
@@ -114,10 +120,24 @@ def _is_as_specified(schema: pa.Schema) -> bool:
     return True
 
 
+def _holds_dictionaries(footer: pq.FileMetaData) -> bool:
+    """Whether Arrow reads the paths as dictionaries: it does from no other encodings."""
+    leaves = (footer.schema.column(place).path for place in range(footer.num_columns))
+    place = next(place for place, path in enumerate(leaves) if path == _PATH)
+    return all(
+        _READ_AS_DICTIONARY.issuperset(footer.row_group(group).column(place).encodings)
+        for group in range(footer.num_row_groups)
+    )
+
+
+def _dictionary(paths: pa.Array) -> pa.DictionaryArray:
+    return paths if isinstance(paths, pa.DictionaryArray) else paths.dictionary_encode()
+
+
 def _joined(batches: list[pa.Table], io: FileIO) -> DeletedRows:
     rows = pa.concat_tables(batches).combine_chunks()
     paths, positions = (rows.column(name).combine_chunks() for name in (_PATH, _POS))
-    return _coded(paths.cast(pa.string()).dictionary_encode(), positions, io)
+    return _coded(_dictionary(paths.cast(pa.string())), positions, io)
 
 
 def _coded(paths: pa.DictionaryArray, positions: pa.Array, io: FileIO) -> DeletedRows:

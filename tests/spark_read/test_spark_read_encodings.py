@@ -1,0 +1,141 @@
+"""Every encoding of Parquet that Frazil reads through Arrow, in both versions of its pages."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from frazil.format import types as I
+from frazil.spark.read.arrow_files import FilePart, TableColumns, read_batches
+from frazil.spark.read.position_files import deleted_rows
+from frazil.storage.files import FileIO
+
+PAGES = ("1.0", "2.0")
+DICTIONARY = "RLE_DICTIONARY"
+OF_TEXT = (DICTIONARY, "PLAIN", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY")
+OF_INTEGERS = (DICTIONARY, "PLAIN", "DELTA_BINARY_PACKED", "BYTE_STREAM_SPLIT")
+OF_FLOATS = (DICTIONARY, "PLAIN", "BYTE_STREAM_SPLIT")
+OF_FIXED = (DICTIONARY, "PLAIN", "DELTA_BYTE_ARRAY", "BYTE_STREAM_SPLIT")
+
+COLUMNS = {
+    "int": (pa.int32(), I.IntegerType(), OF_INTEGERS, [7, -(2**31), 2**31 - 1]),
+    "long": (pa.int64(), I.LongType(), OF_INTEGERS, [7, -(2**63), 2**63 - 1]),
+    "float": (pa.float32(), I.FloatType(), OF_FLOATS, [0.5, -2.0, float("inf")]),
+    "double": (pa.float64(), I.DoubleType(), OF_FLOATS, [0.1, -2.0, float("-inf")]),
+    "boolean": (pa.bool_(), I.BooleanType(), ("PLAIN", "RLE"), [True, False, False]),
+    "date": (pa.date32(), I.DateType(), OF_INTEGERS, [date(1969, 1, 1), date(2024, 2, 29)]),
+    "timestamp": (
+        pa.timestamp("us", "UTC"),
+        I.TimestamptzType(),
+        OF_INTEGERS,
+        [datetime(2024, 1, 1, 0, 0, 0, 1, tzinfo=timezone.utc)],
+    ),
+    "string": (pa.string(), I.StringType(), OF_TEXT, ["", "file", "files", "ß"]),
+    "binary": (pa.binary(), I.BinaryType(), OF_TEXT, [b"", b"\x00\xff", b"\x00"]),
+    "fixed": (pa.binary(3), I.FixedType(3), OF_FIXED, [b"abc", b"abd", b"\x00\x00\x00"]),
+    "decimal": (
+        pa.decimal128(20, 2),
+        I.DecimalType(20, 2),
+        OF_FIXED,
+        [Decimal("-1.25"), Decimal("123456789012345678.90")],
+    ),
+}
+CASES = [
+    pytest.param(name, encoding, PAGES[(i + j) % 2], id=f"{name}-{encoding}-{PAGES[(i + j) % 2]}")
+    for i, (name, column) in enumerate(COLUMNS.items())
+    for j, encoding in enumerate(column[2])
+]
+
+PATHS = ["s3://b/t/a.parquet"] * 3 + [None] + ["s3://b/t/b.parquet"] * 2
+POSITIONS = [0, 5, 2**40, 3, 1, 7]
+
+
+def write(path: Path, table: pa.Table, *, pages: str, **encodings: str) -> None:
+    """The table as a file; columns that are not named stay PLAIN."""
+    pq.write_table(
+        table,
+        path,
+        data_page_version=pages,
+        use_dictionary=[name for name, each in encodings.items() if each == DICTIONARY],
+        column_encoding={n: e for n, e in encodings.items() if e != DICTIONARY} or None,
+        store_schema=False,
+    )
+    footer = pq.read_metadata(path)
+    written = dict(zip(footer.schema.names, range(footer.num_columns), strict=True))
+    for name, encoding in encodings.items():
+        assert encoding in footer.row_group(0).column(written[name]).encodings
+
+
+@pytest.mark.parametrize(("name", "encoding", "pages"), CASES)
+def test_data_and_equality_deletes(tmp_path: Path, name: str, encoding: str, pages: str) -> None:
+    kind, iceberg_type, _, values = COLUMNS[name]
+    stored = pa.array([*values, None, *values], kind)
+    column = pa.field("c", kind, metadata={"PARQUET:field_id": "1"})
+    path = tmp_path / "d.parquet"
+    write(path, pa.table([stored], schema=pa.schema([column])), pages=pages, c=encoding)
+    field = I.NestedField(1, "c", iceberg_type)
+    part = FilePart(path=f"file://{path}", file_format="parquet")
+    ((_, length, (found,)),) = read_batches(FileIO(), part, (field,), TableColumns())
+    assert length == len(stored)
+    assert found.cast(kind).to_pylist() == stored.to_pylist()
+
+
+def position_deletes() -> pa.Table:
+    fields = [
+        pa.field("file_path", pa.string(), metadata={"PARQUET:field_id": "2147483546"}),
+        pa.field("pos", pa.int64(), metadata={"PARQUET:field_id": "2147483545"}),
+    ]
+    return pa.table([pa.array(PATHS), pa.array(POSITIONS)], schema=pa.schema(fields))
+
+
+def deletes_in(path: Path) -> list[tuple[str, int]]:
+    return [
+        (found.paths[int(code)], int(position))
+        for found in deleted_rows(FileIO(), f"file://{path}", "parquet")
+        for code, position in zip(found.codes, found.positions, strict=True)
+    ]
+
+
+EXPECTED = [(p, n) for p, n in zip(PATHS, POSITIONS, strict=True) if p is not None]
+
+
+@pytest.mark.parametrize("pages", PAGES)
+@pytest.mark.parametrize("encoding", OF_TEXT)
+def test_paths_of_position_deletes(tmp_path: Path, encoding: str, pages: str) -> None:
+    path = tmp_path / "d.parquet"
+    positions = OF_INTEGERS[OF_TEXT.index(encoding)]
+    write(path, position_deletes(), pages=pages, file_path=encoding, pos=positions)
+    assert deletes_in(path) == EXPECTED
+
+
+def test_paths_whose_dictionary_was_given_up(tmp_path: Path) -> None:
+    """A dictionary that outgrows its page is left for PLAIN pages in the middle of a column."""
+    paths = [f"s3://bucket/table/data/{number:07}.parquet" for number in range(3000)]
+    table = pa.table(
+        [paths, list(range(3000))],
+        schema=position_deletes().schema,
+    )
+    path = tmp_path / "d.parquet"
+    pq.write_table(table, path, dictionary_pagesize_limit=4096, data_page_size=4096)
+    assert {"RLE_DICTIONARY", "PLAIN"} <= set(pq.read_metadata(path).row_group(0).column(0).encodings)
+    assert deletes_in(path) == [(p, n) for n, p in enumerate(paths)]
+
+
+def test_deleted_rows_that_hold_a_column_of_the_same_name(tmp_path: Path) -> None:
+    """The optional `row` of a delete file may have a column `file_path` of its own."""
+    table = position_deletes()
+    rows = pa.StructArray.from_arrays([pa.array(["x"] * len(PATHS))], ["file_path"])
+    table = table.add_column(0, "row", rows)
+    path = tmp_path / "d.parquet"
+    pq.write_table(
+        table,
+        path,
+        use_dictionary=["row.file_path"],
+        column_encoding={"file_path": "DELTA_LENGTH_BYTE_ARRAY"},
+    )
+    assert deletes_in(path) == EXPECTED
