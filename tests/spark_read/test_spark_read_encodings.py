@@ -122,7 +122,9 @@ def test_paths_whose_dictionary_was_given_up(tmp_path: Path) -> None:
     )
     path = tmp_path / "d.parquet"
     pq.write_table(table, path, dictionary_pagesize_limit=4096, data_page_size=4096)
-    assert {"RLE_DICTIONARY", "PLAIN"} <= set(pq.read_metadata(path).row_group(0).column(0).encodings)
+    assert {"RLE_DICTIONARY", "PLAIN"} <= set(
+        pq.read_metadata(path).row_group(0).column(0).encodings
+    )
     assert deletes_in(path) == [(p, n) for n, p in enumerate(paths)]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from frazil.format.metadata import TableMetadata
+from frazil.format.partition_sources import schema_with_sources
 from frazil.format.partitioning import unified_partition_type
 from frazil.format.values import coerce
 
@@ -25,11 +26,12 @@ def partition_text(
 ) -> str:
     """A partition as people read it, ``ts_month=2024-01, city=Oslo``."""
     spec = metadata.spec_by_id(spec_id)
+    sources = schema_with_sources(metadata)
     names = {
         field.field_id: field.name
-        for field in unified_partition_type(metadata.partition_specs, metadata.schema).fields
+        for field in unified_partition_type(metadata.partition_specs, sources).fields
     }
-    kinds = spec.partition_type(metadata.schema).fields
+    kinds = spec.partition_type(sources).fields
     parts = []
     for field, kind in zip(spec.fields, kinds, strict=True):
         shown = (partition or {}).get(names.get(field.field_id, field.name))

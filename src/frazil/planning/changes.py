@@ -17,7 +17,6 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import Expression
 from frazil.format.schema import Schema
 from frazil.format.snapshots import APPEND, Snapshot
-from frazil.planning.cache import MANIFESTS
 from frazil.planning.frames import concat_entries, live_entries, no_entries
 from frazil.planning.load import ManifestLoader
 from frazil.planning.plan import plan
@@ -86,7 +85,7 @@ def appended_files(
     """
     appends = [snapshot for snapshot in snapshots if snapshot.operation == APPEND]
     ids = [snapshot.snapshot_id for snapshot in appends]
-    loader = ManifestLoader(io, metadata.specs_by_id, schema or metadata.schema, MANIFESTS)
+    loader = ManifestLoader.of(metadata, io, schema)
     # By path: snapshots of v1 that name their manifests inline share them.
     written = {
         manifest.manifest_path: manifest
@@ -130,7 +129,7 @@ def changed_files(
     Raises:
         InvalidManifestError, MissingFileError, StorageError, PredicateError: as `plan`.
     """
-    loader = ManifestLoader(io, metadata.specs_by_id, schema or metadata.schema, MANIFESTS)
+    loader = ManifestLoader.of(metadata, io, schema)
     manifests = loader.manifests(snapshot)
     parents = () if parent is None else loader.manifests(parent)
     planner = _Planner(metadata, snapshot, io, where, schema)

@@ -47,9 +47,7 @@ def entries(
     Raises:
         InvalidManifestError, MissingFileError, StorageError: a manifest cannot be read.
     """
-    loader = ManifestLoader(
-        io, metadata.specs_by_id, metadata.schema if schema is None else schema, cache
-    )
+    loader = ManifestLoader.of(metadata, io, schema, cache=cache)
     if manifests is None:
         manifests = () if snapshot is None else loader.manifests(snapshot)
     return _frame_of(loader, manifests, statistics)
@@ -91,7 +89,7 @@ def _changed(
     cache: ManifestCache,
 ) -> pl.DataFrame:
     """What each snapshot did stands in the manifests that it wrote, under its own id."""
-    loader = ManifestLoader(io, metadata.specs_by_id, metadata.schema, cache)
+    loader = ManifestLoader.of(metadata, io, cache=cache)
     # By path: snapshots of v1 that name their manifests inline share them.
     written: dict[str, ManifestFile] = {}
     ids: list[int] = []

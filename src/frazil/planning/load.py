@@ -11,6 +11,8 @@ from functools import lru_cache
 import polars as pl
 
 from frazil.format.manifests import ManifestFile
+from frazil.format.metadata import TableMetadata
+from frazil.format.partition_sources import schema_with_sources
 from frazil.format.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
@@ -39,6 +41,18 @@ class ManifestLoader:
     specs: Mapping[int, PartitionSpec]
     schema: Schema
     cache: ManifestCache = MANIFESTS
+
+    @classmethod
+    def of(
+        cls,
+        metadata: TableMetadata,
+        io: FileIO,
+        schema: Schema | None = None,
+        *,
+        cache: ManifestCache = MANIFESTS,
+    ) -> ManifestLoader:
+        """Return the loader of a table, by its current schema unless another is given."""
+        return cls(io, metadata.specs_by_id, schema_with_sources(metadata, schema), cache)
 
     def manifests(self, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
         """The manifests of a snapshot, in the order of its list.

@@ -105,7 +105,7 @@ def plan(
     is_whole = manifests is None and isinstance(bound, AlwaysTrue) and not statistics
     if is_whole and snapshot is not None and snapshot.manifest_list is not None:
         return _whole_snapshot(metadata, snapshot, io, schema, cache)
-    loader = ManifestLoader(io, metadata.specs_by_id, schema, cache)
+    loader = ManifestLoader.of(metadata, io, schema, cache=cache)
     if manifests is None:
         manifests = () if snapshot is None else loader.manifests(snapshot)
     pruner = _Pruner(metadata.specs_by_id, schema, bound)
@@ -122,7 +122,7 @@ def _whole_snapshot(
     known = cache.plan(key, schemas, specs)
     if known is not None:
         return known
-    loader = ManifestLoader(io, metadata.specs_by_id, schema, cache)
+    loader = ManifestLoader.of(metadata, io, schema, cache=cache)
     pruner = _Pruner(metadata.specs_by_id, schema, AlwaysTrue())
     manifests = loader.manifests(snapshot)
     made = _planned(metadata, snapshot, loader, manifests, pruner, deletes_of=pruner, kept={})
@@ -148,7 +148,7 @@ def plan_rewrite(
         InvalidManifestError, MissingFileError, StorageError, PredicateError: as `plan`.
     """
     specs, schema = metadata.specs_by_id, metadata.schema
-    loader = ManifestLoader(io, specs, schema, MANIFESTS)
+    loader = ManifestLoader.of(metadata, io)
     manifests = () if snapshot is None else loader.manifests(snapshot)
     pruner = _Pruner(specs, schema, where)
     every_row = _Pruner(specs, schema, AlwaysTrue())

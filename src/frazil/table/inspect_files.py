@@ -10,6 +10,7 @@ import polars as pl
 
 from frazil.format.manifests import EntryStatus, ManifestFile
 from frazil.format.metadata import TableMetadata
+from frazil.format.partition_sources import schema_with_sources
 from frazil.format.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.types import (
@@ -22,6 +23,7 @@ from frazil.format.types import (
     TimestampType,
     TimestamptzNanoType,
     TimestamptzType,
+    UnknownType,
     UUIDType,
 )
 from frazil.storage.binary_values import decimals, partition_dtype, values_of
@@ -63,17 +65,24 @@ class EntryTables:
     Attributes:
         specs: every partition spec of the table.
         schema: the table's current schema.
+        sources: the same with the dropped columns that partition fields were made of.
         partition: the fields of all specs.
     """
 
     specs: tuple[PartitionSpec, ...]
     schema: Schema
+    sources: Schema
     partition: StructType
 
     @classmethod
     def of(cls, metadata: TableMetadata) -> EntryTables:
         """Those of a table."""
-        return cls(metadata.partition_specs, metadata.schema, partition_struct_type(metadata))
+        return cls(
+            metadata.partition_specs,
+            metadata.schema,
+            schema_with_sources(metadata),
+            partition_struct_type(metadata),
+        )
 
     def files(self, io: FileIO, manifest: ManifestFile) -> pl.DataFrame:
         """Live files: the columns of `file_struct`, and `readable_metrics`."""
@@ -162,7 +171,7 @@ class EntryTables:
             io,
             manifest,
             specs={spec.spec_id: spec for spec in self.specs},
-            schema=self.schema,
+            schema=self.sources,
             statistics=statistics,
             values=values,
         )
@@ -187,7 +196,7 @@ class EntryTables:
         for field in self.partition.fields:
             name = f"{PARTITION_PREFIX}{field.field_id}"
             dtype = _dtype(field.field_type)
-            if name not in frame.columns:
+            if name not in frame.columns or isinstance(field.field_type, UnknownType):
                 columns.append(pl.Series(field.name, [None] * len(frame), dtype=dtype))
             else:
                 shown = _shown_value(field.field_type, frame[name])

@@ -9,6 +9,7 @@ import polars as pl
 
 from frazil.format.manifests import FieldSummary, ManifestContent, ManifestFile
 from frazil.format.metadata import TableMetadata
+from frazil.format.partition_sources import schema_with_sources
 from frazil.format.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.values import from_bytes
@@ -61,7 +62,7 @@ class ManifestTables:
     @classmethod
     def of(cls, metadata: TableMetadata) -> ManifestTables:
         """Those of a table."""
-        return cls(metadata.partition_specs, metadata.schema)
+        return cls(metadata.partition_specs, schema_with_sources(metadata))
 
     def manifests(self, manifests: Sequence[ManifestFile]) -> pl.DataFrame:
         """A row a manifest."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from frazil.format.metadata import TableMetadata
+from frazil.format.partition_sources import schema_with_sources
 from frazil.format.partitioning import unified_partition_type
 from frazil.format.schema import Schema
 from frazil.format.types import (
@@ -185,8 +186,11 @@ _FILE_AFTER: Final = (
 
 
 def partition_struct_type(metadata: TableMetadata) -> StructType:
-    """The partition fields of every spec, named and typed as in the current schema (rule 208)."""
-    return unified_partition_type(metadata.partition_specs, metadata.schema)
+    """The partition fields of every spec, named and typed as in the current schema (rule 208).
+
+    A field whose source was dropped has the type that it had last.
+    """
+    return unified_partition_type(metadata.partition_specs, schema_with_sources(metadata))
 
 
 def file_struct(partition: StructType) -> StructType:

@@ -123,5 +123,7 @@ def _shaped(array: Any, kind: I.IcebergType, support: SparkTypeSupport) -> pa.Ar
                 type=target,
                 mask=array.is_null(),
             )
+        case I.UnknownType():
+            return pa.nulls(len(array), target)
         case _:
             return array.cast(target, safe=False)

@@ -18,6 +18,7 @@ from pyspark.sql import types as S
 
 from frazil.format import types as I
 from frazil.format.name_mapping import NameMapping
+from frazil.format.partition_sources import schema_with_sources
 from frazil.format.partitioning import unified_partition_type
 from frazil.format.predicates.quoting import quote_name_always
 from frazil.format.schema import Schema
@@ -497,7 +498,7 @@ def _metadata_column(
 
 def _partition(reading: _Reading, files: pl.DataFrame) -> FileValue:
     plan = reading.plan
-    unified = unified_partition_type(plan.metadata.partition_specs, plan.schema)
+    unified = _partition_type(plan)
     values = {
         field.field_id: files[f"{PARTITION_PREFIX}{field.field_id}"]
         for field in unified.fields
@@ -507,6 +508,11 @@ def _partition(reading: _Reading, files: pl.DataFrame) -> FileValue:
     return partition_value(_named(PARTITION), unified.fields, values, len(files), support)
 
 
+def _partition_type(plan: ReadInput) -> I.StructType:
+    sources = schema_with_sources(plan.metadata, plan.schema)
+    return unified_partition_type(plan.metadata.partition_specs, sources)
+
+
 def _result_schema(
     plan: ReadInput, projection: Projection, support: SparkTypeSupport
 ) -> S.StructType:
@@ -514,7 +520,7 @@ def _result_schema(
     for field in projection.fields:
         field_type = field.field_type
         if field.name == PARTITION and is_metadata_column(field):
-            field_type = unified_partition_type(plan.metadata.partition_specs, plan.schema)
+            field_type = _partition_type(plan)
         spark_type = type_to_spark(field_type, support=support)
         fields.append(
             S.StructField(field.name, spark_type, not field.required, _metadata_of(field))

@@ -135,6 +135,8 @@ def arrow_values(
         texts = [None if raw is None else str(UUID(bytes=bytes(raw))) for raw in values]
         return pa.array(texts, pa.string())
     target = arrow_type_of(field_type, support)
+    if isinstance(field_type, I.UnknownType):
+        return pa.nulls(len(values), target)
     array: Any = values.to_arrow()
     if isinstance(field_type, I.FloatType):
         return array.cast(pa.float32(), safe=False)
