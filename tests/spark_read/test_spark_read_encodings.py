@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timezone
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -33,7 +33,7 @@ COLUMNS = {
         pa.timestamp("us", "UTC"),
         I.TimestamptzType(),
         OF_INTEGERS,
-        [datetime(2024, 1, 1, 0, 0, 0, 1, tzinfo=timezone.utc)],
+        [datetime(2024, 1, 1, 0, 0, 0, 1, tzinfo=UTC)],
     ),
     "string": (pa.string(), I.StringType(), OF_TEXT, ["", "file", "files", "ß"]),
     "binary": (pa.binary(), I.BinaryType(), OF_TEXT, [b"", b"\x00\xff", b"\x00"]),
