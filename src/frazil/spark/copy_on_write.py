@@ -9,10 +9,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from frazil.format.metadata import TableMetadata
-from frazil.format.name_mapping import NameMapping
 from frazil.format.predicates import Expression, SparkForms, to_spark_sql
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
+from frazil.format.table_mapping import name_mapping_of
 from frazil.format.types import NestedField
 from frazil.planning.plan import plan_rewrite
 from frazil.planning.scan_plan import ScanPlan
@@ -20,7 +20,7 @@ from frazil.spark.free_names import free_names
 from frazil.spark.read.dataframe import prepared_read
 from frazil.spark.read.inputs import read_input
 from frazil.spark.read.projection import LAST_UPDATED_FIELD, ROW_ID_FIELD, projection_beside
-from frazil.spark.scan import NAME_MAPPING_PROPERTY, bound_predicate
+from frazil.spark.scan import bound_predicate
 from frazil.spark.session import (
     is_case_sensitive,
     prepare_session,
@@ -100,14 +100,13 @@ class Overwriting:
         spark = df.sparkSession
         prepare_session(spark)
         support = type_support(spark)
-        mapping = self.metadata.properties.get(NAME_MAPPING_PROPERTY)
         read = prepared_read(
             spark,
             read_input(self.metadata, self.rewritten),
             projection_beside((ROW_ID_FIELD, LAST_UPDATED_FIELD)[: len(lineage)], schema),
             io=self.io,
             support=support,
-            mapping=None if mapping is None else NameMapping.from_json(mapping),
+            mapping=name_mapping_of(self.metadata),
         ).frame()
         named = read.toDF(*(field.name for field in written.fields))
         forms = SparkForms(time="time" if support.time else "long")

@@ -15,7 +15,6 @@ from pyspark.sql import functions as F
 
 from frazil.errors import PredicateError
 from frazil.format.metadata import TableMetadata
-from frazil.format.name_mapping import NameMapping
 from frazil.format.predicates import (
     AlwaysFalse,
     AlwaysTrue,
@@ -30,6 +29,7 @@ from frazil.format.predicates import (
 from frazil.format.predicates.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
+from frazil.format.table_mapping import name_mapping_of
 from frazil.planning.aggregates import answer, needed_statistics_of
 from frazil.planning.plan import plan
 from frazil.planning.scan_plan import ScanPlan
@@ -54,8 +54,6 @@ from frazil.table.time_travel import find_snapshot
 
 if TYPE_CHECKING:
     import pandas as pd
-
-NAME_MAPPING_PROPERTY = "schema.name-mapping.default"
 
 
 class Scan:
@@ -136,7 +134,6 @@ class Scan:
         """
         prepare_session(self._spark)
         support = type_support(self._spark)
-        text = self._metadata.properties.get(NAME_MAPPING_PROPERTY)
         residual = self._plan.residual
         filters = sorted(_filtered_ids(residual))
         read = with_fields(self.projection.fields, self.schema, set(filters))
@@ -147,7 +144,7 @@ class Scan:
         request = ReadRequest(
             projection=read,
             support=support,
-            mapping=None if text is None else NameMapping.from_json(text),
+            mapping=name_mapping_of(self._metadata),
             equality=equality,
             settings=settings_of(self._spark),
         )

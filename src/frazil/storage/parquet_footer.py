@@ -1,25 +1,30 @@
-"""Put field ids and logical types into a Parquet footer that another writer left without them.
+"""The schema in a Parquet footer: what another writer left out or put there wrongly.
 
 Spark's writer knows ids for struct fields only, and no type for nanoseconds. Both are nothing but
 entries of the footer's schema, so they are put there after the write (SPEC rules 255, 258). Only
 the schema list is decoded; every other byte of the footer stays as it is, and what this module
 does not know inside the schema is kept.
+
+Writers of before 2021 mark the entries of maps as a logical type that Arrow refuses on a group and
+Spark overlooks; `read_metadata` overlooks it too.
 """
 
 from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from thrift.protocol.TCompactProtocol import TCompactProtocol
 from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TType
 from thrift.transport.TTransport import TMemoryBuffer
 
-from frazil.errors import InvalidDataFileError
+from frazil.errors import FrazilError, InvalidDataFileError
 from frazil.format import types as I
 
 MAGIC: Final = b"PAR1"
@@ -28,16 +33,22 @@ _TAIL: Final = 8
 # FileMetaData
 _VERSION, _SCHEMA = 1, 2
 # SchemaElement
-_TYPE, _NAME, _NUM_CHILDREN, _CONVERTED_TYPE, _FIELD_ID, _LOGICAL_TYPE = 1, 4, 5, 6, 9, 10
+_TYPE, _REPETITION, _NAME, _NUM_CHILDREN, _CONVERTED_TYPE = 1, 3, 4, 5, 6
+_FIELD_ID, _LOGICAL_TYPE = 9, 10
 # LogicalType, its TimeUnit and ConvertedType
-_TIME, _TIMESTAMP, _VARIANT, _GEOMETRY, _GEOGRAPHY = 7, 8, 16, 17, 18
+_MAP, _LIST, _TIME, _TIMESTAMP, _VARIANT, _GEOMETRY, _GEOGRAPHY = 2, 3, 7, 8, 16, 17, 18
+_GROUPS: Final = frozenset({_MAP, _LIST, _VARIANT})
 _MICROS, _NANOS = 2, 3
 _VARIANT_VERSION: Final = 1
+_CONVERTED_MAP: Final = 1
 _CONVERTED_TIME_MICROS: Final = 8
 _EDGE_ALGORITHMS: Final = {"spherical": 0, "vincenty": 1, "thomas": 2, "andoyer": 3, "karney": 4}
 
 Value = tuple[int, Any]
 """A Thrift value with its type; a struct is a dict of field id to Value, a list (type, items)."""
+
+_Repair = Callable[[list[dict[int, Value]]], bool]
+"""Changes the elements of a schema; whether it did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +71,41 @@ def footer_of(path: str) -> bytes:
     """
     with open(path, "rb") as file:
         return _read_footer(file, path)[1]
+
+
+def read_metadata(stream: BinaryIO) -> pq.FileMetaData:
+    """Return what the footer of an open Parquet file says, by which Arrow can read the file.
+
+    Logical types that no group can have are overlooked, as Spark does.
+
+    Raises:
+        pyarrow.ArrowException, OSError: the footer is damaged, or its schema makes no sense.
+    """
+    return _read_metadata(stream, _sound_groups)
+
+
+def read_description(stream: BinaryIO) -> pq.FileMetaData:
+    """Return what the footer of an open Parquet file says, not to read the file by.
+
+    As `read_metadata`, and the keys of maps are required, as Spark reads them; Arrow refuses files
+    where they are optional.
+
+    Raises:
+        pyarrow.ArrowException, OSError: the footer is damaged, or its schema makes no sense.
+    """
+    return _read_metadata(stream, lambda each: _sound_groups(each) | _required_keys(each))
+
+
+def _read_metadata(stream: BinaryIO, repair: _Repair) -> pq.FileMetaData:
+    try:
+        return pq.read_metadata(stream)
+    except FrazilError:
+        raise
+    except (pa.ArrowException, OSError):
+        whole = _repaired(stream, repair)
+        if whole is None:
+            raise
+    return pq.read_metadata(pa.BufferReader(whole))
 
 
 def patch_file(path: str, schema: I.StructType) -> int:
@@ -104,6 +150,44 @@ def patch_footer(footer: bytes, schema: I.StructType, *, file: str | None = None
         raise InvalidDataFileError(
             f"the Parquet footer is damaged: {error!r}", file=file
         ) from error
+
+
+def _repaired(stream: BinaryIO, repair: _Repair) -> bytes | None:
+    """A file of the footer alone with a repaired schema; None where nothing was to be repaired."""
+    try:
+        _, footer = _read_footer(stream, "")
+        version, elements, rest = _split(footer)
+        if not repair(elements):
+            return None
+        sound = _join(version, elements, rest)
+    except Exception:  # damaged bytes make Thrift fail in many ways; Arrow told what is wrong
+        return None
+    return MAGIC + sound + struct.pack("<I", len(sound)) + MAGIC
+
+
+def _sound_groups(elements: list[dict[int, Value]]) -> bool:
+    """Take away the logical types that no group has; whether there were any."""
+    wrong = [each for each in elements if _NUM_CHILDREN in each and _logical(each) - _GROUPS]
+    for element in wrong:
+        del element[_LOGICAL_TYPE]
+    return bool(wrong)
+
+
+def _required_keys(elements: list[dict[int, Value]]) -> bool:
+    """Mark the keys of maps as required; whether any was not."""
+    found = False
+    for place, element in enumerate(elements[:-2]):
+        converted = element.get(_CONVERTED_TYPE, (TType.I32, None))[1]
+        if _MAP in _logical(element) or converted == _CONVERTED_MAP:
+            key = elements[place + 2]
+            found |= key.get(_REPETITION, (TType.I32, 0))[1] != 0
+            key[_REPETITION] = (TType.I32, 0)
+    return found
+
+
+def _logical(element: dict[int, Value]) -> set[int]:
+    kind, value = element.get(_LOGICAL_TYPE, (TType.STRUCT, {}))
+    return set(value) if kind == TType.STRUCT else set()
 
 
 def _read_footer(file: Any, path: str) -> tuple[int, bytes]:

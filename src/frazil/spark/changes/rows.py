@@ -12,10 +12,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
 from frazil.format.metadata import TableMetadata
-from frazil.format.name_mapping import NameMapping
 from frazil.format.predicates import AlwaysTrue, Expression
 from frazil.format.predicates.quoting import quote_name_always
 from frazil.format.schema import Schema
+from frazil.format.table_mapping import name_mapping_of
 from frazil.format.types import NestedField
 from frazil.planning.plan import plan
 from frazil.spark.changes.columns import (
@@ -35,7 +35,7 @@ from frazil.spark.read.projection import (
     POS,
     projection_beside,
 )
-from frazil.spark.scan import NAME_MAPPING_PROPERTY, spark_condition
+from frazil.spark.scan import spark_condition
 from frazil.spark.session import prepare_session, type_support
 from frazil.storage.files import FileIO
 
@@ -128,7 +128,6 @@ class ChangedRows:
         metadata_columns: Sequence[NestedField],
         columns: Sequence[NestedField] | None = None,
     ) -> DataFrame:
-        text = self.metadata.properties.get(NAME_MAPPING_PROPERTY)
         fields = self.schema.fields if columns is None else columns
         return prepared_read(
             self.spark,
@@ -136,7 +135,7 @@ class ChangedRows:
             projection_beside(metadata_columns, self.schema, fields),
             io=self.io,
             support=type_support(self.spark),
-            mapping=None if text is None else NameMapping.from_json(text),
+            mapping=name_mapping_of(self.metadata),
         ).frame()
 
     def _finished(self, rows: DataFrame, files: LabelledFiles, *, decided: bool) -> DataFrame:

@@ -22,6 +22,7 @@ from frazil.spark.read.avro_files import AvroFile
 from frazil.spark.read.footers import FileColumn, columns_of_arrow, has_ids
 from frazil.spark.read.layouts import with_ids
 from frazil.storage.files import FileIO
+from frazil.storage.parquet_footer import read_metadata
 
 _BATCH_ROWS: Final = 16_384
 _ORC_ID: Final = b"iceberg.id"
@@ -126,7 +127,7 @@ def _column(
 
 
 def _open_parquet(stream: BinaryIO, path: str) -> Opened:
-    file = pq.ParquetFile(stream)
+    file = pq.ParquetFile(stream, metadata=read_metadata(stream))
     schema = file.schema_arrow
     columns = columns_of_arrow(schema, _PARQUET_ID)
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from frazil.errors import InvalidDataFileError, UnsupportedError
 from frazil.format import types as I
-from frazil.spark.read.footers import FileColumn
+from frazil.spark.read.footers import OF_UNSIGNED_LONGS, FileColumn
 
 
 def arrow_type(field_type: I.IcebergType) -> pa.DataType:
@@ -134,6 +134,8 @@ def _primitive(array: pa.Array, column: FileColumn, field_type: I.IcebergType) -
         array, stored = array.storage, array.storage.type
     if pa.types.is_dictionary(stored):
         array, stored = array.dictionary_decode(), stored.value_type
+    if pa.types.is_null(stored):
+        return pa.nulls(len(array), target)
     if not _is_promotable(stored, field_type):
         raise InvalidDataFileError(
             f"the column {column.name!r} is stored as {stored}; the table's type is {field_type}"
@@ -169,14 +171,16 @@ def _is_promotable(stored: pa.DataType, field_type: I.IcebergType) -> bool:
         case I.BooleanType():
             return bool(t.is_boolean(stored))
         case I.IntegerType():
-            return bool(t.is_signed_integer(stored) and stored.bit_width <= 32)
+            return _is_integer(stored, 32)
         case I.LongType():
-            return bool(t.is_signed_integer(stored))
+            return _is_integer(stored, 64)
         case I.FloatType():
             return bool(t.is_float32(stored))
         case I.DoubleType():
             return bool(t.is_float32(stored) or t.is_float64(stored))
         case I.DecimalType(precision=precision, scale=scale):
+            if t.is_uint64(stored):
+                return (precision, scale) == OF_UNSIGNED_LONGS
             return bool(
                 t.is_decimal(stored) and stored.scale == scale and stored.precision <= precision
             )
@@ -196,6 +200,14 @@ def _is_promotable(stored: pa.DataType, field_type: I.IcebergType) -> bool:
             return _is_bytes(stored)
         case _:
             return False
+
+
+def _is_integer(stored: pa.DataType, bits: int) -> bool:
+    """Whether every value fits a signed integer of so many bits."""
+    t = pa.types
+    if t.is_unsigned_integer(stored):
+        return bool(stored.bit_width < bits)
+    return bool(t.is_signed_integer(stored) and stored.bit_width <= bits)
 
 
 def _is_bytes(stored: pa.DataType) -> bool:

@@ -16,15 +16,18 @@ from threading import Lock
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from frazil.errors import FrazilError, InvalidDataFileError, MissingFileError
 from frazil.storage.files import FileIO
+from frazil.storage.parquet_footer import read_description
 
 _PARQUET_ID: Final = b"PARQUET:field_id"
 
 INT96: Final = "INT96"
 """The kind of a timestamp in Parquet's deprecated 96-bit form (SPEC rule 260)."""
+
+OF_UNSIGNED_LONGS: Final = (20, 0)
+"""Precision and scale of the decimals as which Spark reads unsigned longs."""
 
 _THREADS: Final = 16
 _KEPT: Final = 20_000
@@ -126,7 +129,7 @@ def read_facts(io: FileIO, path: str) -> FileFacts:
     """The facts of one file, from its footer."""
     try:
         with io.open_input(path) as stream:
-            metadata = pq.read_metadata(stream)
+            metadata = read_description(stream)
             size = stream.seek(0, 2)
             columns = _file_columns(metadata.schema)
     except FrazilError:

@@ -15,7 +15,7 @@ from typing import Final
 from frazil.errors import UnsupportedError
 from frazil.format import types as I
 from frazil.format.name_mapping import NameMapping
-from frazil.spark.read.footers import INT96, FileColumn
+from frazil.spark.read.footers import INT96, OF_UNSIGNED_LONGS, FileColumn
 
 
 class Reader(Enum):
@@ -202,7 +202,11 @@ def _one_of(*kinds: str) -> Callable[[str, I.IcebergType], bool]:
 
 
 def _is_decimal(kind: str, field_type: I.IcebergType) -> bool:
-    if not kind.startswith("decimal") or not isinstance(field_type, I.DecimalType):
+    if not isinstance(field_type, I.DecimalType):
+        return False
+    if kind == "uint64":
+        return (field_type.precision, field_type.scale) == OF_UNSIGNED_LONGS
+    if not kind.startswith("decimal"):
         return False
     precision, scale = kind[kind.index("(") + 1 : -1].split(",")
     return int(scale) == field_type.scale and int(precision) <= field_type.precision
@@ -213,13 +217,14 @@ def _is_fixed(kind: str, field_type: I.IcebergType) -> bool:
     return kind in (f"fixed_size_binary[{length}]", "extension<arrow.uuid>")
 
 
+_INTEGERS: Final = ("int32", "int16", "int8", "uint16", "uint8")
 _MOMENTS: Final = ("timestamp[us]", "timestamp[us, tz=UTC]", "timestamp[ms]", INT96)
 _MOMENTS_TZ: Final = (*_MOMENTS, "timestamp[ms, tz=UTC]")
 
 _READABLE: Final[Mapping[type[I.IcebergType], Callable[[str, I.IcebergType], bool]]] = {
     I.BooleanType: _one_of("bool"),
-    I.IntegerType: _one_of("int32", "int16", "int8"),
-    I.LongType: _one_of("int64", "int32", "int16", "int8"),
+    I.IntegerType: _one_of(*_INTEGERS),
+    I.LongType: _one_of("int64", "uint32", *_INTEGERS),
     I.FloatType: _one_of("float"),
     I.DoubleType: _one_of("double", "float"),
     I.DecimalType: _is_decimal,

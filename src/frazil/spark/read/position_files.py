@@ -22,6 +22,7 @@ from frazil.spark.read.arrow_files import FilePart, TableColumns, read_batches
 from frazil.spark.read.positions import Longs
 from frazil.storage.files import FileIO
 from frazil.storage.moved import MovedFileIO
+from frazil.storage.parquet_footer import read_metadata
 
 _FIELDS: Final = (
     I.NestedField(2147483546, "file_path", I.StringType(), required=True),
@@ -76,7 +77,7 @@ def deleted_rows(io: FileIO, path: str, file_format: str) -> Iterator[DeletedRow
     if file_format == "parquet":
         with closing(io.open_input(path)) as stream:
             try:
-                file = pq.ParquetFile(stream)
+                file = pq.ParquetFile(stream, metadata=read_metadata(stream))
                 if _is_as_specified(file.schema_arrow):
                     if _holds_dictionaries(file.metadata):
                         file = pq.ParquetFile(

@@ -27,6 +27,7 @@ from frazil.format.partitioning import UNPARTITIONED
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.format.sorting import UNSORTED
+from frazil.format.table_mapping import name_mapping_of
 from frazil.format.types import IntegerType, LongType, NestedField, StringType
 from frazil.planning.changes import appended_files, restricted
 from frazil.planning.plan import plan
@@ -46,7 +47,6 @@ from frazil.spark.read.layouts import Layout, Reader
 from frazil.spark.read.locations import spark_paths
 from frazil.spark.read.projection import Projection
 from frazil.spark.read.survey import CHECKED_FILES, NO_NATIVE_DEFAULT, survey
-from frazil.spark.scan import NAME_MAPPING_PROPERTY
 from frazil.spark.session import prepare_session, type_support
 from frazil.spark.stream.batches import UNIT_SCHEMA, cut
 from frazil.spark.stream.options import StreamOptions
@@ -226,8 +226,7 @@ class Units:
 
     @property
     def _mapping(self) -> NameMapping | None:
-        text = self.metadata.properties.get(NAME_MAPPING_PROPERTY)
-        return None if text is None else NameMapping.from_json(text)
+        return name_mapping_of(self.metadata)
 
     def _read(self, part: ScanPlan) -> DataFrame:
         """The rows of a plan, as a batch query reads them."""
