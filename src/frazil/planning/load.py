@@ -20,6 +20,7 @@ from frazil.planning.cache import MANIFESTS, ManifestCache, store_key
 from frazil.storage.avro import manifests_of
 from frazil.storage.columns import decode_manifests, value_column
 from frazil.storage.files import FileIO
+from frazil.storage.forks import check_threads
 
 _READERS = 16
 _BATCH_BYTES = 2 * 1024 * 1024
@@ -51,7 +52,12 @@ class ManifestLoader:
         *,
         cache: ManifestCache = MANIFESTS,
     ) -> ManifestLoader:
-        """Return the loader of a table, by its current schema unless another is given."""
+        """Return the loader of a table, by its current schema unless another is given.
+
+        Raises:
+            UnsupportedError: this process was forked from one that planned.
+        """
+        check_threads()
         return cls(io, metadata.specs_by_id, schema_with_sources(metadata, schema), cache)
 
     def manifests(self, snapshot: Snapshot) -> tuple[ManifestFile, ...]:

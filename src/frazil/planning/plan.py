@@ -38,6 +38,7 @@ from frazil.planning.prune import (
 from frazil.planning.scan_plan import ScanPlan, Skipped, SkipReason
 from frazil.storage.columns import value_column, with_values
 from frazil.storage.files import FileIO
+from frazil.storage.forks import check_threads
 
 FILE_COLUMNS = (
     "file_path",
@@ -99,7 +100,9 @@ def plan(
             specification.
         MissingFileError, StorageError: a file cannot be read.
         PredicateError: the predicate is not bound.
+        UnsupportedError: this process was forked from one that planned.
     """
+    check_threads()
     schema = metadata.schema if schema is None else schema
     bound = AlwaysTrue() if where is None else where
     is_whole = manifests is None and isinstance(bound, AlwaysTrue) and not statistics

@@ -34,6 +34,7 @@ from frazil.spark.table import Table
 from frazil.spark.types import query_schema_from_spark, schema_from_spark
 from frazil.storage.files import FileIO, normalize_location
 from frazil.storage.moved import MovedFileIO
+from frazil.storage.on_driver import OnDriver
 
 DEFAULT_CATALOG_NAME = "default"
 
@@ -104,7 +105,7 @@ def open_table(
     return Table(session, catalog, catalog.load_table(catalog.identifier))
 
 
-class Lake:
+class Lake(OnDriver):
     """Namespaces and tables of one catalog, with a Spark session to fill and read them.
 
     Identifiers are ``"namespace.table"`` or tuples of names.

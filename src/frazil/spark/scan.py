@@ -50,13 +50,14 @@ from frazil.spark.read.variants import with_variants_apart
 from frazil.spark.session import is_case_sensitive, prepare_session, time_zone_of, type_support
 from frazil.spark.types import COMMENT_KEY, SparkTypeSupport
 from frazil.storage.files import FileIO
+from frazil.storage.on_driver import OnDriver
 from frazil.table.time_travel import find_snapshot
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class Scan:
+class Scan(OnDriver):
     """A read of one snapshot of a table; nothing is read until a method asks for it.
 
     Args:

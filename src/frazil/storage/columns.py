@@ -34,6 +34,7 @@ from frazil.storage.binary_values import (
     partition_dtype,
 )
 from frazil.storage.files import FileIO
+from frazil.storage.forks import check_threads
 from frazil.storage.manifest_layout import (
     PARTITION_PREFIX,
     STATISTICS,
@@ -129,6 +130,7 @@ def decode_manifests(
     Manifests of one Avro schema and partition spec are decoded as one, so that many small ones
     cost little more than a large one.
     """
+    check_threads()
     wanted = {name: frozenset(ids) for name, ids in (values or {}).items() if ids}
     groups: dict[tuple[bytes, int], list[int]] = {}
     containers: list[AvroContainer] = []

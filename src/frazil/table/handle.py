@@ -15,6 +15,7 @@ from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot, SnapshotRef
 from frazil.format.sorting import SortField, SortOrder
 from frazil.storage.files import FileIO
+from frazil.storage.on_driver import OnDriver
 from frazil.table.commit import commit
 from frazil.table.expire import (
     ExpireResult,
@@ -31,7 +32,7 @@ from frazil.table.time_travel import find_snapshot, timestamp_ms_of
 from frazil.table.transaction import Transaction
 
 
-class TableHandle(TableOperations):
+class TableHandle(OnDriver, TableOperations):
     """A table as it was when it was loaded or changed through this handle, and how to change it.
 
     Every change commits at once and moves the handle to what was committed; `transaction()`
@@ -323,7 +324,7 @@ class TableHandle(TableOperations):
         """Take note of snapshots that were made through this handle."""
 
 
-class HandleTransaction(Transaction):
+class HandleTransaction(OnDriver, Transaction):
     """A transaction that moves its handle to what was committed."""
 
     def __init__(self, handle: TableHandle, base: LoadedTable) -> None:

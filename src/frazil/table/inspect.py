@@ -11,6 +11,7 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
 from frazil.storage.avro import manifests_of
 from frazil.storage.files import FileIO
+from frazil.storage.forks import check_threads
 from frazil.table.inspect_files import EntryTables, partitions_frame, read_all
 from frazil.table.inspect_manifests import ManifestTables
 
@@ -26,6 +27,7 @@ class Inspector:
     """
 
     def __init__(self, metadata: TableMetadata, metadata_location: str, io: FileIO) -> None:
+        check_threads()
         self._metadata = metadata
         self._metadata_location = metadata_location
         self._io = io

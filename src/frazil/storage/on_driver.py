@@ -1,0 +1,19 @@
+"""Objects that belong to the process that opened them."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from frazil.errors import UnsupportedError
+
+
+class OnDriver:
+    """What holds connections or a session: it is not copied, and not sent to other processes."""
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        name = type(self).__name__
+        raise UnsupportedError(
+            f"a {name} lives on the driver, in the process that opened it: it cannot be pickled,"
+            " copied, or used in a UDF, foreachPartition or on an executor. Take the plain values"
+            f" that are needed out of it before, or open another {name} there"
+        )

@@ -1,0 +1,37 @@
+"""Lakes, tables and scans stay on the driver; what they are made of says so."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+from pyspark.sql import functions as F
+
+from frazil.errors import UnsupportedError
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def table(lake):
+    return lake.create_table("db.t", "id bigint")
+
+
+@pytest.fixture(params=["Lake", "Table", "Scan", "TableTransaction"])
+def held(request, lake, table):
+    """One of the objects that a user holds."""
+    made = {"Lake": lambda: lake, "Table": lambda: table, "Scan": table.scan}
+    return made.get(request.param, table.transaction)()
+
+
+@pytest.mark.parametrize("how", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_copying_says_that_they_live_on_the_driver(held, how):
+    with pytest.raises(UnsupportedError, match=r"lives on the driver.*cannot be pickled"):
+        how(held)
+
+
+def test_a_udf_that_holds_one_says_so(spark, held):
+    text = F.udf(lambda _: str(held))
+    with pytest.raises(Exception, match=r"UnsupportedError: a .* lives on the driver"):
+        spark.range(1).select(text("id")).collect()

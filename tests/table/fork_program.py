@@ -1,0 +1,60 @@
+"""A process that forks, for test_table_forks.py: what its child can do with a table."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+
+import polars as pl
+from table_cases import open_catalog
+
+from frazil.errors import FrazilError
+from frazil.planning.cache import clear_cache
+from frazil.planning.plan import plan
+from frazil.table.handle import TableHandle
+
+DONE, REFUSED = 10, 11
+
+
+def open_table(folder: str) -> TableHandle:
+    catalog = open_catalog("sql", folder)
+    return TableHandle(catalog, catalog.load_table("db.t"))
+
+
+def planned(table: TableHandle) -> int:
+    clear_cache()
+    return len(plan(table.refresh().metadata, table.current_snapshot, table.io).files)
+
+
+USES = {
+    "plan": planned,
+    "inspect": lambda table: len(table.refresh().inspect.files()),
+    "rewrite": lambda table: table.commit_delete(where="id = 1"),
+}
+
+
+def child(folder: str, use: str) -> None:
+    try:
+        USES[use](open_table(folder))
+    except FrazilError as error:
+        print(type(error).__name__, error)
+        sys.exit(REFUSED)
+    sys.exit(DONE)
+
+
+def main(folder: str, before: str, method: str, use: str) -> int | None:
+    """Do something, start a child that uses the table, and wait ten seconds for it."""
+    if before == "plan":
+        planned(open_table(folder))
+    elif before == "polars":
+        pl.DataFrame({"a": [1]}).select(pl.col("a") + 1)
+    started = multiprocessing.get_context(method).Process(target=child, args=(folder, use))
+    started.start()
+    started.join(10)
+    if started.exitcode is None:
+        started.kill()
+    return started.exitcode
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
