@@ -13,7 +13,7 @@ from frazil.planning.cache import clear_cache
 from frazil.planning.plan import plan
 from frazil.table.handle import TableHandle
 
-DONE, REFUSED = 10, 11
+DONE, REFUSED, HANGS = 10, 11, 12
 
 
 def open_table(folder: str) -> TableHandle:
@@ -42,17 +42,18 @@ def child(folder: str, use: str) -> None:
     sys.exit(DONE)
 
 
-def main(folder: str, before: str, method: str, use: str) -> int | None:
+def main(folder: str, before: str, method: str, use: str) -> int:
     """Do something, start a child that uses the table, and wait ten seconds for it."""
     if before == "plan":
         planned(open_table(folder))
     elif before == "polars":
-        pl.DataFrame({"a": [1]}).select(pl.col("a") + 1)
+        pl.DataFrame({"a": [1]}).select(pl.col("a") + 1, (pl.col("a") + 2).alias("b"))
     started = multiprocessing.get_context(method).Process(target=child, args=(folder, use))
     started.start()
     started.join(10)
     if started.exitcode is None:
         started.kill()
+        return HANGS
     return started.exitcode
 
 

@@ -59,10 +59,14 @@ def check_threads() -> None:
 
 
 def _are_running() -> bool:
+    return any(_THREAD.match(_name_of(task)) for task in _TASKS.glob("*/comm"))
+
+
+def _name_of(task: Path) -> str:
     try:
-        return any(_THREAD.match(task.read_text()) for task in _TASKS.glob("*/comm"))
-    except OSError:  # no /proc, or a thread that just ended
-        return False
+        return task.read_text(errors="replace")
+    except OSError:  # the thread has just ended
+        return ""
 
 
 if hasattr(os, "register_at_fork"):
