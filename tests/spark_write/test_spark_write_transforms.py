@@ -82,6 +82,10 @@ CASES = [
     (I.DecimalType(9, 2), decimals(9, 2), Decimal, ["bucket[16]", "truncate[50]", "identity"]),
     (I.DecimalType(18, 18), decimals(18, 18), Decimal, ["bucket[16]", "truncate[7]"]),
     (I.DecimalType(38, 5), decimals(38, 5), Decimal, ["bucket[16]", "truncate[50]"]),
+    (I.DecimalType(38, 10), decimals(38, 10), Decimal, ["truncate[1]", "truncate[2147483647]"]),
+    (I.DecimalType(38, 0), decimals(38, 0), Decimal, ["truncate[10]"]),
+    (I.DecimalType(38, 38), decimals(38, 38), Decimal, ["truncate[7]"]),
+    (I.DecimalType(37, 30), decimals(37, 30), Decimal, ["truncate[7]", "truncate[1000]"]),
     (
         I.DateType(),
         DAYS,
@@ -198,6 +202,7 @@ def test_buckets_of_the_specifications_vectors_rules_265_to_273(spark):
         ("v int", "int(-2147483648)", "int(-2147483640)"),
         ("v bigint", "-9223372036854775807L - 1L", "-9223372036854775800L"),
         ("v decimal(9,2)", "-9999999.99BD", "-9999999.90BD"),
+        ("v decimal(38,0)", "-" + "9" * 38 + "BD", "-" + "9" * 37 + "0BD"),
     ],
 )
 def test_a_value_without_a_truncated_partition_is_named(

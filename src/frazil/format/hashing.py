@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import struct
-from decimal import Decimal, localcontext
 from typing import Any
 
 import mmh3
 
 from frazil.errors import UnsupportedError
+from frazil.format.decimals import unscaled_value
 from frazil.format.type_model import (
     BinaryType,
     BooleanType,
@@ -42,19 +42,6 @@ def bucket_hash(value_type: IcebergType, value: Any) -> int:
         UnsupportedError: for types that the specification gives no hash.
     """
     return int(mmh3.hash(_hashed_bytes(value_type, value), 0, signed=True))
-
-
-def unscaled_value(value: Decimal) -> int:
-    """The decimal without its point: 14.20 is 1420."""
-    sign, digits, _ = value.as_tuple()
-    number = int("".join(map(str, digits)) or "0")
-    return -number if sign else number
-
-
-def decimal_from_unscaled(unscaled: int, scale: int) -> Decimal:
-    """The inverse of ``unscaled_value``, exact for any number of digits."""
-    with localcontext(prec=max(1, len(str(abs(unscaled))))):
-        return Decimal(unscaled).scaleb(-scale)
 
 
 def minimal_bytes(number: int) -> bytes:

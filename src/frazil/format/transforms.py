@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 
 from frazil.errors import UnsupportedError, ValidationException
 from frazil.format import civil, human
-from frazil.format.hashing import bucket_hash, decimal_from_unscaled, unscaled_value
+from frazil.format.decimals import decimal_from_unscaled, unscaled_value
+from frazil.format.hashing import bucket_hash
 from frazil.format.types import (
     BinaryType,
     DateType,

@@ -8,7 +8,8 @@ from typing import Any
 
 from frazil.errors import InvalidFormatError, UnsupportedError, ValidationException
 from frazil.format import civil
-from frazil.format.hashing import decimal_from_unscaled, minimal_bytes, unscaled_value
+from frazil.format.decimals import decimal_from_unscaled, unscaled_value
+from frazil.format.hashing import minimal_bytes
 from frazil.format.type_model import (
     BinaryType,
     BooleanType,

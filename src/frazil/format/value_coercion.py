@@ -8,13 +8,14 @@ import struct
 import uuid
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
-from decimal import Decimal, DecimalException, localcontext
+from decimal import Decimal, DecimalException
 from numbers import Integral, Real
 from operator import index
 from typing import Any
 
 from frazil.errors import UnsupportedError, ValidationException
 from frazil.format import civil
+from frazil.format.decimals import at_scale, decimal_from_text, with_positive_zero
 from frazil.format.type_model import (
     BinaryType,
     BooleanType,
@@ -215,7 +216,7 @@ def _decimal(value_type: DecimalType, value: Any) -> Decimal:
     if isinstance(value, str):
         if _NUMBER.fullmatch(value.strip()) is None:
             raise _wrong(value_type, value, "expected a number")
-        number = Decimal(value.strip())
+        number = decimal_from_text(value)
     elif isinstance(value, Decimal):
         number = value
     elif isinstance(value, Integral):
@@ -229,11 +230,7 @@ def _decimal(value_type: DecimalType, value: Any) -> Decimal:
         raise _wrong(value_type, value, "it is not a finite number")
     if number and number.adjusted() >= value_type.precision - value_type.scale:
         raise _wrong(value_type, value, "it has too many digits before the point")
-    with localcontext(prec=2 * value_type.precision + 2):
-        scaled = number.quantize(Decimal(1).scaleb(-value_type.scale))
-    if scaled != number:
-        raise _wrong(value_type, value, "it would lose digits after the point")
-    return scaled if scaled else abs(scaled)
+    return with_positive_zero(at_scale(number, value_type.scale))
 
 
 def _date(value_type: IcebergType, value: Any) -> int:

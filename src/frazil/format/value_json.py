@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import uuid
-from decimal import Decimal, DecimalException, localcontext
+from decimal import Decimal, DecimalException
 from typing import Any
 
 from frazil.errors import InvalidFormatError, UnsupportedError
 from frazil.format import civil
+from frazil.format.decimals import at_scale, decimal_as_text, decimal_from_text, digits_of
 from frazil.format.type_model import (
     BinaryType,
     BooleanType,
@@ -53,7 +54,7 @@ def to_json(value_type: IcebergType, value: Any) -> Any:
         case FloatType() | DoubleType():
             return _float_to_json(value)
         case DecimalType():
-            return f"{value:f}"
+            return decimal_as_text(value)
         case DateType():
             return civil.format_date(value)
         case TimeType():
@@ -177,12 +178,11 @@ def _float_to_json(value: float) -> float | str:
 
 
 def _decimal_from_json(value_type: DecimalType, json_value: Any) -> Decimal:
-    number = Decimal(_text(value_type, json_value))
+    number = decimal_from_text(_text(value_type, json_value))
     if not number.is_finite():
         raise _wrong(value_type, json_value, "it is not a finite number")
-    with localcontext(prec=100):
-        scaled = number.quantize(Decimal(1).scaleb(-value_type.scale))
-    if scaled != number or len(scaled.as_tuple().digits) > value_type.precision:
+    scaled = at_scale(number, value_type.scale)
+    if digits_of(scaled) > value_type.precision:
         raise _wrong(value_type, json_value, "it does not fit the precision and scale")
     return scaled
 

@@ -17,6 +17,7 @@ from uuid import UUID
 import polars as pl
 
 from frazil.errors import PredicateError
+from frazil.format.decimals import unscaled_at_scale
 from frazil.format.partitioning import PartitionSpec
 from frazil.format.predicates.evaluate import keeps_nan
 from frazil.format.predicates.expressions import (
@@ -51,7 +52,7 @@ from frazil.format.types import (
     PrimitiveType,
     UUIDType,
 )
-from frazil.storage.binary_values import unscaled_of, values_of
+from frazil.storage.binary_values import values_of
 from frazil.storage.columns import value_column
 from frazil.storage.manifest_layout import PARTITION_PREFIX
 
@@ -406,7 +407,7 @@ def _comparable(kind: IcebergType, values: pl.Series) -> pl.Series:
 
 def _literal(kind: IcebergType, value: Any) -> Any:
     if isinstance(kind, DecimalType):
-        return unscaled_of(value, kind.scale)
+        return unscaled_at_scale(value, kind.scale)
     if isinstance(value, UUID):
         return value.bytes
     return value

@@ -6,10 +6,9 @@ unscaled 128-bit integer, a float is a double, a UUID is its 16 bytes.
 
 from __future__ import annotations
 
-from decimal import Context, Decimal
-
 import polars as pl
 
+from frazil.format.decimals import decimal_from_unscaled
 from frazil.format.types import (
     BinaryType,
     BooleanType,
@@ -33,7 +32,6 @@ from frazil.format.types import (
 MICROS_PER_DAY = 86_400_000_000
 NANOS_PER_DAY = 1000 * MICROS_PER_DAY
 _DECIMAL_BYTES = 16
-_EXACT = Context(prec=40)
 _MAX_LONG = 2**63 - 1
 
 PARTITION_DTYPES: dict[type[IcebergType], pl.DataType] = {
@@ -99,15 +97,6 @@ def values_of(kind: IcebergType, column: pl.Series) -> pl.Series | None:
             return None
 
 
-def unscaled_of(value: Decimal, scale: int) -> int:
-    """The unscaled integer of an internal decimal value of that scale."""
-    sign, digits, exponent = value.as_tuple()
-    number = int("".join(map(str, digits)) or "0")
-    shift = int(exponent) + scale
-    scaled: int = number * 10**shift if shift >= 0 else number // 10**-shift
-    return -scaled if sign else scaled
-
-
 def decimals(values: pl.Series, scale: int) -> pl.Series:
     """Big-endian bytes as decimals; one Python value for each distinct one."""
     distinct = values.drop_nulls().unique().to_list()
@@ -115,7 +104,7 @@ def decimals(values: pl.Series, scale: int) -> pl.Series:
     if not distinct:
         return pl.Series(values.name, [None] * len(values), dtype=dtype)
     converted = [
-        Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-scale, _EXACT)
+        decimal_from_unscaled(int.from_bytes(value, "big", signed=True), scale)
         for value in distinct
     ]
     table = pl.Series(converted, dtype=dtype)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import Context, Decimal
 from typing import Any, TypeVar, cast, get_args
 
 from frazil.errors import InvalidManifestError
+from frazil.format.decimals import decimal_from_unscaled
 from frazil.format.manifest_schemas import DEFAULT_BLOCK_SIZE_IN_BYTES
 from frazil.format.manifests import (
     Content,
@@ -70,7 +70,6 @@ LIST_LEVEL = Level(
     {"partitions": _SUMMARY_LEVEL},
 )
 _FORMATS = frozenset(get_args(FileFormat))
-_EXACT = Context(prec=40)
 
 T = TypeVar("T")
 
@@ -356,8 +355,8 @@ def _converter(field: IdField, expected: IcebergType, file: str) -> Callable[[An
             scale = kind.get("scale", 0)
             if not isinstance(scale, int) or not 0 <= scale <= 38:
                 raise InvalidManifestError(f"a decimal has the scale {scale!r}", file=file)
-            return lambda value: _EXACT.scaleb(
-                Decimal(int.from_bytes(value, "big", signed=True)), -scale
+            return lambda value: decimal_from_unscaled(
+                int.from_bytes(value, "big", signed=True), scale
             )
         case "uuid":
             return _uuid_of

@@ -12,7 +12,7 @@ import re
 import sys
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
-from decimal import ROUND_FLOOR, Decimal, InvalidOperation, localcontext
+from decimal import Decimal, InvalidOperation
 from enum import Enum
 from typing import Any
 from uuid import UUID
@@ -26,6 +26,15 @@ from frazil.format.civil import (
     parse_date,
     parse_time,
     parse_timestamp,
+)
+from frazil.format.decimals import (
+    MOST_PLACES,
+    decimal_from_text,
+    floor_at_scale,
+    floor_of,
+    largest_of,
+    negated,
+    with_positive_zero,
 )
 from frazil.format.predicates.quoting import TypedText
 from frazil.format.types import (
@@ -59,7 +68,6 @@ _FLOAT_WORDS = {
     "-infinity": -math.inf,
 }
 _INT_BITS: dict[type[IcebergType], int] = {IntegerType: 32, LongType: 64, DateType: 32}
-_MAX_EXPONENT = 5_000
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 
 
@@ -165,7 +173,7 @@ def _number(literal: Any) -> int | float | Decimal:
     if isinstance(literal, str):
         text = literal.strip()
         if _NUMBER.fullmatch(text):
-            return Decimal(text)
+            return decimal_from_text(text)
         if text.lower() in _FLOAT_WORDS:
             return _FLOAT_WORDS[text.lower()]
     raise _Mismatch("the literal must be a number")
@@ -183,7 +191,7 @@ def _whole_number(column_type: IcebergType, number: int | float | Decimal) -> Pl
             return _beyond(number)
         if exact_number.adjusted() > 40:
             return _beyond(exact_number)
-        floor = int(exact_number.to_integral_value(rounding=ROUND_FLOOR))
+        floor = floor_of(exact_number)
         return _in_bits(floor, _INT_BITS[type(column_type)], exact=floor == exact_number)
     return _in_bits(number, _INT_BITS[type(column_type)], exact=True)
 
@@ -217,17 +225,16 @@ def _decimal(column_type: DecimalType, number: int | float | Decimal) -> Place:
     exact_number = Decimal(repr(number)) if isinstance(number, float) else Decimal(number)
     if not exact_number.is_finite() or exact_number.adjusted() > 40:
         return _beyond(exact_number)
-    if exact_number and exact_number.as_tuple().exponent < -_MAX_EXPONENT:  # type: ignore[operator]
-        raise _Mismatch(f"it has more than {_MAX_EXPONENT} digits after the point")
-    with localcontext(prec=_MAX_EXPONENT + 100):
-        floor = exact_number.quantize(Decimal(1).scaleb(-column_type.scale), rounding=ROUND_FLOOR)
-        largest = Decimal(10**column_type.precision - 1).scaleb(-column_type.scale)
-        if floor < -largest:
-            return Outside.BELOW
-        exact = bool(floor == exact_number)
-        if floor > largest or (floor == largest and not exact):
-            return Outside.ABOVE
-    return Inside(abs(floor) if floor == 0 else floor, exact)
+    if exact_number and exact_number.as_tuple().exponent < -MOST_PLACES:  # type: ignore[operator]
+        raise _Mismatch(f"it has more than {MOST_PLACES} digits after the point")
+    floor = floor_at_scale(exact_number, column_type.scale)
+    largest = largest_of(column_type.precision, column_type.scale)
+    if floor < negated(largest):
+        return Outside.BELOW
+    exact = bool(floor == exact_number)
+    if floor > largest or (floor == largest and not exact):
+        return Outside.ABOVE
+    return Inside(with_positive_zero(floor), exact)
 
 
 def _uuid(literal: Any) -> UUID:

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
+from decimal import Decimal
 from typing import Any
 
+from frazil.format.decimals import added, subtracted, unit_of
 from frazil.format.predicates.bind import in_values, not_in_values
 from frazil.format.predicates.expressions import (
     BoundRef,
@@ -62,13 +63,13 @@ class Step:
 
     def before(self, value: Any) -> Any:
         """The right partition value of the next smaller column value."""
-        with localcontext(prec=100):
-            return self.apply(value - self.unit)
+        exact = isinstance(value, Decimal)
+        return self.apply(subtracted(value, self.unit) if exact else value - self.unit)
 
     def after(self, value: Any) -> Any:
         """The right partition value of the next greater column value."""
-        with localcontext(prec=100):
-            return self.apply(value + self.unit)
+        exact = isinstance(value, Decimal)
+        return self.apply(added(value, self.unit) if exact else value + self.unit)
 
 
 def step_of(transform: Transform, source_type: IcebergType) -> Step:
@@ -81,7 +82,7 @@ def step_of(transform: Transform, source_type: IcebergType) -> Step:
         rounds = not (isinstance(transform, DayTransform) and isinstance(source_type, DateType))
         return Step(apply, 1, may_be_rounded_up=rounds)
     if isinstance(source_type, DecimalType):
-        return Step(apply, Decimal(1).scaleb(-source_type.scale))
+        return Step(apply, unit_of(source_type.scale))
     assert isinstance(source_type, IntegerType | LongType)
     smallest, largest = source_type.min, source_type.max
     if smallest % transform.width == 0:

@@ -24,6 +24,7 @@ from frazil.format.civil import (
     format_time,
     format_timestamp,
 )
+from frazil.format.decimals import decimal_as_text
 from frazil.format.types import (
     BinaryType,
     BooleanType,
@@ -131,7 +132,7 @@ def double_text(value: float) -> str:
 
 def decimal_text(value: Decimal) -> str:
     """An exact decimal literal, like ``1.20BD``."""
-    return f"{value:f}BD"
+    return f"{decimal_as_text(value)}BD"
 
 
 def binary_text(value: bytes) -> str:

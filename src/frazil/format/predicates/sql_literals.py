@@ -6,7 +6,7 @@ import math
 import re
 import struct
 from datetime import date, datetime, time, timedelta, timezone
-from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
+from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from sqlglot import Token, TokenType, exp
@@ -18,6 +18,13 @@ from frazil.format.civil import (
     parse_date,
     parse_time,
     parse_timestamp,
+)
+from frazil.format.decimals import (
+    decimal_from_text,
+    digits_of,
+    negated,
+    rounded_to_scale,
+    whole_part_of,
 )
 from frazil.format.predicates.expressions import Op
 from frazil.format.predicates.quoting import TypedText
@@ -109,7 +116,9 @@ def literal_value(node: exp.Expression) -> Any:
         raise PredicateError(f"{_text(node)} is not a literal: {error}") from error
     if sign > 0 or value is NOT_A_LITERAL or value is None:
         return value
-    if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+    if isinstance(value, Decimal):
+        return negated(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
         return -value if value else value
     return NOT_A_LITERAL
 
@@ -148,7 +157,7 @@ def _value(node: exp.Expression, sign: int) -> Any:
 def _number(text: str) -> int | float | Decimal:
     if re.fullmatch(r"\d+", text, re.ASCII):
         return int(text)
-    return float(text) if "e" in text.lower() else Decimal(text)
+    return float(text) if "e" in text.lower() else decimal_from_text(text)
 
 
 def _cast(value: Any, to: exp.DataType, sign: int) -> Any:
@@ -176,10 +185,10 @@ def _cast(value: Any, to: exp.DataType, sign: int) -> Any:
 
 
 def _to_integer(value: Any, kind: str, sign: int) -> int:
-    number = Decimal(value.strip()) if isinstance(value, str) else Decimal(value)
+    number = decimal_from_text(value) if isinstance(value, str) else Decimal(value)
     if not number.is_finite() or number.adjusted() > 40:
         raise ValueError(f"it does not fit {kind}")
-    whole = int(number.to_integral_value(rounding=ROUND_DOWN))
+    whole = whole_part_of(number)
     limit = 1 << (_INTEGER_TYPES[kind] - 1)
     if not -limit <= sign * whole < limit:
         raise ValueError(f"it does not fit {kind}")
@@ -199,11 +208,9 @@ def _to_decimal(value: Any, to: exp.DataType) -> Decimal:
     scale = parameters[1] if len(parameters) > 1 else 0
     if isinstance(value, float):
         value = repr(value)
-    with localcontext(prec=200):
-        number = Decimal(value.strip() if isinstance(value, str) else value).quantize(
-            Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP
-        )
-    if len(number.as_tuple().digits) > max(precision, scale):
+    exact_number = decimal_from_text(value) if isinstance(value, str) else Decimal(value)
+    number = rounded_to_scale(exact_number, scale)
+    if digits_of(number) > max(precision, scale):
         raise ValueError(f"it does not fit decimal({precision}, {scale})")
     return number
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Any, Final
 from uuid import uuid4
 
@@ -20,6 +19,7 @@ from pyspark.sql import types as S
 
 from frazil.errors import SchemaMismatchError
 from frazil.format import types as I
+from frazil.format.decimals import decimal_as_text
 from frazil.format.schema import Schema
 from frazil.spark.session import select_with_metadata
 from frazil.spark.types import FIELD_ID_KEY, primitive_from_spark, type_to_spark
@@ -318,8 +318,9 @@ def _literal(iceberg_type: I.IcebergType, value: Any) -> Column:
             return F.lit((_EPOCH + dt.timedelta(microseconds=value)).isoformat(sep=" "))
         case I.UUIDType():
             return F.lit(str(value))
-        case I.DecimalType(scale=scale):
-            return F.lit(Decimal(value).quantize(Decimal((0, (1,), -scale))))
+        case I.DecimalType(precision, scale):
+            # As text, since Spark Connect gives decimals of Python too few digits.
+            return F.lit(decimal_as_text(value)).cast(S.DecimalType(precision, scale))
         case _:
             return F.lit(value)
 

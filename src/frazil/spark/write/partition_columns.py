@@ -7,7 +7,6 @@ nanoseconds bigints. No expression depends on the session's time zone.
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Any, Final
 
 import pyarrow as pa
@@ -18,8 +17,10 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from frazil.errors import UnsupportedError
 from frazil.format import types as I
+from frazil.format.decimals import decimal_from_unscaled, largest_of, negated
 from frazil.format.hashing import bucket_hash
 from frazil.format.partitioning import PartitionSpec
+from frazil.format.predicates.quoting import decimal_text
 from frazil.format.schema import Schema
 from frazil.format.transforms import (
     BucketTransform,
@@ -44,6 +45,7 @@ _MICROS_OF_DAY: Final = 86_400_000_000
 _MICROS_OF_HOUR: Final = 3_600_000_000
 _LONGEST_KEY: Final = 48
 _LONG_DIGITS: Final = 18
+_MOST_DIGITS: Final = 38
 
 
 def column_of(schema: Schema, field_id: int) -> Column:
@@ -161,7 +163,7 @@ def _hash(source_type: I.IcebergType, value: Column) -> Column:
 
 def _unscaled(source_type: I.DecimalType, value: Column) -> Column:
     """A decimal of at most 18 digits without its point, as a bigint."""
-    factor = F.lit(Decimal(10**source_type.scale)).cast(S.DecimalType(source_type.scale + 1, 0))
+    factor = F.lit(str(10**source_type.scale)).cast(S.DecimalType(source_type.scale + 1, 0))
     return (value * factor).cast("bigint")
 
 
@@ -195,11 +197,37 @@ def _truncated(source_type: I.IcebergType, value: Column, width: int) -> Column:
         case I.LongType():
             return _truncated_number(value, width, "bigint", -(1 << 63))
         case I.DecimalType(precision=precision, scale=scale):
-            truncated = value - F.pmod(value, F.lit(Decimal(width).scaleb(-scale)))
-            smallest = F.lit(Decimal(1 - 10**precision).scaleb(-scale))
+            if precision == _MOST_DIGITS:
+                truncated = _truncated_in_python(value, width, scale)
+                is_lost = value.isNotNull() & truncated.isNull()
+                return F.when(is_lost, _below(source_type, width)).otherwise(truncated)
+            step = F.expr(decimal_text(decimal_from_unscaled(width, scale)))
+            truncated = value - F.pmod(value, step)
+            smallest = F.expr(decimal_text(negated(largest_of(precision, scale))))
             return F.when(truncated < smallest, _below(source_type, width)).otherwise(truncated)
         case _:
             return F.substring(value, 1, width)
+
+
+def _truncated_in_python(value: Column, width: int, scale: int) -> Column:
+    """Decimals of 38 digits, whose difference Spark would round to fewer places, through Arrow.
+
+    Null where the result has more digits.
+    """
+    make_udf: Any = arrow_udf
+    kind = S.DecimalType(_MOST_DIGITS, scale)
+    column: Column = make_udf(_truncated_decimals, kind)(value, F.lit(width))
+    return column
+
+
+def _truncated_decimals(values: pa.Array, widths: pa.Array) -> pa.Array:
+    precision, scale = values.type.precision, values.type.scale
+    source_type, smallest = I.DecimalType(precision, scale), negated(largest_of(precision, scale))
+    found = []
+    for value, width in zip(values.to_pylist(), widths.to_pylist(), strict=True):
+        truncated = TruncateTransform(width).apply(source_type, value)
+        found.append(truncated if truncated is not None and truncated >= smallest else None)
+    return pa.array(found, values.type)
 
 
 def _truncated_number(value: Column, width: int, spark_type: str, smallest: int) -> Column:
