@@ -96,7 +96,7 @@ def test_literals_of_either_sign_are_compared_with_all_their_digits(
     text = f"{decimal_from_unscaled(unscaled, 2):f}"
     bound = bind(parse_predicate(f"d {operator} {text}"), schema)
     python = {"=": "=="}.get(operator, operator)
-    expected = eval(f"{stored} {python} {unscaled}")  # noqa: S307
+    expected = eval(f"{stored} {python} {unscaled}")
     assert keeps(bound, {1: decimal_from_unscaled(stored, 2)}) is expected
     assert keeps(bind(parse_predicate(bound.to_sql()), schema), {1: Decimal(0)}) == keeps(
         bound, {1: Decimal(0)}

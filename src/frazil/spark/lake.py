@@ -32,6 +32,8 @@ from frazil.spark.session import prepare_session
 from frazil.spark.stream.options import StreamSettings
 from frazil.spark.table import Table
 from frazil.spark.types import query_schema_from_spark, schema_from_spark
+from frazil.spark.write.rows import rows_of
+from frazil.spark.writes import Rows
 from frazil.storage.files import FileIO, normalize_location
 from frazil.storage.moved import MovedFileIO
 from frazil.storage.on_driver import OnDriver
@@ -230,7 +232,7 @@ class Lake(OnDriver):
     def create_table_as_select(
         self,
         identifier: str | Sequence[str],
-        df: DataFrame,
+        df: Rows,
         *,
         partition_by: Sequence[str | PartitionField] = (),
         sort_by: Sequence[str | SortField] = (),
@@ -249,17 +251,18 @@ class Lake(OnDriver):
             raise TableAlreadyExistsError(f"the table {shown(name)} exists")
         if not self.catalog.namespace_exists(name[:-1]):
             raise NoSuchNamespaceError(f"there is no namespace {shown(name[:-1])}")
+        rows = rows_of(self.spark, df)
         metadata = self._new_metadata(
-            name, df, partition_by, sort_by, properties, location, format_version
+            name, rows, partition_by, sort_by, properties, location, format_version
         )
         return Table.create_as_select(
-            self.spark, self.catalog, name, metadata, df, snapshot_properties
+            self.spark, self.catalog, name, metadata, rows, snapshot_properties
         )
 
     def replace_table_as_select(
         self,
         identifier: str | Sequence[str],
-        df: DataFrame,
+        df: Rows,
         *,
         partition_by: Sequence[str | PartitionField] = (),
         sort_by: Sequence[str | SortField] = (),
@@ -281,7 +284,7 @@ class Lake(OnDriver):
         )
 
     def create_or_replace_table_as_select(
-        self, identifier: str | Sequence[str], df: DataFrame, **options: Any
+        self, identifier: str | Sequence[str], df: Rows, **options: Any
     ) -> Table:
         """`replace_table_as_select` if the table is there, else `create_table_as_select`."""
         if self.catalog.table_exists(identifier):

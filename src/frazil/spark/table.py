@@ -21,8 +21,9 @@ from frazil.spark.stream.table_streams import TableStreams
 from frazil.spark.transaction import TableTransaction
 from frazil.spark.types import query_schema_from_spark
 from frazil.spark.write.files import write_data_files
+from frazil.spark.write.rows import rows_of
 from frazil.spark.write_audit_publish import branch_to_read
-from frazil.spark.writes import OnProgress, Writes, owning
+from frazil.spark.writes import OnProgress, Rows, Writes, owning
 from frazil.table.handle import TableHandle
 from frazil.table.producer import SnapshotSettings, snapshot_options
 from frazil.table.replace import ReplaceDefinition
@@ -55,7 +56,7 @@ class Table(Writes, TableChanges, TableStreams, MetadataFrames, TableHandle):
 
     def replace_as_select(
         self,
-        df: DataFrame,
+        df: Rows,
         *,
         partition_by: Sequence[str | PartitionField] = (),
         sort_by: Sequence[str | SortField] = (),
@@ -68,18 +69,19 @@ class Table(Writes, TableChanges, TableStreams, MetadataFrames, TableHandle):
 
         Columns keep their ids by name; partitioning and order are as given here.
         """
+        rows = rows_of(self.spark, df)
         transaction = self.transaction()
         with transaction:
             transaction.run_first(
                 ReplaceDefinition(
-                    query_schema_from_spark(df.schema),
+                    query_schema_from_spark(rows.schema),
                     partition_by=partition_by,
                     sort_by=sort_by,
                     properties=properties,
                 )
             )
             transaction.append_to_main(
-                df,
+                rows,
                 snapshot_properties=snapshot_properties,
                 options=options,
                 on_progress=on_progress,

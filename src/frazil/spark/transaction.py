@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from frazil.catalog.base import LoadedTable
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
 from frazil.spark.read_points import ReadPoints
+from frazil.spark.write.rows import rows_of
 from frazil.spark.write_audit_publish import Destination
-from frazil.spark.writes import OnProgress, Writes, owning
+from frazil.spark.writes import OnProgress, Rows, Writes, owning
 from frazil.table.handle import HandleTransaction, TableHandle
 from frazil.table.producer import snapshots_of_transaction, staged_head
 
@@ -42,7 +43,7 @@ class TableTransaction(Writes, HandleTransaction):
 
     def append_to_main(
         self,
-        df: DataFrame,
+        df: Rows,
         *,
         snapshot_properties: Mapping[str, str] | None = None,
         options: Mapping[str, str] | None = None,
@@ -51,7 +52,7 @@ class TableTransaction(Writes, HandleTransaction):
         """Add rows to `main`, whatever the session says for write-audit-publish."""
         base = self._prepare()
         settings = self._settings(base, Destination(), snapshot_properties)
-        files = self._write(base, df, options, on_progress)
+        files = self._write(base, rows_of(self.spark, df), options, on_progress)
         self.commit_append(files, **owning(settings, files))
 
     def _head(self, target: Destination, base: TableMetadata) -> Snapshot | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -16,6 +17,7 @@ from frazil.spark.copy_on_write import Overwriting
 from frazil.spark.engine import engine_summary
 from frazil.spark.session import is_case_sensitive
 from frazil.spark.write.files import WriteProgress, write_data_files
+from frazil.spark.write.rows import rows_of
 from frazil.spark.write_audit_publish import Destination, destination
 from frazil.table.definition import Definition
 from frazil.table.operations import TableOperations
@@ -23,6 +25,8 @@ from frazil.table.producer import SnapshotSettings, snapshot_options
 from frazil.table.validation import Isolation, Validation
 
 OnProgress = Callable[[WriteProgress], None]
+Rows = Any
+"""Rows to write: a DataFrame of Spark, pandas or Polars, of PyArrow, or a table or scan."""
 
 
 class Writes(TableOperations):
@@ -43,7 +47,7 @@ class Writes(TableOperations):
 
     def append(
         self,
-        df: DataFrame,
+        df: Rows,
         *,
         branch: str | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
@@ -53,7 +57,8 @@ class Writes(TableOperations):
         """Add a DataFrame's rows in one commit.
 
         Args:
-            df: the rows; columns are matched by name, optional ones may be missing.
+            df: the rows: a DataFrame of Spark, pandas or Polars, a PyArrow table, or a table or
+                scan of Frazil; columns are matched by name, optional ones may be missing.
             branch: the branch to write to; `main` unless given.
             snapshot_properties: entries for the snapshot's summary.
             options: write options by the Java runtime's names.
@@ -69,12 +74,12 @@ class Writes(TableOperations):
         target = destination(self.spark, base, branch)
         self._head(target, base)
         settings = self._settings(base, target, snapshot_properties)
-        files = self._write(base, df, options, on_progress)
+        files = self._write(base, rows_of(self.spark, df), options, on_progress)
         self.commit_append(files, **owning(settings, files))
 
     def overwrite(
         self,
-        df: DataFrame,
+        df: Rows,
         *,
         where: str | Expression | None = None,
         isolation: Isolation | None = None,
@@ -118,7 +123,7 @@ class Writes(TableOperations):
             head=head,
             case_sensitive=is_case_sensitive(self.spark),
         )
-        rows, schema = overwriting.rows(df)
+        rows, schema = overwriting.rows(rows_of(self.spark, df))
         files = self._write(base, rows, options, on_progress, schema=schema)
         self.commit_overwrite(
             files,
@@ -131,7 +136,7 @@ class Writes(TableOperations):
 
     def overwrite_partitions(
         self,
-        df: DataFrame,
+        df: Rows,
         *,
         isolation: Isolation | None = None,
         validate_from_snapshot_id: int | None = None,
@@ -153,7 +158,7 @@ class Writes(TableOperations):
         head = self._head(target, base)
         settings = self._settings(base, target, snapshot_properties)
         validation = self._validation(target, head, isolation, validate_from_snapshot_id)
-        files = self._write(base, df, options, on_progress)
+        files = self._write(base, rows_of(self.spark, df), options, on_progress)
         if not files:
             return
         self.commit_replace_partitions(

@@ -1,0 +1,57 @@
+"""What may be appended: frames of other libraries, tables and scans."""
+
+from __future__ import annotations
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from table_rows import SIMPLE, frame, rows_of
+
+from frazil.errors import ValidationException
+
+pytestmark = pytest.mark.spark
+
+ROWS = [(1, "a", 0.5), (2, None, None)]
+COLUMNS = {"id": [1, 2], "city": ["a", None], "x": [0.5, None]}
+FRAMES = {
+    "pandas": lambda: pd.DataFrame(COLUMNS),
+    "polars": lambda: pl.DataFrame(COLUMNS),
+    "arrow": lambda: pa.table(COLUMNS),
+}
+
+
+@pytest.fixture
+def table(lake):
+    return lake.create_table("db.t", SIMPLE.replace(" not null", ""))
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_frames_of_other_libraries_are_rows(table, kind):
+    table.append(FRAMES[kind]())
+    table.overwrite(FRAMES[kind](), where="id = 1")
+    table.overwrite_partitions(FRAMES[kind]())
+    with table.transaction() as tx:
+        tx.overwrite(FRAMES[kind]())
+    assert rows_of(table) == rows_of(frame(table.spark, ROWS, "id long, city string, x double"))
+
+
+def test_tables_are_made_of_them(lake):
+    made = lake.create_table_as_select("db.new", pd.DataFrame(COLUMNS))
+    assert rows_of(made) == rows_of(lake.load_table("db.new").replace_as_select(FRAMES["arrow"]()))
+    assert made.refresh().scan().count() == 2
+
+
+def test_tables_and_scans_are_rows(lake, table):
+    table.append(FRAMES["arrow"]())
+    other = lake.create_table("db.other", SIMPLE.replace(" not null", ""))
+    other.append(table)
+    other.append(table.scan(where="id = 1"))
+    assert [row[0] for row in rows_of(other)] == [1, 1, 2]
+
+
+@pytest.mark.parametrize("value", [[(1, "a", 0.5)], "db.t", None, 7])
+def test_anything_else_is_a_typed_error(table, value):
+    with pytest.raises(ValidationException, match="pandas or Polars"):
+        table.append(value)
+    assert table.snapshot_list == ()
