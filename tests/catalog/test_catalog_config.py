@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from catalog_cases import made_table
 
-from frazil.catalog.config import CatalogConfig, load_catalog, open_catalog, resolve
+from frazil.catalog.config import (
+    CatalogConfig,
+    load_catalog,
+    open_catalog,
+    refuse_unknown,
+    resolve,
+)
 from frazil.catalog.filesystem import FilesystemCatalog
 from frazil.catalog.sql import SqlCatalog
 from frazil.errors import ConfigurationError, FrazilError, StorageError, UnsupportedError
@@ -88,6 +95,40 @@ def test_types() -> None:
         with pytest.raises(error) as caught:
             open_catalog(CatalogConfig("x", properties))
         assert "s3cr3t" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("warehose", "is warehouse meant"),
+        ("s3.enpoint", "is s3.endpoint meant"),
+        ("init-catalog-tables", "is init_catalog_tables meant"),
+        ("zzz", "properties.md"),
+    ],
+)
+def test_an_unknown_keyword_is_refused(tmp_path: Path, name: str, advice: str) -> None:
+    with pytest.raises(ConfigurationError, match=advice):
+        load_catalog("lake", **{"warehouse": tmp_path, name: "1"})
+    # Environment and file are shared with other engines.
+    found = resolve("lake", {}, environment={"FRAZIL_CATALOG__LAKE__DOWNCAST": "1"}, files=[])
+    assert found.properties == {"downcast": "1"}
+
+
+def test_every_documented_property_is_known() -> None:
+    page = Path(__file__).parents[2] / "docs" / "reference" / "properties.md"
+    table = page.read_text().partition("## Catalog properties")[2]
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    found = re.findall(r"`([^`]+)`", " ".join(rows))
+    names = [name for name in found if "…" not in name]
+    assert len(names) > 40
+    refuse_unknown(dict.fromkeys(name.replace("<account>", "a") for name in names))
+
+
+def test_a_driver_that_says_much_is_cut_short() -> None:
+    pytest.importorskip("pyarrow.fs")
+    with pytest.raises(FrazilError) as caught:
+        load_catalog("x", type="hadoop", warehouse="hdfs://nowhere.invalid:1/wh").list_namespaces()
+    assert len(str(caught.value)) < 700
 
 
 SECRETS = {

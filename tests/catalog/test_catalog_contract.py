@@ -10,6 +10,7 @@ import pytest
 from catalog_cases import (
     KINDS,
     S3_KINDS,
+    SCHEMA,
     made_table,
     new_metadata,
     opened,
@@ -37,7 +38,7 @@ from frazil.format.changes import (
     SetLocation,
     SetProperties,
 )
-from frazil.format.metadata import creation_updates
+from frazil.format.metadata import creation_updates, new_table_metadata
 
 
 @pytest.fixture(params=[*KINDS, *S3_KINDS])
@@ -217,11 +218,30 @@ def test_a_missing_metadata_file_is_typed(catalog: Catalog) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["t", "", "db.", ".t", "db..t", "db.`t", ("db", ""), ("db", "a\n")]
+    "name",
+    [
+        *("t", "", "db.", ".t", "db..t", "db.`t", ("db", ""), ("db", "a\n"), ("db", "\0")),
+        *(("db", "\ud800"), ("\udfff", "t")),
+    ],
 )
 def test_malformed_names(catalog: Catalog, name: str) -> None:
     with pytest.raises(ValidationException):
         catalog.load_table(name)
+
+
+@pytest.mark.parametrize("name", ["..", ".", "a/b", "../t", "a\\b"])
+def test_no_default_place_of_a_table_is_shared_or_outside(catalog: Catalog, name: str) -> None:
+    catalog.create_namespace("db")
+    with pytest.raises(ValidationException, match="folder's name"):
+        catalog.default_table_location(("db", name))
+    if catalog.kind != "filesystem":
+        # In a place of its own it may have any name.
+        place = catalog.default_table_location("db.own")
+        catalog.create_table(("db", name), new_table_metadata(SCHEMA, location=place))
+        assert catalog.list_tables("db") == [("db", name)]
+        catalog.update_namespace_properties("db", updates={"location": place})
+        with pytest.raises(ValidationException, match="folder's name"):
+            catalog.default_table_location(("db", name))
 
 
 def test_odd_names_are_kept(catalog: Catalog) -> None:

@@ -257,3 +257,13 @@ def test_connect_and_open(lake, spark):
         assert rows_of(opened) == [(1, "a", 0.5)]
         with pytest.raises(UnsupportedError, match="without a catalog"):
             opened.append(frame(spark, []))
+
+
+def test_a_name_in_backticks_holds_dots(lake, spark):
+    table = lake.create_table_as_select("db.`a.b`", spark.range(2))
+    assert lake.list_tables("db") == [("db", "a.b")]
+    assert lake.load_table(("db", "a.b")).uuid == table.uuid
+    with pytest.raises(TableAlreadyExistsError, match=r"db\.`a\.b`"):
+        lake.create_table_as_select("db.`a.b`", spark.range(2))
+    with pytest.raises(NoSuchNamespaceError, match="none"):
+        lake.create_table_as_select("none.`t.u`", spark.range(2))

@@ -219,6 +219,62 @@ def test_listing_tells_times_and_skips_linked_folders(io: FileIO, tmp_path: Path
     assert abs(found.modified_ms - time.time() * 1000) < 60_000
 
 
+def test_a_lock_is_of_the_folder_that_is_there(io: FileIO, tmp_path: Path) -> None:
+    """Who waited for the lock of a folder that went meanwhile holds no lock."""
+    folder = f"{tmp_path}/f"
+    io.make_folder(folder)
+    outcomes: list[str] = []
+
+    def wait() -> None:
+        try:
+            with io.lock(folder):
+                outcomes.append("locked")
+        except MissingFileError:
+            outcomes.append("gone")
+
+    for makes_anew, expected in ((False, "gone"), (True, "locked")):
+        io.make_folder(folder)
+        with io.lock(folder):
+            waiting = threading.Thread(target=wait)
+            waiting.start()
+            time.sleep(0.1)
+            io.move_folder(folder, f"{tmp_path}/{expected}")
+            if makes_anew:
+                io.make_folder(folder)
+        waiting.join()
+        assert outcomes.pop() == expected
+
+
+def test_one_place_by_several_names(io: FileIO, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    azure = "c@acc.dfs.core.windows.net/t"
+    same = [
+        (f"{tmp_path}/real/t", f"file://{tmp_path}/link/t/"),
+        ("s3://b/t", "s3a://b/t/"),
+        ("gs://b/t", "gcs://b/t"),
+        (f"abfss://{azure}", f"wasbs://{azure.replace('dfs', 'blob')}"),
+    ]
+    others = [
+        (f"{tmp_path}/real/t", f"{tmp_path}/real/u"),
+        ("s3://b/t", "s3://c/t"),
+        ("s3://b/t", "s3://b/T"),
+        ("s3://b/t", "gs://b/t"),
+        ("s3://b/t", "/b/t"),
+        (f"abfss://{azure}", f"abfss://{azure.replace('acc', 'other')}"),
+        ("hdfs://a/t", "hdfs://b/t"),
+    ]
+    assert [pair for pair in same if not io.is_same_place(*pair)] == []
+    assert [pair for pair in others if io.is_same_place(*pair)] == []
+
+
+def test_a_path_of_no_driver_keeps_no_other_from_being_deleted(io: FileIO, tmp_path: Path) -> None:
+    io.create(f"{tmp_path}/f", b"")
+    failures = io.delete_many(["oss://bucket/x", "file://otherhost/x", f"{tmp_path}/f"])
+    assert sorted(failures) == ["file://otherhost/x", "oss://bucket/x"]
+    assert not io.exists(f"{tmp_path}/f")
+
+
 def test_the_lock_keeps_others_out(io: FileIO, tmp_path: Path) -> None:
     """Read, add, write: without the lock, additions are lost."""
     counter = tmp_path / "counter"
