@@ -283,7 +283,7 @@ def test_a_second_vector_is_refused_without_any_validation(files_catalog: Catalo
     table = make_table(files_catalog, version=3)
     table.commit_append([A])
     table.commit_row_delta(added_deletes=[vector("first", "a")])
-    with pytest.raises(ConflictError, match="rule 217"):
+    with pytest.raises(ConflictError, match="at most one a data file"):
         table.commit_row_delta(added_deletes=[vector("second", "a")])
     table.commit_row_delta(
         added_deletes=[vector("second", "a")], removed_deletes=[vector("first", "a")]

@@ -195,7 +195,7 @@ def _check_crs(crs: str) -> None:
     if not crs or "," in crs or ")" in crs or "{" in crs:
         raise ValidationException(
             f"{crs!r} is not the name of a coordinate reference system; a definition in PROJJSON "
-            "belongs into a table property, named as 'projjson:<property>' (SPEC rule 27)"
+            "belongs into a table property, named as 'projjson:<property>'"
         )
 
 

@@ -111,15 +111,13 @@ def _check_vectors(deletes: pl.DataFrame, vector: npt.NDArray[np.bool_], about: 
     named = deletes.select("file_path", about.alias("about")).filter(pl.Series(vector))
     if named["about"].null_count():
         file = named.filter(pl.col("about").is_null())["file_path"][0]
-        raise InvalidManifestError(
-            "a deletion vector has no referenced_data_file (SPEC rule 123)", file=file
-        )
+        raise InvalidManifestError("a deletion vector has no referenced_data_file", file=file)
     twice = named.filter(pl.col("about").is_duplicated()).sort("about", maintain_order=True)
     if not twice.is_empty():
         first, second = twice.head(2)["file_path"]
         raise InvalidManifestError(
             f"the data file {twice['about'][0]} has two deletion vectors, in {first} and in "
-            f"{second}; at most one is allowed (SPEC rule 217)"
+            f"{second}; at most one is allowed"
         )
 
 
@@ -209,7 +207,7 @@ class _Matcher:
             row, file = int(rows[elsewhere][0]), int(files[elsewhere][0])
             raise InvalidManifestError(
                 f"the delete file {self.deletes['file_path'][file]} is for the data file "
-                f"{self.data['file_path'][row]}, but their partitions differ (SPEC rule 182)"
+                f"{self.data['file_path'][row]}, but their partitions differ"
             )
         return rows, files
 

@@ -297,44 +297,42 @@ def _check_entry(
     file = entry.data_file
     problem = None
     if file.spec_id != spec.spec_id:
-        problem = f"is of the spec {file.spec_id}, and its manifest of {spec.spec_id} (rule 103)"
+        problem = f"is of the spec {file.spec_id}, and its manifest of {spec.spec_id}"
     elif file.is_data != (content is ManifestContent.DATA):
-        problem = f"holds {file.content.name}, and its manifest {content.name} (rule 102)"
+        problem = f"holds {file.content.name}, and its manifest {content.name}"
     elif format_version == 1 and not file.is_data:
-        problem = "is a delete file, which format version 1 does not have (rule 100)"
+        problem = "is a delete file, which format version 1 does not have"
     elif (file.equality_ids is None) == (file.content is Content.EQUALITY_DELETES):
-        problem = (
-            f"has the equality ids {file.equality_ids} and holds {file.content.name} (rule 121)"
-        )
+        problem = f"has the equality ids {file.equality_ids} and holds {file.content.name}"
     elif file.is_deletion_vector and (
         file.referenced_data_file is None
         or file.content_offset is None
         or file.content_size_in_bytes is None
     ):
-        problem = "is a deletion vector without its data file, offset or size (rule 123)"
+        problem = "is a deletion vector without its data file, offset or size"
     elif file.is_deletion_vector and format_version < 3:
         problem = f"is a deletion vector, which format version {format_version} does not have"
     elif file.first_row_id is not None and not file.is_data:
-        problem = "is a delete file with a first row id (rule 140)"
+        problem = "is a delete file with a first row id"
     elif (
         format_version > 1
         and entry.status is not EntryStatus.ADDED
         and (entry.sequence_number is None or entry.file_sequence_number is None)
     ):
-        problem = f"is {entry.status.name} without its sequence numbers (rules 111, 134)"
+        problem = f"is {entry.status.name} without its sequence numbers"
     if problem is not None:
         raise ValidationException(f"{file.file_path} {problem}")
 
 
 def _check_manifest(manifest: ManifestFile, format_version: int) -> None:
     if manifest.added_snapshot_id is None:
-        raise ValidationException(f"{manifest.manifest_path} has no added_snapshot_id (rule 162)")
+        raise ValidationException(f"{manifest.manifest_path} has no added_snapshot_id")
     if format_version == 1 and manifest.content is not ManifestContent.DATA:
         raise ValidationException(
             f"{manifest.manifest_path} holds deletes, which format version 1 does not have"
         )
     if format_version > 1 and manifest.min_sequence_number < 0:
-        raise ValidationException(f"{manifest.manifest_path} has no sequence numbers (rule 162)")
+        raise ValidationException(f"{manifest.manifest_path} has no sequence numbers")
 
 
 def _with_counts(io: FileIO, manifest: ManifestFile) -> ManifestFile:

@@ -457,8 +457,7 @@ def _inherited(
     unknown = entries["sequence_number"].is_null() & (entries["status"] != 2)
     if unknown.any():
         raise InvalidManifestError(
-            "an existing file has no sequence number, and only added files inherit it "
-            "(SPEC rule 111)",
+            "an existing file has no sequence number, and only added files inherit it",
             file=file,
             field="sequence_number",
         )

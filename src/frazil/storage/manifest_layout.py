@@ -163,8 +163,7 @@ def flatten(schema_text: bytes, *, file: str) -> FlatSchema:
     missing = {"status", "file_path", "record_count", "file_size_in_bytes"} - flat.names
     if missing:
         raise InvalidManifestError(
-            "the Avro schema is not that of a manifest: it has no "
-            f"{', '.join(sorted(missing))} (SPEC rules 107, 114)",
+            f"the Avro schema is not that of a manifest: it has no {', '.join(sorted(missing))}",
             file=file,
         )
     return flat

@@ -62,7 +62,7 @@ class AddedFiles:
         if (self._content is ManifestContent.DATA) != (file.content is Content.DATA):
             raise ValidationException(
                 f"{file.file_path} holds {file.content.name.lower()}, which a manifest of "
-                f"{self._content.name.lower()} cannot track (rule 102)"
+                f"{self._content.name.lower()} cannot track"
             )
         key = file_key(file)
         if key in self._entries:
@@ -221,13 +221,12 @@ def check_file(metadata: TableMetadata, file: DataFile) -> None:
     version = metadata.format_version
     if version < 2:
         raise ValidationException(
-            f"{file.file_path} is a delete file, and format version 1 has none (rule 100); "
+            f"{file.file_path} is a delete file, and format version 1 has none; "
             "upgrade the table to version 2"
         )
     if (file.content is Content.EQUALITY_DELETES) != bool(file.equality_ids):
         raise ValidationException(
-            f"{file.file_path}: equality_ids are for equality deletes, and required there "
-            "(rule 121)"
+            f"{file.file_path}: equality_ids are for equality deletes, and required there"
         )
     if file.content is not Content.POSITION_DELETES:
         return
@@ -236,19 +235,18 @@ def check_file(metadata: TableMetadata, file: DataFile) -> None:
     elif version >= 3:
         raise ValidationException(
             f"{file.file_path} is a position delete file, and none may be added in format "
-            f"version {version} (rule 218); write a deletion vector"
+            f"version {version}; write a deletion vector"
         )
 
 
 def _check_deletion_vector(version: int, file: DataFile) -> None:
     if version < 3:
         raise ValidationException(
-            f"{file.file_path} is a deletion vector, and format version {version} has none "
-            "(rule 99); write a position delete file"
+            f"{file.file_path} is a deletion vector, and format version {version} has none; "
+            "write a position delete file"
         )
     blob = (file.referenced_data_file, file.content_offset, file.content_size_in_bytes)
     if None in blob:
         raise ValidationException(
-            f"{file.file_path} is a deletion vector without its data file, offset or size "
-            "(rule 123)"
+            f"{file.file_path} is a deletion vector without its data file, offset or size"
         )

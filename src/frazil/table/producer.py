@@ -56,8 +56,7 @@ class SnapshotOptions:
     def __post_init__(self) -> None:
         if "operation" in self.snapshot_properties:
             raise ValidationException(
-                "snapshot property 'operation' is the specification's own (rule 155); "
-                "choose another name"
+                "snapshot property 'operation' is the specification's own; choose another name"
             )
         for name, value in self.snapshot_properties.items():
             if not isinstance(name, str) or not isinstance(value, str):

@@ -42,7 +42,7 @@ class Retention:
         """Refuse what only branches have."""
         if self.min_snapshots_to_keep is not None or self.max_snapshot_age_ms is not None:
             raise ValidationException(
-                "min_snapshots_to_keep and max_snapshot_age_ms are for branches (rule 184); "
+                "min_snapshots_to_keep and max_snapshot_age_ms are for branches; "
                 "a tag has max_ref_age_ms"
             )
 
@@ -140,7 +140,7 @@ def set_retention(name: str, retention: Retention) -> MetadataOperation:
         if not ref.is_branch:
             retention.check_for_tag()
         if name == MAIN_BRANCH and retention.max_ref_age_ms is not None:
-            raise ValidationException("main never expires (rule 185); leave max_ref_age_ms out")
+            raise ValidationException("main never expires; leave max_ref_age_ms out")
         replaced = (
             _branch(ref.snapshot_id, retention)
             if ref.is_branch
@@ -154,7 +154,7 @@ def set_retention(name: str, retention: Retention) -> MetadataOperation:
 def remove_branch(name: str) -> MetadataOperation:
     """Remove a branch; its snapshots stay until they expire."""
     if name == MAIN_BRANCH:
-        raise ValidationException("main cannot be removed (rule 185)")
+        raise ValidationException("main cannot be removed")
 
     def updates(base: TableMetadata) -> list[Update]:
         _existing(base, name, "branch")
@@ -177,7 +177,7 @@ def rename_branch(name: str, new_name: str) -> MetadataOperation:
     """Give a branch another name; it keeps its snapshot and its retention."""
     _check_name(new_name)
     if name == MAIN_BRANCH:
-        raise ValidationException("main cannot be renamed (rule 185); create a branch beside it")
+        raise ValidationException("main cannot be renamed; create a branch beside it")
 
     def updates(base: TableMetadata) -> list[Update]:
         ref = _existing(base, name, "branch")

@@ -98,6 +98,4 @@ class RewriteFiles(MergingProducer):
         removed = sum(file.record_count for file in self.removed_data.chosen_files)
         added = sum(file.record_count for file in self.added_data.files)
         if added > removed:
-            raise ValidationException(
-                f"a rewrite of {removed} rows cannot add {added} rows (rule 155)"
-            )
+            raise ValidationException(f"a rewrite of {removed} rows cannot add {added} rows")

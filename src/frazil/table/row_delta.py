@@ -111,7 +111,7 @@ class RowDelta(MergingProducer):
         if delete.is_deletion_vector:
             if about in self._new_vectors:
                 raise ValidationException(
-                    f"two deletion vectors were given for {about}; merge them (rule 217)"
+                    f"two deletion vectors were given for {about}; merge them"
                 )
             self._new_vectors[about] = delete
 
@@ -136,5 +136,5 @@ class RowDelta(MergingProducer):
                 if (path, offset) not in replaced:
                     raise ConflictError(
                         f"{about} has a deletion vector in {path} that this operation does not "
-                        "replace; there is at most one a data file (rule 217), merge the two"
+                        "replace; there is at most one a data file, merge the two"
                     )

@@ -75,7 +75,7 @@ def key_schema(plan: ReadInput, ids: frozenset[int]) -> Schema:
         if former.is_inside_collection(field_id):
             raise UnsupportedError(
                 f"an equality delete compares {former.find_column_name(field_id)!r}, which is in a "
-                "list or a map: a row has no one value of it (rule 231)"
+                "list or a map: a row has no one value of it"
             )
         place = [former.find_field(field_id)]
         while place[0].field_id in former.parent_ids:
