@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from copy import copy
 from datetime import datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -248,8 +247,8 @@ class Scan(OnDriver):
 
     def _rows_of(self, part: ScanPlan, field_ids: frozenset[int]) -> DataFrame:
         """The rows of a part of the plan, with these columns if any are named."""
-        scan = copy(self)
-        scan.__dict__["_plan"] = part
+        scan = object.__new__(type(self))
+        scan.__dict__.update(self.__dict__, _plan=part)
         scan._reads_whole_snapshot = False
         if field_ids:
             scan.projection = with_fields((), self.schema, set(field_ids))
