@@ -10,7 +10,9 @@ import json
 import lzma
 import random
 import time
+import tracemalloc
 import uuid
+import zlib
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -539,8 +541,36 @@ def test_bombs_are_refused(tmp_path: Path) -> None:
         fastavro.schemaless_writer(out, "bytes", packed)
         out.write(b"s" * 16)
         assert len(out.getvalue()) < 100_000
-        with pytest.raises(InvalidManifestError, match="damaged"):
+        with pytest.raises(InvalidManifestError, match="damaged.*bomb"):
             read_container(out.getvalue(), file="bomb")
+
+
+@pytest.mark.parametrize("codec", ["deflate", "zstandard"])
+def test_a_bomb_of_many_blocks_is_refused_before_it_fills_the_memory(codec: str) -> None:
+    """Two megabytes that unpack to two gigabytes, in blocks that are sane by themselves."""
+    records = bytes(1 << 24)
+    if codec == "deflate":
+        packed = zlib.compress(records, wbits=-15)
+    else:
+        packed = bytes(pa.Codec("zstd").compress(records, asbytes=True))
+    schema = json.dumps({"type": "record", "name": "r", "fields": [{"name": "b", "type": "long"}]})
+    out = stdio.BytesIO()
+    out.write(b"Obj\x01")
+    header = {"avro.schema": schema.encode(), "avro.codec": codec.encode()}
+    fastavro.schemaless_writer(out, {"type": "map", "values": "bytes"}, header)
+    out.write(b"s" * 16)
+    for _ in range(128):
+        fastavro.schemaless_writer(out, "long", len(records))
+        fastavro.schemaless_writer(out, "bytes", packed)
+        out.write(b"s" * 16)
+    data = out.getvalue()
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidManifestError, match=r"unpack to more than \d+ bytes.*bomb"):
+            read_container(data, file="bomb")
+        assert tracemalloc.get_traced_memory()[1] < 400_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_missing_files_and_unknown_specs(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -10,9 +11,15 @@ from frazil.errors import InvalidFormatError, InvalidMetadataError
 
 T = TypeVar("T")
 
+FREE_TEXT = frozenset({"summary", "properties"})
+"""Objects whose names and values are anybody's."""
+
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
 MAX_INT = 2**31 - 1
 MAX_LONG = 2**63 - 1
 MAX_UNSIGNED_LONG = 2**64 - 1
+MAX_MILLISECONDS = MAX_LONG // 1000
 
 
 def load_json(
@@ -22,15 +29,22 @@ def load_json(
     file: str | None = None,
     error: type[InvalidFormatError] = InvalidMetadataError,
 ) -> Any:
-    """The JSON value of UTF-8 bytes; `error` where they are no JSON."""
+    """The JSON value of UTF-8 bytes; `error` where they are no JSON.
+
+    Halves of surrogate pairs are no text that can be stored or shown: only in `FREE_TEXT`, which
+    decides nothing, they stay.
+    """
     try:
-        return json.loads(data.decode("utf-8-sig"))
+        value = json.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError as cause:
         raise error(f"{what} is not UTF-8 text: {cause}", file=file) from cause
     except RecursionError as cause:
         raise error(f"{what} is nested too deeply", file=file) from cause
     except ValueError as cause:
         raise error(f"{what} is not JSON: {cause}", file=file) from cause
+    if _SURROGATE.search(data):
+        _check_text(value, file, error)
+    return value
 
 
 class JsonObject:
@@ -109,6 +123,10 @@ class JsonObject:
     def optional_long(self, name: str) -> int | None:
         """A whole number of 64 bits or None."""
         return self.long(name) if name in self else None
+
+    def moment(self, name: str) -> int:
+        """A required time in milliseconds, of which the microseconds have 64 bits too."""
+        return self._whole_number(name, MAX_MILLISECONDS, "milliseconds since the epoch")
 
     def snapshot_id(self, name: str) -> int:
         """A required snapshot id: 64 bits; real tables hold unsigned ones too."""
@@ -219,6 +237,37 @@ class JsonObject:
 
     def _child(self, value: Any, path: str) -> JsonObject:
         return JsonObject(value, path=path, file=self.file, error=self.error)
+
+
+def _check_text(value: Any, file: str | None, error: type[InvalidFormatError]) -> None:
+    waiting = [("", value)]
+    while waiting:
+        path, one = waiting.pop()
+        if isinstance(one, str) and not is_text(one):
+            raise error(
+                f"{shown(one)} is no text: it holds half of a surrogate pair",
+                file=file,
+                field=path,
+            )
+        if isinstance(one, list):
+            waiting += [(f"{path}[{place}]", item) for place, item in enumerate(one)]
+        elif isinstance(one, dict):
+            inside = f"{path}." if path else ""
+            waiting += [(path, name) for name in one]
+            waiting += [
+                (inside + json.dumps(name)[1:-1], item)
+                for name, item in one.items()
+                if name not in FREE_TEXT
+            ]
+
+
+def is_text(value: str) -> bool:
+    """Whether a string can be stored as UTF-8."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def shown(value: Any) -> str:

@@ -6,6 +6,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterable, Mapping
+from io import BytesIO
 from typing import Any
 
 from frazil.errors import InvalidMetadataError, UnsupportedVersionError
@@ -38,6 +39,10 @@ from frazil.format.table_metadata import (
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _NO_SNAPSHOT = -1
+# No honest metadata gets near both of these.
+_ALWAYS_ALLOWED = 1 << 27
+_LARGEST_RATIO = 100
+_DEEPEST = 100
 
 
 def parse_metadata(data: bytes, *, file: str | None = None) -> TableMetadata:
@@ -53,12 +58,25 @@ def parse_metadata(data: bytes, *, file: str | None = None) -> TableMetadata:
     """
     if data.startswith(_GZIP_MAGIC):
         try:
-            data = gzip.decompress(data)
+            data = _decompressed(data)
+        except InvalidMetadataError as cause:
+            raise InvalidMetadataError(cause.reason, file=file) from None
         except (OSError, EOFError, zlib.error) as cause:
             raise InvalidMetadataError(
                 f"the compressed metadata cannot be read: {cause}", file=file
             ) from cause
     return metadata_from_json(load_json(data, what="the metadata", file=file), file=file)
+
+
+def _decompressed(data: bytes) -> bytes:
+    most = max(_ALWAYS_ALLOWED, _LARGEST_RATIO * len(data))
+    with gzip.GzipFile(fileobj=BytesIO(data)) as stream:
+        body = stream.read(most + 1)
+    if len(body) > most:
+        raise InvalidMetadataError(
+            f"the compressed metadata of {len(data)} bytes unpacks to more than {most} bytes"
+        )
+    return body
 
 
 def metadata_to_bytes(metadata: TableMetadata) -> bytes:
@@ -83,6 +101,7 @@ def metadata_from_json(value: Any, *, file: str | None = None) -> TableMetadata:
     schemas, current_schema_id = _read_schemas(fields, version)
     for schema in schemas:
         _check_32_bits(fields, "schemas", (schema.schema_id, *schema.field_ids))
+        _check_depth(fields, schema)
     specs, default_spec_id = _read_specs(fields, version)
     for spec in specs:
         ids = (field.field_id for field in spec.fields)
@@ -104,7 +123,7 @@ def metadata_from_json(value: Any, *, file: str | None = None) -> TableMetadata:
         table_uuid=_read_uuid(fields, version),
         location=fields.string("location"),
         last_sequence_number=last_sequence_number,
-        last_updated_ms=fields.long("last-updated-ms"),
+        last_updated_ms=fields.moment("last-updated-ms"),
         last_column_id=fields.integer("last-column-id"),
         schemas=schemas,
         current_schema_id=current_schema_id,
@@ -348,6 +367,18 @@ def _check_32_bits(fields: JsonObject, name: str, ids: Iterable[int]) -> None:
     for one in ids:
         if not -MAX_INT - 1 <= one <= MAX_INT:
             raise fields.broken(name, f"the id {one} has more than 32 bits")
+
+
+def _check_depth(fields: JsonObject, schema: Schema) -> None:
+    depths: dict[int, int] = {}
+    for field_id, parent in schema.parent_ids.items():
+        depths[field_id] = depths.get(parent, 0) + 1
+    if depths and max(depths.values()) > _DEEPEST:
+        raise fields.broken(
+            "schemas",
+            f"the schema {schema.schema_id} nests {max(depths.values())} levels deep; at most"
+            f" {_DEEPEST} can be read",
+        )
 
 
 def _check_unique(fields: JsonObject, name: str, ids: Iterable[int]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from frazil.format.json_fields import JsonObject, without_nulls
+from frazil.format.json_fields import MAX_LONG, JsonObject, without_nulls
 from frazil.format.snapshots import (
     MetadataLogEntry,
     RefType,
@@ -12,6 +12,14 @@ from frazil.format.snapshots import (
     SnapshotLogEntry,
     SnapshotRef,
 )
+
+
+def stored_id(snapshot_id: int) -> int:
+    """Return a snapshot id as the signed long that manifests and columns hold.
+
+    Some writers' JSON has unsigned ids.
+    """
+    return snapshot_id - 2**64 if snapshot_id > MAX_LONG else snapshot_id
 
 
 def snapshot_from_json(fields: JsonObject, *, format_version: int) -> Snapshot:
@@ -32,7 +40,7 @@ def snapshot_from_json(fields: JsonObject, *, format_version: int) -> Snapshot:
         # Some writers say -1 for "no parent", as for the current snapshot (rule 160).
         parent_snapshot_id=None if parent_id == -1 else parent_id,
         sequence_number=(fields.optional_long("sequence-number") or 0) if format_version > 1 else 0,
-        timestamp_ms=fields.long("timestamp-ms"),
+        timestamp_ms=fields.moment("timestamp-ms"),
         manifest_list=manifest_list,
         manifests=None if manifest_list is not None else manifests,
         summary=fields.string_map("summary") if "summary" in fields else None,
@@ -92,7 +100,7 @@ def ref_to_json(ref: SnapshotRef) -> dict[str, Any]:
 
 def snapshot_log_entry_from_json(fields: JsonObject) -> SnapshotLogEntry:
     """One entry of `snapshot-log` (rule 189)."""
-    return SnapshotLogEntry(fields.long("timestamp-ms"), fields.snapshot_id("snapshot-id"))
+    return SnapshotLogEntry(fields.moment("timestamp-ms"), fields.snapshot_id("snapshot-id"))
 
 
 def snapshot_log_entry_to_json(entry: SnapshotLogEntry) -> dict[str, Any]:
@@ -102,7 +110,7 @@ def snapshot_log_entry_to_json(entry: SnapshotLogEntry) -> dict[str, Any]:
 
 def metadata_log_entry_from_json(fields: JsonObject) -> MetadataLogEntry:
     """One entry of `metadata-log` (rule 190)."""
-    return MetadataLogEntry(fields.long("timestamp-ms"), fields.string("metadata-file"))
+    return MetadataLogEntry(fields.moment("timestamp-ms"), fields.string("metadata-file"))
 
 
 def metadata_log_entry_to_json(entry: MetadataLogEntry) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from frazil.format.manifests import EntryStatus, ManifestContent, ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import Expression
 from frazil.format.schema import Schema
+from frazil.format.snapshot_json import stored_id
 from frazil.format.snapshots import APPEND, Snapshot
 from frazil.planning.frames import concat_entries, live_entries, no_entries
 from frazil.planning.load import ManifestLoader
@@ -84,7 +85,7 @@ def appended_files(
         InvalidManifestError, MissingFileError, StorageError, PredicateError: as `plan`.
     """
     appends = [snapshot for snapshot in snapshots if snapshot.operation == APPEND]
-    ids = [snapshot.snapshot_id for snapshot in appends]
+    ids = [stored_id(snapshot.snapshot_id) for snapshot in appends]
     loader = ManifestLoader.of(metadata, io, schema)
     # By path: snapshots of v1 that name their manifests inline share them.
     written = {
@@ -92,7 +93,7 @@ def appended_files(
         for snapshot in appends
         for manifest in loader.manifests(snapshot)
         if manifest.content is ManifestContent.DATA
-        and manifest.added_snapshot_id == snapshot.snapshot_id
+        and manifest.added_snapshot_id == stored_id(snapshot.snapshot_id)
     }
     manifests = list(written.values())
     entries = concat_entries(loader.entries(manifests)) if manifests else no_entries()

@@ -9,6 +9,7 @@ import polars as pl
 from frazil.format.manifests import EntryStatus, ManifestContent, ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
+from frazil.format.snapshot_json import stored_id
 from frazil.format.snapshots import Snapshot
 from frazil.planning.cache import MANIFESTS, ManifestCache
 from frazil.planning.frames import concat_entries, selected
@@ -94,9 +95,9 @@ def _changed(
     written: dict[str, ManifestFile] = {}
     ids: list[int] = []
     for snapshot in snapshots:
-        ids.append(snapshot.snapshot_id)
+        ids.append(stored_id(snapshot.snapshot_id))
         for manifest in loader.manifests(snapshot):
-            if manifest.added_snapshot_id == snapshot.snapshot_id and manifest.content is content:
+            if manifest.added_snapshot_id == ids[-1] and manifest.content is content:
                 written.setdefault(manifest.manifest_path, manifest)
     frame = _frame_of(loader, list(written.values()), statistics)
     changed = (pl.col("status") == int(status)) & pl.col("snapshot_id").is_in(ids)

@@ -24,9 +24,10 @@ ENCRYPTED_MAGIC = b"AGS1"
 SYNC_SIZE = 16
 _SYNC = b"frazil-in-memory"
 _MAX_VARINT_BYTES = 10
-# No honest block reaches this ratio (deflate cannot exceed 1032), so a small file stays small.
-_LARGEST_RATIO = 1200
+# A thousand columns with the same metrics in every file come to 42 times.
 _ALWAYS_ALLOWED = 1 << 26
+_LARGEST_RATIO = 100
+_STEP = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,8 @@ def read_container(data: bytes, *, file: str) -> AvroContainer:
     """Read a container file; `file` names it in errors.
 
     Raises:
-        InvalidManifestError: the bytes are not an Avro container, or are cut short or damaged.
+        InvalidManifestError: the bytes are not an Avro container, are cut short or damaged, or
+            unpack to more than any manifest does.
         UnsupportedError: the file is encrypted, or its codec is not known.
     """
     if data[:4] == ENCRYPTED_MAGIC:
@@ -65,8 +67,12 @@ def read_container(data: bytes, *, file: str) -> AvroContainer:
         codec = metadata.get("avro.codec", b"null").decode("ascii")
         bodies: list[bytes] = []
         count = 0
+        room = most = max(_ALWAYS_ALLOWED, _LARGEST_RATIO * len(data))
         for records, block in _blocks(data, position + SYNC_SIZE, sync):
-            body = _decompress(codec, block)
+            body = _decompress(codec, block, room)
+            if len(body) > room:
+                raise ValueError(f"its {len(data)} bytes unpack to more than {most} bytes")
+            room -= len(body)
             if records > len(body):
                 raise ValueError(f"a block of {len(body)} bytes states {records} records")
             bodies.append(body)
@@ -125,40 +131,51 @@ def _blocks(data: bytes, position: int, sync: bytes) -> Iterator[tuple[int, memo
         position = end + SYNC_SIZE
 
 
-def _decompress(codec: str, block: memoryview) -> bytes:
-    most = max(_ALWAYS_ALLOWED, _LARGEST_RATIO * len(block))
+def _decompress(codec: str, block: memoryview, room: int) -> bytes:
+    """The bytes of a block, or the first `room` and one more of them."""
     match codec:
         case "deflate":
-            decoder = zlib.decompressobj(wbits=-zlib.MAX_WBITS)
-            body = decoder.decompress(block, most)
-            if not decoder.eof:
-                raise ValueError("a deflated block is cut short")
-            return body
+            inflater = zlib.decompressobj(wbits=-zlib.MAX_WBITS)
+            body = inflater.decompress(block, room + 1)
+            return _whole(body, room, has_ended=inflater.eof)
         case "null":
             return bytes(block)
         case "snappy":
             checked = block[:-4]
             size, _ = _read_unsigned(checked, 0)
-            if size > most:
+            if size > room:
                 raise ValueError(f"a snappy block of {len(block)} bytes states {size} bytes")
             body = pa.Codec("snappy").decompress(checked, size, asbytes=True)
             if zlib.crc32(body) != int.from_bytes(block[-4:], "big"):
                 raise ValueError("the checksum of a snappy block does not match")
             return bytes(body)
         case "zstandard":
-            with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
-                return _bounded(bytes(stream.read(most + 1)), most)
+            return _read_zstandard(block, room)
         case "bzip2":
-            return _bounded(bz2.BZ2Decompressor().decompress(block, most + 1), most)
+            bzip2 = bz2.BZ2Decompressor()
+            body = bzip2.decompress(block, room + 1)
+            return _whole(body, room, has_ended=bzip2.eof)
         case "xz":
-            return _bounded(lzma.LZMADecompressor().decompress(block, most + 1), most)
+            xz = lzma.LZMADecompressor(memlimit=_ALWAYS_ALLOWED)
+            body = xz.decompress(block, room + 1)
+            return _whole(body, room, has_ended=xz.eof)
     raise UnsupportedError(f"the Avro codec {codec!r} is not known")
 
 
-def _bounded(body: bytes, most: int) -> bytes:
-    if len(body) > most:
-        raise ValueError(f"a block unpacks to more than {most} bytes")
+def _whole(body: bytes, room: int, *, has_ended: bool) -> bytes:
+    if not has_ended and len(body) <= room:
+        raise ValueError("a compressed block is cut short")
     return body
+
+
+def _read_zstandard(block: memoryview, room: int) -> bytes:
+    parts: list[bytes] = []
+    left = room + 1
+    with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
+        while left and (part := stream.read(min(_STEP, left))):
+            parts.append(part)
+            left -= len(part)
+    return b"".join(parts)
 
 
 def _read_long(data: bytes | memoryview, position: int) -> tuple[int, int]:

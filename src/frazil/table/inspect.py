@@ -8,6 +8,7 @@ import polars as pl
 
 from frazil.format.manifests import ManifestContent, ManifestFile
 from frazil.format.metadata import TableMetadata
+from frazil.format.snapshot_json import stored_id
 from frazil.format.snapshots import Snapshot
 from frazil.storage.avro import manifests_of
 from frazil.storage.files import FileIO
@@ -43,8 +44,8 @@ class Inspector:
             [
                 (
                     entry.timestamp_ms,
-                    entry.snapshot_id,
-                    known[entry.snapshot_id].parent_snapshot_id
+                    stored_id(entry.snapshot_id),
+                    _optional_id(known[entry.snapshot_id].parent_snapshot_id)
                     if entry.snapshot_id in known
                     else None,
                     entry.snapshot_id in ancestors,
@@ -83,12 +84,12 @@ class Inspector:
             [
                 (
                     snapshot.timestamp_ms,
-                    snapshot.snapshot_id,
-                    snapshot.parent_snapshot_id,
-                    snapshot.operation,
+                    stored_id(snapshot.snapshot_id),
+                    _optional_id(snapshot.parent_snapshot_id),
+                    _as_text(snapshot.operation),
                     snapshot.manifest_list,
                     [
-                        {"key": key, "value": value}
+                        {"key": _as_text(key), "value": _as_text(value)}
                         for key, value in (snapshot.summary or {}).items()
                         if key != "operation"
                     ],
@@ -113,7 +114,7 @@ class Inspector:
                 (
                     name,
                     ref.type.upper(),
-                    ref.snapshot_id,
+                    stored_id(ref.snapshot_id),
                     ref.max_ref_age_ms,
                     ref.min_snapshots_to_keep,
                     ref.max_snapshot_age_ms,
@@ -138,7 +139,7 @@ class Inspector:
     def all_manifests(self) -> pl.DataFrame:
         """The manifests of every snapshot, once for each."""
         found = [
-            (snapshot.snapshot_id, manifest)
+            (stored_id(snapshot.snapshot_id), manifest)
             for snapshot in self._metadata.snapshots
             for manifest in manifests_of(self._io, snapshot)
         ]
@@ -209,8 +210,17 @@ class Inspector:
         log = [e for e in self._metadata.snapshot_log if e.timestamp_ms <= timestamp_ms]
         snapshot = self._metadata.snapshots_by_id.get(log[-1].snapshot_id) if log else None
         if snapshot is None:
-            return (log[-1].snapshot_id if log else None, None, None)
-        return snapshot.snapshot_id, snapshot.schema_id, snapshot.sequence_number
+            return (stored_id(log[-1].snapshot_id) if log else None, None, None)
+        return stored_id(snapshot.snapshot_id), snapshot.schema_id, snapshot.sequence_number
+
+
+def _optional_id(snapshot_id: int | None) -> int | None:
+    return None if snapshot_id is None else stored_id(snapshot_id)
+
+
+def _as_text(value: str | None) -> str | None:
+    """Free text with '?' for halves of surrogate pairs, as Java shows them."""
+    return None if value is None else value.encode(errors="replace").decode()
 
 
 def of_data(manifests: Sequence[ManifestFile]) -> tuple[ManifestFile, ...]:

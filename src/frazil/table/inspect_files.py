@@ -13,6 +13,7 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.partition_sources import schema_with_sources
 from frazil.format.partitioning import PartitionSpec
 from frazil.format.schema import Schema
+from frazil.format.snapshot_json import stored_id
 from frazil.format.types import (
     DateType,
     DecimalType,
@@ -252,7 +253,10 @@ def partitions_frame(holdings: pl.DataFrame, metadata: TableMetadata) -> pl.Data
 def commit_times(metadata: TableMetadata) -> pl.DataFrame:
     """`snapshot_id` and `committed_at` of the snapshots that are kept."""
     return pl.DataFrame(
-        [(snapshot.snapshot_id, snapshot.timestamp_ms) for snapshot in metadata.snapshots],
+        [
+            (stored_id(snapshot.snapshot_id), snapshot.timestamp_ms)
+            for snapshot in metadata.snapshots
+        ],
         schema={"snapshot_id": pl.Int64, "committed_at": pl.Datetime("ms", "UTC")},
         orient="row",
     )

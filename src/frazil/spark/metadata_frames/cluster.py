@@ -7,7 +7,7 @@ no credential is in a plan, a row or a log.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import polars as pl
@@ -17,6 +17,7 @@ from pyspark.sql import types as S
 
 from frazil.format import types as I
 from frazil.format.manifests import ManifestContent, ManifestFile
+from frazil.format.snapshot_json import stored_id
 from frazil.format.snapshots import Snapshot
 from frazil.spark.metadata_frames.shape import record_batch, spark_schema
 from frazil.spark.types import SparkTypeSupport
@@ -107,7 +108,8 @@ class Cluster:
         return self._snapshots(snapshots).mapInArrow(reader, spark_schema(columns, self.support))
 
     def _snapshots(self, snapshots: Sequence[Snapshot]) -> DataFrame:
-        rows = [{name: getattr(one, name) for name in _SNAPSHOT_ARROW.names} for one in snapshots]
+        told = (replace(one, snapshot_id=stored_id(one.snapshot_id)) for one in snapshots)
+        rows = [{name: getattr(one, name) for name in _SNAPSHOT_ARROW.names} for one in told]
         table = pa.Table.from_pylist(rows, _SNAPSHOT_ARROW)
         return self._spread(self.spark.createDataFrame(table), len(snapshots))
 

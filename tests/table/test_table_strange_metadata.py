@@ -1,0 +1,184 @@
+"""Metadata out of the ordinary: read as it is meant, or refused with the field and the file."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from table_cases import data_file, make_table
+
+from frazil.catalog.base import Catalog
+from frazil.errors import InvalidMetadataError
+from frazil.format.manifests import EntryStatus, ManifestContent, ManifestEntry
+from frazil.format.metadata import metadata_to_bytes, parse_metadata
+from frazil.format.snapshots import Snapshot
+from frazil.planning.changes import appended_files
+from frazil.planning.entries import added_entries
+from frazil.planning.plan import plan
+from frazil.storage.avro import write_manifest, write_manifest_list
+from frazil.table.handle import TableHandle
+from frazil.table.inspect import Inspector
+
+LONE = "\ud800x"
+BEYOND_TIME = 2**63 // 1000 + 1
+METADATA_TABLES = [
+    "history",
+    "metadata_log_entries",
+    "snapshots",
+    "refs",
+    "manifests",
+    "all_manifests",
+    "entries",
+    "all_files",
+    "partitions",
+]
+
+
+@pytest.fixture
+def table(files_catalog: Catalog) -> TableHandle:
+    made = make_table(files_catalog, version=3)
+    made.commit_append([data_file("a", rows=3)])
+    made.commit_append([data_file("b", rows=4)])
+    made.create_tag("t")
+    return made
+
+
+def document(table: TableHandle) -> Any:
+    return json.loads(table.io.read(table.metadata_location))
+
+
+def put(*path: Any) -> Callable[[Any, Any], None]:
+    """Sets the value at a path of a document."""
+
+    def change(document: Any, value: Any) -> None:
+        for part in path[:-1]:
+            document = document[part]
+        document[path[-1]] = value
+
+    return change
+
+
+WRONG: list[tuple[Any, list[Any], str]] = [
+    (put("location"), [LONE], "location.*|half of a surrogate pair"),
+    (put("snapshots", 1, "manifest-list"), [LONE], r"snapshots\[1\].manifest-list"),
+    (put("schemas", 0, "fields", 0, "name"), [LONE], r"schemas\[0\].fields\[0\].name"),
+    (put("refs", LONE), [{"snapshot-id": 1, "type": "tag"}], "refs"),
+    (put("snapshots", 0, "timestamp-ms"), [2**63, BEYOND_TIME, 1.5], "milliseconds"),
+    (put("snapshot-log", 0, "timestamp-ms"), [-BEYOND_TIME - 1], "milliseconds"),
+    (put("last-updated-ms"), [BEYOND_TIME, 10**400], "milliseconds"),
+    (put("snapshots", 0, "snapshot-id"), [2**64, -(2**63) - 1, True], "64-bit snapshot id"),
+    (put("snapshots", 0, "parent-snapshot-id"), [2**64], "parent-snapshot-id"),
+    (put("snapshots", 0, "sequence-number"), [2**63], "sequence-number"),
+    (put("snapshots", 0, "added-rows"), [2**63], "added-rows"),
+    (put("snapshots", 0, "schema-id"), [2**31], "schema-id"),
+    (put("next-row-id"), [2**63], "next-row-id"),
+    (put("refs", "t", "max-ref-age-ms"), [2**63], "max-ref-age-ms"),
+    (put("schemas", 0, "fields", 1, "id"), [1], "same id 1"),
+    (put("schemas", 0, "fields", 0, "id"), [2**31], "32 bits"),
+]
+
+
+@pytest.mark.parametrize(("change", "values", "message"), WRONG)
+def test_what_cannot_be_meant_is_refused(
+    table: TableHandle, change: Any, values: list[Any], message: str
+) -> None:
+    for value in values:
+        wrong = document(table)
+        change(wrong, value)
+        with pytest.raises(InvalidMetadataError, match=message) as raised:
+            parse_metadata(json.dumps(wrong).encode(), file="f.metadata.json")
+        assert str(raised.value).isprintable()
+        assert raised.value.file == "f.metadata.json"
+
+
+def test_a_snapshot_that_occurs_twice_is_refused(table: TableHandle) -> None:
+    wrong = document(table)
+    wrong["snapshots"].append(wrong["snapshots"][0])
+    with pytest.raises(InvalidMetadataError, match="occurs twice"):
+        parse_metadata(json.dumps(wrong).encode())
+
+
+@pytest.mark.parametrize(
+    ("depth", "message"), [(101, "101 levels"), (330, "330 levels"), (100_000, "too deeply")]
+)
+def test_types_that_nest_too_deeply_are_refused(
+    table: TableHandle, depth: int, message: str
+) -> None:
+    text = json.dumps(document(table))
+    kind = '"int"'
+    for number in range(depth):
+        before = f'{{"type": "list", "element-id": {100 + number}, "element-required": false, '
+        kind = f'{before}"element": {kind}}}'
+    text = text.replace('"string"', kind, 1)
+    with pytest.raises(InvalidMetadataError, match=message):
+        parse_metadata(text.encode())
+
+
+def test_parents_in_a_circle_end(table: TableHandle) -> None:
+    circle = document(table)
+    first, second = (snapshot["snapshot-id"] for snapshot in circle["snapshots"])
+    circle["snapshots"][0]["parent-snapshot-id"] = second
+    metadata = parse_metadata(json.dumps(circle).encode())
+    assert [one.snapshot_id for one in metadata.ancestors_of(second)] == [second, first]
+    assert Inspector(metadata, "f", table.io).history()["is_current_ancestor"].all()
+
+
+def test_free_text_that_is_no_unicode_is_shown_as_java_shows_it(table: TableHandle) -> None:
+    strange = document(table)
+    strange["snapshots"][0]["summary"] |= {LONE: "1", "note": LONE}
+    strange["properties"]["note"] = LONE
+    metadata = parse_metadata(json.dumps(strange).encode())
+    assert parse_metadata(metadata_to_bytes(metadata)) == metadata
+    first = Inspector(metadata, "f", table.io).snapshots().to_dicts()[0]
+    summary = {entry["key"]: entry["value"] for entry in first["summary"]}
+    assert (summary["?x"], summary["note"]) == ("1", "?x")
+
+
+def test_unsigned_snapshot_ids_are_the_longs_that_manifests_hold(table: TableHandle) -> None:
+    """Some writers' JSON says 2^64 - n for what their manifests say is -n."""
+    text = table.io.read(table.metadata_location).decode()
+    first, second = (snapshot.snapshot_id for snapshot in table.snapshot_list)
+    text = text.replace(f'-id": {second}', f'-id": {2**64 + second - 2**63}')
+    metadata = parse_metadata(text.encode())
+    assert metadata.current_snapshot_id == 2**63 + second
+    inspector = Inspector(metadata, "f", table.io)
+    for name in METADATA_TABLES:
+        getattr(inspector, name)()
+    assert inspector.snapshots()["snapshot_id"].to_list() == [first, second - 2**63]
+    assert inspector.refs()["snapshot_id"].to_list() == [second - 2**63] * 2
+    assert len(plan(metadata, metadata.current_snapshot, table.io).files) == 2
+
+
+def test_changes_of_a_snapshot_with_an_unsigned_id(table: TableHandle) -> None:
+    stored = -5
+    entry = ManifestEntry(status=EntryStatus.ADDED, data_file=data_file("c", rows=9))
+    folder = f"{table.location}/metadata"
+    written = write_manifest(
+        table.io, f"{folder}/m.avro", [entry], spec=table.spec, schema=table.schema,
+        format_version=2, content=ManifestContent.DATA, snapshot_id=stored,
+    )  # fmt: skip
+    write_manifest_list(
+        table.io, f"{folder}/l.avro", [written], format_version=2, snapshot_id=stored,
+        parent_snapshot_id=None, sequence_number=3,
+    )  # fmt: skip
+    snapshot = Snapshot(
+        snapshot_id=2**64 + stored,
+        timestamp_ms=1,
+        sequence_number=3,
+        manifest_list=f"{folder}/l.avro",
+        summary={"operation": "append"},
+    )
+    for added in (
+        added_entries(table.metadata, [snapshot], table.io),
+        appended_files(table.metadata, [snapshot], table.io).files,
+    ):
+        assert added["record_count"].to_list() == [9]
+
+
+def test_compressed_metadata_that_unpacks_to_gigabytes_is_refused() -> None:
+    packer = gzip.compress(bytes(1 << 26))
+    with pytest.raises(InvalidMetadataError, match=r"unpacks to more than.*f\.gz"):
+        parse_metadata(packer * 4, file="f.gz.metadata.json")
