@@ -29,6 +29,7 @@ from frazil.format.predicates.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.format.table_mapping import name_mapping_of
+from frazil.format.types import DoubleType, FloatType
 from frazil.planning.aggregates import answer, needed_statistics_of
 from frazil.planning.plan import plan
 from frazil.planning.scan_plan import ScanPlan
@@ -48,6 +49,7 @@ from frazil.spark.read.resolve import EqualityReading, equality_reading
 from frazil.spark.read.variants import with_variants_apart
 from frazil.spark.session import is_case_sensitive, prepare_session, time_zone_of, type_support
 from frazil.spark.types import COMMENT_KEY, SparkTypeSupport
+from frazil.storage.columns import value_column
 from frazil.storage.files import FileIO
 from frazil.storage.on_driver import OnDriver
 from frazil.table.time_travel import find_snapshot
@@ -156,7 +158,7 @@ class Scan(OnDriver):
                 rows = self._prepared(request).frame()
         if isinstance(residual, AlwaysTrue):
             return rows
-        kept = rows.where(spark_condition(residual, support))
+        kept = rows.where(spark_condition(residual, support, without_nan=self._without_nan))
         if read.fields == self.projection.fields:
             return kept
         return kept.select(*_narrowed(read, self.projection))
@@ -271,7 +273,23 @@ class Scan(OnDriver):
     def _plan(self) -> ScanPlan:
         return self._plan_with({})
 
+    @property
+    def _without_nan(self) -> frozenset[int]:
+        """Ids of the predicate's float columns that by the metrics hold no NaN in any file."""
+        files = self._plan.files
+        counts = {i: value_column("nan_value_counts", i) for i in _float_ids(self._where)}
+        return frozenset(
+            field_id
+            for field_id, name in counts.items()
+            if name in files.columns and bool((files[name] == 0).fill_null(False).all())
+        )
+
     def _plan_with(self, statistics: Mapping[str, Collection[int]]) -> ScanPlan:
+        floats = _float_ids(self._where)
+        if floats:
+            # The predicate is planned with these counts in any case.
+            counted = floats.union(statistics.get("nan_value_counts", ()))
+            statistics = {**statistics, "nan_value_counts": counted}
         return plan(
             self._metadata,
             self.snapshot,
@@ -323,12 +341,27 @@ def _filtered_ids(expression: Expression) -> set[int]:
     return {ref.field_id for ref in refs if isinstance(ref, BoundRef)}
 
 
-def spark_condition(residual: Expression, support: SparkTypeSupport) -> Column:
-    """A bound predicate on the rows of a read."""
+def _float_ids(expression: Expression) -> set[int]:
+    refs = (leaf.ref for leaf in leaves(expression))
+    return {
+        ref.field_id
+        for ref in refs
+        if isinstance(ref, BoundRef) and isinstance(ref.type, FloatType | DoubleType)
+    }
+
+
+def spark_condition(
+    residual: Expression, support: SparkTypeSupport, *, without_nan: Collection[int] = ()
+) -> Column:
+    """A bound predicate on the rows of a read.
+
+    Args:
+        without_nan: ids of float columns that hold no NaN in these rows.
+    """
     if isinstance(residual, AlwaysFalse):
         return F.lit(False)
     forms = SparkForms(time="time" if support.time else "long")
-    return F.expr(to_spark_sql(residual, forms=forms))
+    return F.expr(to_spark_sql(residual, forms=forms, without_nan=without_nan))
 
 
 def _narrowed(read: Projection, wanted: Projection) -> list[Column]:

@@ -7,6 +7,7 @@ the reader is made for. Values are taken in their physical form: nothing passes 
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -37,7 +38,10 @@ _EIGHT_BYTES: Final = (
     I.TimestampNanoType,
     I.TimestamptzNanoType,
 )
+_FLOATS: Final = (I.FloatType, I.DoubleType)
 _TEXT_OR_BYTES: Final = (I.StringType, I.BinaryType, I.FixedType)
+# These writers take NaN for the greatest value, others leave it out of a column's range.
+_NAN_IN_RANGES: Final = re.compile(r"parquet-mr version 1\.1[0-7]\.\d+ ", re.ASCII)
 _WITHOUT_BOUNDS: Final = (I.GeometryType, I.GeographyType, I.VariantType, I.UnknownType)
 
 
@@ -46,6 +50,8 @@ class FileMetrics:
     """What a manifest entry says of a file's rows; maps are keyed by field id (rules 114-122).
 
     Attributes:
+        nan_value_counts: 0 of the columns whose range shows that no value is NaN; of others
+            nothing is known.
         bounds: single-value bytes, lower ≤ every value ≤ upper; NaN is never one.
         split_offsets: where the row groups start, ascending.
     """
@@ -54,6 +60,7 @@ class FileMetrics:
     column_sizes: Mapping[int, int]
     value_counts: Mapping[int, int]
     null_value_counts: Mapping[int, int]
+    nan_value_counts: Mapping[int, int]
     lower_bounds: Mapping[int, bytes]
     upper_bounds: Mapping[int, bytes]
     split_offsets: tuple[int, ...]
@@ -140,6 +147,8 @@ class MetricsReader:
         sizes: dict[int, int] = {}
         counts: dict[int, int] = {}
         nulls: dict[int, int] = {}
+        nans: dict[int, int] = {}
+        tells_nan = _NAN_IN_RANGES.match(footer.created_by or "") is not None
         lower: dict[int, bytes] = {}
         upper: dict[int, bytes] = {}
         for index in range(footer.num_columns):
@@ -154,6 +163,8 @@ class MetricsReader:
             counts[leaf.field_id] = total.values
             if total.nulls is not None:
                 nulls[leaf.field_id] = total.nulls
+            if tells_nan and total.has_range and isinstance(leaf.field_type, _FLOATS):
+                nans[leaf.field_id] = 0
             if leaf.mode.has_bounds and total.has_range and total.lower is not None:
                 low, high = _bounds(leaf, total.lower, total.upper)
                 if low is not None:
@@ -161,7 +172,7 @@ class MetricsReader:
                 if high is not None:
                     upper[leaf.field_id] = high
         return FileMetrics(
-            footer.num_rows, sizes, counts, nulls, lower, upper, _split_offsets(footer)
+            footer.num_rows, sizes, counts, nulls, nans, lower, upper, _split_offsets(footer)
         )
 
     def column_range(self, footer: pq.FileMetaData, field_id: int) -> ColumnRange | None:

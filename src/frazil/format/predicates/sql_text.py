@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from frazil.errors import PredicateError
 from frazil.format.predicates.expressions import BoundRef, Expression, Leaf, render
+from frazil.format.predicates.float_order import in_spark_order
 from frazil.format.predicates.quoting import SparkForms, quote_name_always, spark_text
 from frazil.format.types import StringType, UUIDType
 
@@ -17,16 +19,20 @@ def to_sql(expression: Expression) -> str:
     return expression.to_sql()
 
 
-def to_spark_sql(bound: Expression, *, forms: SparkForms = DEFAULT_FORMS) -> str:
+def to_spark_sql(
+    bound: Expression, *, forms: SparkForms = DEFAULT_FORMS, without_nan: Collection[int] = ()
+) -> str:
     """A bound predicate as text for Spark's ``F.expr`` over a DataFrame of the table's columns.
 
     Every part of a name is quoted, every literal has the Spark type of its column (``5L``,
     ``1.20BD``, ``TIMESTAMP_NTZ '...'``, ``X'00FF'``); moments carry their offset, so the session's
-    time zone does not matter. Strings are escaped for Spark's default string literals, that is
-    with ``spark.sql.parser.escapedStringLiterals`` off.
+    time zone does not matter. What Spark pushes of it into Parquet's readers leaves out no row: see
+    `frazil.format.predicates.float_order`. Strings are escaped for Spark's default string literals,
+    that is with ``spark.sql.parser.escapedStringLiterals`` off.
 
     Args:
         forms: how the types that Spark lacks look in that DataFrame.
+        without_nan: ids of float columns that are known to hold no NaN.
 
     Raises:
         PredicateError: where the predicate is not bound, or a literal has no such form.
@@ -40,4 +46,5 @@ def to_spark_sql(bound: Expression, *, forms: SparkForms = DEFAULT_FORMS) -> str
             return spark_text(StringType(), str(value), forms)
         return spark_text(ref.type, value, forms)
 
-    return render(bound, literal_text, quote_name_always)
+    ordered = in_spark_order(bound, without_nan=without_nan)
+    return render(ordered, literal_text, quote_name_always)

@@ -107,6 +107,7 @@ class Finisher:
             column_sizes=metrics.column_sizes,
             value_counts=metrics.value_counts,
             null_value_counts=metrics.null_value_counts,
+            nan_value_counts=metrics.nan_value_counts,
             lower_bounds=metrics.lower_bounds,
             upper_bounds=metrics.upper_bounds,
             split_offsets=metrics.split_offsets,
