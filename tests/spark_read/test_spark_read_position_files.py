@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from frazil.errors import InvalidDataFileError, MissingFileError
-from frazil.spark.read.position_files import deleted_rows
+from frazil.format.puffin import PuffinBuilder, deletion_vector_to_bytes
+from frazil.spark.read.position_files import deleted_rows, vector_positions
 from frazil.storage.files import FileIO
 
 ROWS = [("a", 5), ("a", 6), ("b", 0), (None, 9), ("b", 2**40), ("a", 5)]
@@ -70,3 +71,31 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(MissingFileError, match=r"d\.parquet"):
         read(tmp_path / "d.parquet")
+
+
+@pytest.mark.parametrize(
+    ("offset", "length", "message"),
+    [
+        (-5, 10, "no file has"),
+        (4, -1, "no file has"),
+        (4, 2**40, "no file has"),
+        (2**62, 2**62, "no file has"),
+        (None, None, "no file has"),
+        (10**6, 10, "it has 0 bytes"),
+        (0, 0, "it has 0 bytes"),
+        (4, 45, "announces"),
+        (5, 46, "announces"),
+        (4, 46, "has 3 positions, the manifest states 4"),
+    ],
+)
+def test_places_of_vectors_that_lie(tmp_path: Path, offset: int, length: int, message: str) -> None:
+    puffin = PuffinBuilder()
+    blob = puffin.add_deletion_vector(
+        deletion_vector_to_bytes([1, 2, 3]), referenced_data_file="x", cardinality=3
+    )
+    assert (blob.offset, blob.length) == (4, 46)
+    path = tmp_path / "v.puffin"
+    path.write_bytes(puffin.to_bytes())
+    task = {"path": f"file://{path}", "content_offset": offset, "content_size": length}
+    with pytest.raises(InvalidDataFileError, match=rf"{message}.*v\.puffin"):
+        vector_positions(FileIO(), {**task, "record_count": 4})

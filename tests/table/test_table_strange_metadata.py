@@ -5,13 +5,16 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable
+from dataclasses import replace
+from io import BytesIO
 from typing import Any
 
+import fastavro
 import pytest
 from table_cases import data_file, make_table
 
 from frazil.catalog.base import Catalog
-from frazil.errors import InvalidMetadataError
+from frazil.errors import InvalidManifestError, InvalidMetadataError
 from frazil.format.manifests import EntryStatus, ManifestContent, ManifestEntry
 from frazil.format.metadata import metadata_to_bytes, parse_metadata
 from frazil.format.snapshots import Snapshot
@@ -21,20 +24,14 @@ from frazil.planning.plan import plan
 from frazil.storage.avro import write_manifest, write_manifest_list
 from frazil.table.handle import TableHandle
 from frazil.table.inspect import Inspector
+from frazil.table.inspect_files import EntryTables
 
 LONE = "\ud800x"
 BEYOND_TIME = 2**63 // 1000 + 1
-METADATA_TABLES = [
-    "history",
-    "metadata_log_entries",
-    "snapshots",
-    "refs",
-    "manifests",
-    "all_manifests",
-    "entries",
-    "all_files",
-    "partitions",
-]
+METADATA_TABLES = (
+    *("history", "metadata_log_entries", "snapshots", "refs", "manifests", "all_manifests"),
+    *("entries", "all_files", "partitions"),
+)
 
 
 @pytest.fixture
@@ -182,3 +179,74 @@ def test_compressed_metadata_that_unpacks_to_gigabytes_is_refused() -> None:
     packer = gzip.compress(bytes(1 << 26))
     with pytest.raises(InvalidMetadataError, match=r"unpacks to more than.*f\.gz"):
         parse_metadata(packer * 4, file="f.gz.metadata.json")
+
+
+def rewritten(data: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:
+    """An Avro file with changed rows, in a schema whose numbers all have 64 bits."""
+    reader = fastavro.reader(BytesIO(data))
+    rows: list[Any] = list(reader)
+    for row in rows:
+        change(row)
+    kept = {k: v for k, v in reader.metadata.items() if not k.startswith("avro")}
+    out = BytesIO()
+    fastavro.writer(out, wide(json.loads(reader.metadata["avro.schema"])), rows, metadata=kept)
+    return out.getvalue()
+
+
+def wide(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        parts = ("type", "items", "values", "fields")
+        return {key: wide(value) if key in parts else value for key, value in schema.items()}
+    if isinstance(schema, list):
+        return [wide(each) for each in schema]
+    return "long" if schema == "int" else schema
+
+
+ENTRIES: list[tuple[dict[str, Any], str]] = [
+    ({"record_count": -1}, "record_count"),
+    ({"record_count": 2**63 - 1}, "record_count"),
+    ({"file_size_in_bytes": -(2**63)}, "file_size_in_bytes"),
+    ({"content": 2**31}, "content"),
+    ({"sort_order_id": 2**40}, "sort_order_id"),
+    ({"value_counts": [{"key": 2**40, "value": 1}]}, "value_counts"),
+    ({"equality_ids": [2**40]}, "equality_ids"),
+]
+
+
+@pytest.mark.parametrize(("values", "message"), ENTRIES)
+def test_numbers_in_a_manifest_that_cannot_be_meant(
+    table: TableHandle, values: dict[str, Any], message: str
+) -> None:
+    snapshot = table.current_snapshot
+    assert snapshot is not None
+    (manifest, *_) = table.inspect.manifests_of(snapshot)
+    path = f"{table.location}/metadata/strange.avro"
+    data = table.io.read(manifest.manifest_path)
+    table.io.write(path, rewritten(data, lambda row: row["data_file"].update(values)))
+    tables = EntryTables.of(table.metadata)
+    with pytest.raises(InvalidManifestError, match=rf"{message}.*strange\.avro|strange\.avro"):
+        tables.files(table.io, replace(manifest, manifest_path=path))
+
+
+LISTS: list[tuple[dict[str, Any], str]] = [
+    ({"added_files_count": 2**31}, "added_files_count"),
+    ({"existing_files_count": -1}, "existing_files_count"),
+    ({"manifest_length": -1}, "manifest_length"),
+    ({"partition_spec_id": 2**40}, "partition spec"),
+]
+
+
+@pytest.mark.parametrize(("values", "message"), LISTS)
+def test_numbers_in_a_manifest_list_that_cannot_be_meant(
+    table: TableHandle, values: dict[str, Any], message: str
+) -> None:
+    snapshot = table.current_snapshot
+    assert snapshot is not None
+    assert snapshot.manifest_list is not None
+    path = f"{table.location}/metadata/strange.avro"
+    data = table.io.read(snapshot.manifest_list)
+    table.io.write(path, rewritten(data, lambda row: row.update(values)))
+    with pytest.raises(InvalidManifestError, match=message):
+        table.inspect.manifests(replace(snapshot, manifest_list=path))
+    with pytest.raises(InvalidManifestError, match=message):
+        plan(table.metadata, replace(snapshot, manifest_list=path), table.io)

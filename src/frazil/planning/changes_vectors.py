@@ -8,10 +8,10 @@ from typing import Any, Final
 import polars as pl
 from pyroaring import BitMap64
 
-from frazil.format.deletion_vectors import deletion_vector_from_bytes
 from frazil.planning.changes import TakenRows, restricted
 from frazil.planning.scan_plan import ScanPlan
 from frazil.storage.files import FileIO
+from frazil.storage.vectors import read_deletion_vector
 
 MOST_VECTORS: Final = 64
 MOST_BYTES: Final = 16 * 1024 * 1024
@@ -52,11 +52,10 @@ def _vectors(plan: ScanPlan) -> pl.DataFrame:
 
 
 def _positions(io: FileIO, vector: Mapping[str, Any], suffix: str) -> BitMap64:
-    path = vector[f"file_path{suffix}"]
-    blob = io.read_range(
-        path,
+    return read_deletion_vector(
+        io,
+        vector[f"file_path{suffix}"],
         offset=vector[f"content_offset{suffix}"],
         length=vector[f"content_size_in_bytes{suffix}"],
+        cardinality=vector[f"record_count{suffix}"],
     )
-    cardinality = vector[f"record_count{suffix}"]
-    return deletion_vector_from_bytes(blob, file=path, cardinality=cardinality)

@@ -68,6 +68,9 @@ ENTRY_DTYPES: Mapping[str, pl.DataType] = {
 }
 _FIXED_MAPS_FROM = 200
 REQUIRED = ("status", "file_path", "file_format", "record_count", "file_size_in_bytes")
+COUNTS = ("record_count", "file_size_in_bytes")
+LARGEST_COUNT = 2**48
+"""More rows and bytes than a file can have; sums over all files of a table stay within 64 bits."""
 _POLARS_FAILURES = (
     pl.exceptions.PolarsError,
     pl.exceptions.PanicException,
@@ -217,7 +220,7 @@ class _Decoder:
         partition = [
             _partition_values(frame, column, self.kinds, file) for column in self.flat.partition
         ]
-        maps = [_map_column(frame, name) for name in self.statistics]
+        maps = [_map_column(frame, name, file) for name in self.statistics]
         found = [
             frame[value_column(name, field_id)]
             for name, ids in self.wanted.items()
@@ -343,9 +346,16 @@ def _values_in_lists(lists: pl.Series, field_ids: Collection[int]) -> Mapping[st
     return {name: joined[name] for name in found.columns[1:]}
 
 
-def _map_column(frame: pl.DataFrame, name: str) -> pl.Series:
+def _map_column(frame: pl.DataFrame, name: str, file: str) -> pl.Series:
     if name in frame.columns:
-        return frame[name].cast(map_dtype(name))
+        try:
+            return frame[name].cast(map_dtype(name))
+        except _POLARS_FAILURES as error:
+            raise InvalidManifestError(
+                f"a field id has more than 32 bits, or a value more than 64: {error}",
+                file=file,
+                field=name,
+            ) from error
     return pl.Series(name, [None] * len(frame), dtype=map_dtype(name))
 
 
@@ -407,6 +417,11 @@ def _entries(frame: pl.DataFrame, available: Collection[str], file: str) -> pl.D
     for name in REQUIRED:
         if entries[name].null_count():
             raise InvalidManifestError("a required value is null", file=file, field=name)
+    for name in COUNTS:
+        inside = entries[name].is_between(0, LARGEST_COUNT)
+        if not inside.all():
+            bad = entries[name].filter(~inside).first()
+            raise InvalidManifestError(f"{bad!r} is not a count", file=file, field=name)
     entries = entries.with_columns(
         pl.col("content").fill_null(0), pl.col("file_format").str.to_lowercase()
     )

@@ -69,6 +69,7 @@ LIST_LEVEL = Level(
     },
     {"partitions": _SUMMARY_LEVEL},
 )
+_MAX_INT = 2**31 - 1
 _FORMATS = frozenset(get_args(FileFormat))
 
 T = TypeVar("T")
@@ -213,9 +214,9 @@ def manifest_of(row: Mapping[str, Any], *, file: str) -> ManifestFile:
         sequence_number=get.integer_or_none("sequence_number") or 0,
         min_sequence_number=get.integer_or_none("min_sequence_number") or 0,
         added_snapshot_id=get.integer_or_none("added_snapshot_id"),
-        added_files_count=get.integer_or_none("added_files_count"),
-        existing_files_count=get.integer_or_none("existing_files_count"),
-        deleted_files_count=get.integer_or_none("deleted_files_count"),
+        added_files_count=get.small_count_or_none("added_files_count"),
+        existing_files_count=get.small_count_or_none("existing_files_count"),
+        deleted_files_count=get.small_count_or_none("deleted_files_count"),
         added_rows_count=get.integer_or_none("added_rows_count"),
         existing_rows_count=get.integer_or_none("existing_rows_count"),
         deleted_rows_count=get.integer_or_none("deleted_rows_count"),
@@ -293,6 +294,12 @@ class _Getter:
         value = self._typed(name, int)
         if value is None or value < 0:
             raise self._bad(name, self.row.get(name), "a count")
+        return value
+
+    def small_count_or_none(self, name: str) -> int | None:
+        value = self._typed(name, int)
+        if value is not None and not 0 <= value <= _MAX_INT:
+            raise self._bad(name, value, "a count of 31 bits")
         return value
 
     def member(self, name: str, kind: type[T], *, default: int | None = None) -> T:

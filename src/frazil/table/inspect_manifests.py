@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from frazil.errors import InvalidManifestError
 from frazil.format.manifests import FieldSummary, ManifestContent, ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.partition_sources import schema_with_sources
@@ -85,7 +86,7 @@ class ManifestTables:
         )
         none = (0, 0, 0)
         of_data = manifest.content is ManifestContent.DATA
-        spec = next(spec for spec in self.specs if spec.spec_id == manifest.partition_spec_id)
+        spec = self._spec(manifest)
         return (
             int(manifest.content),
             manifest.manifest_path,
@@ -95,6 +96,16 @@ class ManifestTables:
             *(counts if of_data else none),
             *(none if of_data else counts),
             self._summaries(spec, manifest.partitions or ()),
+        )
+
+    def _spec(self, manifest: ManifestFile) -> PartitionSpec:
+        for spec in self.specs:
+            if spec.spec_id == manifest.partition_spec_id:
+                return spec
+        raise InvalidManifestError(
+            f"the manifest's partition spec {manifest.partition_spec_id} is not one of the "
+            f"table's: {[spec.spec_id for spec in self.specs]}",
+            file=manifest.manifest_path,
         )
 
     def _summaries(

@@ -17,7 +17,6 @@ from pyspark.sql import types as S
 
 from frazil.errors import UnsupportedError
 from frazil.format import types as I
-from frazil.format.deletion_vectors import deletion_vector_from_bytes
 from frazil.format.name_mapping import mapping_for
 from frazil.format.predicates.quoting import quote_name_always
 from frazil.format.schema import Schema
@@ -26,6 +25,7 @@ from frazil.spark.read.arrow_files import FilePart, TableColumns, arrow_type, re
 from frazil.spark.read.convert import converted, is_scanned, needs_conversion, scan_type
 from frazil.spark.types import COMMENT_KEY, SparkTypeSupport
 from frazil.storage.files import FileIO
+from frazil.storage.vectors import read_deletion_vector
 
 _PATH: Final = I.NestedField(2147483546, "file_path", I.StringType(), required=True)
 _POSITION: Final = I.NestedField(2147483545, "pos", I.LongType(), required=True)
@@ -177,11 +177,13 @@ class _DeleteReader:
         return _nullable(arrow_type(self.row.field_type if self.row else I.StructType(())))
 
     def _vector(self, task: dict[str, Any]) -> Iterator[list[pa.Array]]:
-        path = task["delete_file_path"]
-        blob = self.io.read_range(
-            path, offset=task["content_offset"], length=task["content_size_in_bytes"]
+        bitmap = read_deletion_vector(
+            self.io,
+            task["delete_file_path"],
+            offset=task["content_offset"],
+            length=task["content_size_in_bytes"],
+            cardinality=task["record_count"],
         )
-        bitmap = deletion_vector_from_bytes(blob, file=path, cardinality=task["record_count"])
         positions = pa.array(bitmap.to_array(), pa.int64())
         for start in range(0, len(positions), BATCH_ROWS):
             piece = positions.slice(start, BATCH_ROWS)

@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 
 from frazil.errors import InvalidDataFileError
 from frazil.format import types as I
-from frazil.format.deletion_vectors import deletion_vector_from_bytes
 from frazil.format.name_mapping import mapping_for
 from frazil.format.schema import Schema
 from frazil.spark.read.arrow_files import FilePart, TableColumns, read_batches
@@ -23,6 +22,7 @@ from frazil.spark.read.positions import Longs
 from frazil.storage.files import FileIO
 from frazil.storage.moved import MovedFileIO
 from frazil.storage.parquet_footer import read_metadata
+from frazil.storage.vectors import read_deletion_vector
 
 _FIELDS: Final = (
     I.NestedField(2147483546, "file_path", I.StringType(), required=True),
@@ -59,9 +59,13 @@ def vector_positions(io: FileIO, task: Mapping[str, Any]) -> Longs:
         MissingFileError: there is no such file.
         InvalidDataFileError: the vector is broken or has not `record_count` positions.
     """
-    path, cardinality = task["path"], task["record_count"]
-    blob = io.read_range(path, offset=task["content_offset"], length=task["content_size"])
-    bitmap = deletion_vector_from_bytes(blob, file=path, cardinality=cardinality)
+    bitmap = read_deletion_vector(
+        io,
+        task["path"],
+        offset=task["content_offset"],
+        length=task["content_size"],
+        cardinality=task["record_count"],
+    )
     return np.asarray(bitmap.to_array(), dtype=np.int64)
 
 
