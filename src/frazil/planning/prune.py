@@ -110,18 +110,33 @@ def only_columns(bound: Expression, field_ids: Collection[int]) -> Expression:
 
 
 def keeps_partitions(projected: Expression, entries: pl.DataFrame) -> pl.Series:
-    """Whether a predicate on partition fields is TRUE for each entry's partition.
+    """False for each entry whose partition a predicate on partition fields cannot be TRUE for.
+
+    A field that the writer left out may have any value.
 
     Args:
-        projected: bound to partition fields, as projections are.
+        projected: bound to partition fields, as inclusive projections are.
         entries: with the `partition.<id>` columns of one spec.
     """
+    return _evaluate_partitions(projected, entries, where_unknown=True)
 
+
+def must_keep_partitions(projected: Expression, entries: pl.DataFrame) -> pl.Series:
+    """True for each entry whose partition a predicate on partition fields is TRUE for.
+
+    A field that the writer left out may have any value. The arguments are those of
+    `keeps_partitions`, with a strict projection.
+    """
+    return _evaluate_partitions(projected, entries, where_unknown=False)
+
+
+def _evaluate_partitions(
+    projected: Expression, entries: pl.DataFrame, *, where_unknown: bool
+) -> pl.Series:
     def leaf(node: Leaf) -> pl.Series:
         name = f"{PARTITION_PREFIX}{node.bound_ref.field_id}"
         if name not in entries.columns:
-            # The writer left the field out: its value is not known.
-            return _constant(entries, True)
+            return _constant(entries, where_unknown)
         return _keeps_values(node, _comparable(node.bound_ref.type, entries[name]))
 
     return _evaluate(projected, entries, leaf)
@@ -153,10 +168,7 @@ def must_match(
 
     def leaf(node: Leaf) -> pl.Series:
         metrics = must_keep(node, ranges.of(node.bound_ref))
-        projected = strict(node, spec, schema)
-        if _has_all(projected, entries):
-            return metrics | keeps_partitions(projected, entries)
-        return metrics
+        return metrics | must_keep_partitions(strict(node, spec, schema), entries)
 
     return _evaluate(bound, entries, leaf) | (entries["record_count"] == 0)
 
@@ -388,12 +400,6 @@ def _evaluate(
 
 def _constant(entries: pl.DataFrame, value: bool) -> pl.Series:
     return pl.Series([value], dtype=pl.Boolean).new_from_index(0, len(entries))
-
-
-def _has_all(projected: Expression, entries: pl.DataFrame) -> bool:
-    """Whether the entries hold every partition field of a predicate."""
-    ids = {leaf.bound_ref.field_id for leaf in leaves(projected)}
-    return all(f"{PARTITION_PREFIX}{field_id}" in entries.columns for field_id in ids)
 
 
 def _comparable(kind: IcebergType, values: pl.Series) -> pl.Series:

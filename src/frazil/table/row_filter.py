@@ -17,7 +17,13 @@ from frazil.format.predicates import (
     parse_predicate,
     strict,
 )
-from frazil.planning.prune import keeps_partitions, may_match, must_match, needed_statistics
+from frazil.planning.prune import (
+    keeps_partitions,
+    may_match,
+    must_keep_partitions,
+    must_match,
+    needed_statistics,
+)
 
 Predicate = Expression | str
 
@@ -78,7 +84,7 @@ class RowFilter:
         bound = self.bound(metadata)
         if manifest.content is ManifestContent.DATA:
             return must_match(bound, spec, metadata.schema, entries)
-        return keeps_partitions(strict(bound, spec, metadata.schema), entries)
+        return must_keep_partitions(strict(bound, spec, metadata.schema), entries)
 
 
 def to_expression(predicate: Predicate) -> Expression:
