@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from frazil.errors import ValidationException
+from frazil.errors import ConfigurationError, ValidationException
 from frazil.format.manifests import Content, DataFile, ManifestContent, ManifestFile
 from frazil.format.metadata import parse_metadata
 from frazil.format.partitioning import UNPARTITIONED, spec_for
@@ -283,7 +283,7 @@ def test_expiry_that_is_refused() -> None:
     with pytest.raises(ValidationException, match="at least 1"):
         snapshots_to_expire(table, now_ms=NOW, retain_last=0)
     table.properties = {"history.expire.min-snapshots-to-keep": "many"}
-    with pytest.raises(ValidationException, match="many"):
+    with pytest.raises(ConfigurationError, match="many"):
         snapshots_to_expire(table, now_ms=NOW)
 
 

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from frazil.errors import ConfigurationError, InvalidDataFileError
 from frazil.format import types as I
 from frazil.format.schema import Schema
+from frazil.format.table_properties import METRICS_DEFAULT
 from frazil.storage.metrics_modes import (
     metrics_modes,
-    parse_metrics_mode,
     truncate_bytes_up,
     truncate_string_down,
     truncate_string_up,
@@ -149,7 +149,7 @@ def test_first_columns_get_bounds_and_sorted_ones_always():
 @pytest.mark.parametrize("text", ["truncate(0)", "truncate", "some", ""])
 def test_wrong_modes_are_refused(text):
     with pytest.raises(ConfigurationError):
-        parse_metrics_mode(text, key="k")
+        METRICS_DEFAULT.of({METRICS_DEFAULT.name: text})
 
 
 @given(st.text(max_size=12), st.integers(1, 6))

@@ -30,6 +30,7 @@ from frazil.errors import (
     StorageError,
     ValidationException,
 )
+from frazil.format.changes import SetProperties
 from frazil.storage.files import FileIO
 from frazil.table.commit import Backoff
 from frazil.table.handle import TableHandle
@@ -283,7 +284,9 @@ def test_nothing_to_change_commits_nothing(catalog: Catalog) -> None:
 
 @pytest.mark.parametrize("value", ["-1", "many", "1.5"])
 def test_a_malformed_retry_property_is_named(files_catalog: Catalog, value: str) -> None:
-    table = make_table(files_catalog, properties={"commit.manifest.min-count-to-merge": value})
+    table = make_table(files_catalog)
+    foreign = SetProperties({"commit.manifest.min-count-to-merge": value})
+    files_catalog.commit_table(table.identifier, (), [foreign])
     with pytest.raises(ConfigurationError, match="min-count-to-merge"):
         table.commit_append([A])
 

@@ -26,6 +26,7 @@ from frazil.format.changes import (
     with_previous_metadata,
 )
 from frazil.format.metadata import TableMetadata
+from frazil.format.table_properties import DELETE_AFTER_COMMIT
 from frazil.storage.files import FileIO
 from frazil.storage.paths import redact_properties
 
@@ -317,8 +318,8 @@ class Catalog(ABC):
             )
 
     def _delete_trimmed(self, base: TableMetadata, updated: TableMetadata) -> None:
-        name = "write.metadata.delete-after-commit.enabled"
-        if updated.properties.get(name, "false").lower() != "true":
+        # The swap took place: a malformed property must not turn it into a failure.
+        if not DELETE_AFTER_COMMIT.of_or_default(updated.properties):
             return
         for failure in self.io.delete_many(dropped_metadata_files(base, updated)).values():
             raise failure

@@ -43,6 +43,7 @@ from frazil.errors import (
     ValidationException,
 )
 from frazil.format.metadata import TableMetadata
+from frazil.format.table_properties import METADATA_PATH
 from frazil.storage.files import FileIO
 from frazil.storage.locations import metadata_extension
 from frazil.storage.paths import is_local, join, normalize_location, parent_of
@@ -364,7 +365,7 @@ class FilesystemCatalog(Catalog):
                 f"the location of {shown(name)} must be {self._folder(name)}, not "
                 f"{metadata.location}: in the filesystem catalog the folder is the name"
             )
-        if "write.metadata.path" in metadata.properties:
+        if METADATA_PATH.name in metadata.properties:
             raise ValidationException(
                 f"write.metadata.path cannot be set on {shown(name)}: "
                 f"the filesystem catalog finds metadata only in the table's folder"

@@ -15,6 +15,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from frazil.errors import AlreadyExistsError, CommitStateUnknownException, FrazilError
+from frazil.format.table_properties import (
+    STATUS_CHECKS,
+    STATUS_MAX_WAIT,
+    STATUS_MIN_WAIT,
+    STATUS_TIMEOUT,
+)
 from frazil.storage.files import FileIO
 from frazil.storage.paths import redact
 
@@ -77,10 +83,11 @@ def find_outcome(
     Raises:
         CommitStateUnknownException: the catalog could not be asked, or cannot tell any more.
     """
-    retries = _whole_number(properties, "commit.status-check.num-retries", 3)
-    wait = _whole_number(properties, "commit.status-check.min-wait-ms", 1_000) / 1000
-    longest = _whole_number(properties, "commit.status-check.max-wait-ms", 60_000) / 1000
-    total = _whole_number(properties, "commit.status-check.total-timeout-ms", 1_800_000) / 1000
+    # The swap was sent: a malformed property must not become its outcome.
+    retries = STATUS_CHECKS.of_or_default(properties)
+    wait = STATUS_MIN_WAIT.of_or_default(properties) / 1000
+    longest = STATUS_MAX_WAIT.of_or_default(properties) / 1000
+    total = STATUS_TIMEOUT.of_or_default(properties) / 1000
     started = time.monotonic()
     for attempt in range(retries + 1):
         try:
@@ -115,8 +122,3 @@ def _remove_unused(io: FileIO, path: str) -> None:
     with after_the_change(f"the unused metadata file {path} was not deleted"):
         for failure in io.delete_many([path]).values():
             raise failure
-
-
-def _whole_number(properties: Mapping[str, str], name: str, default: int) -> int:
-    text = properties.get(name, "")
-    return int(text) if text.isdecimal() else default

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from frazil.errors import InvalidFormatError, MissingFileError, StorageError, ValidationException
 from frazil.format.manifests import ManifestFile
 from frazil.format.metadata import TableMetadata
+from frazil.format.table_properties import GC_ENABLED
 from frazil.storage.avro import manifests_of, read_file_paths
 from frazil.storage.files import FileIO
 
 
 def refuse_purge_without_gc(metadata: TableMetadata, table: str) -> None:
     """Raise ValidationException if gc.enabled is false: the table's files may be another's."""
-    if metadata.properties.get("gc.enabled", "true").lower() == "false":
+    if not GC_ENABLED.of(metadata.properties):
         raise ValidationException(
             f"cannot purge {table}: gc.enabled is false, its files may belong to another table; "
             f"drop it without purge, or set gc.enabled to true"

@@ -8,15 +8,7 @@ from typing import Protocol
 
 from frazil.errors import ValidationException
 from frazil.format.snapshot_model import MAIN_BRANCH, Snapshot, SnapshotRef
-from frazil.format.table_properties import (
-    MAX_REF_AGE_MS,
-    MAX_REF_AGE_MS_DEFAULT,
-    MAX_SNAPSHOT_AGE_MS,
-    MAX_SNAPSHOT_AGE_MS_DEFAULT,
-    MIN_SNAPSHOTS_TO_KEEP,
-    MIN_SNAPSHOTS_TO_KEEP_DEFAULT,
-    integer_property,
-)
+from frazil.format.table_properties import MAX_REF_AGE, MAX_SNAPSHOT_AGE, MIN_SNAPSHOTS
 
 
 class History(Protocol):
@@ -67,20 +59,13 @@ def snapshots_to_expire(
 
     Raises:
         ValidationException: a named snapshot that a reference points to; a `retain_last` below 1.
+        ConfigurationError: a property that is needed is malformed.
     """
     properties = history.properties
     if retain_last is not None and retain_last < 1:
         raise ValidationException(f"at least 1 snapshot is retained, asked for was {retain_last}")
-    oldest_ms = (
-        now_ms - integer_property(properties, MAX_SNAPSHOT_AGE_MS, MAX_SNAPSHOT_AGE_MS_DEFAULT)
-        if older_than_ms is None
-        else older_than_ms
-    )
-    minimum = (
-        integer_property(properties, MIN_SNAPSHOTS_TO_KEEP, MIN_SNAPSHOTS_TO_KEEP_DEFAULT)
-        if retain_last is None
-        else retain_last
-    )
+    oldest_ms = now_ms - MAX_SNAPSHOT_AGE.of(properties) if older_than_ms is None else older_than_ms
+    minimum = MIN_SNAPSHOTS.of(properties) if retain_last is None else retain_last
     held = {snapshot.snapshot_id: snapshot for snapshot in history.snapshots}
     refs = dict(_retained_refs(history, held, now_ms))
     heads = {ref.snapshot_id for ref in refs.values()}
@@ -118,7 +103,7 @@ def snapshots_to_expire(
 def _retained_refs(
     history: History, held: Mapping[int, Snapshot], now_ms: int
 ) -> Iterator[tuple[str, SnapshotRef]]:
-    default = integer_property(history.properties, MAX_REF_AGE_MS, MAX_REF_AGE_MS_DEFAULT)
+    default = MAX_REF_AGE.of(history.properties)
     for name, ref in history.refs.items():
         snapshot = held.get(ref.snapshot_id)
         limit = default if ref.max_ref_age_ms is None else ref.max_ref_age_ms

@@ -6,11 +6,7 @@ from dataclasses import replace
 
 from frazil.format.snapshots import MetadataLogEntry
 from frazil.format.table_metadata import TableMetadata
-from frazil.format.table_properties import (
-    PREVIOUS_VERSIONS_MAX,
-    PREVIOUS_VERSIONS_MAX_DEFAULT,
-    integer_property,
-)
+from frazil.format.table_properties import PREVIOUS_VERSIONS_MAX
 
 
 def with_previous_metadata(
@@ -25,10 +21,7 @@ def with_previous_metadata(
         location: the metadata file that is current until then.
         updated_ms: `last_updated_ms` of that file.
     """
-    kept = max(
-        1,
-        integer_property(metadata.properties, PREVIOUS_VERSIONS_MAX, PREVIOUS_VERSIONS_MAX_DEFAULT),
-    )
+    kept = max(1, PREVIOUS_VERSIONS_MAX.of(metadata.properties))
     log = (*metadata.metadata_log, MetadataLogEntry(updated_ms, location))
     return replace(metadata, metadata_log=log[-kept:])
 

@@ -22,8 +22,8 @@ from frazil.format.snapshots import MAIN_BRANCH
 from frazil.format.sorting import UNSORTED, SortOrder, rebind_order
 from frazil.format.table_metadata import DEFAULT_FORMAT_VERSION, TableMetadata
 from frazil.format.table_properties import (
-    PARQUET_COMPRESSION,
-    PARQUET_COMPRESSION_OF_NEW_TABLES,
+    PARQUET_CODEC,
+    check_properties,
     stored_properties,
 )
 from frazil.format.transforms import VoidTransform
@@ -64,8 +64,10 @@ def new_table_metadata(
     Raises:
         ValidationException: a type, partition or sort field that the version or the schema does not
             allow; a reserved property; two different versions asked for.
+        ConfigurationError: a property that is known is malformed.
         UnsupportedVersionError: a version other than 1, 2 and 3.
     """
+    check_properties(properties or {})
     stored, wanted = stored_properties(properties or {})
     if wanted is not None and format_version is not None and wanted != format_version:
         raise ValidationException(
@@ -85,7 +87,7 @@ def new_table_metadata(
             AddSortOrder(rebind_order(first_order, schema, fresh)),
             SetDefaultSortOrder(),
             SetLocation(_without_trailing_slash(location)),
-            SetProperties({PARQUET_COMPRESSION: PARQUET_COMPRESSION_OF_NEW_TABLES, **stored}),
+            SetProperties({PARQUET_CODEC.name: PARQUET_CODEC.default, **stored}),
         ],
         now_ms=int(time.time() * 1000) if now_ms is None else now_ms,
     )
@@ -125,7 +127,9 @@ def replacement_updates(
 
     Raises:
         ValidationException: a partition or sort field whose column the schema lacks.
+        ConfigurationError: a property that is known is malformed.
     """
+    check_properties(properties or {}, beside=base.properties)
     fresh = assign_fresh_ids(
         schema,
         after=base.last_column_id,

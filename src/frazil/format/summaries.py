@@ -12,7 +12,7 @@ from frazil.format.manifests import Content, DataFile, ManifestContent, Manifest
 from frazil.format.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.snapshot_model import OPERATIONS, Snapshot
-from frazil.format.table_properties import SUMMARY_PARTITION_LIMIT_DEFAULT
+from frazil.format.table_properties import SUMMARY_PARTITION_LIMIT
 
 CHANGED_PARTITION_COUNT = "changed-partition-count"
 PARTITION_SUMMARIES_INCLUDED = "partition-summaries-included"
@@ -50,7 +50,7 @@ class SummaryBuilder:
         *,
         specs: Mapping[int, PartitionSpec],
         schema: Schema,
-        partition_limit: int = SUMMARY_PARTITION_LIMIT_DEFAULT,
+        partition_limit: int = SUMMARY_PARTITION_LIMIT.default,
     ) -> None:
         self._specs = specs
         self._schema = schema

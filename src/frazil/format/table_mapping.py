@@ -9,6 +9,7 @@ from frazil.errors import InvalidMetadataError
 from frazil.format.name_mapping import NAME_MAPPING_PROPERTY, MappedField, NameMapping
 from frazil.format.schema import Schema
 from frazil.format.table_metadata import TableMetadata
+from frazil.format.table_properties import NAME_MAPPING
 from frazil.format.types import NestedField
 
 
@@ -23,10 +24,9 @@ def name_mapping_of(metadata: TableMetadata) -> NameMapping | None:
         InvalidMetadataError: the mapping is malformed, or its ids contradict the schema and its
             names do not say which fields it means.
     """
-    text = metadata.properties.get(NAME_MAPPING_PROPERTY)
-    if text is None:
+    mapping = NAME_MAPPING.of(metadata.properties)
+    if mapping is None:
         return None
-    mapping = NameMapping.from_json(text)
     if all(_agrees(mapping.fields, None, schema) for schema in metadata.schemas):
         return mapping
     return NameMapping(_by_names(mapping.fields, (), metadata.schemas))

@@ -1,26 +1,133 @@
-"""Table properties that the metadata itself obeys, and those that are never stored."""
+"""Every table property that this library obeys, and those that are never stored.
+
+The names, meanings and bounds are the Java runtime's. Other properties are stored as they are.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, Final
 
-from frazil.errors import ValidationException
+from frazil.errors import ConfigurationError, ValidationException
+from frazil.format.metrics_mode import TRUNCATE_16
+from frazil.format.property_kinds import (
+    FLAG,
+    LEVEL,
+    LONG_MAX,
+    MAPPING,
+    METRICS_MODE,
+    SHARE,
+    TEXT,
+    ColumnProperty,
+    Property,
+    one_of,
+    optional,
+    value_of,
+    whole_number,
+)
 
-FORMAT_VERSION = "format-version"
-PREVIOUS_VERSIONS_MAX = "write.metadata.previous-versions-max"
-PREVIOUS_VERSIONS_MAX_DEFAULT = 100
-MAX_SNAPSHOT_AGE_MS = "history.expire.max-snapshot-age-ms"
-MAX_SNAPSHOT_AGE_MS_DEFAULT = 5 * 24 * 60 * 60 * 1000
-MIN_SNAPSHOTS_TO_KEEP = "history.expire.min-snapshots-to-keep"
-MIN_SNAPSHOTS_TO_KEEP_DEFAULT = 1
-MAX_REF_AGE_MS = "history.expire.max-ref-age-ms"
-MAX_REF_AGE_MS_DEFAULT = 2**63 - 1
-SUMMARY_PARTITION_LIMIT = "write.summary.partition-limit"
-SUMMARY_PARTITION_LIMIT_DEFAULT = 0
-PARQUET_COMPRESSION = "write.parquet.compression-codec"
-PARQUET_COMPRESSION_OF_NEW_TABLES = "zstd"
+_MEBIBYTE: Final = 1 << 20
+_COUNT: Final = whole_number()
+_MILLISECONDS: Final = whole_number("milliseconds")
+_AGE: Final = whole_number("milliseconds", largest=LONG_MAX)
+_BYTES: Final = whole_number("bytes", smallest=1)
+_LONG_BYTES: Final = whole_number("bytes", smallest=1, largest=LONG_MAX)
+_ROWS: Final = whole_number("rows", smallest=1)
 
-RESERVED = frozenset(
+FORMAT_VERSION: Final = "format-version"
+
+WRITE_FORMAT: Final = Property("write.format.default", one_of("parquet", "avro", "orc"), "parquet")
+TARGET_FILE_SIZE: Final = Property("write.target-file-size-bytes", _LONG_BYTES, 512 * _MEBIBYTE)
+DISTRIBUTION_MODE: Final = Property(
+    "write.distribution-mode", optional(one_of("none", "hash", "range")), None
+)
+DATA_PATH: Final = Property("write.data.path", optional(TEXT), None)
+FOLDER_STORAGE_PATH: Final = Property("write.folder-storage.path", optional(TEXT), None)
+OBJECT_STORAGE_PATH: Final = Property("write.object-storage.path", optional(TEXT), None)
+OBJECT_STORAGE: Final = Property("write.object-storage.enabled", FLAG, default=False)
+PARTITIONED_PATHS: Final = Property("write.object-storage.partitioned-paths", FLAG, default=True)
+WAP_ENABLED: Final = Property("write.wap.enabled", FLAG, default=False)
+
+PARQUET_CODEC: Final = Property(
+    "write.parquet.compression-codec",
+    one_of("zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed"),
+    "zstd",
+)
+PARQUET_LEVEL: Final = Property("write.parquet.compression-level", LEVEL, None)
+ROW_GROUP_SIZE: Final = Property("write.parquet.row-group-size-bytes", _BYTES, 128 * _MEBIBYTE)
+PAGE_SIZE: Final = Property("write.parquet.page-size-bytes", _BYTES, _MEBIBYTE)
+PAGE_ROWS: Final = Property("write.parquet.page-row-limit", _ROWS, 20_000)
+DICTIONARY_SIZE: Final = Property("write.parquet.dict-size-bytes", _BYTES, 2 * _MEBIBYTE)
+PAGE_VERSION: Final = Property("write.parquet.page-version", one_of("v1", "v2"), "v1")
+ROW_GROUP_CHECK_MIN: Final = Property("write.parquet.row-group-check-min-record-count", _ROWS, 100)
+ROW_GROUP_CHECK_MAX: Final = Property(
+    "write.parquet.row-group-check-max-record-count", _ROWS, 10_000
+)
+BLOOM_FILTER_SIZE: Final = Property("write.parquet.bloom-filter-max-bytes", _BYTES, _MEBIBYTE)
+BLOOM_FILTER_ADAPTIVE: Final = Property(
+    "write.parquet.bloom-filter-adaptive-enabled", FLAG, default=False
+)
+SHRED_VARIANTS: Final = Property("write.parquet.shred-variants", FLAG, default=False)
+
+BLOOM_FILTER: Final = ColumnProperty("write.parquet.bloom-filter-enabled.column.", FLAG)
+BLOOM_FILTER_SHARE: Final = ColumnProperty("write.parquet.bloom-filter-fpp.column.", SHARE)
+BLOOM_FILTER_VALUES: Final = ColumnProperty(
+    "write.parquet.bloom-filter-ndv.column.", whole_number(smallest=1, largest=LONG_MAX)
+)
+DICTIONARY: Final = ColumnProperty("write.parquet.dict-encoding-enabled.column.", FLAG)
+PARQUET_STATISTICS: Final = ColumnProperty("write.parquet.stats-enabled.column.", FLAG)
+
+METADATA_PATH: Final = Property("write.metadata.path", optional(TEXT), None)
+METADATA_CODEC: Final = Property("write.metadata.compression-codec", one_of("none", "gzip"), "none")
+PREVIOUS_VERSIONS_MAX: Final = Property("write.metadata.previous-versions-max", _COUNT, 100)
+DELETE_AFTER_COMMIT: Final = Property(
+    "write.metadata.delete-after-commit.enabled", FLAG, default=False
+)
+METRICS_DEFAULT: Final = Property("write.metadata.metrics.default", METRICS_MODE, TRUNCATE_16)
+METRICS_OF_COLUMN: Final = ColumnProperty("write.metadata.metrics.column.", METRICS_MODE)
+METRICS_LIMIT: Final = Property("write.metadata.metrics.max-inferred-column-defaults", _COUNT, 100)
+MANIFEST_CODEC: Final = Property(
+    "write.manifest.compression-codec",
+    one_of(
+        "gzip", "deflate", "zlib", "snappy", "zstd", "zstandard", "none", "null", "uncompressed"
+    ),
+    "gzip",
+)
+SUMMARY_PARTITION_LIMIT: Final = Property("write.summary.partition-limit", _COUNT, 0)
+NAME_MAPPING: Final = Property("schema.name-mapping.default", optional(MAPPING), None)
+
+RETRIES: Final = Property("commit.retry.num-retries", _COUNT, 4)
+RETRY_MIN_WAIT: Final = Property("commit.retry.min-wait-ms", _MILLISECONDS, 100)
+RETRY_MAX_WAIT: Final = Property("commit.retry.max-wait-ms", _MILLISECONDS, 60_000)
+RETRY_TIMEOUT: Final = Property("commit.retry.total-timeout-ms", _MILLISECONDS, 1_800_000)
+STATUS_CHECKS: Final = Property("commit.status-check.num-retries", _COUNT, 3)
+STATUS_MIN_WAIT: Final = Property("commit.status-check.min-wait-ms", _AGE, 1_000)
+STATUS_MAX_WAIT: Final = Property("commit.status-check.max-wait-ms", _AGE, 60_000)
+STATUS_TIMEOUT: Final = Property("commit.status-check.total-timeout-ms", _AGE, 1_800_000)
+MANIFEST_MERGE: Final = Property("commit.manifest-merge.enabled", FLAG, default=True)
+MANIFEST_MIN_COUNT: Final = Property("commit.manifest.min-count-to-merge", _COUNT, 100)
+MANIFEST_TARGET_SIZE: Final = Property(
+    "commit.manifest.target-size-bytes", _LONG_BYTES, 8 * _MEBIBYTE
+)
+
+MAX_SNAPSHOT_AGE: Final = Property(
+    "history.expire.max-snapshot-age-ms", _AGE, 5 * 24 * 60 * 60 * 1000
+)
+MIN_SNAPSHOTS: Final = Property("history.expire.min-snapshots-to-keep", _COUNT, 1)
+MAX_REF_AGE: Final = Property("history.expire.max-ref-age-ms", _AGE, LONG_MAX)
+GC_ENABLED: Final = Property("gc.enabled", FLAG, default=True)
+
+PROPERTIES: Final[Mapping[str, Property[Any]]] = {
+    each.name: each for each in list(globals().values()) if isinstance(each, Property)
+}
+"""Every property of a table, by its name."""
+
+COLUMN_PROPERTIES: Final[tuple[ColumnProperty[Any], ...]] = tuple(
+    each for each in list(globals().values()) if isinstance(each, ColumnProperty)
+)
+"""Every property of one column."""
+
+RESERVED: Final = frozenset(
     {
         "uuid",
         "snapshot-count",
@@ -34,18 +141,50 @@ RESERVED = frozenset(
 )
 """Names that other engines show as properties but that the metadata holds elsewhere."""
 
+_HIGHEST_LEVELS: Final = {"gzip": 9, "brotli": 11}
 
-def integer_property(properties: Mapping[str, str], name: str, default: int) -> int:
-    """A whole-number property; ValidationException where it is something else."""
-    text = properties.get(name)
-    if text is None:
-        return default
-    try:
-        return int(text)
-    except ValueError:
-        raise ValidationException(
-            f"the table property {name} is {text!r}; expected a whole number"
-        ) from None
+
+def check_properties(
+    changes: Mapping[str, str], *, beside: Mapping[str, str] | None = None
+) -> None:
+    """Check properties that are to be set, all at once; unknown ones are taken as they are.
+
+    Args:
+        changes: what is to be set.
+        beside: what the table has already.
+
+    Raises:
+        ConfigurationError: the text of a known one is not of its kind; each is listed.
+        ValidationException: a name or a value is no text.
+    """
+    for name, text in changes.items():
+        if not isinstance(name, str) or not name:
+            raise ValidationException(f"{name!r} is no property name")
+        if not isinstance(text, str):
+            raise ValidationException(
+                f"property {name} is {text!r}; property values are strings, write {str(text)!r}"
+            )
+    problems = [problem for name, text in changes.items() if (problem := _problem(name, text))]
+    if not problems and {PARQUET_LEVEL.name, PARQUET_CODEC.name} & changes.keys():
+        problems += _level_problems({**(beside or {}), **changes})
+    if problems:
+        raise ConfigurationError("; ".join(problems))
+
+
+def parquet_level(properties: Mapping[str, str]) -> int | None:
+    """Return the level of the Parquet codec; None for the codec's own.
+
+    Raises:
+        ConfigurationError: it is no level, or the codec has no such level.
+    """
+    level = PARQUET_LEVEL.of(properties)
+    codec = PARQUET_CODEC.of(properties)
+    highest = _HIGHEST_LEVELS.get(codec)
+    if level is not None and highest is not None and level > highest:
+        raise ConfigurationError(
+            f"{PARQUET_LEVEL.name} is {level}: {codec} has the levels 0 to {highest}"
+        )
+    return level
 
 
 def stored_properties(properties: Mapping[str, str]) -> tuple[dict[str, str], int | None]:
@@ -62,4 +201,29 @@ def stored_properties(properties: Mapping[str, str]) -> tuple[dict[str, str], in
     stored = {name: text for name, text in properties.items() if name != FORMAT_VERSION}
     if FORMAT_VERSION not in properties:
         return stored, None
-    return stored, integer_property(properties, FORMAT_VERSION, 0)
+    try:
+        return stored, value_of(_COUNT, FORMAT_VERSION, properties[FORMAT_VERSION])
+    except ConfigurationError as error:
+        raise ValidationException(str(error)) from None
+
+
+def _problem(name: str, text: str) -> str | None:
+    known = PROPERTIES.get(name)
+    kind = known.kind if known is not None else None
+    for each in COLUMN_PROPERTIES:
+        if name.startswith(each.prefix):
+            kind = each.kind
+    try:
+        if kind is not None:
+            value_of(kind, name, text)
+    except ConfigurationError as error:
+        return str(error)
+    return None
+
+
+def _level_problems(properties: Mapping[str, str]) -> list[str]:
+    try:
+        parquet_level(properties)
+    except ConfigurationError as error:
+        return [str(error)]
+    return []

@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 from frazil.errors import ValidationException
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import MAIN_BRANCH, Snapshot
+from frazil.format.table_properties import WAP_ENABLED
 
-WAP_ENABLED = "write.wap.enabled"
 WAP_ID = "spark.wap.id"
 WAP_BRANCH = "spark.wap.branch"
 
@@ -43,7 +43,7 @@ def destination(spark: SparkSession, metadata: TableMetadata, branch: str | None
         ValidationException: ``spark.wap.id`` and ``spark.wap.branch`` are both set, or one of them
             contradicts the branch.
     """
-    if not _is_enabled(metadata):
+    if not WAP_ENABLED.of(metadata.properties):
         return Destination(branch)
     wap_id = spark.conf.get(WAP_ID, None) or None
     wap_branch = spark.conf.get(WAP_BRANCH, None) or None
@@ -67,11 +67,8 @@ def destination(spark: SparkSession, metadata: TableMetadata, branch: str | None
 
 def branch_to_read(spark: SparkSession, metadata: TableMetadata) -> str | None:
     """The branch that a session reads where a scan names none; None is `main`."""
-    if not _is_enabled(metadata):
+    # A malformed property must not make the table unreadable.
+    if not WAP_ENABLED.of_or_default(metadata.properties):
         return None
     wap_branch = spark.conf.get(WAP_BRANCH, None)
     return wap_branch if wap_branch in metadata.refs else None
-
-
-def _is_enabled(metadata: TableMetadata) -> bool:
-    return metadata.properties.get(WAP_ENABLED, "false").lower() == "true"

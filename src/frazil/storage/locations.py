@@ -9,8 +9,16 @@ from hashlib import sha256
 
 import mmh3
 
-from frazil.errors import ConfigurationError
 from frazil.format.metadata import TableMetadata
+from frazil.format.table_properties import (
+    DATA_PATH,
+    FOLDER_STORAGE_PATH,
+    METADATA_CODEC,
+    METADATA_PATH,
+    OBJECT_STORAGE,
+    OBJECT_STORAGE_PATH,
+    PARTITIONED_PATHS,
+)
 from frazil.storage.paths import join, name_of, normalize_location, parent_of
 
 _LONGEST_NAME = 255
@@ -24,11 +32,11 @@ _VERSION = re.compile(r"v?(\d+)(?:-[^/]*)?(?:\.gz)?\.metadata\.json(?:\.gz)?")
 
 def data_location(metadata: TableMetadata) -> str:
     """The folder that data files go to (write.data.path, else ``<location>/data``)."""
-    keys = ["write.data.path", "write.folder-storage.path"]
-    if _uses_object_storage(metadata.properties):
-        keys.insert(1, "write.object-storage.path")
-    for key in keys:
-        if value := metadata.properties.get(key):
+    paths = [DATA_PATH, FOLDER_STORAGE_PATH]
+    if OBJECT_STORAGE.of(metadata.properties):
+        paths.insert(1, OBJECT_STORAGE_PATH)
+    for path in paths:
+        if value := path.of(metadata.properties):
             # Other engines take no plain path.
             return normalize_location(value)
     return f"{metadata.location.rstrip('/')}/data"
@@ -36,7 +44,7 @@ def data_location(metadata: TableMetadata) -> str:
 
 def metadata_location(metadata: TableMetadata) -> str:
     """The folder that metadata, manifest lists and manifests go to (write.metadata.path)."""
-    if configured := metadata.properties.get("write.metadata.path"):
+    if configured := METADATA_PATH.of(metadata.properties):
         return normalize_location(configured)
     return f"{metadata.location.rstrip('/')}/metadata"
 
@@ -50,9 +58,9 @@ def data_file_path(metadata: TableMetadata, file_name: str, *, partition_path: s
         partition_path: ``name=value/…``, already encoded; empty in an unpartitioned table.
     """
     base = data_location(metadata)
-    if not _uses_object_storage(metadata.properties):
+    if not OBJECT_STORAGE.of(metadata.properties):
         return join(base, partition_path, file_name) if partition_path else join(base, file_name)
-    partitioned = _flag(metadata.properties, "write.object-storage.partitioned-paths", default=True)
+    partitioned = PARTITIONED_PATHS.of(metadata.properties)
     name = f"{partition_path}/{file_name}" if partition_path and partitioned else file_name
     folders = entropy_folders(name)
     context = _context(base, metadata.location)
@@ -87,7 +95,7 @@ def new_data_folder(metadata: TableMetadata, operation_id: str) -> str:
     With write.object-storage.enabled the folder lies below the entropy folders of its name.
     """
     base = data_location(metadata)
-    if not _uses_object_storage(metadata.properties):
+    if not OBJECT_STORAGE.of(metadata.properties):
         return join(base, operation_id)
     context = _context(base, metadata.location)
     parts = [entropy_folders(operation_id), *([context] if context else []), operation_id]
@@ -137,12 +145,7 @@ def metadata_extension(properties: Mapping[str, str]) -> str:
     Raises:
         ConfigurationError: the codec is neither none nor gzip.
     """
-    codec = properties.get("write.metadata.compression-codec", "none").lower()
-    if codec not in ("none", "gzip"):
-        raise ConfigurationError(
-            f"write.metadata.compression-codec is {codec!r}: it must be none or gzip"
-        )
-    return ".gz.metadata.json" if codec == "gzip" else ".metadata.json"
+    return ".gz.metadata.json" if METADATA_CODEC.of(properties) == "gzip" else ".metadata.json"
 
 
 def metadata_version(path: str) -> int | None:
@@ -159,22 +162,9 @@ def entropy_folders(name: str) -> str:
     return "/".join([*heads, bits[_ENTROPY_FOLDERS * length :]])
 
 
-def _uses_object_storage(properties: Mapping[str, str]) -> bool:
-    return _flag(properties, "write.object-storage.enabled", default=False)
-
-
 def _context(base: str, location: str) -> str | None:
     # Tables that share a data path are kept apart by `<db>/<table>` (SPEC rule 306).
     location = location.rstrip("/")
     if base.startswith(location):
         return None
     return "/".join(part for part in (name_of(parent_of(location)), name_of(location)) if part)
-
-
-def _flag(properties: Mapping[str, str], name: str, *, default: bool) -> bool:
-    value = properties.get(name)
-    if value is None:
-        return default
-    if value.lower() not in ("true", "false"):
-        raise ConfigurationError(f"{name} is {value!r}: it must be true or false")
-    return value.lower() == "true"

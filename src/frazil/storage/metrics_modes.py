@@ -2,69 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
-from typing import Final, Literal
+from typing import Final
 
-from frazil.errors import ConfigurationError
+from frazil.format.metrics_mode import FULL, NONE, TRUNCATE_16, MetricsMode
 from frazil.format.schema import Schema
+from frazil.format.table_properties import METRICS_DEFAULT, METRICS_LIMIT, METRICS_OF_COLUMN
 from frazil.format.types import NestedField, StructType
 
-DEFAULT_KEY: Final = "write.metadata.metrics.default"
-COLUMN_PREFIX: Final = "write.metadata.metrics.column."
-LIMIT_KEY: Final = "write.metadata.metrics.max-inferred-column-defaults"
-
-_TRUNCATE = re.compile(r"truncate\((\d+)\)")
 _MAX_CODE_POINT: Final = 0x10FFFF
 _SURROGATES: Final = range(0xD800, 0xE000)
-
-
-@dataclass(frozen=True, slots=True)
-class MetricsMode:
-    """What is kept of a column: nothing, counts, or counts and bounds.
-
-    Attributes:
-        kind: ``none``, ``counts``, ``truncate`` or ``full``.
-        length: of truncated bounds, in code points or bytes; 0 for the other kinds.
-    """
-
-    kind: Literal["none", "counts", "truncate", "full"]
-    length: int = 0
-
-    @property
-    def has_bounds(self) -> bool:
-        """Whether lower and upper bounds are kept."""
-        return self.kind in ("truncate", "full")
-
-
-NONE: Final = MetricsMode("none")
-FULL: Final = MetricsMode("full")
-TRUNCATE_16: Final = MetricsMode("truncate", 16)
-
-
-def parse_metrics_mode(text: str, *, key: str) -> MetricsMode:
-    """The mode of a property's value.
-
-    Raises:
-        ConfigurationError: the value is no mode.
-    """
-    lowered = text.strip().lower()
-    match = _TRUNCATE.fullmatch(lowered)
-    if match and int(match.group(1)) > 0:
-        return MetricsMode("truncate", int(match.group(1)))
-    match lowered:
-        case "none":
-            return NONE
-        case "counts":
-            return MetricsMode("counts")
-        case "full":
-            return FULL
-        case _:
-            raise ConfigurationError(
-                f"{key} is {text!r}: it must be none, counts, truncate(length) or full"
-            )
 
 
 def metrics_modes(
@@ -78,29 +26,20 @@ def metrics_modes(
     Raises:
         ConfigurationError: a property is no mode or no number.
     """
-    chosen = properties.get(DEFAULT_KEY)
-    if chosen is not None:
-        default = parse_metrics_mode(chosen, key=DEFAULT_KEY)
-        modes = dict.fromkeys(schema.fields_by_id, default)
+    if METRICS_DEFAULT.name in properties:
+        modes = dict.fromkeys(schema.fields_by_id, METRICS_DEFAULT.of(properties))
     else:
-        first = set(islice(_in_priority(schema.as_struct()), _limit(properties)))
+        limit = METRICS_LIMIT.of(properties)
+        first = set(islice(_in_priority(schema.as_struct()), limit))
         modes = {i: TRUNCATE_16 if i in first else NONE for i in schema.fields_by_id}
     for field_id in sorted_ids:
         if not modes.get(field_id, FULL).has_bounds:
             modes[field_id] = TRUNCATE_16
-    for key, value in properties.items():
-        if key.startswith(COLUMN_PREFIX):
-            field = schema.field_or_none(key.removeprefix(COLUMN_PREFIX))
-            if field is not None:
-                modes[field.field_id] = parse_metrics_mode(value, key=key)
+    for name, mode in METRICS_OF_COLUMN.by_column(properties).items():
+        field = schema.field_or_none(name)
+        if field is not None:
+            modes[field.field_id] = mode
     return modes
-
-
-def _limit(properties: Mapping[str, str]) -> int:
-    text = properties.get(LIMIT_KEY, "100")
-    if not text.isdigit():
-        raise ConfigurationError(f"{LIMIT_KEY} is {text!r}: it must be a number of columns")
-    return int(text)
 
 
 def _in_priority(struct: StructType) -> Iterator[int]:

@@ -19,10 +19,9 @@ import pyarrow.parquet as pq
 
 from frazil.errors import InvalidDataFileError
 from frazil.format import types as I
+from frazil.format.metrics_mode import NONE, MetricsMode
 from frazil.format.schema import Schema
 from frazil.storage.metrics_modes import (
-    NONE,
-    MetricsMode,
     metrics_modes,
     truncate_bytes_up,
     truncate_string_down,

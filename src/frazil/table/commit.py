@@ -26,6 +26,16 @@ from frazil.errors import (
 )
 from frazil.format.changes import AssertMetadataLocation
 from frazil.format.metadata import TableMetadata
+from frazil.format.table_properties import (
+    RETRIES,
+    RETRY_MAX_WAIT,
+    RETRY_MIN_WAIT,
+    RETRY_TIMEOUT,
+    STATUS_CHECKS,
+    STATUS_MAX_WAIT,
+    STATUS_MIN_WAIT,
+    STATUS_TIMEOUT,
+)
 from frazil.table.operation import Changes, Operation
 
 _LOG = logging.getLogger(__name__)
@@ -62,20 +72,23 @@ class Backoff:
     def for_commits(cls, properties: Mapping[str, str]) -> Backoff:
         """The `commit.retry.*` properties, by default 4 retries, 100 ms to 60 s, 30 minutes."""
         return cls(
-            int_property(properties, "commit.retry.num-retries", 4),
-            int_property(properties, "commit.retry.min-wait-ms", 100),
-            int_property(properties, "commit.retry.max-wait-ms", 60_000),
-            int_property(properties, "commit.retry.total-timeout-ms", 1_800_000),
+            RETRIES.of(properties),
+            RETRY_MIN_WAIT.of(properties),
+            RETRY_MAX_WAIT.of(properties),
+            RETRY_TIMEOUT.of(properties),
         )
 
     @classmethod
     def for_status_checks(cls, properties: Mapping[str, str]) -> Backoff:
-        """The `commit.status-check.*` properties, by default 3 checks, 1 s to 60 s, 30 minutes."""
+        """The `commit.status-check.*` properties, by default 3 checks, 1 s to 60 s, 30 minutes.
+
+        The swap was sent by then, so a malformed one must not become the answer.
+        """
         return cls(
-            int_property(properties, "commit.status-check.num-retries", 3),
-            int_property(properties, "commit.status-check.min-wait-ms", 1_000),
-            int_property(properties, "commit.status-check.max-wait-ms", 60_000),
-            int_property(properties, "commit.status-check.total-timeout-ms", 1_800_000),
+            STATUS_CHECKS.of_or_default(properties),
+            STATUS_MIN_WAIT.of_or_default(properties),
+            STATUS_MAX_WAIT.of_or_default(properties),
+            STATUS_TIMEOUT.of_or_default(properties),
         )
 
     def wait_seconds(self, attempt: int) -> float:
@@ -222,8 +235,13 @@ class _Tries:
 
         Raises:
             CommitFailedException: there is none any more; the operation's files are removed.
+            ConfigurationError: a `commit.retry` property is malformed; the same holds.
         """
-        backoff = Backoff.for_commits({} if base is None else base.metadata.properties)
+        try:
+            backoff = Backoff.for_commits({} if base is None else base.metadata.properties)
+        except ConfigurationError:
+            abandon(operation)
+            raise
         self._count += 1
         wait = backoff.wait_seconds(self._count)
         elapsed_ms = (time.monotonic() - self._started + wait) * 1000
@@ -249,26 +267,6 @@ def _changes(catalog: Catalog, operation: Operation, current: LoadedTable) -> Ch
         if _has_moved(catalog, current):
             raise _LostRaceError(error) from error
         raise
-
-
-def int_property(properties: Mapping[str, str], name: str, default: int) -> int:
-    """A table property as a non-negative number.
-
-    Raises:
-        ConfigurationError: the value is not one.
-    """
-    text = properties.get(name)
-    if text is None:
-        return default
-    try:
-        value = int(text)
-    except ValueError:
-        value = -1
-    if value < 0:
-        raise ConfigurationError(
-            f"table property {name} is {text!r}; set it to a non-negative whole number"
-        )
-    return value
 
 
 def _check_same_table(

@@ -16,6 +16,7 @@ from frazil.format.changes import (
 from frazil.format.manifests import ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot, snapshots_to_expire
+from frazil.format.table_properties import GC_ENABLED
 from frazil.storage.avro import manifests_of
 from frazil.storage.files import FileIO
 from frazil.table.file_paths import LiveFiles, live_files
@@ -98,7 +99,7 @@ class ExpireSnapshots(MetadataOperation):
         self.after = metadata
 
     def _expire(self, base: TableMetadata) -> list[Update]:
-        if base.properties.get("gc.enabled", "true").lower() == "false":
+        if not GC_ENABLED.of(base.properties):
             raise ValidationException(
                 "cannot expire snapshots: gc.enabled is false, the table's files may belong to "
                 "another table; set gc.enabled to true first"

@@ -12,11 +12,11 @@ from frazil.format.manifests import (
 )
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
+from frazil.format.table_properties import MANIFEST_CODEC
 from frazil.storage import avro, locations
 from frazil.storage.files import FileIO
 
 ENTRIES_PER_MANIFEST = 10_000
-DEFAULT_CODEC = "gzip"
 
 
 class ManifestFiles:
@@ -70,7 +70,7 @@ class ManifestFiles:
             format_version=metadata.format_version,
             content=content,
             snapshot_id=snapshot_id,
-            codec=metadata.properties.get("write.manifest.compression-codec", DEFAULT_CODEC),
+            codec=MANIFEST_CODEC.of(metadata.properties),
         )
 
     def write_in_chunks(

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from frazil.errors import ConfigurationError
 from frazil.format.manifests import EntryStatus, ManifestEntry, ManifestFile
 from frazil.format.metadata import TableMetadata
-from frazil.table.commit import int_property
+from frazil.format.table_properties import (
+    MANIFEST_MERGE,
+    MANIFEST_MIN_COUNT,
+    MANIFEST_TARGET_SIZE,
+)
 from frazil.table.kept import KeptBetweenTries
 from frazil.table.manifest_files import ManifestFiles
 from frazil.table.manifest_filter import as_existing
-
-DEFAULT_TARGET_SIZE = 8 * 1024 * 1024
-DEFAULT_MIN_COUNT = 100
 
 
 class ManifestMerger:
@@ -35,12 +35,10 @@ class ManifestMerger:
         """The manifests of the new snapshot; `manifests` has the newest first."""
         self.replaced_count = 0
         properties = metadata.properties
-        if not manifests or not merging_is_enabled(properties):
+        if not manifests or not MANIFEST_MERGE.of(properties):
             return list(manifests)
-        target = int_property(properties, "commit.manifest.target-size-bytes", DEFAULT_TARGET_SIZE)
-        min_count = int_property(
-            properties, "commit.manifest.min-count-to-merge", DEFAULT_MIN_COUNT
-        )
+        target = MANIFEST_TARGET_SIZE.of(properties)
+        min_count = MANIFEST_MIN_COUNT.of(properties)
         newest = manifests[0].manifest_path
         by_spec: dict[int, list[ManifestFile]] = {}
         for manifest in manifests:
@@ -94,16 +92,6 @@ def pack_from_the_end(
         bins[-1].append(manifest)
         size += manifest.manifest_length
     return [group[::-1] for group in reversed(bins)]
-
-
-def merging_is_enabled(properties: Mapping[str, str]) -> bool:
-    """The property `commit.manifest-merge.enabled`, by default true."""
-    text = properties.get("commit.manifest-merge.enabled", "true").lower()
-    if text not in ("true", "false"):
-        raise ConfigurationError(
-            f"table property commit.manifest-merge.enabled is {text!r}; set it to true or false"
-        )
-    return text == "true"
 
 
 def _carried(entry: ManifestEntry, snapshot_id: int) -> ManifestEntry | None:

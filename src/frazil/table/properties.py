@@ -13,22 +13,11 @@ from frazil.format.changes import (
     UpgradeFormatVersion,
 )
 from frazil.format.metadata import SUPPORTED_FORMAT_VERSIONS, TableMetadata
+from frazil.format.table_properties import FORMAT_VERSION, RESERVED, check_properties
 from frazil.storage.files import normalize_location
 from frazil.table.operation import MetadataOperation
 
-RESERVED = frozenset(
-    {
-        "format-version",
-        "uuid",
-        "snapshot-count",
-        "current-snapshot-summary",
-        "current-snapshot-id",
-        "current-snapshot-timestamp-ms",
-        "current-schema",
-        "default-partition-spec",
-        "default-sort-order",
-    }
-)
+_RESERVED = RESERVED | {FORMAT_VERSION}
 
 
 def set_properties(properties: Mapping[str, str]) -> MetadataOperation:
@@ -36,15 +25,13 @@ def set_properties(properties: Mapping[str, str]) -> MetadataOperation:
 
     Raises:
         ValidationException: a key is reserved, or a key or value is no string.
+        ConfigurationError: the value of a known property is malformed; every such one is listed.
     """
     _check_keys(properties)
-    for name, value in properties.items():
-        if not isinstance(value, str):
-            raise ValidationException(
-                f"property {name} is {value!r}; property values are strings, write {str(value)!r}"
-            )
+    check_properties(properties)
 
     def updates(base: TableMetadata) -> list[Update]:
+        check_properties(properties, beside=base.properties)
         changed = {
             name: value for name, value in properties.items() if base.properties.get(name) != value
         }
@@ -109,8 +96,8 @@ def _check_keys(names: Iterable[str]) -> None:
     for name in names:
         if not isinstance(name, str) or not name:
             raise ValidationException(f"{name!r} is no property name")
-        if name in RESERVED:
+        if name in _RESERVED:
             raise ValidationException(
                 f"property {name!r} is reserved: it is part of the table's metadata"
-                + ("; use upgrade()" if name == "format-version" else "")
+                + ("; use upgrade()" if name == FORMAT_VERSION else "")
             )

@@ -18,18 +18,12 @@ from frazil.format.changes import (
 )
 from frazil.format.evolution import SchemaEvolution
 from frazil.format.metadata import TableMetadata
-from frazil.format.name_mapping import NAME_MAPPING_PROPERTY, NameMapping, evolved_mapping
+from frazil.format.name_mapping import evolved_mapping
 from frazil.format.schema import Schema
+from frazil.format.table_properties import COLUMN_PROPERTIES, NAME_MAPPING
 from frazil.table.operation import MetadataOperation, Operation
 
-COLUMN_PROPERTY_PREFIXES = (
-    "write.metadata.metrics.column.",
-    "write.parquet.bloom-filter-enabled.column.",
-    "write.parquet.bloom-filter-fpp.column.",
-    "write.parquet.bloom-filter-ndv.column.",
-    "write.parquet.stats-enabled.column.",
-    "write.parquet.dict-encoding-enabled.column.",
-)
+COLUMN_PROPERTY_PREFIXES = tuple(each.prefix for each in COLUMN_PROPERTIES)
 
 
 class UpdateSchema(SchemaEvolution):
@@ -133,11 +127,11 @@ def _evolve_name_mapping(
     properties: Mapping[str, str], before: Schema, after: Schema
 ) -> list[Update]:
     """The name mapping with new columns and new names, old names kept for old files (rule 61)."""
-    text = properties.get(NAME_MAPPING_PROPERTY)
-    if text is None:
+    mapping = NAME_MAPPING.of(properties)
+    if mapping is None:
         return []
-    evolved = evolved_mapping(NameMapping.from_json(text), before, after).to_json()
-    return [SetProperties({NAME_MAPPING_PROPERTY: evolved})]
+    evolved = evolved_mapping(mapping, before, after).to_json()
+    return [SetProperties({NAME_MAPPING.name: evolved})]
 
 
 def _sources_in_use(metadata: TableMetadata) -> frozenset[int]:

@@ -7,11 +7,7 @@ from collections.abc import Iterable
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot, SummaryBuilder
-from frazil.format.table_properties import (
-    SUMMARY_PARTITION_LIMIT,
-    SUMMARY_PARTITION_LIMIT_DEFAULT,
-    integer_property,
-)
+from frazil.format.table_properties import SUMMARY_PARTITION_LIMIT
 
 
 def summarize(
@@ -26,9 +22,7 @@ def summarize(
     builder = SummaryBuilder(
         specs=metadata.specs_by_id,
         schema=metadata.schema,
-        partition_limit=integer_property(
-            metadata.properties, SUMMARY_PARTITION_LIMIT, SUMMARY_PARTITION_LIMIT_DEFAULT
-        ),
+        partition_limit=SUMMARY_PARTITION_LIMIT.of(metadata.properties),
     )
     for file in added:
         builder.add_file(file)

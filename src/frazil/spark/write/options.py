@@ -4,16 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from frazil.errors import ConfigurationError, UnsupportedError
 from frazil.format import types as I
 from frazil.format.metadata import TableMetadata
+from frazil.format.property_kinds import (
+    FLAG,
+    ColumnProperty,
+    Property,
+    optional,
+    whole_number,
+)
 from frazil.format.schema import Schema
+from frazil.format.table_properties import (
+    BLOOM_FILTER,
+    BLOOM_FILTER_ADAPTIVE,
+    BLOOM_FILTER_SHARE,
+    BLOOM_FILTER_SIZE,
+    BLOOM_FILTER_VALUES,
+    DICTIONARY,
+    DICTIONARY_SIZE,
+    DISTRIBUTION_MODE,
+    PAGE_ROWS,
+    PAGE_SIZE,
+    PAGE_VERSION,
+    PARQUET_CODEC,
+    PARQUET_LEVEL,
+    PARQUET_STATISTICS,
+    ROW_GROUP_CHECK_MAX,
+    ROW_GROUP_CHECK_MIN,
+    ROW_GROUP_SIZE,
+    SHRED_VARIANTS,
+    TARGET_FILE_SIZE,
+    WRITE_FORMAT,
+    parquet_level,
+)
 
-DISTRIBUTION_MODES: Final = ("none", "hash", "range")
 CODECS_OF_EVERY_SPARK: Final = ("zstd", "snappy", "gzip", "lz4", "uncompressed")
-CODECS: Final = (*CODECS_OF_EVERY_SPARK, "brotli")
 
 _GZIP_LEVELS: Final = (
     "NO_COMPRESSION",
@@ -21,46 +49,49 @@ _GZIP_LEVELS: Final = (
     *("TWO", "THREE", "FOUR", "FIVE", "SIX", "SEVEN", "EIGHT"),
     "BEST_COMPRESSION",
 )
-_MEBIBYTE: Final = 1 << 20
-_P: Final = "write.parquet."
-
-_OPTIONS: Final[Mapping[str, str]] = {
-    "distribution-mode": "write.distribution-mode",
-    "target-file-size-bytes": "write.target-file-size-bytes",
-    "compression-codec": _P + "compression-codec",
-    "compression-level": _P + "compression-level",
-    "write-format": "write.format.default",
-    "shred-variants": _P + "shred-variants",
-    "variant-inference-buffer-size": _P + "variant-inference-buffer-size",
-    "fanout-enabled": "write.spark.fanout.enabled",
+_OPTIONS: Final[Mapping[str, Property[Any]]] = {
+    "distribution-mode": DISTRIBUTION_MODE,
+    "target-file-size-bytes": TARGET_FILE_SIZE,
+    "compression-codec": PARQUET_CODEC,
+    "compression-level": PARQUET_LEVEL,
+    "write-format": WRITE_FORMAT,
+    "shred-variants": SHRED_VARIANTS,
 }
 """Options of one write and the table properties that they stand in for."""
 
+_SPEC_ID: Final[Property[int | None]] = Property("output-spec-id", optional(whole_number()), None)
+_SORT_ORDER_ID: Final[Property[int | None]] = Property(
+    "output-sort-order-id", optional(whole_number()), None
+)
+_AS_TABLE: Final = Property("use-table-distribution-and-ordering", FLAG, default=True)
 _OTHER_OPTIONS: Final = (
-    "output-spec-id",
-    "output-sort-order-id",
-    "use-table-distribution-and-ordering",
+    _SPEC_ID.name,
+    _SORT_ORDER_ID.name,
+    _AS_TABLE.name,
+    # Taken for compatibility, without effect.
+    "fanout-enabled",
+    "variant-inference-buffer-size",
 )
 
-_OF_COLUMNS: Final[Mapping[str, str]] = {
-    "bloom-filter-enabled.column.": "parquet.bloom.filter.enabled",
-    "bloom-filter-fpp.column.": "parquet.bloom.filter.fpp",
-    "bloom-filter-ndv.column.": "parquet.bloom.filter.expected.ndv",
-    "dict-encoding-enabled.column.": "parquet.enable.dictionary",
-    "stats-enabled.column.": "parquet.column.statistics.enabled",
-}
-"""``write.parquet.<name><column>`` as parquet-mr's ``<name>#<column>``."""
+_OF_COLUMNS: Final[tuple[tuple[ColumnProperty[Any], str], ...]] = (
+    (BLOOM_FILTER, "parquet.bloom.filter.enabled"),
+    (BLOOM_FILTER_SHARE, "parquet.bloom.filter.fpp"),
+    (BLOOM_FILTER_VALUES, "parquet.bloom.filter.expected.ndv"),
+    (DICTIONARY, "parquet.enable.dictionary"),
+    (PARQUET_STATISTICS, "parquet.column.statistics.enabled"),
+)
+"""Properties of a column as parquet-mr's ``<name>#<column>``."""
 
-_OF_FILES: Final[Mapping[str, str]] = {
-    "row-group-size-bytes": "parquet.block.size",
-    "page-size-bytes": "parquet.page.size",
-    "page-row-limit": "parquet.page.row.count.limit",
-    "dict-size-bytes": "parquet.dictionary.page.size",
-    "row-group-check-min-record-count": "parquet.page.size.row.check.min",
-    "row-group-check-max-record-count": "parquet.page.size.row.check.max",
-    "bloom-filter-max-bytes": "parquet.bloom.filter.max.bytes",
-    "bloom-filter-adaptive-enabled": "parquet.bloom.filter.adaptive.enabled",
-}
+_OF_FILES: Final[tuple[tuple[Property[Any], str], ...]] = (
+    (ROW_GROUP_SIZE, "parquet.block.size"),
+    (PAGE_SIZE, "parquet.page.size"),
+    (PAGE_ROWS, "parquet.page.row.count.limit"),
+    (DICTIONARY_SIZE, "parquet.dictionary.page.size"),
+    (ROW_GROUP_CHECK_MIN, "parquet.page.size.row.check.min"),
+    (ROW_GROUP_CHECK_MAX, "parquet.page.size.row.check.max"),
+    (BLOOM_FILTER_SIZE, "parquet.bloom.filter.max.bytes"),
+    (BLOOM_FILTER_ADAPTIVE, "parquet.bloom.filter.adaptive.enabled"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,59 +162,51 @@ def write_options(
         known = ", ".join(sorted([*_OPTIONS, *_OTHER_OPTIONS]))
         raise ConfigurationError(f"{unknown} are no write options; there are {known}")
     settings = dict(metadata.properties)
-    settings.update({_OPTIONS[key]: str(given[key]) for key in given if key in _OPTIONS})
-    if (file_format := settings.get("write.format.default", "parquet").lower()) != "parquet":
+    settings.update({_OPTIONS[key].name: str(given[key]) for key in given if key in _OPTIONS})
+    if (file_format := WRITE_FORMAT.of(settings)) != "parquet":
         raise UnsupportedError(
             f"writing {file_format} files is not supported; set write.format.default or the "
             "option write-format to parquet"
         )
-    ordered = _flag(given, "use-table-distribution-and-ordering", default=True)
-    spec = metadata.spec_by_id(_whole(given, "output-spec-id", metadata.default_spec_id))
-    order_id = _whole(given, "output-sort-order-id", metadata.default_sort_order_id)
-    order = metadata.sort_order_by_id(order_id if ordered else 0)
+    asked = {key: str(value) for key, value in given.items()}
+    ordered = _AS_TABLE.of(asked)
+    spec_id, order_id = _SPEC_ID.of(asked), _SORT_ORDER_ID.of(asked)
+    spec = metadata.spec if spec_id is None else metadata.spec_by_id(spec_id)
+    if not ordered:
+        order = metadata.sort_order_by_id(0)
+    else:
+        order = metadata.sort_order if order_id is None else metadata.sort_order_by_id(order_id)
     # As the Java runtime: a sorted table is ranged, a partitioned one hashed.
     default_mode = "range" if not order.is_unsorted else "none" if spec.is_unpartitioned else "hash"
-    target = _whole(settings, "write.target-file-size-bytes", 512 * _MEBIBYTE, smallest=1)
+    target = TARGET_FILE_SIZE.of(settings)
     return WriteOptions(
         spec_id=spec.spec_id,
         sort_order_id=order.order_id,
-        distribution_mode=_one_of(
-            settings, "write.distribution-mode", default_mode, DISTRIBUTION_MODES
-        )
-        if ordered
-        else "none",
+        distribution_mode=(DISTRIBUTION_MODE.of(settings) or default_mode) if ordered else "none",
         target_file_size=target,
         rows_per_file=max(1, target // _bytes_per_row(metadata, schema)),
-        codec=_one_of(settings, _P + "compression-codec", "zstd", CODECS),
-        codec_level=_level(settings),
+        codec=PARQUET_CODEC.of(settings),
+        codec_level=parquet_level(settings),
         parquet=_parquet_settings(settings),
-        shreds_variants=_flag(settings, _P + "shred-variants", default=False),
+        shreds_variants=SHRED_VARIANTS.of(settings),
     )
 
 
 def _parquet_settings(settings: Mapping[str, str]) -> dict[str, str]:
-    found = {"parquet.dictionary.page.size": str(2 * _MEBIBYTE)}
-    for name, key in _OF_FILES.items():
-        if (value := settings.get(_P + name)) is not None:
-            found[key] = value
-    if settings.get(_P + "page-version", "v1").lower() == "v2":
+    found = {"parquet.dictionary.page.size": str(DICTIONARY_SIZE.default)}
+    for each, key in _OF_FILES:
+        if each.name in settings:
+            found[key] = _as_parquet(each.of(settings))
+    if PAGE_VERSION.of(settings) == "v2":
         found["parquet.writer.version"] = "v2"
-    for key, value in settings.items():
-        for prefix, name in _OF_COLUMNS.items():
-            if key.startswith(_P + prefix):
-                found[f"{name}#{key.removeprefix(_P + prefix)}"] = value
+    for of_column, key in _OF_COLUMNS:
+        for column, value in of_column.by_column(settings).items():
+            found[f"{key}#{column}"] = _as_parquet(value)
     return found
 
 
-def _level(settings: Mapping[str, str]) -> int | None:
-    key = _P + "compression-level"
-    text = settings.get(key)
-    if text is None or text.lower() == "null":
-        return None
-    level = _whole(settings, key, 0)
-    if settings.get(_P + "compression-codec", "zstd").lower() == "gzip" and not 0 <= level <= 9:
-        raise ConfigurationError(f"{key} is {level}: gzip has the levels 0 to 9")
-    return level
+def _as_parquet(value: bool | float) -> str:
+    return str(value).lower()
 
 
 def _bytes_per_row(metadata: TableMetadata, schema: Schema) -> int:
@@ -213,24 +236,3 @@ def _width(iceberg_type: I.IcebergType) -> int:
             return several * sum(_width(f.field_type) for f in iceberg_type.fields)
         case _:
             return 8
-
-
-def _one_of(settings: Mapping[str, str], key: str, default: str, allowed: tuple[str, ...]) -> str:
-    value = settings.get(key, default).lower()
-    if value not in allowed:
-        raise ConfigurationError(f"{key} is {value!r}: it must be one of {', '.join(allowed)}")
-    return value
-
-
-def _whole(settings: Mapping[str, str], key: str, default: int, *, smallest: int = 0) -> int:
-    text = str(settings.get(key, default))
-    if not text.isdigit() or int(text) < smallest:
-        raise ConfigurationError(f"{key} is {text!r}: it must be a whole number >= {smallest}")
-    return int(text)
-
-
-def _flag(settings: Mapping[str, str], key: str, *, default: bool) -> bool:
-    text = str(settings.get(key, default)).lower()
-    if text not in ("true", "false"):
-        raise ConfigurationError(f"{key} is {text!r}: it must be true or false")
-    return text == "true"
