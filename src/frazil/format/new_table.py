@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from frazil.errors import ValidationException
 from frazil.format.apply_updates import apply_updates
+from frazil.format.arguments import format_version_of
 from frazil.format.partitioning import (
     UNPARTITIONED,
     PartitionField,
@@ -51,7 +52,7 @@ def new_table_metadata(
     *,
     location: str,
     properties: Mapping[str, str] | None = None,
-    format_version: int | None = None,
+    format_version: int | str | None = None,
     table_uuid: str | None = None,
     now_ms: int | None = None,
 ) -> TableMetadata:
@@ -69,9 +70,10 @@ def new_table_metadata(
     """
     check_properties(properties or {})
     stored, wanted = stored_properties(properties or {})
-    if wanted is not None and format_version is not None and wanted != format_version:
+    version = None if format_version is None else format_version_of(format_version)
+    if wanted is not None and version is not None and wanted != version:
         raise ValidationException(
-            f"two format versions are asked for: {format_version}, and {wanted} by property"
+            f"two format versions are asked for: {version}, and {wanted} by property"
         )
     fresh = assign_fresh_ids(schema)
     first_order = replace(sort_order, order_id=1) if sort_order.fields else UNSORTED
@@ -79,7 +81,7 @@ def new_table_metadata(
         None,
         [
             AssignUUID(table_uuid or str(uuid.uuid4())),
-            UpgradeFormatVersion(format_version or wanted or DEFAULT_FORMAT_VERSION),
+            UpgradeFormatVersion(version or wanted or DEFAULT_FORMAT_VERSION),
             AddSchema(fresh),
             SetCurrentSchema(),
             AddSpec(rebind_spec(spec, schema, fresh)),

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from frazil.errors import ValidationException
+from frazil.format.arguments import one_or_several
 from frazil.format.partition_evolution import PartitionEvolution
 from frazil.format.partition_specs import (
     FIRST_PARTITION_FIELD_ID,
@@ -37,7 +38,7 @@ __all__ = [
 
 def spec_for(
     schema: Schema,
-    fields: Iterable[str | PartitionExpr | PartitionField],
+    fields: str | Iterable[str | PartitionExpr | PartitionField],
     *,
     spec_id: int = 0,
     case_sensitive: bool = True,
@@ -53,7 +54,7 @@ def spec_for(
             column, or two fields say the same.
     """
     built: list[PartitionField] = []
-    for given in fields:
+    for given in one_or_several(fields, PartitionExpr, PartitionField, argument="partition_by"):
         if isinstance(given, PartitionField):
             for source_id in given.source_ids:
                 check_source(schema, source_id, given.transform)

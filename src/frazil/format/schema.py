@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from frazil.errors import InvalidMetadataError, ValidationException
+from frazil.format.arguments import what_there_is
 from frazil.format.schema_checks import check_identifier_fields, check_schema
 from frazil.format.schema_index import SchemaIndex, index_fields
 from frazil.format.types import (
@@ -68,11 +69,20 @@ class Schema:
         found = self.field_or_none(name_or_id, case_sensitive=case_sensitive)
         if found is None:
             raise ValidationException(
-                f"there is no column {name_or_id!r}"
+                self.missing(name_or_id)
                 if isinstance(name_or_id, str)
                 else f"there is no column of id {name_or_id}"
             )
         return found
+
+    def missing(self, name: str) -> str:
+        """Return the message about a column that is not there: what there is, what is near."""
+        known = what_there_is(
+            name,
+            (field.name for field in self.fields),
+            names=(".".join(path) for path in self._index.paths.values()),
+        )
+        return f"there is no column {name!r}{known}"
 
     def field_or_none(
         self, name_or_id: str | int, *, case_sensitive: bool = True

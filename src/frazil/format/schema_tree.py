@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from frazil.errors import EvolutionError
+from frazil.format.arguments import what_there_is
 from frazil.format.schema import Schema
 from frazil.format.types import IcebergType, ListType, MapType, NestedField, StructType
 
@@ -195,10 +196,12 @@ class SchemaTree:
             raise EvolutionError(f"cannot {action} column {text!r}: it may be {listed}")
         if first:
             raise EvolutionError(f"cannot {action} column {text!r}: the same evolution deletes it")
-        known = ", ".join(field.name for field in self.fields()[:50]) or "none"
-        raise EvolutionError(
-            f"cannot {action} column {text!r}: there is no such column; the table has {known}"
+        known = what_there_is(
+            text,
+            (field.name for field in self.fields()),
+            names=(self.name_of(field_id) for field_id in self._fields),
         )
+        raise EvolutionError(f"cannot {action} column {text!r}: there is no such column{known}")
 
     def _key(self, name: str) -> str:
         return name if self._case_sensitive else name.lower()

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from frazil.errors import InvalidMetadataError, ValidationException
+from frazil.format.arguments import one_or_several
 from frazil.format.partition_specs import (
     check_source,
     integer_of,
@@ -199,7 +200,7 @@ def parse_sort_expr(text: str) -> SortExpr:
 
 def order_for(
     schema: Schema,
-    fields: Iterable[str | SortExpr | SortField],
+    fields: str | Iterable[str | SortExpr | SortField],
     *,
     order_id: int = 1,
     case_sensitive: bool = True,
@@ -211,7 +212,7 @@ def order_for(
             type that the transform does not take.
     """
     built: list[SortField] = []
-    for given in fields:
+    for given in one_or_several(fields, SortExpr, SortField, argument="sort_by"):
         if isinstance(given, SortField):
             built.append(given)
             continue

@@ -189,11 +189,11 @@ class Lake(OnDriver):
         identifier: str | Sequence[str],
         schema: SchemaLike,
         *,
-        partition_by: Sequence[str | PartitionField] = (),
-        sort_by: Sequence[str | SortField] = (),
+        partition_by: str | Sequence[str | PartitionField] = (),
+        sort_by: str | Sequence[str | SortField] = (),
         properties: Mapping[str, str] | None = None,
         location: str | None = None,
-        format_version: int | None = None,
+        format_version: int | str | None = None,
     ) -> Table:
         """Make an empty table.
 
@@ -234,11 +234,11 @@ class Lake(OnDriver):
         identifier: str | Sequence[str],
         df: Rows,
         *,
-        partition_by: Sequence[str | PartitionField] = (),
-        sort_by: Sequence[str | SortField] = (),
+        partition_by: str | Sequence[str | PartitionField] = (),
+        sort_by: str | Sequence[str | SortField] = (),
         properties: Mapping[str, str] | None = None,
         location: str | None = None,
-        format_version: int | None = None,
+        format_version: int | str | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> Table:
         """Make a table of a DataFrame's schema and rows in one commit.
@@ -264,8 +264,8 @@ class Lake(OnDriver):
         identifier: str | Sequence[str],
         df: Rows,
         *,
-        partition_by: Sequence[str | PartitionField] = (),
-        sort_by: Sequence[str | SortField] = (),
+        partition_by: str | Sequence[str | PartitionField] = (),
+        sort_by: str | Sequence[str | SortField] = (),
         properties: Mapping[str, str] | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> Table:
@@ -353,11 +353,11 @@ class Lake(OnDriver):
         self,
         identifier: str | Sequence[str],
         schema: SchemaLike,
-        partition_by: Sequence[str | PartitionField],
-        sort_by: Sequence[str | SortField],
+        partition_by: str | Sequence[str | PartitionField],
+        sort_by: str | Sequence[str | SortField],
         properties: Mapping[str, str] | None,
         location: str | None,
-        format_version: int | None,
+        format_version: int | str | None,
     ) -> TableMetadata:
         resolved = schema_of(schema)
         place = (
@@ -367,8 +367,8 @@ class Lake(OnDriver):
         )
         return new_table_metadata(
             resolved,
-            spec_for(resolved, list(partition_by)),
-            order_for(resolved, list(sort_by)),
+            spec_for(resolved, partition_by),
+            order_for(resolved, sort_by),
             location=place,
             properties=dict(properties or {}),
             format_version=format_version,

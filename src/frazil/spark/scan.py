@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from frazil.errors import PredicateError
+from frazil.format.arguments import SnapshotId, one_or_several, optional_snapshot_id_of
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates import (
     AlwaysFalse,
@@ -88,8 +89,8 @@ class Scan(OnDriver):
         io: FileIO,
         *,
         where: str | Expression | None = None,
-        columns: Sequence[str] | None = None,
-        snapshot_id: int | None = None,
+        columns: str | Sequence[str] | None = None,
+        snapshot_id: SnapshotId | None = None,
         as_of: int | str | datetime | None = None,
         ref: str | None = None,
         case_sensitive: bool | None = None,
@@ -99,11 +100,12 @@ class Scan(OnDriver):
         self._metadata = metadata
         self._io = io
         self._name = name or metadata.location
+        asked_id = optional_snapshot_id_of(snapshot_id)
         self.snapshot: Snapshot | None = find_snapshot(
-            metadata, snapshot_id=snapshot_id, as_of=as_of, ref=ref
+            metadata, snapshot_id=asked_id, as_of=as_of, ref=ref
         )
         self.schema: Schema = _schema_of(
-            metadata, self.snapshot, snapshot_id=snapshot_id, as_of=as_of, ref=ref
+            metadata, self.snapshot, snapshot_id=asked_id, as_of=as_of, ref=ref
         )
         cased = is_case_sensitive(spark) if case_sensitive is None else case_sensitive
         self._where = bound_predicate(
@@ -111,7 +113,11 @@ class Scan(OnDriver):
         )
         self._case_sensitive = cased
         self._reads_whole_snapshot = isinstance(self._where, AlwaysTrue)
-        self.projection: Projection = project(self.schema, columns, case_sensitive=cased)
+        self.projection: Projection = project(
+            self.schema,
+            None if columns is None else one_or_several(columns, argument="columns"),
+            case_sensitive=cased,
+        )
 
     def __repr__(self) -> str:
         snapshot = "no snapshot" if self.snapshot is None else f"{self.snapshot.snapshot_id}"
@@ -212,7 +218,9 @@ class Scan(OnDriver):
                 total += int(rows.count())
         return total
 
-    def aggregate(self, aggregates: Sequence[str], *, by: Sequence[str] = ()) -> Aggregation:
+    def aggregate(
+        self, aggregates: str | Sequence[str], *, by: str | Sequence[str] = ()
+    ) -> Aggregation:
         """Counts, minima and maxima of the scan's rows, from metadata where it is exact.
 
         The scan's `columns` play no part.
@@ -228,7 +236,12 @@ class Scan(OnDriver):
             ValidationException: a text is no aggregate, a column is not there or has no order, or
                 two results have one name.
         """
-        request = parse_request(aggregates, by, self.schema, case_sensitive=self._case_sensitive)
+        request = parse_request(
+            one_or_several(aggregates, argument="aggregates"),
+            one_or_several(by, argument="by"),
+            self.schema,
+            case_sensitive=self._case_sensitive,
+        )
         plan = self._plan_with(needed_statistics_of(request.measures))
         found = answer(
             plan,

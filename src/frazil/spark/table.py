@@ -8,6 +8,7 @@ from datetime import datetime
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.catalog.base import Catalog, LoadedTable
+from frazil.format.arguments import SnapshotId
 from frazil.format.metadata import TableMetadata
 from frazil.format.partitioning import PartitionField
 from frazil.format.predicates.expressions import Expression
@@ -58,8 +59,8 @@ class Table(Writes, TableChanges, TableStreams, MetadataFrames, TableHandle):
         self,
         df: Rows,
         *,
-        partition_by: Sequence[str | PartitionField] = (),
-        sort_by: Sequence[str | SortField] = (),
+        partition_by: str | Sequence[str | PartitionField] = (),
+        sort_by: str | Sequence[str | SortField] = (),
         properties: Mapping[str, str] | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
         options: Mapping[str, str] | None = None,
@@ -114,8 +115,8 @@ class Table(Writes, TableChanges, TableStreams, MetadataFrames, TableHandle):
         self,
         *,
         where: str | Expression | None = None,
-        columns: Sequence[str] | None = None,
-        snapshot_id: int | None = None,
+        columns: str | Sequence[str] | None = None,
+        snapshot_id: SnapshotId | None = None,
         as_of: int | str | datetime | None = None,
         ref: str | None = None,
         case_sensitive: bool | None = None,

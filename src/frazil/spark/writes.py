@@ -8,6 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from frazil.format.arguments import SnapshotId, optional_snapshot_id_of
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import Expression
@@ -83,7 +84,7 @@ class Writes(TableOperations):
         *,
         where: str | Expression | None = None,
         isolation: Isolation | None = None,
-        validate_from_snapshot_id: int | None = None,
+        validate_from_snapshot_id: SnapshotId | None = None,
         branch: str | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
         options: Mapping[str, str] | None = None,
@@ -139,7 +140,7 @@ class Writes(TableOperations):
         df: Rows,
         *,
         isolation: Isolation | None = None,
-        validate_from_snapshot_id: int | None = None,
+        validate_from_snapshot_id: SnapshotId | None = None,
         branch: str | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
         options: Mapping[str, str] | None = None,
@@ -195,14 +196,14 @@ class Writes(TableOperations):
         target: Destination,
         head: Snapshot | None,
         isolation: Isolation | None,
-        validate_from_snapshot_id: int | None,
+        validate_from_snapshot_id: SnapshotId | None,
     ) -> Validation:
         """Return from where on others' commits are checked.
 
         With an isolation level that is what the user has read through the handle; without one
         only what this call reads itself must not change.
         """
-        start = validate_from_snapshot_id
+        start = optional_snapshot_id_of(validate_from_snapshot_id, "validate_from_snapshot_id")
         if start is None and isolation is not None:
             start = self._read_point(target.branch if not target.makes_branch else None)
         elif start is None:

@@ -9,6 +9,7 @@ from typing import Self
 
 from frazil.catalog.base import Catalog, LoadedTable
 from frazil.errors import ValidationException
+from frazil.format.arguments import SnapshotId, optional_snapshot_id_of, snapshot_ids_of
 from frazil.format.metadata import TableMetadata
 from frazil.format.partitioning import PartitionField, PartitionSpec
 from frazil.format.schema import Schema
@@ -166,7 +167,7 @@ class TableHandle(OnDriver, TableOperations):
 
     def snapshot(
         self,
-        snapshot_id: int | None = None,
+        snapshot_id: SnapshotId | None = None,
         *,
         as_of: int | str | datetime | None = None,
         ref: str | None = None,
@@ -182,11 +183,14 @@ class TableHandle(OnDriver, TableOperations):
         Raises:
             NoSuchSnapshotError, NoSuchRefError: there is none.
         """
-        return find_snapshot(self.metadata, snapshot_id=snapshot_id, as_of=as_of, ref=ref)
+        return find_snapshot(
+            self.metadata, snapshot_id=optional_snapshot_id_of(snapshot_id), as_of=as_of, ref=ref
+        )
 
-    def ancestors(self, snapshot_id: int | None = None) -> tuple[Snapshot, ...]:
+    def ancestors(self, snapshot_id: SnapshotId | None = None) -> tuple[Snapshot, ...]:
         """A snapshot (by default the current one) and its kept ancestors, newest first."""
-        start = snapshot_id if snapshot_id is not None else self.metadata.current_snapshot_id
+        given = optional_snapshot_id_of(snapshot_id)
+        start = given if given is not None else self.metadata.current_snapshot_id
         return () if start is None else self.metadata.ancestors_of(start)
 
     # -- how it changes ----
@@ -238,8 +242,8 @@ class TableHandle(OnDriver, TableOperations):
         self,
         schema: Schema,
         *,
-        partition_by: Sequence[str | PartitionField] = (),
-        sort_by: Sequence[str | SortField] = (),
+        partition_by: str | Sequence[str | PartitionField] = (),
+        sort_by: str | Sequence[str | SortField] = (),
         properties: Mapping[str, str] | None = None,
     ) -> HandleTransaction:
         """A transaction that starts by giving the table another definition and no rows.
@@ -260,7 +264,7 @@ class TableHandle(OnDriver, TableOperations):
         *,
         older_than: int | str | datetime | None = None,
         retain_last: int | None = None,
-        snapshot_ids: Iterable[int] = (),
+        snapshot_ids: SnapshotId | Iterable[SnapshotId] = (),
     ) -> ExpireResult:
         """Forget snapshots that retention no longer keeps; delete the files that only they reach.
 
@@ -285,7 +289,7 @@ class TableHandle(OnDriver, TableOperations):
         *,
         older_than: int | str | datetime | None = None,
         retain_last: int | None = None,
-        snapshot_ids: Iterable[int] = (),
+        snapshot_ids: SnapshotId | Iterable[SnapshotId] = (),
     ) -> ExpireResult:
         """`expire_snapshots` without deleting any file."""
         operation = self._expire(older_than, retain_last, snapshot_ids)
@@ -302,12 +306,12 @@ class TableHandle(OnDriver, TableOperations):
         self,
         older_than: int | str | datetime | None,
         retain_last: int | None,
-        snapshot_ids: Iterable[int],
+        snapshot_ids: SnapshotId | Iterable[SnapshotId],
     ) -> ExpireSnapshots:
         operation = ExpireSnapshots(
             older_than_ms=None if older_than is None else timestamp_ms_of(older_than),
             retain_last=retain_last,
-            snapshot_ids=snapshot_ids,
+            snapshot_ids=snapshot_ids_of(snapshot_ids, "snapshot_ids"),
         )
         self._run(operation)
         return operation

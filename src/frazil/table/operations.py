@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Unpack
 
+from frazil.format.arguments import SnapshotId, optional_snapshot_id_of, snapshot_id_of
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.sorting import SortExpr, SortField
@@ -89,7 +90,7 @@ class TableOperations(ABC):
         """Where new files go from now on; existing files stay."""
         self._run(properties.set_location(location))
 
-    def upgrade(self, format_version: int) -> None:
+    def upgrade(self, format_version: int | str) -> None:
         """Raise the format version; there is no way back."""
         self._run(properties.upgrade(format_version))
 
@@ -218,7 +219,7 @@ class TableOperations(ABC):
         added_deletes: Iterable[DataFile] = (),
         data_sequence_number: int | None = None,
         delete_sequence_number: int | None = None,
-        from_snapshot: int,
+        from_snapshot: SnapshotId,
         **snapshot: Unpack[BranchSettings],
     ) -> None:
         """Replace files by files of the same rows, as they were at `from_snapshot`.
@@ -239,7 +240,7 @@ class TableOperations(ABC):
                 added_deletes=added_deletes,
                 data_sequence_number=data_sequence_number,
                 delete_sequence_number=delete_sequence_number,
-                from_snapshot=from_snapshot,
+                from_snapshot=snapshot_id_of(from_snapshot, "from_snapshot"),
                 options=snapshot_options(**snapshot),
             )
         )
@@ -250,33 +251,57 @@ class TableOperations(ABC):
         self,
         name: str,
         *,
-        snapshot_id: int | None = None,
+        snapshot_id: SnapshotId | None = None,
         retention: Retention = DEFAULT_RETENTION,
     ) -> None:
         """Make a branch at a snapshot, by default the current one; an empty table's is empty."""
-        self._run(CreateBranch(self.io, name, snapshot_id=snapshot_id, retention=retention))
+        self._run(
+            CreateBranch(
+                self.io, name, snapshot_id=optional_snapshot_id_of(snapshot_id), retention=retention
+            )
+        )
 
     def create_tag(
         self,
         name: str,
         *,
-        snapshot_id: int | None = None,
+        snapshot_id: SnapshotId | None = None,
         retention: Retention = DEFAULT_RETENTION,
     ) -> None:
         """Make a tag at a snapshot, by default the current one."""
-        self._run(references.create_tag(name, snapshot_id=snapshot_id, retention=retention))
+        self._run(
+            references.create_tag(
+                name, snapshot_id=optional_snapshot_id_of(snapshot_id), retention=retention
+            )
+        )
 
     def replace_branch(
-        self, name: str, *, snapshot_id: int | None = None, retention: Retention | None = None
+        self,
+        name: str,
+        *,
+        snapshot_id: SnapshotId | None = None,
+        retention: Retention | None = None,
     ) -> None:
         """Point an existing branch at another snapshot, by default the current one."""
-        self._run(references.replace_branch(name, snapshot_id=snapshot_id, retention=retention))
+        self._run(
+            references.replace_branch(
+                name, snapshot_id=optional_snapshot_id_of(snapshot_id), retention=retention
+            )
+        )
 
     def replace_tag(
-        self, name: str, *, snapshot_id: int | None = None, retention: Retention | None = None
+        self,
+        name: str,
+        *,
+        snapshot_id: SnapshotId | None = None,
+        retention: Retention | None = None,
     ) -> None:
         """Point an existing tag at another snapshot, by default the current one."""
-        self._run(references.replace_tag(name, snapshot_id=snapshot_id, retention=retention))
+        self._run(
+            references.replace_tag(
+                name, snapshot_id=optional_snapshot_id_of(snapshot_id), retention=retention
+            )
+        )
 
     def set_retention(self, name: str, retention: Retention) -> None:
         """Change how long a branch or tag and its snapshots are kept."""
@@ -299,22 +324,26 @@ class TableOperations(ABC):
         self._run(references.fast_forward(branch, to))
 
     def set_current_snapshot(
-        self, snapshot_id: int | None = None, *, ref: str | None = None
+        self, snapshot_id: SnapshotId | None = None, *, ref: str | None = None
     ) -> None:
         """Make a snapshot, or that of a reference, the current one."""
-        self._run(references.set_current_snapshot(snapshot_id=snapshot_id, ref=ref))
+        self._run(
+            references.set_current_snapshot(
+                snapshot_id=optional_snapshot_id_of(snapshot_id), ref=ref
+            )
+        )
 
-    def rollback_to_snapshot(self, snapshot_id: int) -> None:
+    def rollback_to_snapshot(self, snapshot_id: SnapshotId) -> None:
         """Make an ancestor of the current snapshot the current one."""
-        self._run(references.rollback_to_snapshot(snapshot_id))
+        self._run(references.rollback_to_snapshot(snapshot_id_of(snapshot_id)))
 
     def rollback_to_timestamp(self, timestamp: int | str | datetime) -> None:
         """Make the newest ancestor older than a time the current snapshot."""
         self._run(references.rollback_to_timestamp(timestamp_ms_of(timestamp)))
 
-    def cherrypick_snapshot(self, snapshot_id: int) -> None:
+    def cherrypick_snapshot(self, snapshot_id: SnapshotId) -> None:
         """Apply the append or dynamic overwrite of a snapshot to `main`."""
-        self._run(CherryPick(self.io, self._prepare(), snapshot_id))
+        self._run(CherryPick(self.io, self._prepare(), snapshot_id_of(snapshot_id)))
 
     def publish_changes(self, wap_id: str) -> None:
         """Apply what was staged under a WAP id to `main`.
@@ -335,10 +364,10 @@ class TableOperations(ABC):
         else:
             self._run(table_statistics.set_partition_statistics(file))
 
-    def remove_statistics(self, snapshot_id: int) -> None:
+    def remove_statistics(self, snapshot_id: SnapshotId) -> None:
         """Forget the statistics file of a snapshot; the file stays."""
-        self._run(table_statistics.remove_statistics(snapshot_id))
+        self._run(table_statistics.remove_statistics(snapshot_id_of(snapshot_id)))
 
-    def remove_partition_statistics(self, snapshot_id: int) -> None:
+    def remove_partition_statistics(self, snapshot_id: SnapshotId) -> None:
         """Forget the partition statistics of a snapshot; the file stays."""
-        self._run(table_statistics.remove_partition_statistics(snapshot_id))
+        self._run(table_statistics.remove_partition_statistics(snapshot_id_of(snapshot_id)))

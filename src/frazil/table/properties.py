@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from frazil.errors import UnsupportedVersionError, ValidationException
+from frazil.format.arguments import format_version_of
 from frazil.format.changes import (
     RemoveProperties,
     SetLocation,
@@ -66,28 +67,29 @@ def set_location(location: str) -> MetadataOperation:
     return MetadataOperation(updates)
 
 
-def upgrade(format_version: int) -> MetadataOperation:
+def upgrade(format_version: int | str) -> MetadataOperation:
     """Raise the format version; data files are not rewritten, and there is no way back.
 
     Raises:
         UnsupportedVersionError: the version is not adopted (rule 1).
         ValidationException: when run, if the table is of a newer version.
     """
-    if format_version not in SUPPORTED_FORMAT_VERSIONS:
+    version = format_version_of(format_version)
+    if version not in SUPPORTED_FORMAT_VERSIONS:
         raise UnsupportedVersionError(
-            f"format version {format_version} is not supported; "
+            f"format version {version} is not supported; "
             f"choose one of {list(SUPPORTED_FORMAT_VERSIONS)}"
         )
 
     def updates(base: TableMetadata) -> list[Update]:
-        if format_version < base.format_version:
+        if version < base.format_version:
             raise ValidationException(
                 f"the table is of format version {base.format_version} and cannot go back to "
-                f"{format_version}"
+                f"{version}"
             )
-        if format_version == base.format_version:
+        if version == base.format_version:
             return []
-        return [UpgradeFormatVersion(format_version)]
+        return [UpgradeFormatVersion(version)]
 
     return MetadataOperation(updates)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from frazil.errors import ConflictError
+from frazil.format.arguments import one_or_several
 from frazil.format.changes import Update, apply_updates
 from frazil.format.metadata import TableMetadata
 from frazil.format.new_table import replacement_updates
@@ -26,13 +27,13 @@ class ReplaceDefinition(MetadataOperation):
         self,
         schema: Schema,
         *,
-        partition_by: Sequence[str | PartitionField] = (),
-        sort_by: Sequence[str | SortField] = (),
+        partition_by: str | Sequence[str | PartitionField] = (),
+        sort_by: str | Sequence[str | SortField] = (),
         properties: Mapping[str, str] | None = None,
     ) -> None:
         self._schema = schema
-        self._partition_by = tuple(partition_by)
-        self._sort_by = tuple(sort_by)
+        self._partition_by = one_or_several(partition_by, PartitionField, argument="partition_by")
+        self._sort_by = one_or_several(sort_by, SortField, argument="sort_by")
         self._properties = dict(properties or {})
         # Refuses reserved names before anything is written.
         set_properties(self._properties)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from frazil.errors import PredicateError
+from frazil.format.arguments import what_there_is
 from frazil.format.predicates.expressions import (
     AlwaysFalse,
     AlwaysNull,
@@ -131,11 +132,9 @@ def _child(
             + " or ".join(repr(field.name) for field in found)
         )
     where = f"struct {'.'.join(path)!r}" if path else "table"
-    known = ", ".join(field.name for field in struct.fields[:50]) or "none"
-    more = ", ..." if len(struct.fields) > 50 else ""
+    known = what_there_is(name, (field.name for field in struct.fields), holder="it")
     raise PredicateError(
-        f"there is no column {quote_name(ref.parts)}: the {where} has no field {name!r}; it has "
-        f"{known}{more}"
+        f"there is no column {quote_name(ref.parts)}: the {where} has no field {name!r}{known}"
     )
 
 

@@ -9,6 +9,7 @@ from functools import cached_property, reduce
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.errors import ValidationException
+from frazil.format.arguments import one_or_several
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates import Expression
 from frazil.format.schema import Schema
@@ -57,7 +58,7 @@ class Changelog:
         """Every snapshot's own inserts and deletes."""
         return self._union([*self._of_one_kind(), *self._without_copies()])
 
-    def changes_with_updates(self, identifier_columns: Sequence[str]) -> DataFrame:
+    def changes_with_updates(self, identifier_columns: str | Sequence[str]) -> DataFrame:
         """As `changes`, with the two sides of an update of one key told as such."""
         identifier = self._identifier(identifier_columns)
         paired = [with_updates(each, identifier) for each in self._without_copies()]
@@ -137,19 +138,19 @@ class Changelog:
     def _union(self, frames: Sequence[DataFrame]) -> DataFrame:
         return reduce(DataFrame.union, frames) if frames else self._reader.none()
 
-    def _identifier(self, columns: Sequence[str]) -> list[tuple[str, ...]]:
-        if isinstance(columns, str) or not columns:
-            raise ValidationException(
-                f"identifier_columns is {columns!r}: give a list of at least one column name"
-            )
+    def _identifier(self, columns: str | Sequence[str]) -> list[tuple[str, ...]]:
+        names = one_or_several(columns, argument="identifier_columns")
+        if not names:
+            raise ValidationException("identifier_columns is empty: give at least one column name")
         cased = is_case_sensitive(self.spark)
         paths = []
-        for name in columns:
+        for name in names:
             field = self.schema.field_or_none(name, case_sensitive=cased)
-            if field is None or self.schema.is_inside_collection(field.field_id):
-                known = ", ".join(each.name for each in self.schema.fields)
+            if field is None:
+                raise ValidationException(self.schema.missing(name))
+            if self.schema.is_inside_collection(field.field_id):
                 raise ValidationException(
-                    f"there is no column {name!r} to identify rows by; the table has {known}"
+                    f"rows cannot be identified by {name!r}: it lies inside a list or map"
                 )
             paths.append(self.schema.name_path(field.field_id))
         return paths

@@ -34,7 +34,7 @@ class IncrementalScan(Scan):
         *,
         snapshots: SnapshotRange,
         where: str | Expression | None = None,
-        columns: Sequence[str] | None = None,
+        columns: str | Sequence[str] | None = None,
         snapshot_id: int | None = None,
         case_sensitive: bool | None = None,
         name: str = "",

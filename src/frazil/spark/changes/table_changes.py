@@ -8,6 +8,7 @@ from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
+from frazil.format.arguments import SnapshotId, optional_snapshot_id_of
 from frazil.format.predicates.expressions import Expression
 from frazil.format.schema import Schema
 from frazil.planning.changes_range import SnapshotRange, snapshot_range
@@ -36,13 +37,13 @@ class TableChanges(TableHandle):
 
     def incremental(
         self,
-        from_snapshot_id: int | None = None,
-        to_snapshot_id: int | None = None,
+        from_snapshot_id: SnapshotId | None = None,
+        to_snapshot_id: SnapshotId | None = None,
         *,
         from_timestamp: Moment | None = None,
         to_timestamp: Moment | None = None,
         where: str | Expression | None = None,
-        columns: Sequence[str] | None = None,
+        columns: str | Sequence[str] | None = None,
     ) -> IncrementalScan:
         """The rows that `append` snapshots added; overwrites, deletes and rewrites are skipped.
 
@@ -71,13 +72,13 @@ class TableChanges(TableHandle):
 
     def changes(
         self,
-        from_snapshot_id: int | None = None,
-        to_snapshot_id: int | None = None,
+        from_snapshot_id: SnapshotId | None = None,
+        to_snapshot_id: SnapshotId | None = None,
         *,
         from_timestamp: Moment | None = None,
         to_timestamp: Moment | None = None,
         where: str | Expression | None = None,
-        identifier_columns: Sequence[str] | None = None,
+        identifier_columns: str | Sequence[str] | None = None,
     ) -> DataFrame:
         """Every row that a snapshot inserted or deleted, whatever kind of commit did it.
 
@@ -108,8 +109,8 @@ class TableChanges(TableHandle):
 
     def net_changes(
         self,
-        from_snapshot_id: int | None = None,
-        to_snapshot_id: int | None = None,
+        from_snapshot_id: SnapshotId | None = None,
+        to_snapshot_id: SnapshotId | None = None,
         *,
         from_timestamp: Moment | None = None,
         to_timestamp: Moment | None = None,
@@ -129,16 +130,16 @@ class TableChanges(TableHandle):
 
     def _range(
         self,
-        from_snapshot_id: int | None,
-        to_snapshot_id: int | None,
+        from_snapshot_id: SnapshotId | None,
+        to_snapshot_id: SnapshotId | None,
         from_timestamp: Moment | None,
         to_timestamp: Moment | None,
     ) -> tuple[SnapshotRange, int | None]:
         """The range, and the id of its end where the end was asked for."""
         found = snapshot_range(
             self.metadata,
-            from_snapshot_id=from_snapshot_id,
-            to_snapshot_id=to_snapshot_id,
+            from_snapshot_id=optional_snapshot_id_of(from_snapshot_id, "from_snapshot_id"),
+            to_snapshot_id=optional_snapshot_id_of(to_snapshot_id, "to_snapshot_id"),
             from_timestamp_ms=None if from_timestamp is None else timestamp_ms_of(from_timestamp),
             to_timestamp_ms=None if to_timestamp is None else timestamp_ms_of(to_timestamp),
         )

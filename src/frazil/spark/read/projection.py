@@ -188,9 +188,7 @@ def _find(schema: Schema, name: str, *, case_sensitive: bool) -> NestedField:
         return field
     if name in _METADATA_BY_NAME:
         return _METADATA_BY_NAME[name]
-    raise ValidationException(
-        f"there is no column {name!r}; the table has {', '.join(f.name for f in schema.fields)}"
-    )
+    raise ValidationException(schema.missing(name))
 
 
 def _top_level(schema: Schema, field: NestedField) -> NestedField:

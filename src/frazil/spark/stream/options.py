@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, Final, TypedDict
 
 from frazil.errors import ConfigurationError, ValidationException
+from frazil.format.arguments import SnapshotId, optional_snapshot_id_of
 from frazil.table.time_travel import timestamp_ms_of
 
 DEFAULT_POLL_INTERVAL: Final = 1.0
@@ -26,7 +27,7 @@ class Removal(StrEnum):
 class StreamSettings(TypedDict, total=False):
     """The keywords of `Table.read_stream`, which says what they mean, beside the checkpoint."""
 
-    from_snapshot_id: int | None
+    from_snapshot_id: SnapshotId | None
     from_timestamp: int | str | datetime | None
     on_overwrite: str
     on_delete: str
@@ -87,7 +88,7 @@ class StreamOptions:
 
 def stream_options(
     *,
-    from_snapshot_id: int | None,
+    from_snapshot_id: SnapshotId | None,
     from_timestamp: int | str | datetime | None,
     on_overwrite: str,
     on_delete: str,
@@ -117,7 +118,7 @@ def stream_options(
         raise ValidationException("give one of from_snapshot_id and from_timestamp, not both")
     start = given["from_timestamp"]
     return StreamOptions(
-        from_snapshot_id=from_snapshot_id,
+        from_snapshot_id=optional_snapshot_id_of(from_snapshot_id, "from_snapshot_id"),
         from_timestamp_ms=None if start is None else timestamp_ms_of(start),
         on_overwrite=_removal("on_overwrite", given["on_overwrite"]),
         on_delete=_removal("on_delete", given["on_delete"]),

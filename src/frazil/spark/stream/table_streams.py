@@ -10,6 +10,7 @@ from os import PathLike, fspath
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.errors import ConfigurationError, ValidationException
+from frazil.format.arguments import SnapshotId
 from frazil.spark.changes.columns import CHANGELOG_COLUMNS
 from frazil.spark.session import prepare_session
 from frazil.spark.stream.follower import Follower
@@ -36,7 +37,7 @@ class TableStreams(TableHandle):
         self,
         *,
         checkpoint: str | PathLike[str],
-        from_snapshot_id: int | None = None,
+        from_snapshot_id: SnapshotId | None = None,
         from_timestamp: int | str | datetime | None = None,
         on_overwrite: str = "fail",
         on_delete: str = "fail",
