@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import count
 from types import SimpleNamespace
 from typing import Any
@@ -13,8 +14,9 @@ from pyiceberg.schema import Schema as PeerSchema
 from pyiceberg.table.update.schema import UpdateSchema as PeerUpdate
 
 from ci_share import examples
-from frazil.errors import EvolutionError
+from frazil.errors import EvolutionError, ValidationException
 from frazil.format.evolution import SchemaEvolution
+from frazil.format.new_table import new_table_metadata
 from frazil.format.partitioning import PartitionField
 from frazil.format.schema import Schema
 from frazil.format.transforms import parse_transform
@@ -199,6 +201,39 @@ def test_defaults() -> None:
         evolve(2).add_column("c", "int", default=7)
     with pytest.raises(EvolutionError, match="cannot be the default"):
         evolve(3).add_column("c", "int", default="x")
+
+
+@pytest.mark.parametrize(
+    ("column_type", "default"),
+    [
+        ("double", "NaN"),
+        ("float", math.inf),
+        ("double", -math.inf),
+        (ListType(1, DoubleType()), [1.5, math.nan]),
+    ],
+)
+def test_defaults_that_json_has_no_number_for(column_type: Any, default: Any) -> None:
+    # The specification writes floats as JSON numbers; Java refuses to read anything else.
+    with pytest.raises(EvolutionError, match="no NaN and no infinity"):
+        evolve(3).add_column("c", column_type, default=default)
+    with pytest.raises(EvolutionError, match="no NaN and no infinity"):
+        evolve(3).add_column("c", column_type).update_column("c", default=default)
+    double = NestedField(1, "c", DoubleType(), initial_default=math.nan)
+    with pytest.raises(EvolutionError, match="no NaN and no infinity"):
+        evolve(3).add_column("p", StructType((double,)))
+    with pytest.raises(ValidationException, match="no NaN and no infinity"):
+        new_table_metadata(Schema((double,)), location="l", format_version=3)
+
+
+def test_a_column_with_such_a_default_of_another_engine_can_be_changed() -> None:
+    held = NestedField(1, "c", DoubleType(), initial_default=math.inf, write_default=math.inf)
+    schema = SchemaEvolution(Schema((held,)), 1, 3).rename_column("c", "d").apply()
+    assert schema.find_field("d").initial_default == math.inf
+    schema = SchemaEvolution(schema, 1, 3).update_column("d", default=1.5).apply()
+    assert (schema.find_field("d").initial_default, schema.find_field("d").write_default) == (
+        math.inf,
+        1.5,
+    )
 
 
 def test_nullability() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from typing import Any
 
 from frazil.errors import ValidationException
@@ -34,6 +36,35 @@ def write_value(field: NestedField) -> Any:
     if isinstance(field.field_type, StructType):
         return tuple(write_value(nested) for nested in field.field_type.fields)
     return field.write_default
+
+
+def check_new_defaults(fields: Iterable[NestedField]) -> None:
+    """Check that the defaults of new fields can be written to table metadata.
+
+    JSON has no number for NaN and the infinities. The Java runtime writes them as text, which it
+    then refuses to read, and the table with it.
+
+    Raises:
+        ValidationException: a default is one of them, or holds one.
+    """
+    for field in fields:
+        for value in (field.initial_default, field.write_default):
+            check_default_value(field.name, value)
+
+
+def check_default_value(name: str, value: Any) -> None:
+    """Check one default; see `check_new_defaults`."""
+    if not _is_finite(value):
+        raise ValidationException(
+            f"{value!r} cannot be the default of column {name!r}: table metadata can hold no NaN "
+            "and no infinity as a default; add the column without one"
+        )
+
+
+def _is_finite(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return all(map(_is_finite, value))
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def check_added_field(field: NestedField) -> None:

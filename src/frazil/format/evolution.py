@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Final, Self
 
 from frazil.errors import EvolutionError, FrazilError, ValidationException
+from frazil.format.defaults import check_default_value, check_new_defaults
 from frazil.format.partitioning import PartitionField
 from frazil.format.promotion import (
     PROMOTIONS,
@@ -279,6 +280,7 @@ class SchemaEvolution:
         field_id = self._last_column_id + 1
         new_type = assign_fresh_type_ids(field.field_type, after=field_id)
         field = replace(field, field_id=field_id, field_type=new_type)
+        self._check_defaults_of(field)
         inside = self._tree.insert(parent, field)
         self._last_column_id = max(inside)
         self._added |= inside
@@ -291,6 +293,12 @@ class SchemaEvolution:
                 f"{field_type!r} is not a type for column {name!r}: {error}"
             ) from error
 
+    def _check_defaults_of(self, field: NestedField) -> None:
+        try:
+            check_new_defaults(Schema((field,)).fields_by_id.values())
+        except ValidationException as error:
+            raise EvolutionError(f"cannot add column {field.name!r}: {error}") from error
+
     def _default_of(self, name: str, field_type: IcebergType, default: Any) -> Any:
         if default is None:
             return None
@@ -302,7 +310,9 @@ class SchemaEvolution:
         if isinstance(field_type, StructType) and not default:
             return ()
         try:
-            return coerce(field_type, default)
+            value = coerce(field_type, default)
+            check_default_value(name, value)
+            return value
         except FrazilError as error:
             raise EvolutionError(
                 f"{default!r} cannot be the default of column {name!r} of type {field_type}: "

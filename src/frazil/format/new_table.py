@@ -10,6 +10,7 @@ from dataclasses import replace
 from frazil.errors import ValidationException
 from frazil.format.apply_updates import apply_updates
 from frazil.format.arguments import format_version_of
+from frazil.format.defaults import check_new_defaults
 from frazil.format.partitioning import (
     UNPARTITIONED,
     PartitionField,
@@ -75,6 +76,7 @@ def new_table_metadata(
         raise ValidationException(
             f"two format versions are asked for: {version}, and {wanted} by property"
         )
+    check_new_defaults(schema.fields_by_id.values())
     fresh = assign_fresh_ids(schema)
     first_order = replace(sort_order, order_id=1) if sort_order.fields else UNSORTED
     return apply_updates(
@@ -132,6 +134,7 @@ def replacement_updates(
         ConfigurationError: a property that is known is malformed.
     """
     check_properties(properties or {}, beside=base.properties)
+    check_new_defaults(schema.fields_by_id.values())
     fresh = assign_fresh_ids(
         schema,
         after=base.last_column_id,
