@@ -298,7 +298,7 @@ def properties(settings: Settings, table: str, as_json: bool) -> None:
     help="Show so many rows at most.",
 )
 @click.option("--snapshot-id", type=int, help="Read this snapshot.")
-@click.option("--as-of", help="Read the snapshot that was current at this time (UTC).")
+@click.option("--as-of", help="Read the snapshot of this time (local unless it names a zone).")
 @click.option("--ref", help="Read a branch or a tag.")
 @click.option(
     "--plan", "only_plan", is_flag=True, help="Show what would be read, and read nothing."

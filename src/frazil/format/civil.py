@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import re
 
+from frazil.format.zones import offset_at, zone_of
+
 NANOS_PER_MICRO = 1_000
+NANOS_PER_MILLI = 1_000_000
 NANOS_PER_SECOND = 1_000_000_000
 SECONDS_PER_DAY = 86_400
 NANOS_PER_DAY = SECONDS_PER_DAY * NANOS_PER_SECOND
@@ -16,7 +19,7 @@ MICROS_PER_DAY = NANOS_PER_DAY // NANOS_PER_MICRO
 
 _DATE = r"(?P<year>[+-]?\d{4,9})-(?P<month>\d{1,2})-(?P<day>\d{1,2})"
 _TIME = r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,](?P<fraction>\d{1,9}))?)?"
-_ZONE = r"(?P<zone>[zZ]|UTC|[+-]\d{2}(?::?\d{2}(?::?\d{2})?)?)"
+_ZONE = r"(?P<zone>[A-Za-z+-][A-Za-z0-9~/._+:-]*)"
 _DATE_PATTERN = re.compile(_DATE, re.ASCII)
 _TIME_PATTERN = re.compile(_TIME, re.ASCII)
 _TIMESTAMP_PATTERN = re.compile(rf"{_DATE}(?:[tT ]{_TIME}\s*{_ZONE}?)?", re.ASCII)
@@ -65,9 +68,9 @@ def parse_time(text: str) -> int:
 def parse_timestamp(text: str) -> tuple[int, int | None]:
     """Nanoseconds since the epoch as written, and the offset from UTC in seconds, if one is there.
 
-    Takes ``T`` or a space between date and time, a date alone, and 0 to 9 digits of a second. The
-    nanoseconds are those of the written wall clock: subtract the offset to have UTC. ValueError
-    where it is no timestamp.
+    Takes ``T`` or a space between date and time, a date alone, 0 to 9 digits of a second, and
+    after a time an offset or the name of a zone. The nanoseconds are those of the written wall
+    clock: subtract the offset to have UTC. ValueError where it is no timestamp.
     """
     match = _TIMESTAMP_PATTERN.fullmatch(text.strip())
     if match is None:
@@ -75,7 +78,7 @@ def parse_timestamp(text: str) -> tuple[int, int | None]:
     nanos = _days_of(match, text) * NANOS_PER_DAY
     if match["hour"] is not None:
         nanos += _nanos_of(match, text)
-    return nanos, None if match["zone"] is None else _offset_of(match["zone"], text)
+    return nanos, None if match["zone"] is None else _offset_of(match["zone"], nanos)
 
 
 def format_date(days: int) -> str:
@@ -121,12 +124,5 @@ def _nanos_of(match: re.Match[str], text: str) -> int:
     return ((hour * 60 + minute) * 60 + second) * NANOS_PER_SECOND + fraction
 
 
-def _offset_of(zone: str, text: str) -> int:
-    if zone in ("Z", "z", "UTC"):
-        return 0
-    digits = zone[1:].replace(":", "").ljust(6, "0")
-    hours, minutes, seconds = int(digits[:2]), int(digits[2:4]), int(digits[4:])
-    if hours > 18 or minutes > 59 or seconds > 59:
-        raise ValueError(f"{text!r} names an offset from UTC past 18 hours")
-    offset = (hours * 60 + minutes) * 60 + seconds
-    return -offset if zone[0] == "-" else offset
+def _offset_of(zone: str, wall_nanos: int) -> int:
+    return 0 if zone == "z" else offset_at(zone_of(zone), wall_nanos // NANOS_PER_SECOND)

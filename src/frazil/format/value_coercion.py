@@ -41,6 +41,7 @@ from frazil.format.type_model import (
     UnknownType,
     UUIDType,
 )
+from frazil.format.zones import offset_at
 
 _LONG = LongType()
 _EPOCH = datetime(1970, 1, 1)
@@ -295,11 +296,7 @@ def _datetime_nanos(value: datetime) -> tuple[int, int | None]:
 
 
 def _offset_in(zone: tzinfo, wall_nanos: int) -> int:
-    if zone is UTC:
-        return 0
-    wall = _EPOCH + timedelta(microseconds=wall_nanos // civil.NANOS_PER_MICRO)
-    offset = wall.replace(tzinfo=zone).utcoffset()
-    return 0 if offset is None else int(offset.total_seconds())
+    return offset_at(zone, wall_nanos // civil.NANOS_PER_SECOND)
 
 
 def _string(value_type: IcebergType, value: Any) -> str:

@@ -19,6 +19,7 @@ from frazil.format.predicates.project import inclusive
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.format.types import StructType
+from frazil.format.zones import PROCESS_ZONE
 from frazil.planning.cache import MANIFESTS, ManifestCache, store_key
 from frazil.planning.frames import concat_entries, live_entries, no_entries, selected
 from frazil.planning.load import ManifestLoader
@@ -204,7 +205,7 @@ def plan_file(metadata_file: str, *, where: str | None = None) -> ScanPlan:
 
     Args:
         metadata_file: the path of a table's metadata file.
-        where: SQL text of a predicate.
+        where: SQL text of a predicate; times without a zone are local times of the process.
 
     Raises:
         PredicateError: the text is not a predicate on the table's columns.
@@ -212,7 +213,9 @@ def plan_file(metadata_file: str, *, where: str | None = None) -> ScanPlan:
     """
     io = FileIO()
     metadata = parse_metadata(io.read(metadata_file), file=metadata_file)
-    bound = None if where is None else bind(parse_predicate(where), metadata.schema)
+    bound = None
+    if where is not None:
+        bound = bind(parse_predicate(where), metadata.schema, time_zone=PROCESS_ZONE)
     return plan(metadata, metadata.current_snapshot, io, where=bound)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -53,7 +52,7 @@ from frazil.spark.types import COMMENT_KEY, SparkTypeSupport
 from frazil.storage.columns import value_column
 from frazil.storage.files import FileIO
 from frazil.storage.on_driver import OnDriver
-from frazil.table.time_travel import find_snapshot
+from frazil.table.time_travel import Moment, find_snapshot
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,7 +70,8 @@ class Scan(OnDriver):
             metadata columns ``_file``, ``_pos``, ``_deleted``, ``_spec_id``, ``_partition``,
             ``_row_id`` and ``_last_updated_sequence_number``; all of the table's without.
         snapshot_id: read this snapshot, with its schema.
-        as_of: read what was current at this time, with the schema of then.
+        as_of: read what was current at this time, with the schema of then; text without an offset
+            is a time in the session's zone, a datetime without one local time.
         ref: read a tag, with its schema, or a branch, with the table's.
         case_sensitive: whether names are matched with their case; the session's setting without.
         name: the table's name, for messages.
@@ -91,7 +91,7 @@ class Scan(OnDriver):
         where: str | Expression | None = None,
         columns: str | Sequence[str] | None = None,
         snapshot_id: SnapshotId | None = None,
-        as_of: int | str | datetime | None = None,
+        as_of: Moment | None = None,
         ref: str | None = None,
         case_sensitive: bool | None = None,
         name: str = "",
@@ -101,16 +101,15 @@ class Scan(OnDriver):
         self._io = io
         self._name = name or metadata.location
         asked_id = optional_snapshot_id_of(snapshot_id)
+        zone = time_zone_of(spark)
         self.snapshot: Snapshot | None = find_snapshot(
-            metadata, snapshot_id=asked_id, as_of=as_of, ref=ref
+            metadata, snapshot_id=asked_id, as_of=as_of, ref=ref, text_zone=zone
         )
         self.schema: Schema = _schema_of(
             metadata, self.snapshot, snapshot_id=asked_id, as_of=as_of, ref=ref
         )
         cased = is_case_sensitive(spark) if case_sensitive is None else case_sensitive
-        self._where = bound_predicate(
-            where, self.schema, case_sensitive=cased, time_zone=time_zone_of(spark)
-        )
+        self._where = bound_predicate(where, self.schema, case_sensitive=cased, time_zone=zone)
         self._case_sensitive = cased
         self._reads_whole_snapshot = isinstance(self._where, AlwaysTrue)
         self.projection: Projection = project(
@@ -318,7 +317,7 @@ def _schema_of(
     snapshot: Snapshot | None,
     *,
     snapshot_id: int | None,
-    as_of: int | str | datetime | None,
+    as_of: Moment | None,
     ref: str | None,
 ) -> Schema:
     """The schema to read by: a past moment's own, else the table's current one."""

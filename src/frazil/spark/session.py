@@ -202,7 +202,8 @@ def is_case_sensitive(spark: SparkSession) -> bool:
 
 def time_zone_of(spark: SparkSession) -> str:
     """The zone of timestamps that are written without one (``spark.sql.session.timeZone``)."""
-    return str(spark.conf.get("spark.sql.session.timeZone", "UTC"))
+    # A default given here would hide Spark's own, which is the zone of its JVM.
+    return str(spark.conf.get("spark.sql.session.timeZone"))
 
 
 def type_support(spark: SparkSession) -> SparkTypeSupport:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -28,6 +27,7 @@ from frazil.spark.writes import OnProgress, Rows, Writes, owning
 from frazil.table.handle import TableHandle
 from frazil.table.producer import SnapshotSettings, snapshot_options
 from frazil.table.replace import ReplaceDefinition
+from frazil.table.time_travel import Moment
 from frazil.table.transaction import CreateTransaction
 
 
@@ -117,7 +117,7 @@ class Table(Writes, TableChanges, TableStreams, MetadataFrames, TableHandle):
         where: str | Expression | None = None,
         columns: str | Sequence[str] | None = None,
         snapshot_id: SnapshotId | None = None,
-        as_of: int | str | datetime | None = None,
+        as_of: Moment | None = None,
         ref: str | None = None,
         case_sensitive: bool | None = None,
     ) -> Scan:
@@ -127,7 +127,8 @@ class Table(Writes, TableChanges, TableStreams, MetadataFrames, TableHandle):
             where: which rows, as SQL text or an expression; also prunes partitions and files.
             columns: which columns in which order, metadata columns such as ``_file`` among them.
             snapshot_id: read this snapshot.
-            as_of: read the snapshot that was current then: milliseconds, ISO text or a datetime.
+            as_of: read the snapshot that was current then: milliseconds, ISO text (in the session's
+                zone unless it names one), a datetime (local time unless it has a zone) or a date.
             ref: read a branch or tag.
             case_sensitive: how names are matched; as Spark is set unless given.
 

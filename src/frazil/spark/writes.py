@@ -16,7 +16,7 @@ from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.spark.copy_on_write import Overwriting
 from frazil.spark.engine import engine_summary
-from frazil.spark.session import is_case_sensitive
+from frazil.spark.session import is_case_sensitive, time_zone_of
 from frazil.spark.write.files import WriteProgress, write_data_files
 from frazil.spark.write.rows import rows_of
 from frazil.spark.write_audit_publish import Destination, destination
@@ -41,6 +41,10 @@ class Writes(TableOperations):
     @abstractmethod
     def spark(self) -> SparkSession:
         """The session that moves the data."""
+
+    @property
+    def _text_zone(self) -> str:
+        return time_zone_of(self.spark)
 
     @abstractmethod
     def _read_point(self, branch: str | None) -> int | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from threading import Lock
 from typing import Self
 
@@ -29,7 +28,7 @@ from frazil.table.inspect import Inspector
 from frazil.table.operation import Operation
 from frazil.table.operations import TableOperations
 from frazil.table.replace import ReplaceDefinition
-from frazil.table.time_travel import find_snapshot, timestamp_ms_of
+from frazil.table.time_travel import Moment, find_snapshot
 from frazil.table.transaction import Transaction
 
 
@@ -38,6 +37,9 @@ class TableHandle(OnDriver, TableOperations):
 
     Every change commits at once and moves the handle to what was committed; `transaction()`
     collects several. `refresh()` looks for what others have committed.
+
+    There is no session here: times without a zone, text as well as datetimes, are local times of
+    the process.
     """
 
     def __init__(self, catalog: Catalog, loaded: LoadedTable) -> None:
@@ -169,22 +171,27 @@ class TableHandle(OnDriver, TableOperations):
         self,
         snapshot_id: SnapshotId | None = None,
         *,
-        as_of: int | str | datetime | None = None,
+        as_of: Moment | None = None,
         ref: str | None = None,
     ) -> Snapshot | None:
         """A snapshot by its id, by a time, or by a branch or tag; by default the current one.
 
         Args:
             snapshot_id: its id.
-            as_of: milliseconds since the epoch, an ISO text or a datetime: the snapshot that was
-                current then (rule 188).
+            as_of: milliseconds since the epoch, an ISO text, a datetime or a date: the snapshot
+                that was current then (rule 188). Text without an offset is a time in the zone of
+                the Spark session, or without one in the process's.
             ref: the name of a branch or tag.
 
         Raises:
             NoSuchSnapshotError, NoSuchRefError: there is none.
         """
         return find_snapshot(
-            self.metadata, snapshot_id=optional_snapshot_id_of(snapshot_id), as_of=as_of, ref=ref
+            self.metadata,
+            snapshot_id=optional_snapshot_id_of(snapshot_id),
+            as_of=as_of,
+            ref=ref,
+            text_zone=self._text_zone,
         )
 
     def ancestors(self, snapshot_id: SnapshotId | None = None) -> tuple[Snapshot, ...]:
@@ -262,15 +269,16 @@ class TableHandle(OnDriver, TableOperations):
     def expire_snapshots(
         self,
         *,
-        older_than: int | str | datetime | None = None,
+        older_than: Moment | None = None,
         retain_last: int | None = None,
         snapshot_ids: SnapshotId | Iterable[SnapshotId] = (),
     ) -> ExpireResult:
         """Forget snapshots that retention no longer keeps; delete the files that only they reach.
 
         Args:
-            older_than: expire what is older; by default what `history.expire.max-snapshot-age-ms`
-                says, 5 days.
+            older_than: expire what is older, milliseconds since the epoch, ISO text (in the zone
+                of the Spark session, or without one in the process's), a datetime or a date; by
+                default what `history.expire.max-snapshot-age-ms` says, 5 days.
             retain_last: keep at least so many of each branch.
             snapshot_ids: expire these too, whatever their age; they must not be the head of a
                 branch or tag.
@@ -287,7 +295,7 @@ class TableHandle(OnDriver, TableOperations):
     def expire_snapshots_keeping_files(
         self,
         *,
-        older_than: int | str | datetime | None = None,
+        older_than: Moment | None = None,
         retain_last: int | None = None,
         snapshot_ids: SnapshotId | Iterable[SnapshotId] = (),
     ) -> ExpireResult:
@@ -304,12 +312,12 @@ class TableHandle(OnDriver, TableOperations):
 
     def _expire(
         self,
-        older_than: int | str | datetime | None,
+        older_than: Moment | None,
         retain_last: int | None,
         snapshot_ids: SnapshotId | Iterable[SnapshotId],
     ) -> ExpireSnapshots:
         operation = ExpireSnapshots(
-            older_than_ms=None if older_than is None else timestamp_ms_of(older_than),
+            older_than_ms=None if older_than is None else self._timestamp_ms(older_than),
             retain_last=retain_last,
             snapshot_ids=snapshot_ids_of(snapshot_ids, "snapshot_ids"),
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import tzinfo
 from typing import Unpack
 
 from frazil.format.arguments import SnapshotId, optional_snapshot_id_of, snapshot_id_of
@@ -15,6 +15,7 @@ from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.sorting import SortExpr, SortField
 from frazil.format.statistics import PartitionStatisticsFile, StatisticsFile
+from frazil.format.zones import PROCESS_ZONE
 from frazil.storage.files import FileIO
 from frazil.table import properties, references, sort_update, table_statistics
 from frazil.table.append import FastAppend, MergeAppend
@@ -29,7 +30,7 @@ from frazil.table.rewrite import RewriteFiles
 from frazil.table.row_delta import RowDelta
 from frazil.table.row_filter import Predicate
 from frazil.table.schema_update import UpdateSchema
-from frazil.table.time_travel import timestamp_ms_of
+from frazil.table.time_travel import Moment, timestamp_ms_of
 from frazil.table.validation import Validation
 
 
@@ -61,6 +62,14 @@ class TableOperations(ABC):
 
         An operation works on this one value: another thread may move the handle meanwhile.
         """
+
+    @property
+    def _text_zone(self) -> str | tzinfo:
+        """The zone of times that are text without one: without a session that of the process."""
+        return PROCESS_ZONE
+
+    def _timestamp_ms(self, moment: Moment) -> int:
+        return timestamp_ms_of(moment, self._text_zone)
 
     # -- schema, partitioning, order, properties ----
 
@@ -337,9 +346,14 @@ class TableOperations(ABC):
         """Make an ancestor of the current snapshot the current one."""
         self._run(references.rollback_to_snapshot(snapshot_id_of(snapshot_id)))
 
-    def rollback_to_timestamp(self, timestamp: int | str | datetime) -> None:
-        """Make the newest ancestor older than a time the current snapshot."""
-        self._run(references.rollback_to_timestamp(timestamp_ms_of(timestamp)))
+    def rollback_to_timestamp(self, timestamp: Moment) -> None:
+        """Make the newest ancestor older than a time the current snapshot.
+
+        Args:
+            timestamp: milliseconds since the epoch, ISO text (in the zone of the Spark session, or
+                without one in the process's), a datetime or a date.
+        """
+        self._run(references.rollback_to_timestamp(self._timestamp_ms(timestamp)))
 
     def cherrypick_snapshot(self, snapshot_id: SnapshotId) -> None:
         """Apply the append or dynamic overwrite of a snapshot to `main`."""

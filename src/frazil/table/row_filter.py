@@ -17,6 +17,7 @@ from frazil.format.predicates import (
     parse_predicate,
     strict,
 )
+from frazil.format.zones import PROCESS_ZONE
 from frazil.planning.prune import (
     keeps_partitions,
     may_match,
@@ -45,7 +46,12 @@ class RowFilter:
 
     def bound(self, metadata: TableMetadata) -> Expression:
         """The predicate bound to the current schema; PredicateError where it does not fit."""
-        return bind(self.predicate, metadata.schema, case_sensitive=self._case_sensitive)
+        return bind(
+            self.predicate,
+            metadata.schema,
+            case_sensitive=self._case_sensitive,
+            time_zone=PROCESS_ZONE,
+        )
 
     def may_match(self, metadata: TableMetadata, manifest: ManifestFile) -> bool:
         """Whether the manifest's partition summaries allow rows that match (rules 171, 172)."""

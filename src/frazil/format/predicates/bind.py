@@ -9,6 +9,7 @@ folds to what the comparison means: ``i < 3000000000`` on an int keeps every row
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import tzinfo
 
 from frazil.errors import PredicateError
 from frazil.format.arguments import what_there_is
@@ -55,14 +56,14 @@ def bind(
     schema: Schema,
     *,
     case_sensitive: bool = True,
-    time_zone: str = "UTC",
+    time_zone: str | tzinfo = "UTC",
 ) -> Expression:
     """Bind a predicate to a schema.
 
     Args:
         case_sensitive: whether column names must match in case.
-        time_zone: the zone of timestamps without an offset that are compared with ``timestamptz``
-            columns (a session's zone).
+        time_zone: the zone of text and dates that are compared with ``timestamptz`` columns (a
+            session's zone). A datetime without a zone is local time of the process.
 
     Returns:
         A predicate of `And`, `Or`, `AlwaysTrue`, `AlwaysFalse` and leaves whose ``ref`` is a
@@ -138,7 +139,7 @@ def _child(
     )
 
 
-def _bind_leaf(node: Leaf, ref: BoundRef, time_zone: str) -> Expression:
+def _bind_leaf(node: Leaf, ref: BoundRef, time_zone: str | tzinfo) -> Expression:
     match node:
         case IsNull() | NotNull():
             return with_ref(node, ref)
@@ -177,7 +178,7 @@ def _bind_prefix(node: StartsWith | NotStartsWith, ref: BoundRef) -> Expression:
     return NotNull(ref) if isinstance(node, StartsWith) else AlwaysFalse()
 
 
-def _places(ref: BoundRef, values: Iterable[object], time_zone: str) -> list[Place]:
+def _places(ref: BoundRef, values: Iterable[object], time_zone: str | tzinfo) -> list[Place]:
     return [place_literal(ref.type, v, column=ref.name, time_zone=time_zone) for v in values]
 
 

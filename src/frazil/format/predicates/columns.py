@@ -156,8 +156,6 @@ def literal_of(value: object) -> Any:
         case Real():
             return float(value)
         case date() | time():
-            if getattr(value, "nanosecond", 0):
-                return TypedText("TIMESTAMP", value.isoformat())
             return value
         case bytearray() | memoryview():
             return bytes(value)

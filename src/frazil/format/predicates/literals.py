@@ -11,12 +11,11 @@ import math
 import re
 import sys
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta, tzinfo
 from decimal import Decimal, InvalidOperation
 from enum import Enum
 from typing import Any
 from uuid import UUID
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from frazil.errors import PredicateError
 from frazil.format.civil import (
@@ -56,6 +55,7 @@ from frazil.format.types import (
     TimeType,
     UUIDType,
 )
+from frazil.format.zones import PROCESS_ZONE, offset_at, zone_of
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _FLOAT_WORDS = {
@@ -94,13 +94,16 @@ class _Mismatch(Exception):
     """A literal of a kind that the column's type does not take; the text says what it takes."""
 
 
-def place_literal(column_type: IcebergType, literal: Any, *, column: str, time_zone: str) -> Place:
+def place_literal(
+    column_type: IcebergType, literal: Any, *, column: str, time_zone: str | tzinfo
+) -> Place:
     """Find the place of a literal.
 
     Args:
         literal: a Python object as `frazil.format.predicates.columns.literal_of` gives it.
         column: the column's name, for messages.
-        time_zone: the zone of a timestamp without one that is compared with a moment.
+        time_zone: the zone of text and dates that are compared with a moment; a datetime without
+            a zone is local time of the process, as in Python and PySpark.
 
     Raises:
         PredicateError: where the column's type cannot be compared with such a literal.
@@ -121,7 +124,7 @@ def _shown(literal: Any) -> str:
     return f"{text if len(text) <= 80 else text[:77] + '...'} of type {type(literal).__name__}"
 
 
-def _place(column_type: IcebergType, literal: Any, time_zone: str) -> Place:
+def _place(column_type: IcebergType, literal: Any, time_zone: str | tzinfo) -> Place:
     match column_type:
         case BooleanType():
             return Inside(_boolean(literal), exact=True)
@@ -283,7 +286,9 @@ def _wall_clock(literal: Any) -> tuple[int, int | None]:
     if isinstance(literal, datetime):
         offset = literal.utcoffset()
         wall = literal.replace(tzinfo=None) - datetime(1970, 1, 1)
-        return _nanos(wall), None if offset is None else _nanos(offset)
+        # A pandas Timestamp is a datetime with three more digits.
+        nanos = _nanos(wall) + getattr(literal, "nanosecond", 0)
+        return nanos, None if offset is None else _nanos(offset)
     if isinstance(literal, date):
         return (literal.toordinal() - _EPOCH_ORDINAL) * NANOS_PER_DAY, None
     if isinstance(literal, TypedText) and literal.kind == "DATE":
@@ -307,20 +312,10 @@ def _local_nanos(literal: Any) -> int:
     return nanos
 
 
-def _utc_nanos(literal: Any, time_zone: str) -> int:
+def _utc_nanos(literal: Any, time_zone: str | tzinfo) -> int:
     nanos, offset = _wall_clock(literal)
     if offset is None:
-        offset = 0 if time_zone in ("UTC", "Z") else _zone_offset(nanos, time_zone)
+        zone = PROCESS_ZONE if isinstance(literal, datetime) else zone_of(time_zone)
+        fold = getattr(literal, "fold", 0)
+        offset = offset_at(zone, nanos // NANOS_PER_SECOND, fold=fold) * NANOS_PER_SECOND
     return nanos - offset
-
-
-def _zone_offset(wall_nanos: int, time_zone: str) -> int:
-    try:
-        zone = ZoneInfo(time_zone)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise _Mismatch(
-            f"the time zone {time_zone!r} of literals without an offset is not known"
-        ) from error
-    wall = datetime(1970, 1, 1) + timedelta(microseconds=wall_nanos // NANOS_PER_MICRO)
-    offset = wall.replace(tzinfo=zone).utcoffset()
-    return _nanos(offset) if offset is not None else 0

@@ -73,7 +73,10 @@ _RESERVED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TypedText:
-    """A SQL literal whose value Python's ``datetime`` cannot hold: nanoseconds, far years.
+    """A SQL literal whose value Python's ``datetime`` cannot hold.
+
+    That are nanoseconds, far years, and timestamps without a zone: they are in the session's zone,
+    where a ``datetime`` without one is local time.
 
     Attributes:
         kind: ``DATE``, ``TIME``, ``TIMESTAMP``, ``TIMESTAMP_NTZ`` or ``TIMESTAMP_LTZ``.

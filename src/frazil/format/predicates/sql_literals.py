@@ -15,6 +15,7 @@ from sqlglot.dialects.spark import Spark
 from frazil.errors import PredicateError
 from frazil.format.civil import (
     NANOS_PER_MICRO,
+    NANOS_PER_SECOND,
     parse_date,
     parse_time,
     parse_timestamp,
@@ -179,6 +180,8 @@ def _cast(value: Any, to: exp.DataType, sign: int) -> Any:
         return value if isinstance(value, date) else _to_date(value)
     if kind == "TIME" and isinstance(value, str | time):
         return value if isinstance(value, time) else _to_time(value)
+    if kind in _TIMESTAMP_KINDS and isinstance(value, TypedText):
+        value = value.text if value.kind in _TIMESTAMP_KINDS.values() else value
     if kind in _TIMESTAMP_KINDS and isinstance(value, str | date):
         return _to_timestamp(value, _TIMESTAMP_KINDS[kind])
     raise ValueError(f"{value!r} cannot be cast to {to.sql(dialect='spark')} here")
@@ -242,7 +245,7 @@ def _to_timestamp(value: str | date, kind: str) -> datetime | TypedText:
     if isinstance(value, datetime):
         return value
     if isinstance(value, date):
-        return datetime(value.year, value.month, value.day)
+        return TypedText(kind, f"{value.isoformat()} 00:00:00")
     nanos, offset = parse_timestamp(value)
     if nanos % NANOS_PER_MICRO:
         return TypedText(kind, value)
@@ -250,11 +253,17 @@ def _to_timestamp(value: str | date, kind: str) -> datetime | TypedText:
         moment = _EPOCH + timedelta(microseconds=nanos // NANOS_PER_MICRO)
     except OverflowError:
         return TypedText(kind, value)
-    return moment if offset is None else moment.replace(tzinfo=timezone(timedelta(seconds=offset)))
+    if offset is None:
+        return TypedText(kind, moment.isoformat(sep=" "))
+    return moment.replace(tzinfo=timezone(timedelta(seconds=offset)))
 
 
 def compare_constants(left: Any, op: Op, right: Any) -> bool | None:
     """The truth of a comparison of two literals; None where they are of different kinds."""
+    if isinstance(left, TypedText) and isinstance(right, TypedText):
+        left, right = _place_in_time(left), _place_in_time(right)
+        if left[0] != right[0]:
+            return None
     numbers = (int, float, Decimal)
     both_numbers = all(
         isinstance(value, numbers) and not isinstance(value, bool) for value in (left, right)
@@ -279,3 +288,13 @@ def compare_constants(left: Any, op: Op, right: Any) -> bool | None:
                 return bool(left >= right)
     except TypeError:
         return None
+
+
+def _place_in_time(literal: TypedText) -> tuple[str, int]:
+    """What a literal counts from, and its distance: to be compared where the first is the same."""
+    if literal.kind == "DATE":
+        return "days", parse_date(literal.text)
+    if literal.kind == "TIME":
+        return "midnight", parse_time(literal.text)
+    nanos, offset = parse_timestamp(literal.text)
+    return ("wall clock", nanos) if offset is None else ("UTC", nanos - offset * NANOS_PER_SECOND)

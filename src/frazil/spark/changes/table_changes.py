@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -15,9 +14,7 @@ from frazil.planning.changes_range import SnapshotRange, snapshot_range
 from frazil.spark.changes.changelog import Changelog
 from frazil.spark.changes.incremental import IncrementalScan
 from frazil.table.handle import TableHandle
-from frazil.table.time_travel import timestamp_ms_of
-
-Moment = int | str | datetime
+from frazil.table.time_travel import Moment
 
 
 class TableChanges(TableHandle):
@@ -27,7 +24,8 @@ class TableChanges(TableHandle):
     start itself is left out, the end is in. Without a start it is the table's first snapshot that
     is read first, without an end the current one is the last. A start by time leaves out every
     snapshot of that time or before, an end by time takes every one of that time or before; times
-    are milliseconds since the epoch, ISO text or a datetime, UTC unless they say otherwise.
+    are milliseconds since the epoch, ISO text (in the session's zone unless it names one), a
+    datetime (local time unless it has a zone) or a date.
     """
 
     @property
@@ -136,12 +134,16 @@ class TableChanges(TableHandle):
         to_timestamp: Moment | None,
     ) -> tuple[SnapshotRange, int | None]:
         """The range, and the id of its end where the end was asked for."""
+        start, end = (
+            None if moment is None else self._timestamp_ms(moment)
+            for moment in (from_timestamp, to_timestamp)
+        )
         found = snapshot_range(
             self.metadata,
             from_snapshot_id=optional_snapshot_id_of(from_snapshot_id, "from_snapshot_id"),
             to_snapshot_id=optional_snapshot_id_of(to_snapshot_id, "to_snapshot_id"),
-            from_timestamp_ms=None if from_timestamp is None else timestamp_ms_of(from_timestamp),
-            to_timestamp_ms=None if to_timestamp is None else timestamp_ms_of(to_timestamp),
+            from_timestamp_ms=start,
+            to_timestamp_ms=end,
         )
         asked = to_snapshot_id is not None or to_timestamp is not None
         return found, found.end.snapshot_id if asked and found.end is not None else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from datetime import datetime
 from typing import TypedDict, Unpack
 
 import polars as pl
@@ -23,23 +22,24 @@ from frazil.table.handle import TableHandle
 from frazil.table.inspect import of_data, of_deletes
 from frazil.table.inspect_files import EntryTables, partitions_frame, read_all
 from frazil.table.inspect_manifests import ManifestTables
+from frazil.table.time_travel import Moment
 
 _ANY = frozenset(ManifestContent)
 _DATA = frozenset({ManifestContent.DATA})
 _DELETES = frozenset({ManifestContent.DELETES})
 
 
-class Moment(TypedDict, total=False):
+class SnapshotChoice(TypedDict, total=False):
     """Which snapshot a metadata table is about; the current one where nothing is said.
 
     Attributes:
         snapshot_id: this snapshot.
-        as_of: what was current then: milliseconds since the epoch, ISO text or a datetime.
+        as_of: what was current then: milliseconds since the epoch, ISO text, a datetime or a date.
         ref: the head of a branch, or a tag.
     """
 
     snapshot_id: int | None
-    as_of: int | str | datetime | None
+    as_of: Moment | None
     ref: str | None
 
 
@@ -72,27 +72,27 @@ class MetadataFrames(TableHandle):
         """name, type, snapshot_id, max_reference_age_in_ms, min_snapshots_to_keep, …"""
         return self._local(self.inspect.refs(), columns.REFS)
 
-    def manifests(self, **moment: Unpack[Moment]) -> DataFrame:
+    def manifests(self, **moment: Unpack[SnapshotChoice]) -> DataFrame:
         """The manifests of a snapshot, with counts and partition summaries."""
         return self._local(self.inspect.manifests(self.snapshot(**moment)), columns.MANIFESTS)
 
-    def entries(self, **moment: Unpack[Moment]) -> DataFrame:
+    def entries(self, **moment: Unpack[SnapshotChoice]) -> DataFrame:
         """The manifest entries of a snapshot, those of removed files too."""
         return self._entries("entries", self._manifests(moment))
 
-    def files(self, **moment: Unpack[Moment]) -> DataFrame:
+    def files(self, **moment: Unpack[SnapshotChoice]) -> DataFrame:
         """Data and delete files of a snapshot, with their metrics."""
         return self._entries("files", self._manifests(moment))
 
-    def data_files(self, **moment: Unpack[Moment]) -> DataFrame:
+    def data_files(self, **moment: Unpack[SnapshotChoice]) -> DataFrame:
         """Data files of a snapshot, with their metrics."""
         return self._entries("files", of_data(self._manifests(moment)))
 
-    def delete_files(self, **moment: Unpack[Moment]) -> DataFrame:
+    def delete_files(self, **moment: Unpack[SnapshotChoice]) -> DataFrame:
         """Delete files and deletion vectors of a snapshot, with their metrics."""
         return self._entries("files", of_deletes(self._manifests(moment)))
 
-    def partitions(self, **moment: Unpack[Moment]) -> DataFrame:
+    def partitions(self, **moment: Unpack[SnapshotChoice]) -> DataFrame:
         """What each partition of a snapshot holds: rows, files, bytes, deletes."""
         manifests = self._manifests(moment)
         tables = EntryTables.of(self.metadata)
@@ -102,7 +102,7 @@ class MetadataFrames(TableHandle):
             return self._local(partitions_frame(holdings, self.metadata), shown)
         return partitions_of(self._cluster, manifests, tables, self.metadata)
 
-    def position_deletes(self, **moment: Unpack[Moment]) -> DataFrame:
+    def position_deletes(self, **moment: Unpack[SnapshotChoice]) -> DataFrame:
         """Every position that a delete file or a deletion vector of a snapshot deletes.
 
         file_path, pos, row (NULL where the file does not hold it), partition, spec_id,
@@ -160,7 +160,7 @@ class MetadataFrames(TableHandle):
         prepare_session(self.spark)
         return Cluster(spark=self.spark, io=self.io, support=type_support(self.spark))
 
-    def _manifests(self, moment: Moment) -> tuple[ManifestFile, ...]:
+    def _manifests(self, moment: SnapshotChoice) -> tuple[ManifestFile, ...]:
         return self.inspect.manifests_of(self.snapshot(**moment))
 
     def _all(self, table: EntryTable, contents: frozenset[ManifestContent]) -> DataFrame:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import tzinfo
 from enum import StrEnum
 from typing import Any, Final, TypedDict
 
 from frazil.errors import ConfigurationError, ValidationException
 from frazil.format.arguments import SnapshotId, optional_snapshot_id_of
-from frazil.table.time_travel import timestamp_ms_of
+from frazil.table.time_travel import Moment, timestamp_ms_of
 
 DEFAULT_POLL_INTERVAL: Final = 1.0
 """Seconds between looks at the table while a query runs."""
@@ -28,7 +28,7 @@ class StreamSettings(TypedDict, total=False):
     """The keywords of `Table.read_stream`, which says what they mean, beside the checkpoint."""
 
     from_snapshot_id: SnapshotId | None
-    from_timestamp: int | str | datetime | None
+    from_timestamp: Moment | None
     on_overwrite: str
     on_delete: str
     max_files_per_batch: int | None
@@ -89,16 +89,20 @@ class StreamOptions:
 def stream_options(
     *,
     from_snapshot_id: SnapshotId | None,
-    from_timestamp: int | str | datetime | None,
+    from_timestamp: Moment | None,
     on_overwrite: str,
     on_delete: str,
     max_files_per_batch: int | None,
     max_bytes_per_batch: int | None,
     max_rows_per_batch: int | None,
     poll_interval: float,
+    text_zone: str | tzinfo,
     options: Mapping[str, str] | None = None,
 ) -> StreamOptions:
     """The options of a stream from what the user gave; `options` have the Java runtime's names.
+
+    Args:
+        text_zone: the zone of a time to start from that is text or a date.
 
     Raises:
         ConfigurationError: an option is unknown or malformed, or stands for a keyword given too.
@@ -119,7 +123,7 @@ def stream_options(
     start = given["from_timestamp"]
     return StreamOptions(
         from_snapshot_id=optional_snapshot_id_of(from_snapshot_id, "from_snapshot_id"),
-        from_timestamp_ms=None if start is None else timestamp_ms_of(start),
+        from_timestamp_ms=None if start is None else timestamp_ms_of(start, text_zone),
         on_overwrite=_removal("on_overwrite", given["on_overwrite"]),
         on_delete=_removal("on_delete", given["on_delete"]),
         max_files=_limit("max_files_per_batch", given["max_files_per_batch"]),

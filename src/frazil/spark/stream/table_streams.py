@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from datetime import datetime
 from os import PathLike, fspath
 
 from pyspark.sql import DataFrame, SparkSession
@@ -21,6 +20,7 @@ from frazil.spark.stream.reader import streaming_dataframe
 from frazil.spark.stream.units import CHANGE_FIELDS
 from frazil.storage.files import FileIO, normalize_location
 from frazil.table.handle import TableHandle
+from frazil.table.time_travel import Moment
 
 _WILDCARDS = "*?[]{}\\"
 
@@ -38,7 +38,7 @@ class TableStreams(TableHandle):
         *,
         checkpoint: str | PathLike[str],
         from_snapshot_id: SnapshotId | None = None,
-        from_timestamp: int | str | datetime | None = None,
+        from_timestamp: Moment | None = None,
         on_overwrite: str = "fail",
         on_delete: str = "fail",
         max_files_per_batch: int | None = None,
@@ -68,7 +68,8 @@ class TableStreams(TableHandle):
                 query that reads several.
             from_snapshot_id: start with what came after this snapshot.
             from_timestamp: start with what came after this time: milliseconds since the epoch, ISO
-                text or a datetime, UTC unless it says otherwise.
+                text (in the session's zone unless it names one), a datetime (local time unless it
+                has a zone) or a date.
             on_overwrite: what to do with snapshots that overwrite: ``"fail"``, ``"skip"`` (none
                 of their rows is read) or ``"changes"``.
             on_delete: the same for snapshots that only delete.
@@ -95,6 +96,7 @@ class TableStreams(TableHandle):
             max_bytes_per_batch=max_bytes_per_batch,
             max_rows_per_batch=max_rows_per_batch,
             poll_interval=poll_interval,
+            text_zone=self._text_zone,
             options=options,
         )
         folder = normalize_location(fspath(checkpoint))
