@@ -172,7 +172,7 @@ def test_snapshots_are_found_by_time_reference_and_id(files_catalog: Catalog) ->
         table.snapshot(ref="g"),
         table.snapshot(as_of=at),
         table.snapshot(as_of=moment.isoformat()),
-        table.snapshot(as_of=moment.replace(tzinfo=None)),
+        table.snapshot(as_of=datetime.fromtimestamp(at / 1000)),
         table.snapshot(as_of="2999-01-01"),
     ):
         assert found == first
