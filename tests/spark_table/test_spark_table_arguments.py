@@ -58,6 +58,7 @@ def test_snapshot_ids_are_taken_as_digits(cities, spark, tmp_path):
     first, second = (str(snapshot.snapshot_id) for snapshot in cities.snapshot_list)
     assert cities.scan(snapshot_id=first).count() == 1
     assert cities.snapshot(f" {first} ").snapshot_id == int(first)
+    assert cities.files(snapshot_id=first).count() == 1
     assert len(cities.ancestors(second)) == 2
     assert cities.incremental(first, second).count() == 1
     assert cities.changes(from_snapshot_id=first).count() == 1

@@ -10,6 +10,7 @@ import polars as pl
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.format import types as I
+from frazil.format.arguments import SnapshotId
 from frazil.format.manifests import ManifestContent, ManifestFile
 from frazil.spark.metadata_frames import cluster
 from frazil.spark.metadata_frames.cluster import Cluster, EntryTable, is_small
@@ -38,7 +39,7 @@ class SnapshotChoice(TypedDict, total=False):
         ref: the head of a branch, or a tag.
     """
 
-    snapshot_id: int | None
+    snapshot_id: SnapshotId | None
     as_of: Moment | None
     ref: str | None
 
