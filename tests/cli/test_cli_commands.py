@@ -191,8 +191,14 @@ def test_scan_of_columns(run):
 
 def test_scan_of_a_moment(run, place):
     first = place[1].snapshot_list[0]
-    moment = dt.datetime.fromtimestamp(first.timestamp_ms / 1000, dt.UTC).isoformat()
-    for words in (("--as-of", moment), ("--snapshot-id", str(first.snapshot_id))):
+    when = dt.datetime.fromtimestamp(first.timestamp_ms / 1000, dt.UTC)
+    # The commands print times with a space and a Z.
+    printed = f"{when.replace(tzinfo=None).isoformat(' ', 'milliseconds')}Z"
+    for words in (
+        ("--as-of", when.isoformat()),
+        ("--as-of", printed),
+        ("--snapshot-id", str(first.snapshot_id)),
+    ):
         rows = document(run("scan", "db.trips", *words, "--json"))
         assert sorted(row["id"] for row in rows) == [0, 1, 2, 3]
 

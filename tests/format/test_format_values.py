@@ -357,7 +357,7 @@ def test_zone_of_timestamps_without_offset() -> None:
     zone = ZoneInfo("America/New_York")
     summer = coerce(parse_type("timestamptz"), "2024-07-01 00:00:00", zone=zone)
     assert summer == coerce(parse_type("timestamptz"), "2024-07-01 04:00:00+00:00")
-    winter = coerce(parse_type("timestamptz"), datetime(2024, 1, 1), zone=zone)
+    winter = coerce(parse_type("timestamptz"), "2024-01-01", zone=zone)
     assert winter == coerce(parse_type("timestamptz"), "2024-01-01T05:00:00Z")
 
 

@@ -53,15 +53,21 @@ def test_a_stream_starts_after_a_snapshot(table, stream, rows):
     assert ids(stream.drain(from_snapshot_id=start)) == [4]
 
 
-@pytest.mark.parametrize("form", ["ms", "text", "datetime"])
-def test_a_stream_starts_after_a_time(table, stream, rows, form):
+@pytest.mark.parametrize("form", ["ms", "text", "datetime", "session"])
+def test_a_stream_starts_after_a_time(spark, table, stream, rows, form):
     table.append(rows(1))
     table.append(rows(2))
     ms = table.current_snapshot.timestamp_ms
     moment = dt.datetime.fromtimestamp(ms / 1000, tz=dt.UTC)
     table.append(rows(3))
-    start = {"ms": ms, "text": moment.isoformat(), "datetime": moment}[form]
-    assert ids(stream.drain(from_timestamp=start)) == [3]
+    start = {"ms": ms, "text": moment.isoformat(), "datetime": moment}.get(form)
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "-08:00")
+    try:
+        start = start or spark.sql(f"select string(timestamp_millis({ms}))").first()[0]
+        assert ids(stream.drain(from_timestamp=start)) == [3]
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
 
 
 def test_javas_start_takes_a_snapshot_of_that_very_time(table, stream, rows):

@@ -10,11 +10,11 @@ from zoneinfo import ZoneInfo
 
 import pandas as pd
 import pytest
+from table_cases import data_file, make_table
 
 from frazil.catalog.base import Catalog
 from frazil.errors import ConfigurationError, NoSuchSnapshotError, ValidationException
 from frazil.table.time_travel import timestamp_ms_of
-from table_cases import data_file, make_table
 
 ZONES = ["Asia/Tokyo", "America/Los_Angeles", "Europe/Berlin"]
 SUMMER_TIME = [
@@ -135,3 +135,19 @@ def test_expiry_keeps_what_is_younger_than_a_local_time(
         table.rollback_to_timestamp(ago)
     first = table.snapshot_list[0].snapshot_id
     assert table.expire_snapshots_keeping_files(older_than=hence).snapshot_ids == (first,)
+
+
+def test_defaults_of_columns_follow_the_same_rule(files_catalog: Catalog, local_zone: Any) -> None:
+    local_zone("Asia/Tokyo")
+    table = make_table(files_catalog)
+    table.upgrade(3)
+    wall = datetime(2024, 1, 1)
+    with table.update_schema() as change:
+        change.add_column("a", "timestamptz", default=wall)
+        change.add_column("b", "timestamptz", default="2024-01-01 00:00:00")
+        change.add_column("c", "timestamptz", default=wall.replace(tzinfo=UTC))
+        change.add_column("d", "timestamp", default=wall)
+    local = milliseconds(wall) * 1000
+    utc = milliseconds(wall.replace(tzinfo=UTC)) * 1000
+    defaults = [table.schema.find_field(name).initial_default for name in "abcd"]
+    assert defaults == [local, local, utc, utc]

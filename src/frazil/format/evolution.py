@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import UTC, tzinfo
 from typing import Any, Final, Self
 
 from frazil.errors import EvolutionError, FrazilError, ValidationException
@@ -52,6 +53,7 @@ class SchemaEvolution:
         kept_source_ids: the source columns of the default spec and the default sort order, which
             cannot be deleted.
         case_sensitive: whether names must match in case.
+        text_zone: the zone of a default that is text or a date, for a timestamp with zone.
 
     Every method raises `EvolutionError` where the change is not possible.
     """
@@ -65,8 +67,10 @@ class SchemaEvolution:
         partition_fields: Iterable[PartitionField] = (),
         kept_source_ids: Iterable[int] = (),
         case_sensitive: bool = True,
+        text_zone: str | tzinfo = UTC,
     ) -> None:
         self._base = base
+        self._text_zone = text_zone
         self._last_column_id = max(last_column_id, base.highest_field_id)
         self._format_version = format_version
         self._partition_fields = tuple(partition_fields)
@@ -310,7 +314,7 @@ class SchemaEvolution:
         if isinstance(field_type, StructType) and not default:
             return ()
         try:
-            value = coerce(field_type, default)
+            value = coerce(field_type, default, zone=self._text_zone)
             check_default_value(name, value)
             return value
         except FrazilError as error:

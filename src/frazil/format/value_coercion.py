@@ -41,7 +41,7 @@ from frazil.format.type_model import (
     UnknownType,
     UUIDType,
 )
-from frazil.format.zones import offset_at
+from frazil.format.zones import PROCESS_ZONE, offset_at, zone_of
 
 _LONG = LongType()
 _EPOCH = datetime(1970, 1, 1)
@@ -52,7 +52,7 @@ _NUMBER = re.compile(
 )
 
 
-def coerce(value_type: IcebergType, value: Any, *, zone: tzinfo = UTC) -> Any:
+def coerce(value_type: IcebergType, value: Any, *, zone: str | tzinfo = UTC) -> Any:
     """The internal value of what a user wrote for a column; None stays None.
 
     Accepted are the Python values of the type, its ISO text (``T`` or a space between date and
@@ -60,7 +60,8 @@ def coerce(value_type: IcebergType, value: Any, *, zone: tzinfo = UTC) -> Any:
     for a float column are rounded to 32 bits, as Spark does; nothing else is ever rounded.
 
     Args:
-        zone: what a timestamp with zone means that is written without an offset.
+        zone: the zone of text and dates for a timestamp with zone; a datetime without a zone is
+            local time of the process, as in Python and PySpark.
 
     Raises:
         ValidationException: where the value is not of the type, is out of its range, or would lose
@@ -120,7 +121,7 @@ def to_python(value_type: IcebergType, value: Any) -> Any:
     return value
 
 
-def _coerce(value_type: IcebergType, value: Any, zone: tzinfo) -> Any:
+def _coerce(value_type: IcebergType, value: Any, zone: str | tzinfo) -> Any:
     match value_type:
         case BooleanType():
             return _boolean(value_type, value)
@@ -263,7 +264,7 @@ def _time(value_type: IcebergType, value: Any) -> int:
     return micros
 
 
-def _timestamp(value_type: IcebergType, value: Any, zone: tzinfo) -> int:
+def _timestamp(value_type: IcebergType, value: Any, zone: str | tzinfo) -> int:
     if not isinstance(value, str | date):
         return _internal(value_type, value, _LONG)
     zoned = isinstance(value_type, TimestamptzType | TimestamptzNanoType)
@@ -278,8 +279,11 @@ def _timestamp(value_type: IcebergType, value: Any, zone: tzinfo) -> int:
             value_type, value, "it has an offset from UTC, which the column does not; leave it out"
         )
     if zoned:
-        shift = _offset_in(zone, nanos) if offset is None else offset
-        nanos -= shift * civil.NANOS_PER_SECOND
+        if offset is None:
+            wall_zone = PROCESS_ZONE if isinstance(value, datetime) else zone_of(zone)
+            fold = getattr(value, "fold", 0)
+            offset = offset_at(wall_zone, nanos // civil.NANOS_PER_SECOND, fold=fold)
+        nanos -= offset * civil.NANOS_PER_SECOND
     if not isinstance(value_type, TimestampNanoType | TimestamptzNanoType):
         nanos = _micros(value_type, nanos, value)
     return _in_range(value_type, nanos, value, _LONG)
@@ -293,10 +297,6 @@ def _datetime_nanos(value: datetime) -> tuple[int, int | None]:
     nanos = micros * civil.NANOS_PER_MICRO + getattr(value, "nanosecond", 0)
     offset = value.utcoffset()
     return nanos, None if offset is None else int(offset.total_seconds())
-
-
-def _offset_in(zone: tzinfo, wall_nanos: int) -> int:
-    return offset_at(zone, wall_nanos // civil.NANOS_PER_SECOND)
 
 
 def _string(value_type: IcebergType, value: Any) -> str:
@@ -325,7 +325,7 @@ def _binary(value_type: IcebergType, value: Any) -> bytes:
     return raw
 
 
-def _struct(value_type: StructType, value: Any, zone: tzinfo) -> tuple[Any, ...]:
+def _struct(value_type: StructType, value: Any, zone: str | tzinfo) -> tuple[Any, ...]:
     if isinstance(value, Mapping):
         surplus = set(value) - {field.name for field in value_type.fields}
         if surplus:

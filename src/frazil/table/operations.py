@@ -75,7 +75,12 @@ class TableOperations(ABC):
 
     def update_schema(self, *, case_sensitive: bool = True) -> UpdateSchema:
         """A builder of schema changes, for a `with` block."""
-        return UpdateSchema(self._prepare(), self._run, case_sensitive=case_sensitive)
+        return UpdateSchema(
+            self._prepare(),
+            self._run,
+            case_sensitive=case_sensitive,
+            text_zone=self._text_zone,
+        )
 
     def update_partitioning(self, *, case_sensitive: bool = True) -> UpdatePartitioning:
         """A builder of changes to the partitioning, for a `with` block."""

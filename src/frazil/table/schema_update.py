@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import UTC, tzinfo
 from itertools import chain
 from types import TracebackType
 from typing import Self
@@ -43,6 +44,7 @@ class UpdateSchema(SchemaEvolution):
         run: Callable[[Operation], None],
         *,
         case_sensitive: bool = True,
+        text_zone: str | tzinfo = UTC,
     ) -> None:
         super().__init__(
             metadata.schema,
@@ -51,6 +53,7 @@ class UpdateSchema(SchemaEvolution):
             partition_fields=[field for spec in metadata.partition_specs for field in spec.fields],
             kept_source_ids=_sources_in_use(metadata),
             case_sensitive=case_sensitive,
+            text_zone=text_zone,
         )
         self._table = metadata
         self._run_operation = run
