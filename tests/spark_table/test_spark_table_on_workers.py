@@ -25,10 +25,14 @@ def held(request, lake, table):
     return made.get(request.param, table.transaction)()
 
 
-@pytest.mark.parametrize("how", [copy.copy, copy.deepcopy, pickle.dumps])
+@pytest.mark.parametrize("how", [copy.deepcopy, pickle.dumps])
 def test_copying_says_that_they_live_on_the_driver(held, how):
     with pytest.raises(UnsupportedError, match=r"lives on the driver.*cannot be pickled"):
         how(held)
+
+
+def test_a_shallow_copy_is_of_this_process_too(table):
+    assert copy.copy(table).refresh().name == table.name
 
 
 def test_a_udf_that_holds_one_says_so(spark, held):
