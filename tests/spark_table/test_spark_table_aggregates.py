@@ -279,14 +279,20 @@ def test_position_deletes_are_read(lake, spark, tmp_path):
         (["min(id)", "min(id)"], (), "several results are named min"),
         (["min(gone)"], (), "gone"),
         ([], (), "no aggregate"),
-        ("count(*)", (), "lists of texts"),
-        (["count(*)"], "city", "lists of texts"),
+        (7, (), "aggregates"),
+        (["count(*)"], 7, "by"),
         (["count(*)"], ["s"], "identity|partition|struct"),
     ],
 )
 def test_wrong_requests(table, aggregates, by, message):
     with pytest.raises(ValidationException, match=message):
         table.scan().aggregate(aggregates, by=by)
+
+
+def test_one_name_is_taken_as_text(table):
+    lists = table.scan().aggregate(["count(*)"], by=["city"])
+    alone = table.scan().aggregate("count(*)", by="city")
+    assert shown(alone) == shown(lists)
 
 
 LONG = "b" * 40

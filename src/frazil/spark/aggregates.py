@@ -62,10 +62,6 @@ def parse_request(
         ValidationException: a text is not an aggregate or not a column, a column is not there or
             has no order, or two results have one name.
     """
-    if isinstance(aggregates, str) or isinstance(by, str):
-        raise ValidationException(
-            f"aggregates and by are lists of texts, not one text: {aggregates!r}, {by!r}"
-        )
     if not aggregates:
         raise ValidationException("no aggregate is asked for: give count(*), min(x), max(x), …")
     request = Request(
