@@ -22,6 +22,6 @@ class OnDriver:
         name = type(self).__name__
         raise UnsupportedError(
             f"a {name} lives on the driver, in the process that opened it: it cannot be pickled,"
-            " copied in depth, or used in a UDF, foreachPartition or on an executor. Take the plain values"
-            f" that are needed out of it before, or open another {name} there"
+            " copied in depth, or used in a UDF, foreachPartition or on an executor. Take the plain"
+            f" values that are needed out of it before, or open another {name} there"
         )
