@@ -181,3 +181,13 @@ def test_a_transaction_under_a_wap_id_is_published_as_a_whole(lake, spark, table
     assert rows_of(table) == sorted(ROWS)
     table.publish_changes("w")
     assert rows_of(table) == sorted([*ROWS, (4, "c", 0.0)])
+
+
+@pytest.mark.parametrize("setting", ["spark__wap__id", "spark__wap__branch"])
+def test_a_table_is_not_replaced_while_writes_are_staged(spark, table, session, setting):
+    table.set_properties({"write.wap.enabled": "true"})
+    session(**{setting: "w"})
+    with pytest.raises(ValidationException, match="cannot be staged"):
+        table.replace_as_select(frame(spark, OTHERS))
+    session(**{setting: ""})
+    assert rows_of(table) == sorted(ROWS)

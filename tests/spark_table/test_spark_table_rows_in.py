@@ -55,3 +55,26 @@ def test_anything_else_is_a_typed_error(table, value):
     with pytest.raises(ValidationException, match="pandas or Polars"):
         table.append(value)
     assert table.snapshot_list == ()
+
+
+UNFIT = {
+    "python objects": pl.DataFrame({"id": pl.Series([b"ab"], dtype=pl.Object)}),
+    "wide integers": pl.DataFrame({"id": pl.Series([1], dtype=pl.Int128)}),
+    "a name twice": pd.DataFrame([[1, 2]], columns=["id", "id"]),
+}
+
+
+@pytest.mark.parametrize("kind", UNFIT)
+def test_what_spark_cannot_hold_is_a_typed_error(lake, table, kind):
+    with pytest.raises(ValidationException):
+        table.append(UNFIT[kind])
+    with pytest.raises(ValidationException):
+        lake.create_table_as_select("db.unfit", UNFIT[kind])
+    assert table.refresh().snapshot_list == ()
+    assert not lake.table_exists("db.unfit")
+
+
+def test_a_frame_without_columns_is_no_table(lake):
+    with pytest.raises(ValidationException, match="column"):
+        lake.create_table_as_select("db.empty", pd.DataFrame())
+    assert not lake.table_exists("db.empty")

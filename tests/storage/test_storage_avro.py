@@ -306,21 +306,25 @@ def test_first_row_ids(tmp_path: Path) -> None:
 
 
 BAD_ENTRIES = [
-    (added(data_file(spec_id=0)), {}, "rule 103"),
-    (added(data_file(content=Content.POSITION_DELETES)), {}, "rule 102"),
-    (added(data_file()), {"content": ManifestContent.DELETES}, "rule 102"),
+    (added(data_file(spec_id=0)), {}, "is of the spec 0"),
+    (added(data_file(content=Content.POSITION_DELETES)), {}, "holds POSITION_DELETES"),
+    (added(data_file()), {"content": ManifestContent.DELETES}, "its manifest DELETES"),
     (
         added(data_file(content=Content.POSITION_DELETES)),
         {"content": ManifestContent.DELETES, "version": 1},
-        "rule 100",
+        "format version 1",
     ),
-    (added(data_file(equality_ids=(1,))), {}, "rule 121"),
+    (added(data_file(equality_ids=(1,))), {}, "equality ids"),
     (
         added(data_file(content=Content.POSITION_DELETES, file_format="puffin")),
         {"content": ManifestContent.DELETES, "version": 3},
-        "rule 123",
+        "without its data file, offset or size",
     ),
-    (ManifestEntry(status=EntryStatus.EXISTING, data_file=data_file()), {}, "111"),
+    (
+        ManifestEntry(status=EntryStatus.EXISTING, data_file=data_file()),
+        {},
+        "without its sequence numbers",
+    ),
     (added(data_file(partition=(1,))), {}, "12 fields"),
     (added(data_file(partition=("x", *LOW[1:]))), {}, "."),
 ]

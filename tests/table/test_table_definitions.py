@@ -68,11 +68,16 @@ CHANGES: dict[str, tuple[Change, bool]] = {
     "promoted": (promote, True),
     "dropped and added again": (drop_and_add, False),
     "required": (require, False),
-    "replaced, same columns": (replaced(*SCHEMA.fields), True),
+    "replaced, same columns": (
+        replaced(*SCHEMA.fields, NestedField(4, "n", IntegerType(), False)), True,
+    ),
     "replaced, another type": (replaced(NestedField(1, "id", StringType(), False), DAY), False),
     "replaced, a promoted type": (
-        replaced(NestedField(4, "n", LongType(), False), DAY), True,
+        replaced(
+            *SCHEMA.fields, NestedField(4, "n", LongType(), False),
+        ), True,
     ),
+    "replaced, a column less": (replaced(DAY), False),
 }  # fmt: skip
 
 

@@ -157,7 +157,7 @@ BAD_FILES: dict[str, tuple[int, list[DataFile], str]] = {
     "unknown spec": (2, [data_file("x", spec_id=7)], "spec 7"),
     "short tuple": (2, [data_file("x", partition=())], "0 partition values"),
     "given twice": (2, [A, A], "twice"),
-    "a delete file as data": (2, [position_deletes("x")], "rule 102"),
+    "a delete file as data": (2, [position_deletes("x")], "cannot track"),
     "negative rows": (2, [replace(A, record_count=-1)], "negative"),
 }
 
@@ -174,16 +174,16 @@ def test_files_that_do_not_fit_are_refused(files_catalog: Catalog, case: str) ->
 BAD_DELETES: dict[str, tuple[int, DataFile, str]] = {
     "v1 has no deletes (rule 100)": (1, position_deletes("x"), "version 1"),
     "v2 has no vectors (rule 99)": (2, vector("x", "a"), "deletion vector"),
-    "v3 takes no new position deletes (rule 218)": (3, position_deletes("x"), "rule 218"),
+    "v3 takes no new position deletes (rule 218)": (3, position_deletes("x"), "none may be added"),
     "equality deletes need ids (rule 121)": (
         2,
         replace(equality_deletes("x"), equality_ids=None),
-        "rule 121",
+        "equality_ids are for",
     ),
     "a vector needs its offset (rule 123)": (
         3,
         replace(vector("x", "a"), content_offset=None),
-        "rule 123",
+        "without its data file",
     ),
 }
 

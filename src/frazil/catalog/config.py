@@ -20,6 +20,12 @@ from frazil.catalog.filesystem import FilesystemCatalog
 from frazil.catalog.sql import SqlCatalog
 from frazil.catalog.sql_engine import CONNECT_TIMEOUT, STATEMENT_TIMEOUT, sqlite_uri
 from frazil.errors import ConfigurationError, UnsupportedError
+from frazil.format.table_properties import (
+    STATUS_CHECKS,
+    STATUS_MAX_WAIT,
+    STATUS_MIN_WAIT,
+    STATUS_TIMEOUT,
+)
 from frazil.storage.paths import is_local, join, local_path, normalize_location, redact_properties
 from frazil.storage.remote_options import is_storage_property, storage_property_names
 
@@ -46,10 +52,7 @@ _CATALOG_PROPERTIES = frozenset(
         "jdbc.password",
         CONNECT_TIMEOUT,
         STATEMENT_TIMEOUT,
-        "commit.status-check.num-retries",
-        "commit.status-check.min-wait-ms",
-        "commit.status-check.max-wait-ms",
-        "commit.status-check.total-timeout-ms",
+        *(each.name for each in (STATUS_CHECKS, STATUS_MIN_WAIT, STATUS_MAX_WAIT, STATUS_TIMEOUT)),
     }
 )
 _ELSEWHERE = ("rest", "hive", "glue", "nessie", "dynamodb", "bigquery", "in-memory")

@@ -43,7 +43,7 @@ from frazil.errors import (
     ValidationException,
 )
 from frazil.format.metadata import TableMetadata
-from frazil.format.table_properties import METADATA_PATH
+from frazil.format.table_properties import METADATA_CODEC, METADATA_PATH
 from frazil.storage.files import FileIO
 from frazil.storage.locations import metadata_extension
 from frazil.storage.paths import is_local, join, normalize_location, parent_of
@@ -397,8 +397,7 @@ class FilesystemCatalog(Catalog):
 
 
 def _extension_after(base: TableMetadata) -> str:
-    codec = base.properties.get("write.metadata.compression-codec", "none")
-    return _GZIP if codec.lower() == "gzip" else _PLAIN
+    return _GZIP if METADATA_CODEC.of_or_default(base.properties) == "gzip" else _PLAIN
 
 
 def _dropped(name: Identifier) -> NoSuchTableError:

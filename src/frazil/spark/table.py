@@ -22,7 +22,7 @@ from frazil.spark.transaction import TableTransaction
 from frazil.spark.types import query_schema_from_spark
 from frazil.spark.write.files import write_data_files
 from frazil.spark.write.rows import rows_of
-from frazil.spark.write_audit_publish import branch_to_read
+from frazil.spark.write_audit_publish import branch_to_read, refuse_replacement
 from frazil.spark.writes import OnProgress, Rows, Writes, owning
 from frazil.table.handle import TableHandle
 from frazil.table.producer import SnapshotSettings, snapshot_options
@@ -71,6 +71,7 @@ class Table(Writes, TableChanges, TableStreams, MetadataFrames, TableHandle):
         Columns keep their ids by name; partitioning and order are as given here.
         """
         rows = rows_of(self.spark, df)
+        refuse_replacement(self.spark, self._prepare())
         transaction = self.transaction()
         with transaction:
             transaction.run_first(

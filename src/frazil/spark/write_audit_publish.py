@@ -65,6 +65,21 @@ def destination(spark: SparkSession, metadata: TableMetadata, branch: str | None
     return Destination(wap_branch, makes_branch=wap_branch not in metadata.refs)
 
 
+def refuse_replacement(spark: SparkSession, metadata: TableMetadata) -> None:
+    """Refuse to replace a table whose writes the session keeps to itself.
+
+    Raises:
+        ValidationException: a replacement is of `main`; it cannot be staged.
+    """
+    target = destination(spark, metadata, None)
+    if target.wap_id is not None or target.branch is not None:
+        setting = WAP_ID if target.wap_id is not None else WAP_BRANCH
+        raise ValidationException(
+            f"the table cannot be replaced while {setting} is set: a replacement cannot be staged; "
+            f"unset {setting}, or overwrite the table instead"
+        )
+
+
 def branch_to_read(spark: SparkSession, metadata: TableMetadata) -> str | None:
     """The branch that a session reads where a scan names none; None is `main`."""
     # A malformed property must not make the table unreadable.

@@ -20,15 +20,17 @@ class Definition:
     Attributes:
         schema: the schema whose field ids and types the files have.
         specs: the partition specs that were there, by id.
+        head: the snapshot that was current; None in an empty table.
     """
 
     schema: Schema
     specs: Mapping[int, PartitionSpec]
+    head: int | None = None
 
     @classmethod
     def of(cls, metadata: TableMetadata) -> Definition:
         """Return the definition that a table has now."""
-        return cls(metadata.schema, metadata.specs_by_id)
+        return cls(metadata.schema, metadata.specs_by_id, metadata.current_snapshot_id)
 
     def check_fits(self, metadata: TableMetadata, spec_ids: Iterable[int]) -> None:
         """Check that files written for this definition can become part of the table.
@@ -42,7 +44,7 @@ class Definition:
         Raises:
             ConflictError: another commit removed or changed one of the specs, gave a column a type
                 that the files do not have, made a column required that they lack, or replaced
-                their columns by others.
+                the table by one without a column that they have.
         """
         for spec_id in spec_ids:
             written, now = self.specs.get(spec_id), metadata.specs_by_id.get(spec_id)
@@ -74,6 +76,8 @@ class Definition:
             other = now.field_or_none(name)
             if other is not None:
                 return f"column {name} is another column now, {other.field_type}"
+            if self._was_replaced(metadata):
+                return f"column {name} is not in the table that replaced the one they were for"
         for column in now.fields:
             is_new = self.schema.field_or_none(column.field_id) is None
             if is_new and column.required and column.initial_default is None:
@@ -83,6 +87,14 @@ class Definition:
         ):
             return "none of their columns is left"
         return None
+
+    def _was_replaced(self, metadata: TableMetadata) -> bool:
+        """Whether the table began anew: what was current is no ancestor of what is."""
+        if self.head is None:
+            return False
+        now = metadata.current_snapshot_id
+        chain = () if now is None else metadata.ancestors_of(now)
+        return all(snapshot.snapshot_id != self.head for snapshot in chain)
 
 
 def _fields_by_path(schema: Schema) -> Mapping[str, NestedField]:

@@ -99,19 +99,34 @@ def _arrow_table(value: object) -> pa.Table | None:
         case pd.DataFrame():
             try:
                 return pa.Table.from_pandas(value, preserve_index=False)
-            except (pa.ArrowException, TypeError) as error:
+            except (pa.ArrowException, TypeError, ValueError) as error:
                 raise SchemaMismatchError(
                     f"the pandas DataFrame has a column of no one type: {error}"
                 ) from error
         case pl.LazyFrame():
-            return value.collect().to_arrow()
+            return _of_polars(value.collect())
         case pl.DataFrame():
-            return value.to_arrow()
+            return _of_polars(value)
         case _:
             return None
 
 
+def _of_polars(frame: pl.DataFrame) -> pa.Table:
+    # Polars gives the addresses of Python objects as if they were bytes.
+    objects = [name for name, kind in frame.schema.items() if kind == pl.Object]
+    if objects:
+        raise SchemaMismatchError(f"Spark cannot hold these columns of Python objects: {objects}")
+    try:
+        return frame.to_arrow()
+    except (pa.ArrowException, pl.exceptions.PolarsError) as error:
+        raise SchemaMismatchError(
+            f"the Polars frame has a column of a type that Arrow has not: {error}"
+        ) from error
+
+
 def _from_arrow(spark: SparkSession, table: pa.Table) -> DataFrame:
+    if not table.num_columns:
+        raise SchemaMismatchError("the frame has no columns")
     times = type_support(spark).time
     arrays: list[pa.ChunkedArray] = []
     fields: list[S.StructField] = []
