@@ -119,7 +119,7 @@ def test_explained(table):
 
 
 def test_empty_tables_and_no_matches(lake, table):
-    empty = lake.create_table("db.e", DDL, partition_by=["city"]).to_df()
+    empty = lake.create_table("db.e", DDL, partition_by=["city"])
     for scan in (empty.scan(), table.scan(where="id > 1000")):
         found = scan.aggregate(["count(*)", "min(city)", "max(m)", "count(x)"])
         assert [tuple(row) for row in found.to_df().collect()] == [(0, None, None, 0)]
@@ -144,7 +144,7 @@ def test_groups_are_partitions(lake, spark, spec, by, keys):
 
 
 def test_partition_values_answer_for_text(lake, spark):
-    made = lake.create_table("db.p", DDL, partition_by=["city"]).to_df()
+    made = lake.create_table("db.p", DDL, partition_by=["city"])
     made.append(rows_of(spark, 0, 12))
     assert check(made, ["min(city)", "max(city)", "count(city)"]) == (4, 0)
 
