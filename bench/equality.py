@@ -14,7 +14,7 @@ from bench.context import Context, run_all
 from bench.equality_data import KEYS, TABLE, add_deletes, chosen_ids, make_table
 from bench.figures import Bar, Figure, compare, interleaved, report
 from frazil.planning.cache import clear_cache
-from frazil.spark.read.deleted_words import DELETED_WORDS
+from frazil.spark.deletes.deletion_cache import DELETED_WORDS
 
 KEYS_A_FILE = 20_000
 MANY = "many"

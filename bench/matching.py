@@ -12,11 +12,11 @@ import frazil
 from bench.context import Context
 from bench.figures import Bar, Figure, compare, interleaved, report
 from bench.planning_data import write_table
-from frazil.format.apply_updates import apply_updates
+from frazil.format.changes.apply import apply_updates
+from frazil.format.changes.updates import AddSnapshot, SetSnapshotRef
 from frazil.format.manifests import Content, DataFile, EntryStatus, ManifestContent, ManifestEntry
 from frazil.format.metadata import metadata_to_bytes, parse_metadata
 from frazil.format.snapshots import DELETE, MAIN_BRANCH, Snapshot, SnapshotRef
-from frazil.format.updates import AddSnapshot, SetSnapshotRef
 from frazil.planning.cache import clear_cache
 from frazil.planning.plan import plan_file
 from frazil.storage.avro import read_manifest_list, write_manifest, write_manifest_list

@@ -17,15 +17,16 @@ from pathlib import Path
 from pyiceberg.expressions import And, EqualTo, GreaterThanOrEqual
 from pyiceberg.table import StaticTable
 
-from frazil.format.apply_updates import apply_updates
+from frazil.format.changes.apply import apply_updates
+from frazil.format.changes.updates import AddSnapshot, SetSnapshotRef
 from frazil.format.manifests import DataFile, EntryStatus, ManifestContent, ManifestEntry
-from frazil.format.metadata import metadata_to_bytes, new_table_metadata
-from frazil.format.partitioning import PartitionField, PartitionSpec
+from frazil.format.metadata import metadata_to_bytes
+from frazil.format.new_table import new_table_metadata
+from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
+from frazil.format.partitions.transforms import parse_transform
 from frazil.format.schema import Schema
 from frazil.format.snapshots import APPEND, MAIN_BRANCH, Snapshot, SnapshotRef
-from frazil.format.transforms import parse_transform
 from frazil.format.types import DoubleType, IntegerType, LongType, NestedField, StringType
-from frazil.format.updates import AddSnapshot, SetSnapshotRef
 from frazil.planning.cache import clear_cache
 from frazil.planning.plan import plan_file
 from frazil.storage.avro import write_manifest, write_manifest_list

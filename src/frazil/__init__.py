@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from frazil.spark.lake import Lake, connect, open_table
     from frazil.spark.scan import Scan
     from frazil.spark.table import Table
-    from frazil.table.references import Retention
+    from frazil.table.updates.references import Retention
 
 __all__ = [
     "AlreadyExistsError",
@@ -100,7 +100,7 @@ _MODULES: Final = {"errors": "frazil.errors", "types": "frazil.format.types"}
 _HOMES: Final = {
     "Lake": "frazil.spark.lake",
     "NestedField": "frazil.format.types",
-    "Retention": "frazil.table.references",
+    "Retention": "frazil.table.updates.references",
     "Scan": "frazil.spark.scan",
     "Schema": "frazil.format.schema",
     "Table": "frazil.spark.table",

@@ -11,7 +11,8 @@ from frazil.catalog.base import Catalog, LoadedTable
 from frazil.catalog.config import CatalogConfig, open_catalog
 from frazil.errors import CommitFailedException
 from frazil.format.changes import SetProperties
-from frazil.format.metadata import TableMetadata, new_table_metadata
+from frazil.format.metadata import TableMetadata
+from frazil.format.new_table import new_table_metadata
 from frazil.format.schema import Schema
 from frazil.format.types import LongType, NestedField, StringType
 

@@ -38,7 +38,7 @@ from frazil.format.changes import (
     SetLocation,
     SetProperties,
 )
-from frazil.format.metadata import creation_updates, new_table_metadata
+from frazil.format.new_table import creation_updates, new_table_metadata
 
 
 @pytest.fixture(params=[*KINDS, *S3_KINDS])

@@ -17,8 +17,8 @@ from frazil.format.predicates.columns import Column
 from frazil.format.table_properties import COLUMN_PROPERTIES, PROPERTIES
 from frazil.spark.transaction import TableTransaction
 from frazil.spark.write.options import _OPTIONS, _OTHER_OPTIONS
-from frazil.table.partition_update import UpdatePartitioning
-from frazil.table.schema_update import UpdateSchema
+from frazil.table.updates.partitioning import UpdatePartitioning
+from frazil.table.updates.schema import UpdateSchema
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -11,7 +11,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from frazil.format import types as I
-from frazil.format.decimals import (
+from frazil.format.partitions.transforms import parse_transform
+from frazil.format.predicates import bind, keeps, parse_predicate
+from frazil.format.schema import Schema
+from frazil.format.values import coerce, from_bytes, from_json, to_bytes, to_json
+from frazil.format.values.decimals import (
     added,
     at_scale,
     decimal_from_unscaled,
@@ -23,10 +27,6 @@ from frazil.format.decimals import (
     unscaled_at_scale,
     unscaled_value,
 )
-from frazil.format.predicates import bind, keeps, parse_predicate
-from frazil.format.schema import Schema
-from frazil.format.transforms import parse_transform
-from frazil.format.values import coerce, from_bytes, from_json, to_bytes, to_json
 
 UNSCALED = st.integers(-(10**38) + 1, 10**38 - 1)
 SCALES = st.integers(0, 38)

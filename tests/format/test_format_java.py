@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from frazil.errors import ValidationException
-from frazil.format.partitioning import PartitionEvolution, PartitionSpec
+from frazil.format.partitions.partitioning import PartitionEvolution, PartitionSpec
+from frazil.format.partitions.transforms import parse_transform
 from frazil.format.schema import Schema
-from frazil.format.schema_ids import assign_fresh_ids
-from frazil.format.transforms import parse_transform
+from frazil.format.schema.ids import assign_fresh_ids
 from frazil.format.types import (
     DateType,
     IntegerType,

@@ -17,7 +17,7 @@ from frazil.errors import (
     UnsupportedError,
     ValidationException,
 )
-from frazil.format.partitioning import (
+from frazil.format.partitions.partitioning import (
     UNPARTITIONED,
     PartitionEvolution,
     PartitionExpr,
@@ -27,6 +27,19 @@ from frazil.format.partitioning import (
     rebind_spec,
     spec_for,
     unified_partition_type,
+)
+from frazil.format.partitions.transforms import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    Transform,
+    TruncateTransform,
+    UnknownTransform,
+    VoidTransform,
+    YearTransform,
+    parse_transform,
 )
 from frazil.format.schema import Schema
 from frazil.format.sorting import (
@@ -39,19 +52,6 @@ from frazil.format.sorting import (
     parse_sort_expr,
     rebind_order,
     reuse_order,
-)
-from frazil.format.transforms import (
-    BucketTransform,
-    DayTransform,
-    HourTransform,
-    IdentityTransform,
-    MonthTransform,
-    Transform,
-    TruncateTransform,
-    UnknownTransform,
-    VoidTransform,
-    YearTransform,
-    parse_transform,
 )
 from frazil.format.types import (
     BinaryType,

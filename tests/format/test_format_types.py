@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frazil.errors import InvalidMetadataError, ValidationException
-from frazil.format.defaults import check_added_field, initial_value, write_value
-from frazil.format.partitioning import PartitionSpec
+from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
-from frazil.format.schema_ids import assign_fresh_ids, assign_fresh_type_ids
+from frazil.format.schema.defaults import check_added_field, initial_value, write_value
+from frazil.format.schema.ids import assign_fresh_ids, assign_fresh_type_ids
 from frazil.format.sorting import SortOrder
 from frazil.format.types import (
     BinaryType,

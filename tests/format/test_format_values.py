@@ -17,8 +17,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frazil.errors import InvalidFormatError, UnsupportedError, ValidationException
-from frazil.format import civil
-from frazil.format.hashing import bucket_hash
 from frazil.format.types import (
     IcebergType,
     ListType,
@@ -31,7 +29,8 @@ from frazil.format.types import (
     VariantType,
     parse_type,
 )
-from frazil.format.values import coerce, from_bytes, from_json, to_bytes, to_json, to_python
+from frazil.format.values import civil, coerce, from_bytes, from_json, to_bytes, to_json, to_python
+from frazil.format.values.hashing import bucket_hash
 
 UUID = uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from frazil.errors import ConfigurationError
-from frazil.format.civil import parse_timestamp
-from frazil.format.zones import offset_at, zone_of
+from frazil.format.values.civil import parse_timestamp
+from frazil.format.values.zones import offset_at, zone_of
 
 NOON = int(datetime(2024, 7, 15, 12, tzinfo=UTC).timestamp())
 

@@ -7,8 +7,9 @@ import json
 import pytest
 
 from frazil.errors import InvalidMetadataError
-from frazil.format.evolution import SchemaEvolution
-from frazil.format.name_mapping import (
+from frazil.format.schema import Schema
+from frazil.format.schema.evolution import SchemaEvolution
+from frazil.format.schema.name_mapping import (
     FileColumn,
     FileColumnIds,
     MappedField,
@@ -16,7 +17,6 @@ from frazil.format.name_mapping import (
     evolved_mapping,
     mapping_for,
 )
-from frazil.format.schema import Schema
 from frazil.format.types import (
     IntegerType,
     ListType,

@@ -9,15 +9,17 @@ from frazil.format.changes import (
     SetSnapshotRef,
     apply_updates,
 )
-from frazil.format.metadata import (
-    TableMetadata,
-    new_table_metadata,
+from frazil.format.metadata import TableMetadata
+from frazil.format.metadata.statistics import (
+    PartitionStatisticsFile,
+    StatisticsBlob,
+    StatisticsFile,
 )
-from frazil.format.partitioning import spec_for
+from frazil.format.new_table import new_table_metadata
+from frazil.format.partitions.partitioning import spec_for
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot, SnapshotRef
 from frazil.format.sorting import order_for
-from frazil.format.statistics import PartitionStatisticsFile, StatisticsBlob, StatisticsFile
 from frazil.format.types import (
     LongType,
     NestedField,

@@ -75,9 +75,9 @@ from frazil.format.metadata import (
     TableMetadata,
     metadata_from_json,
     metadata_to_bytes,
-    new_table_metadata,
 )
-from frazil.format.partitioning import PartitionSpec, spec_for
+from frazil.format.new_table import new_table_metadata
+from frazil.format.partitions.partitioning import PartitionSpec, spec_for
 from frazil.format.schema import Schema
 from frazil.format.snapshots import MetadataLogEntry, SnapshotRef
 from frazil.format.sorting import UNSORTED

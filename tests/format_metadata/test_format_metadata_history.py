@@ -12,7 +12,7 @@ import pytest
 from frazil.errors import ConfigurationError, ValidationException
 from frazil.format.manifests import Content, DataFile, ManifestContent, ManifestFile
 from frazil.format.metadata import parse_metadata
-from frazil.format.partitioning import UNPARTITIONED, spec_for
+from frazil.format.partitions.partitioning import UNPARTITIONED, spec_for
 from frazil.format.schema import Schema
 from frazil.format.snapshots import (
     Expired,

@@ -28,10 +28,10 @@ from frazil.format.metadata import (
     metadata_to_bytes,
     metadata_to_gzip_bytes,
     metadata_to_json,
-    new_table_metadata,
     parse_metadata,
 )
-from frazil.format.partitioning import spec_for
+from frazil.format.new_table import new_table_metadata
+from frazil.format.partitions.partitioning import spec_for
 from frazil.format.schema import Schema
 from frazil.format.sorting import order_for
 from frazil.format.types import LongType, NestedField, TimestampType

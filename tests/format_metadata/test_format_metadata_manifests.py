@@ -16,8 +16,6 @@ from pyiceberg.manifest import MANIFEST_ENTRY_SCHEMAS, MANIFEST_LIST_FILE_SCHEMA
 from pyiceberg.utils.schema_conversion import AvroSchemaConversion
 
 from frazil.errors import InvalidManifestError, UnsupportedVersionError
-from frazil.format.avro_schema import decimal_width, record_schema, sanitized_name
-from frazil.format.deletes import applies, deletes_for, partition_key
 from frazil.format.manifests import (
     UNASSIGNED_SEQUENCE_NUMBER,
     Content,
@@ -32,8 +30,10 @@ from frazil.format.manifests import (
     inherit,
     manifest_list_schema,
 )
-from frazil.format.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
-from frazil.format.transforms import IdentityTransform, VoidTransform
+from frazil.format.manifests.avro_schema import decimal_width, record_schema, sanitized_name
+from frazil.format.manifests.deletes import applies, deletes_for, partition_key
+from frazil.format.partitions.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
+from frazil.format.partitions.transforms import IdentityTransform, VoidTransform
 from frazil.format.types import (
     DecimalType,
     ListType,

@@ -15,12 +15,8 @@ from frazil.format.changes import (
     apply_updates,
     update_from_json,
 )
-from frazil.format.metadata import (
-    creation_updates,
-    new_table_metadata,
-    replaced_table_metadata,
-)
-from frazil.format.partitioning import spec_for
+from frazil.format.new_table import creation_updates, new_table_metadata, replaced_table_metadata
+from frazil.format.partitions.partitioning import spec_for
 from frazil.format.schema import Schema
 from frazil.format.sorting import order_for
 from frazil.format.types import (

@@ -21,7 +21,7 @@ from frazil.format.puffin import (
     puffin_footer_size,
     read_puffin_footer,
 )
-from frazil.format.roaring import bitmap_from_bytes, bitmap_to_bytes
+from frazil.format.puffin.roaring import bitmap_from_bytes, bitmap_to_bytes
 
 VECTORS = "goldens/deletion-vectors"
 PUFFIN = "goldens/puffin"

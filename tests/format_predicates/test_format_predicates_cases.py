@@ -12,7 +12,8 @@ import pytest
 
 from frazil.errors import PredicateError
 from frazil.format.manifests import DataFile
-from frazil.format.partitioning import PartitionField, PartitionSpec
+from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
+from frazil.format.partitions.transforms import parse_transform
 from frazil.format.predicates import (
     AlwaysFalse,
     AlwaysTrue,
@@ -31,7 +32,6 @@ from frazil.format.predicates import (
     to_spark_sql,
 )
 from frazil.format.schema import Schema
-from frazil.format.transforms import parse_transform
 from frazil.format.types import (
     BinaryType,
     BooleanType,

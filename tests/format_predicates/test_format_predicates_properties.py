@@ -11,7 +11,8 @@ from predicate_oracle import DAY_US, HOUR_US, VALUES, build, key, predicates, ro
 
 from ci_share import examples
 from frazil.format.manifests import DataFile, FieldSummary, ManifestFile
-from frazil.format.partitioning import PartitionField, PartitionSpec
+from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
+from frazil.format.partitions.transforms import parse_transform
 from frazil.format.predicates import (
     AlwaysFalse,
     AlwaysTrue,
@@ -27,7 +28,6 @@ from frazil.format.predicates import (
     strict,
 )
 from frazil.format.schema import Schema
-from frazil.format.transforms import parse_transform
 from frazil.format.types import NestedField
 from frazil.format.values import to_bytes
 

@@ -21,13 +21,13 @@ from planning_tables import FIXTURES, manifest_files, open_table, table_lines
 from ci_share import examples
 from frazil.errors import FrazilError, InvalidManifestError, UnsupportedError
 from frazil.format.manifests import ManifestContent, ManifestFile
-from frazil.format.partitioning import PartitionSpec
+from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.types import LongType, NestedField
 from frazil.storage import avro
-from frazil.storage.columns import decode_manifests, read_manifest_columns
+from frazil.storage.avro.columns import decode_manifests, read_manifest_columns
+from frazil.storage.avro.manifest_layout import ENTRY_FIELDS, FILE_FIELDS, MAP_FIELDS, STATISTICS
 from frazil.storage.files import FileIO
-from frazil.storage.manifest_layout import ENTRY_FIELDS, FILE_FIELDS, MAP_FIELDS, STATISTICS
 
 MANIFESTS = list(manifest_files()) if FIXTURES.is_dir() else []
 SCHEMA = Schema((NestedField(1, "id", LongType()),))

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from ci_share import examples
 from frazil.errors import InvalidManifestError
-from frazil.format.deletes import deletes_for
 from frazil.format.manifests import Content, DataFile, EntryStatus, ManifestEntry
-from frazil.format.partitioning import PartitionField, PartitionSpec
+from frazil.format.manifests.deletes import deletes_for
+from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
+from frazil.format.partitions.transforms import parse_transform
 from frazil.format.schema import Schema
-from frazil.format.transforms import parse_transform
 from frazil.format.types import DoubleType, LongType, NestedField, PrimitiveType, StringType
 from frazil.format.values import from_bytes, to_bytes
 from frazil.planning.match_deletes import FILE_PATH_ID, match_deletes

@@ -12,8 +12,8 @@ import pytest
 from planning_tables import open_table, table_lines
 
 from frazil.errors import MissingFileError
-from frazil.format.apply_updates import apply_updates
-from frazil.format.deletes import deletes_for
+from frazil.format.changes.apply import apply_updates
+from frazil.format.changes.updates import AddSnapshot, SetSnapshotRef
 from frazil.format.manifests import (
     Content,
     DataFile,
@@ -22,15 +22,16 @@ from frazil.format.manifests import (
     ManifestEntry,
     ManifestFile,
 )
-from frazil.format.metadata import TableMetadata, new_table_metadata
-from frazil.format.partitioning import PartitionField, PartitionSpec
+from frazil.format.manifests.deletes import deletes_for
+from frazil.format.metadata import TableMetadata
+from frazil.format.new_table import new_table_metadata
+from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
+from frazil.format.partitions.transforms import parse_transform
 from frazil.format.predicates import bind, keeps_partition, may_match, parse_predicate
 from frazil.format.predicates.project import inclusive
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot, SnapshotRef
-from frazil.format.transforms import parse_transform
 from frazil.format.types import LongType, NestedField, StringType
-from frazil.format.updates import AddSnapshot, SetSnapshotRef
 from frazil.format.values import to_bytes
 from frazil.planning.cache import ManifestCache
 from frazil.planning.entries import added_entries, deleted_entries, entries

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from ci_share import examples
 from frazil.format.manifests import DataFile
-from frazil.format.partitioning import PartitionField, PartitionSpec
+from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
+from frazil.format.partitions.transforms import parse_transform
 from frazil.format.predicates import (
     Expression,
     bind,
@@ -29,7 +30,6 @@ from frazil.format.predicates import (
 )
 from frazil.format.predicates.project import inclusive
 from frazil.format.schema import Schema
-from frazil.format.transforms import parse_transform
 from frazil.format.types import (
     BinaryType,
     BooleanType,
@@ -49,7 +49,7 @@ from frazil.format.types import (
 )
 from frazil.format.values import to_bytes
 from frazil.planning import prune
-from frazil.storage.binary_values import partition_dtype
+from frazil.storage.avro.binary_values import partition_dtype
 
 UNPARTITIONED = PartitionSpec(0, ())
 _f32 = st.floats(width=32, allow_nan=False)

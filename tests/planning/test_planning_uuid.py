@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from frazil.format.manifests import Content, DataFile
-from frazil.format.partitioning import UNPARTITIONED
+from frazil.format.partitions.partitioning import UNPARTITIONED
 from frazil.format.predicates import bind, may_match, parse_predicate
 from frazil.format.schema import Schema
 from frazil.format.types import NestedField, UUIDType

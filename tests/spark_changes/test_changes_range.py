@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from frazil.errors import NoSuchSnapshotError, ValidationException
-from frazil.format.metadata import new_table_metadata
-from frazil.format.partitioning import UNPARTITIONED
+from frazil.format.new_table import new_table_metadata
+from frazil.format.partitions.partitioning import UNPARTITIONED
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.format.types import LongType, NestedField

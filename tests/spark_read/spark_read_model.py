@@ -12,14 +12,15 @@ import pyarrow as pa
 import pyarrow.orc as orc
 import pyarrow.parquet as pq
 
-from frazil.format.deletion_vectors import deletion_vector_to_bytes
-from frazil.format.metadata import TableMetadata, new_table_metadata
+from frazil.format.metadata import TableMetadata
+from frazil.format.new_table import new_table_metadata
+from frazil.format.puffin.deletion_vectors import deletion_vector_to_bytes
 from frazil.format.schema import Schema
 from frazil.format.types import IntegerType, LongType, NestedField, StringType
+from frazil.spark.deletes.resolve import EqualityReading
 from frazil.spark.read.dataframe import prepared_read
 from frazil.spark.read.inputs import ReadInput
 from frazil.spark.read.projection import project
-from frazil.spark.read.resolve import EqualityReading
 from frazil.spark.types import SparkTypeSupport
 from frazil.storage.files import FileIO
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
-from frazil.spark.read import bitmaps
-from frazil.spark.read.bitmaps import ArrayBitmaps, Bitmaps, JoinedBitmaps, bitmaps_of_words
-from frazil.spark.read.file_log import ORDINAL, POSITION
-from frazil.spark.read.words import Words
+from frazil.spark.deletes import joins as bitmaps
+from frazil.spark.deletes.bitmap import Words
+from frazil.spark.deletes.joins import ArrayBitmaps, Bitmaps, JoinedBitmaps, bitmaps_of_words
+from frazil.spark.read.parquet.file_log import ORDINAL, POSITION
 
 Deleted = Mapping[int, set[int]]
 

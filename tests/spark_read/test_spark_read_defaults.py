@@ -17,11 +17,11 @@ import pytest
 from spark_read_model import DELETE_TYPES, FILE_TYPES, with_id
 
 from frazil.format import types as I
-from frazil.format.metadata import new_table_metadata
+from frazil.format.new_table import new_table_metadata
 from frazil.format.schema import Schema
-from frazil.spark.read import survey
 from frazil.spark.read.dataframe import prepared_read
 from frazil.spark.read.inputs import ReadInput
+from frazil.spark.read.layout import file_layouts as survey
 from frazil.spark.read.projection import project
 from frazil.spark.session import prepare_session, type_support
 from frazil.spark.types import type_to_spark

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from spark_read_model import MadeTable
 
 from frazil.errors import InvalidDataFileError, UnsupportedError
-from frazil.spark.read import position_deletes
+from frazil.spark.deletes import positions as position_deletes
 from frazil.spark.session import prepare_session
 
 pytestmark = pytest.mark.spark

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from frazil.format import types as I
-from frazil.spark.read.arrow_files import FilePart, TableColumns, read_batches
-from frazil.spark.read.position_files import deleted_rows
+from frazil.spark.deletes.position_files import deleted_rows
+from frazil.spark.read.arrow.files import FilePart, TableColumns, read_batches
 from frazil.storage.files import FileIO
 
 PAGES = ("1.0", "2.0")

@@ -17,8 +17,13 @@ from pyspark.sql import types as S
 from spark_read_model import with_id
 
 from frazil.errors import ConfigurationError
-from frazil.spark.read.file_log import FILE_LOG_SETTING, encode_paths, log_lines, read_parquet
-from frazil.spark.read.weights import weighed_by_deletes
+from frazil.spark.read.layout.weights import weighed_by_deletes
+from frazil.spark.read.parquet.file_log import (
+    FILE_LOG_SETTING,
+    encode_paths,
+    log_lines,
+    read_parquet,
+)
 from frazil.spark.session import prepare_session, temporary_settings
 from frazil.storage.files import FileIO
 

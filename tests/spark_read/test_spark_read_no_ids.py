@@ -13,9 +13,9 @@ from spark_read_model import DELETE_TYPES, FILE_TYPES
 
 from frazil.errors import UnsupportedError
 from frazil.format import types as I
-from frazil.format.metadata import new_table_metadata
-from frazil.format.name_mapping import NameMapping
+from frazil.format.new_table import new_table_metadata
 from frazil.format.schema import Schema
+from frazil.format.schema.name_mapping import NameMapping
 from frazil.spark.read.dataframe import prepared_read
 from frazil.spark.read.inputs import ReadInput
 from frazil.spark.read.projection import project

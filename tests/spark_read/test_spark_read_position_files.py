@@ -11,7 +11,7 @@ import pytest
 
 from frazil.errors import InvalidDataFileError, MissingFileError
 from frazil.format.puffin import PuffinBuilder, deletion_vector_to_bytes
-from frazil.spark.read.position_files import deleted_rows, vector_positions
+from frazil.spark.deletes.position_files import deleted_rows, vector_positions
 from frazil.storage.files import FileIO
 
 ROWS = [("a", 5), ("a", 6), ("b", 0), (None, 9), ("b", 2**40), ("a", 5)]

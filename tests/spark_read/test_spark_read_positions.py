@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frazil.errors import UnsupportedError
-from frazil.spark.read.positions import (
+from frazil.spark.deletes.bitmap import word_rows, words_by_file
+from frazil.spark.deletes.bitmap_rows import (
     KEY,
     WORDS,
     BitmapSize,
@@ -17,7 +18,6 @@ from frazil.spark.read.positions import (
     bitmap_rows,
     merged_rows,
 )
-from frazil.spark.read.words import word_rows, words_by_file
 
 deleted = st.lists(
     st.tuples(

@@ -15,9 +15,10 @@ from spark_read_model import MadeTable, with_id
 import frazil
 from frazil.errors import ConfigurationError, InvalidDataFileError
 from frazil.format.manifests import Content, DataFile
-from frazil.spark.read import key_bits, resolve
-from frazil.spark.read.deleted_words import DELETED_WORDS
-from frazil.spark.read.resolve import EQUALITY_SETTING, EqualityReading
+from frazil.spark.deletes import integer_keys as key_bits
+from frazil.spark.deletes import resolve
+from frazil.spark.deletes.deletion_cache import DELETED_WORDS
+from frazil.spark.deletes.resolve import EQUALITY_SETTING, EqualityReading
 from frazil.spark.session import prepare_session
 
 pytestmark = pytest.mark.spark

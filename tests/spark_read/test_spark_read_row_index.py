@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_read_model import MadeTable
 
 import frazil
-from frazil.spark.read import bitmaps
+from frazil.spark.deletes import joins as bitmaps
 from frazil.spark.read.scan_names import ROW_INDEX_NAME
 from frazil.spark.session import prepare_session, temporary_settings
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frazil.spark.read.deleted_words import DeletedWords, Known
-from frazil.spark.read.positions import KEY, WORDS, Grain
-from frazil.spark.read.words import Words, word_rows
+from frazil.spark.deletes.bitmap import Words, word_rows
+from frazil.spark.deletes.bitmap_rows import KEY, WORDS, Grain
+from frazil.spark.deletes.deletion_cache import DeletedWords, Known
 
 integers = st.one_of(
     st.integers(-200, 200), st.integers(65_500, 65_600), st.integers(-(2**63), 2**63 - 1)

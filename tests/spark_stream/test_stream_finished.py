@@ -106,7 +106,7 @@ def test_the_tables_own_files_stay(table, stream, rows):
 
 
 def test_a_running_query_removes_them_too(table, stream, rows, monkeypatch):
-    monkeypatch.setattr("frazil.spark.stream.follower._BATCHES_BETWEEN_LOOKS", 1)
+    monkeypatch.setattr("frazil.spark.stream.source.follower._BATCHES_BETWEEN_LOOKS", 1)
     query = stream.start(stream.read(poll_interval=0.05, **CHANGES), processingTime="0 seconds")
     try:
         for number in range(8):

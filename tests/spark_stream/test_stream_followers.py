@@ -6,8 +6,8 @@ import pytest
 
 from frazil.errors import AlreadyExistsError, ValidationException
 from frazil.spark.stream import table_streams
-from frazil.spark.stream.follower import Follower
-from frazil.spark.stream.log import StreamLog
+from frazil.spark.stream.source.follower import Follower
+from frazil.spark.stream.source.log import StreamLog
 from frazil.storage.files import FileIO
 
 

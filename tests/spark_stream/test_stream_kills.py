@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from frazil.spark.stream.log import Position, StreamLog
+from frazil.spark.stream.source.log import Position, StreamLog
 from frazil.storage.files import FileIO
 
 RUNNER = Path(__file__).with_name("stream_runner.py")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from frazil.errors import StorageError
-from frazil.spark.stream.queries import Watch
+from frazil.spark.stream.source.queries import Watch
 from frazil.storage.files import FileIO
 
 

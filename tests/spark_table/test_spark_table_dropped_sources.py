@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 from table_rows import rows_of
 
-from frazil.cli.rows import partition_text
+from frazil.cli.format import partition_text
 from frazil.spark.metadata_frames import cluster
 from frazil.spark.metadata_frames.shape import dataframe_of
 from frazil.spark.session import type_support
-from frazil.table.inspect import Inspector
-from frazil.table.inspect_schemas import partition_struct_type, partitions_struct
+from frazil.table.inspect.inspector import Inspector
+from frazil.table.inspect.schemas import partition_struct_type, partitions_struct
 
 pytestmark = pytest.mark.spark
 

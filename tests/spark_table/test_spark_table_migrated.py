@@ -15,8 +15,8 @@ from thrift.Thrift import TType
 
 from frazil.errors import InvalidDataFileError, InvalidMetadataError
 from frazil.format.manifests import DataFile
-from frazil.format.name_mapping import mapping_for
-from frazil.storage import parquet_footer
+from frazil.format.schema.name_mapping import mapping_for
+from frazil.storage.parquet import footer as parquet_footer
 
 pytestmark = pytest.mark.spark
 

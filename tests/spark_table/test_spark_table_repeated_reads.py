@@ -15,7 +15,7 @@ from frazil.format.manifests import Content, DataFile
 from frazil.format.puffin import PuffinBuilder, deletion_vector_to_bytes
 from frazil.spark import scan as scans
 from frazil.spark.lake import Lake
-from frazil.spark.read.file_log import FILE_LOG_SETTING
+from frazil.spark.read.parquet.file_log import FILE_LOG_SETTING
 from frazil.spark.read.prepared import PREPARED_READS
 
 pytestmark = pytest.mark.spark

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 import frazil
 from frazil import col
 from frazil.errors import ConfigurationError
-from frazil.format.zones import zone_of
+from frazil.format.values.zones import zone_of
 from frazil.spark.session import time_zone_of
 from frazil.table.time_travel import timestamp_ms_of
 

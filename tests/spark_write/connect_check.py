@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from frazil.format import types as I
-from frazil.format.metadata import new_table_metadata
-from frazil.format.partitioning import spec_for
+from frazil.format.new_table import new_table_metadata
+from frazil.format.partitions.partitioning import spec_for
 from frazil.format.schema import Schema
 from frazil.spark.write.align import align
 from frazil.spark.write.files import _Write, write_data_files

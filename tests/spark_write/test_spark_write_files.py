@@ -16,8 +16,8 @@ import pytest
 
 from frazil.errors import ConfigurationError, SchemaMismatchError, UnsupportedError
 from frazil.format import types as I
-from frazil.format.metadata import new_table_metadata
-from frazil.format.partitioning import UNPARTITIONED, spec_for
+from frazil.format.new_table import new_table_metadata
+from frazil.format.partitions.partitioning import UNPARTITIONED, spec_for
 from frazil.format.schema import Schema
 from frazil.format.sorting import UNSORTED, order_for
 from frazil.spark.write.arrow import ArrowTask
@@ -25,7 +25,7 @@ from frazil.spark.write.files import write_data_files
 from frazil.spark.write.finish import Finisher
 from frazil.spark.write.options import write_options
 from frazil.storage.files import FileIO, local_path
-from frazil.storage.parquet_metrics import MetricsReader
+from frazil.storage.parquet.metrics import MetricsReader
 
 pytestmark = pytest.mark.spark
 

@@ -20,14 +20,14 @@ from frazil.errors import ConfigurationError, InvalidDataFileError
 from frazil.format import types as I
 from frazil.format.schema import Schema
 from frazil.format.table_properties import METRICS_DEFAULT
-from frazil.storage.metrics_modes import (
+from frazil.storage.parquet.footer import footer_of, patch_file, patch_footer
+from frazil.storage.parquet.metrics import MetricsReader
+from frazil.storage.parquet.metrics_modes import (
     metrics_modes,
     truncate_bytes_up,
     truncate_string_down,
     truncate_string_up,
 )
-from frazil.storage.parquet_footer import footer_of, patch_file, patch_footer
-from frazil.storage.parquet_metrics import MetricsReader
 
 
 def schema_of(*types):

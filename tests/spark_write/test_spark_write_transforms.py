@@ -1,4 +1,4 @@
-"""Transforms as Spark expressions against `frazil.format.transforms`, value by value."""
+"""Transforms as Spark expressions against `frazil.format.partitions.transforms`, value by value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pyspark.sql import types as S
 import frazil
 from frazil.errors import SchemaMismatchError
 from frazil.format import types as I
-from frazil.format.transforms import parse_transform
+from frazil.format.partitions.transforms import parse_transform
 from frazil.spark.types import type_to_spark
 from frazil.spark.write.partition_columns import transform_column
 

@@ -40,10 +40,10 @@ from frazil.format.manifests import (
     ManifestEntry,
     ManifestFile,
 )
-from frazil.format.partitioning import PartitionField, PartitionSpec
+from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
+from frazil.format.partitions.transforms import parse_transform
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
-from frazil.format.transforms import parse_transform
 from frazil.format.types import (
     BinaryType,
     BooleanType,
@@ -61,7 +61,7 @@ from frazil.format.types import (
     UUIDType,
 )
 from frazil.storage import avro
-from frazil.storage.avro_container import read_container
+from frazil.storage.avro.container import read_container
 from frazil.storage.files import FileIO
 
 COLUMNS: list[tuple[str, IcebergType, Any, Any]] = [

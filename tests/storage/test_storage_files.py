@@ -21,7 +21,6 @@ from frazil.errors import (
     UnsupportedError,
     ValidationException,
 )
-from frazil.storage import local_store
 from frazil.storage.files import (
     FileIO,
     is_inside,
@@ -31,7 +30,8 @@ from frazil.storage.files import (
     resolve_inside,
     same_location,
 )
-from frazil.storage.remote_options import AccessToken, storage_options
+from frazil.storage.stores import local as local_store
+from frazil.storage.stores.remote_options import AccessToken, storage_options
 
 ODD_NAMES = ["a b", "a%20b", "a%2Fb", "[x]", "{y}", "k=v", "ü", "#1", "q?x", "*", "~", "a:b", "a'b"]
 

@@ -90,8 +90,8 @@ def test_a_refusal_is_not_absence(refusing: str) -> None:
 
 def test_a_token_ends_when_it_is_said_to() -> None:
     pytest.importorskip("gcsfs", reason="gcsfs is not installed: install frazil[gcs]")
-    from frazil.storage.gcs_store import gcs_file_system
-    from frazil.storage.remote_options import AccessToken
+    from frazil.storage.stores.gcs import gcs_file_system
+    from frazil.storage.stores.remote_options import AccessToken
 
     host = "http://127.0.0.1:9"
     found = gcs_file_system({"token": AccessToken(TOKEN, 4102444800000), "endpoint_url": host})

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from pyiceberg.table.locations import ObjectStoreLocationProvider
 
 from frazil.errors import ConfigurationError
-from frazil.format.metadata import TableMetadata, new_table_metadata
+from frazil.format.metadata import TableMetadata
+from frazil.format.new_table import new_table_metadata
 from frazil.format.schema import Schema
 from frazil.format.types import LongType, NestedField
 from frazil.storage import locations

@@ -15,7 +15,7 @@ from frazil.catalog.filesystem import FilesystemCatalog
 from frazil.catalog.sql import SqlCatalog
 from frazil.format.manifests import Content, DataFile
 from frazil.format.new_table import new_table_metadata
-from frazil.format.partitioning import spec_for
+from frazil.format.partitions.partitioning import spec_for
 from frazil.format.schema import Schema
 from frazil.format.types import LongType, NestedField, StringType
 from frazil.storage.files import FileIO

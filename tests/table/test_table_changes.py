@@ -27,7 +27,7 @@ from frazil.errors import (
     ValidationException,
 )
 from frazil.table.handle import TableHandle
-from frazil.table.references import Retention
+from frazil.table.updates.references import Retention
 
 A, B = data_file("a"), data_file("b")
 

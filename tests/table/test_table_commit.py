@@ -32,9 +32,9 @@ from frazil.errors import (
 )
 from frazil.format.changes import SetProperties
 from frazil.storage.files import FileIO
-from frazil.table.commit import Backoff
+from frazil.table.commit.loop import Backoff
+from frazil.table.conflicts.validation import Validation
 from frazil.table.handle import TableHandle
-from frazil.table.validation import Validation
 from s3_server import AnswersLost, s3_server
 
 A, B, C = data_file("a"), data_file("b"), data_file("c", "tue")

@@ -17,9 +17,9 @@ from table_cases import (
 
 from frazil.catalog.base import Catalog
 from frazil.errors import CommitFailedException, ConflictError, ValidationException
+from frazil.table.conflicts.validation import Validation
 from frazil.table.handle import TableHandle
 from frazil.table.operations import TableOperations
-from frazil.table.validation import Validation
 
 A, B, C = data_file("a", "mon"), data_file("b", "mon"), data_file("c", "tue")
 Step = Callable[[TableHandle], None]

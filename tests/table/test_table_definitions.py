@@ -12,7 +12,7 @@ from frazil.errors import ConflictError
 from frazil.format.schema import Schema
 from frazil.format.types import DoubleType, IntegerType, LongType, NestedField, StringType
 from frazil.planning.plan import plan
-from frazil.table.definition import Definition
+from frazil.table.commit.definition import Definition
 from frazil.table.handle import TableHandle
 
 A, B = data_file("a"), data_file("b")

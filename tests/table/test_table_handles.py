@@ -12,9 +12,9 @@ from table_cases import data_file, make_table, names, open_catalog, short
 from frazil.catalog.base import Catalog
 from frazil.errors import CommitFailedException
 from frazil.storage.files import local_path
-from frazil.table import producer
 from frazil.table.handle import TableHandle
-from frazil.table.references import Retention
+from frazil.table.snapshots import producer
+from frazil.table.updates.references import Retention
 
 PATIENT = {"commit.retry.num-retries": "1000"}
 

@@ -15,8 +15,8 @@ from frazil.errors import (
     NoSuchSnapshotError,
     ValidationException,
 )
-from frazil.format.statistics import PartitionStatisticsFile, StatisticsFile
-from frazil.table.references import Retention
+from frazil.format.metadata.statistics import PartitionStatisticsFile, StatisticsFile
+from frazil.table.updates.references import Retention
 
 A, B, C = data_file("a"), data_file("b"), data_file("c", "tue")
 

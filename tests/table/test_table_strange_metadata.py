@@ -23,8 +23,8 @@ from frazil.planning.entries import added_entries
 from frazil.planning.plan import plan
 from frazil.storage.avro import write_manifest, write_manifest_list
 from frazil.table.handle import TableHandle
-from frazil.table.inspect import Inspector
-from frazil.table.inspect_files import EntryTables
+from frazil.table.inspect.files import EntryTables
+from frazil.table.inspect.inspector import Inspector
 
 LONE = "\ud800x"
 BEYOND_TIME = 2**63 // 1000 + 1

@@ -27,7 +27,7 @@ from frazil.format.table_properties import (
     STATUS_TIMEOUT,
 )
 from frazil.storage.paths import is_local, join, local_path, normalize_location, redact_properties
-from frazil.storage.remote_options import is_storage_property, storage_property_names
+from frazil.storage.stores.remote_options import is_storage_property, storage_property_names
 
 DEFAULT_NAME = "default"
 DATABASE_NAME = "catalog.db"

@@ -14,9 +14,9 @@ from frazil.catalog.base import Catalog
 from frazil.catalog.config import DATABASE_NAME, CatalogConfig, open_catalog, resolve
 from frazil.catalog.identifiers import Identifier
 from frazil.catalog.static import StaticCatalog
-from frazil.cli.facts import as_number, describe_table, plan_facts
+from frazil.cli.describe import as_number, describe_table, plan_facts
+from frazil.cli.format import partition_text, rows_of
 from frazil.cli.output import readable_bytes, show_json, show_pairs, show_rows
-from frazil.cli.rows import partition_text, rows_of
 from frazil.errors import ConfigurationError, FrazilError
 from frazil.storage.paths import join, local_path, normalize_location, redact, redact_properties
 from frazil.table.handle import TableHandle

@@ -8,29 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from frazil.errors import ValidationException
-from frazil.format.apply_updates import apply_updates
 from frazil.format.arguments import format_version_of
-from frazil.format.defaults import check_new_defaults
-from frazil.format.partitioning import (
-    UNPARTITIONED,
-    PartitionField,
-    PartitionSpec,
-    rebind_spec,
-)
-from frazil.format.promotion import can_promote, keeps_partition_values
-from frazil.format.schema import Schema
-from frazil.format.schema_ids import assign_fresh_ids
-from frazil.format.snapshots import MAIN_BRANCH
-from frazil.format.sorting import UNSORTED, SortOrder, rebind_order
-from frazil.format.table_metadata import DEFAULT_FORMAT_VERSION, TableMetadata
-from frazil.format.table_properties import (
-    PARQUET_CODEC,
-    check_properties,
-    stored_properties,
-)
-from frazil.format.transforms import VoidTransform
-from frazil.format.types import IcebergType, NestedField
-from frazil.format.updates import (
+from frazil.format.changes.apply import apply_updates
+from frazil.format.changes.updates import (
     AddSchema,
     AddSortOrder,
     AddSpec,
@@ -44,6 +24,26 @@ from frazil.format.updates import (
     Update,
     UpgradeFormatVersion,
 )
+from frazil.format.metadata.table_metadata import DEFAULT_FORMAT_VERSION, TableMetadata
+from frazil.format.partitions.partitioning import (
+    UNPARTITIONED,
+    PartitionField,
+    PartitionSpec,
+    rebind_spec,
+)
+from frazil.format.partitions.transforms import VoidTransform
+from frazil.format.schema import Schema
+from frazil.format.schema.defaults import check_new_defaults
+from frazil.format.schema.ids import assign_fresh_ids
+from frazil.format.snapshots import MAIN_BRANCH
+from frazil.format.sorting import UNSORTED, SortOrder, rebind_order
+from frazil.format.table_properties import (
+    PARQUET_CODEC,
+    check_properties,
+    stored_properties,
+)
+from frazil.format.types import IcebergType, NestedField
+from frazil.format.types.promotion import can_promote, keeps_partition_values
 
 
 def new_table_metadata(

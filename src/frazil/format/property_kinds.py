@@ -9,7 +9,7 @@ from typing import Final, Generic, TypeVar
 
 from frazil.errors import ConfigurationError, FrazilError
 from frazil.format.metrics_mode import MetricsMode, metrics_mode_of
-from frazil.format.name_mapping import NameMapping
+from frazil.format.schema.name_mapping import NameMapping
 
 Value = TypeVar("Value")
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from frazil.errors import InvalidMetadataError, ValidationException
 from frazil.format.arguments import one_or_several
-from frazil.format.partition_specs import (
+from frazil.format.partitions.partitioning import rebound_ids
+from frazil.format.partitions.specs import (
     check_source,
     integer_of,
     sources_from_json,
@@ -18,10 +19,9 @@ from frazil.format.partition_specs import (
     text_of,
     transform_from_json,
 )
-from frazil.format.partitioning import rebound_ids
+from frazil.format.partitions.transform_exprs import parse_partition_expr
+from frazil.format.partitions.transforms import Transform
 from frazil.format.schema import Schema
-from frazil.format.transform_exprs import parse_partition_expr
-from frazil.format.transforms import Transform
 
 
 class SortDirection(StrEnum):

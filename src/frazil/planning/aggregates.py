@@ -24,10 +24,10 @@ from typing import Literal
 
 import polars as pl
 
-from frazil.format.partitioning import PartitionSpec
+from frazil.format.partitions.partitioning import PartitionSpec
+from frazil.format.partitions.transforms import IdentityTransform, Transform
 from frazil.format.predicates.expressions import BoundRef
 from frazil.format.schema import Schema
-from frazil.format.transforms import IdentityTransform, Transform
 from frazil.format.types import (
     BooleanType,
     DateType,
@@ -48,7 +48,7 @@ from frazil.format.types import (
 from frazil.planning.changes import restricted
 from frazil.planning.prune import ranges_of
 from frazil.planning.scan_plan import ScanPlan
-from frazil.storage.columns import value_column
+from frazil.storage.avro.columns import value_column
 
 Function = Literal["count", "min", "max"]
 
@@ -111,8 +111,8 @@ class Answered:
 
     Attributes:
         partial: a row a group of the answered files: `key<n>` a group key, `measure<n>` a measure,
-            as internal values in the form of `frazil.storage.binary_values`; one row where there
-            are no keys.
+            as internal values in the form of `frazil.storage.avro.binary_values`; one row where
+            there are no keys.
         answered: the ordinals of the files that `partial` holds.
         scanned: the ordinals of the others.
     """

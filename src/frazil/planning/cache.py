@@ -14,7 +14,7 @@ from threading import Lock
 import polars as pl
 
 from frazil.format.manifests import ManifestFile
-from frazil.format.partitioning import PartitionSpec
+from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.planning.scan_plan import ScanPlan
 from frazil.storage.files import FileIO

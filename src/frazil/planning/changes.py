@@ -16,8 +16,8 @@ from frazil.format.manifests import EntryStatus, ManifestContent, ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import Expression
 from frazil.format.schema import Schema
-from frazil.format.snapshot_json import stored_id
 from frazil.format.snapshots import APPEND, Snapshot
+from frazil.format.snapshots.json_form import stored_id
 from frazil.planning.frames import concat_entries, live_entries, no_entries
 from frazil.planning.load import ManifestLoader
 from frazil.planning.plan import plan

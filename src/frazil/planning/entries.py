@@ -9,14 +9,14 @@ import polars as pl
 from frazil.format.manifests import EntryStatus, ManifestContent, ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
-from frazil.format.snapshot_json import stored_id
 from frazil.format.snapshots import Snapshot
+from frazil.format.snapshots.json_form import stored_id
 from frazil.planning.cache import MANIFESTS, ManifestCache
 from frazil.planning.frames import concat_entries, selected
 from frazil.planning.load import ManifestLoader
-from frazil.storage.columns import ENTRY_DTYPES, map_dtype
+from frazil.storage.avro.columns import ENTRY_DTYPES, map_dtype
+from frazil.storage.avro.manifest_layout import STATISTICS
 from frazil.storage.files import FileIO
-from frazil.storage.manifest_layout import STATISTICS
 
 
 def entries(
@@ -41,8 +41,8 @@ def entries(
         cache: where decoded manifests are kept.
 
     Returns:
-        The columns of `frazil.storage.columns.ENTRY_DTYPES`, `spec_id`, `partition` (a struct by
-        partition field id over all specs, null in tables without partitions), the maps,
+        The columns of `frazil.storage.avro.columns.ENTRY_DTYPES`, `spec_id`, `partition` (a struct
+        by partition field id over all specs, null in tables without partitions), the maps,
         `manifest_path` and `manifest_content` (0 data, 1 deletes).
 
     Raises:

@@ -9,8 +9,8 @@ import polars as pl
 
 from frazil.errors import UnsupportedError
 from frazil.format.manifests import EntryStatus
-from frazil.storage.columns import ENTRY_DTYPES, partition_struct
-from frazil.storage.manifest_layout import PARTITION_PREFIX
+from frazil.storage.avro.columns import ENTRY_DTYPES, partition_struct
+from frazil.storage.avro.manifest_layout import PARTITION_PREFIX
 
 _CHUNKS = 32
 

@@ -12,13 +12,13 @@ import polars as pl
 
 from frazil.format.manifests import ManifestFile
 from frazil.format.metadata import TableMetadata
-from frazil.format.partition_sources import schema_with_sources
-from frazil.format.partitioning import PartitionSpec
+from frazil.format.partitions.partitioning import PartitionSpec
+from frazil.format.partitions.sources import schema_with_sources
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.planning.cache import MANIFESTS, ManifestCache, store_key
 from frazil.storage.avro import manifests_of
-from frazil.storage.columns import decode_manifests, value_column
+from frazil.storage.avro.columns import decode_manifests, value_column
 from frazil.storage.files import FileIO
 from frazil.storage.forks import check_threads
 
@@ -82,7 +82,7 @@ class ManifestLoader:
         statistics: Collection[str] = (),
         values: Mapping[str, Collection[int]] | None = None,
     ) -> list[pl.DataFrame]:
-        """The entries of each manifest, as `frazil.storage.columns.read_manifest_columns` gives.
+        """Return each manifest's entries, in the form of `frazil.storage.avro.columns`.
 
         A frame may hold more statistics columns than were asked for.
 

@@ -18,14 +18,14 @@ import polars as pl
 
 from frazil.errors import InvalidManifestError
 from frazil.format.manifests import Content
-from frazil.format.partitioning import PartitionSpec
+from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.predicates.expressions import BoundRef
 from frazil.format.schema import Schema
 from frazil.format.types import IcebergType, UnknownType, UUIDType
 from frazil.planning.prune import Ranges, ranges_of
 from frazil.planning.runs import Integers, Runs, older_files, overlapping_files, shortest
-from frazil.storage.columns import value_column
-from frazil.storage.manifest_layout import PARTITION_PREFIX
+from frazil.storage.avro.columns import value_column
+from frazil.storage.avro.manifest_layout import PARTITION_PREFIX
 
 FILE_PATH_ID = 2147483546
 """The field id of `file_path` in position delete files (rule 224)."""

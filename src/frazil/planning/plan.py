@@ -10,7 +10,7 @@ import polars as pl
 
 from frazil.format.manifests import Content, ManifestContent, ManifestFile
 from frazil.format.metadata import TableMetadata, parse_metadata
-from frazil.format.partitioning import PartitionSpec
+from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.predicates.bind import bind
 from frazil.format.predicates.evaluate import may_match_manifest
 from frazil.format.predicates.expressions import AlwaysTrue, Expression
@@ -19,7 +19,7 @@ from frazil.format.predicates.project import inclusive
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.format.types import StructType
-from frazil.format.zones import PROCESS_ZONE
+from frazil.format.values.zones import PROCESS_ZONE
 from frazil.planning.cache import MANIFESTS, ManifestCache, store_key
 from frazil.planning.frames import concat_entries, live_entries, no_entries, selected
 from frazil.planning.load import ManifestLoader
@@ -37,7 +37,7 @@ from frazil.planning.prune import (
     only_columns,
 )
 from frazil.planning.scan_plan import ScanPlan, Skipped, SkipReason
-from frazil.storage.columns import value_column, with_values
+from frazil.storage.avro.columns import value_column, with_values
 from frazil.storage.files import FileIO
 from frazil.storage.forks import check_threads
 

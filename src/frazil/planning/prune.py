@@ -17,8 +17,7 @@ from uuid import UUID
 import polars as pl
 
 from frazil.errors import PredicateError
-from frazil.format.decimals import unscaled_at_scale
-from frazil.format.partitioning import PartitionSpec
+from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.predicates.evaluate import keeps_nan
 from frazil.format.predicates.expressions import (
     AlwaysFalse,
@@ -52,9 +51,10 @@ from frazil.format.types import (
     PrimitiveType,
     UUIDType,
 )
-from frazil.storage.binary_values import values_of
-from frazil.storage.columns import value_column
-from frazil.storage.manifest_layout import PARTITION_PREFIX
+from frazil.format.values.decimals import unscaled_at_scale
+from frazil.storage.avro.binary_values import values_of
+from frazil.storage.avro.columns import value_column
+from frazil.storage.avro.manifest_layout import PARTITION_PREFIX
 
 _HALF = 1 << 64
 _SIGN = 1 << 63

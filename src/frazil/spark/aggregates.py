@@ -15,9 +15,9 @@ from pyspark.sql import types as S
 
 from frazil.errors import ValidationException
 from frazil.format import types as I
+from frazil.format.partitions.transform_exprs import evolved_field_name, parse_partition_expr
+from frazil.format.partitions.transforms import IdentityTransform
 from frazil.format.schema import Schema
-from frazil.format.transform_exprs import evolved_field_name, parse_partition_expr
-from frazil.format.transforms import IdentityTransform
 from frazil.planning.aggregates import Answered, Function, GroupKey, Measure
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.read.file_rows import arrow_values

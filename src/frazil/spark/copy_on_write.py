@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates import Expression, SparkForms, to_spark_sql
 from frazil.format.schema import Schema
+from frazil.format.schema.table_mapping import name_mapping_of
 from frazil.format.snapshots import Snapshot
-from frazil.format.table_mapping import name_mapping_of
 from frazil.format.types import NestedField
 from frazil.planning.plan import plan_rewrite
 from frazil.planning.scan_plan import ScanPlan
@@ -29,7 +29,7 @@ from frazil.spark.session import (
 )
 from frazil.spark.write.align import align
 from frazil.storage.files import FileIO
-from frazil.table.validation import Validation
+from frazil.table.conflicts.validation import Validation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,12 +24,13 @@ from frazil.errors import (
     TableAlreadyExistsError,
     ValidationException,
 )
-from frazil.format.metadata import TableMetadata, new_table_metadata
-from frazil.format.partitioning import PartitionField, spec_for
+from frazil.format.metadata import TableMetadata
+from frazil.format.new_table import new_table_metadata
+from frazil.format.partitions.partitioning import PartitionField, spec_for
 from frazil.format.schema import Schema
 from frazil.format.sorting import SortField, order_for
 from frazil.spark.session import prepare_session
-from frazil.spark.stream.options import StreamSettings
+from frazil.spark.stream.source.options import StreamSettings
 from frazil.spark.table import Table
 from frazil.spark.types import query_schema_from_spark, schema_from_spark
 from frazil.spark.write.rows import rows_of

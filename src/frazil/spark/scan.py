@@ -27,17 +27,19 @@ from frazil.format.predicates import (
 )
 from frazil.format.predicates.quoting import quote_name_always
 from frazil.format.schema import Schema
+from frazil.format.schema.table_mapping import name_mapping_of
 from frazil.format.snapshots import Snapshot
-from frazil.format.table_mapping import name_mapping_of
 from frazil.format.types import DoubleType, FloatType
 from frazil.planning.aggregates import answer, needed_statistics_of
 from frazil.planning.plan import plan
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.aggregates import Aggregation, parse_request
-from frazil.spark.read.convert import cut
+from frazil.spark.deletes.resolve import EqualityReading, equality_reading
+from frazil.spark.read.arrow.convert import cut
 from frazil.spark.read.dataframe import prepared_read
 from frazil.spark.read.failures import read_failure
 from frazil.spark.read.inputs import read_input
+from frazil.spark.read.layout.variants import with_variants_apart
 from frazil.spark.read.prepared import (
     PREPARED_READS,
     PreparedRead,
@@ -45,11 +47,9 @@ from frazil.spark.read.prepared import (
     settings_of,
 )
 from frazil.spark.read.projection import Projection, project, with_fields
-from frazil.spark.read.resolve import EqualityReading, equality_reading
-from frazil.spark.read.variants import with_variants_apart
 from frazil.spark.session import is_case_sensitive, prepare_session, time_zone_of, type_support
 from frazil.spark.types import COMMENT_KEY, SparkTypeSupport
-from frazil.storage.columns import value_column
+from frazil.storage.avro.columns import value_column
 from frazil.storage.files import FileIO
 from frazil.storage.on_driver import OnDriver
 from frazil.table.time_travel import Moment, find_snapshot

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from frazil.catalog.base import Catalog, LoadedTable
 from frazil.format.arguments import SnapshotId
 from frazil.format.metadata import TableMetadata
-from frazil.format.partitioning import PartitionField
+from frazil.format.partitions.partitioning import PartitionField
 from frazil.format.predicates.expressions import Expression
 from frazil.format.sorting import SortField
 from frazil.spark.changes.table_changes import TableChanges
@@ -24,11 +24,11 @@ from frazil.spark.write.files import write_data_files
 from frazil.spark.write.rows import rows_of
 from frazil.spark.write_audit_publish import branch_to_read, refuse_replacement
 from frazil.spark.writes import OnProgress, Rows, Writes, owning
+from frazil.table.commit.transaction import CreateTransaction
 from frazil.table.handle import TableHandle
-from frazil.table.producer import SnapshotSettings, snapshot_options
-from frazil.table.replace import ReplaceDefinition
+from frazil.table.snapshots.producer import SnapshotSettings, snapshot_options
 from frazil.table.time_travel import Moment
-from frazil.table.transaction import CreateTransaction
+from frazil.table.updates.replacement import ReplaceDefinition
 
 
 class Table(Writes, TableChanges, TableStreams, MetadataFrames, TableHandle):

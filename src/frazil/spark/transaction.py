@@ -14,7 +14,7 @@ from frazil.spark.write.rows import rows_of
 from frazil.spark.write_audit_publish import Destination
 from frazil.spark.writes import OnProgress, Rows, Writes, owning
 from frazil.table.handle import HandleTransaction, TableHandle
-from frazil.table.producer import snapshots_of_transaction, staged_head
+from frazil.table.snapshots.producer import snapshots_of_transaction, staged_head
 
 
 class TableTransaction(Writes, HandleTransaction):

@@ -20,10 +20,10 @@ from frazil.spark.session import is_case_sensitive, time_zone_of
 from frazil.spark.write.files import WriteProgress, write_data_files
 from frazil.spark.write.rows import rows_of
 from frazil.spark.write_audit_publish import Destination, destination
-from frazil.table.definition import Definition
+from frazil.table.commit.definition import Definition
+from frazil.table.conflicts.validation import Isolation, Validation
 from frazil.table.operations import TableOperations
-from frazil.table.producer import SnapshotSettings, snapshot_options
-from frazil.table.validation import Isolation, Validation
+from frazil.table.snapshots.producer import SnapshotSettings, snapshot_options
 
 OnProgress = Callable[[WriteProgress], None]
 Rows = Any

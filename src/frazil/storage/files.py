@@ -22,7 +22,6 @@ from frazil.errors import (
     StorageError,
     UnsupportedError,
 )
-from frazil.storage import local_store
 from frazil.storage.paths import (
     is_inside,
     is_local,
@@ -33,9 +32,10 @@ from frazil.storage.paths import (
     resolve_inside,
     same_location,
 )
-from frazil.storage.remote_store import RemoteStore
-from frazil.storage.stores import are_of_one_store, open_store, store_key
-from frazil.storage.stores import is_same_place as are_same_place
+from frazil.storage.stores import local as local_store
+from frazil.storage.stores.open import are_of_one_store, open_store, store_key
+from frazil.storage.stores.open import is_same_place as are_same_place
+from frazil.storage.stores.remote import RemoteStore
 
 __all__ = [
     "FileIO",

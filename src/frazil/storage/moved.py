@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from frazil.storage.files import FileIO
-from frazil.storage.remote_store import RemoteStore
+from frazil.storage.stores.remote import RemoteStore
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyroaring import BitMap64
 
 from frazil.errors import InvalidDataFileError
-from frazil.format.deletion_vectors import deletion_vector_from_bytes
+from frazil.format.puffin.deletion_vectors import deletion_vector_from_bytes
 from frazil.storage.files import FileIO
 
 _LONGEST = 2**31 + 7

@@ -10,26 +10,26 @@ from frazil.catalog.base import Catalog, LoadedTable
 from frazil.errors import ValidationException
 from frazil.format.arguments import SnapshotId, optional_snapshot_id_of, snapshot_ids_of
 from frazil.format.metadata import TableMetadata
-from frazil.format.partitioning import PartitionField, PartitionSpec
+from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot, SnapshotRef
 from frazil.format.sorting import SortField, SortOrder
 from frazil.storage.files import FileIO
 from frazil.storage.on_driver import OnDriver
-from frazil.table.commit import commit
-from frazil.table.expire import (
+from frazil.table.commit.loop import commit
+from frazil.table.commit.operation import Operation
+from frazil.table.commit.transaction import Transaction
+from frazil.table.inspect.inspector import Inspector
+from frazil.table.maintenance.expire import (
     ExpireResult,
     ExpireSnapshots,
     delete_unreachable,
     remove_unused_specs_and_schemas,
     unreachable_files,
 )
-from frazil.table.inspect import Inspector
-from frazil.table.operation import Operation
 from frazil.table.operations import TableOperations
-from frazil.table.replace import ReplaceDefinition
 from frazil.table.time_travel import Moment, find_snapshot
-from frazil.table.transaction import Transaction
+from frazil.table.updates.replacement import ReplaceDefinition
 
 
 class TableHandle(OnDriver, TableOperations):

@@ -13,25 +13,27 @@ from typing import Unpack
 from frazil.format.arguments import SnapshotId, optional_snapshot_id_of, snapshot_id_of
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
+from frazil.format.metadata.statistics import PartitionStatisticsFile, StatisticsFile
 from frazil.format.sorting import SortExpr, SortField
-from frazil.format.statistics import PartitionStatisticsFile, StatisticsFile
-from frazil.format.zones import PROCESS_ZONE
+from frazil.format.values.zones import PROCESS_ZONE
 from frazil.storage.files import FileIO
-from frazil.table import properties, references, sort_update, table_statistics
-from frazil.table.append import FastAppend, MergeAppend
-from frazil.table.cherry_pick import CherryPick, publication
-from frazil.table.create_branch import CreateBranch
-from frazil.table.operation import Operation
-from frazil.table.overwrite import DeleteFiles, OverwriteFiles, ReplacePartitions
-from frazil.table.partition_update import UpdatePartitioning
-from frazil.table.producer import BranchSettings, SnapshotSettings, snapshot_options
-from frazil.table.references import DEFAULT_RETENTION, Retention
-from frazil.table.rewrite import RewriteFiles
-from frazil.table.row_delta import RowDelta
-from frazil.table.row_filter import Predicate
-from frazil.table.schema_update import UpdateSchema
+from frazil.table.commit.operation import Operation
+from frazil.table.conflicts.row_filter import Predicate
+from frazil.table.conflicts.validation import Validation
+from frazil.table.snapshots.append import FastAppend, MergeAppend
+from frazil.table.snapshots.cherry_pick import CherryPick, publication
+from frazil.table.snapshots.create_branch import CreateBranch
+from frazil.table.snapshots.overwrite import DeleteFiles, OverwriteFiles, ReplacePartitions
+from frazil.table.snapshots.producer import BranchSettings, SnapshotSettings, snapshot_options
+from frazil.table.snapshots.rewrite import RewriteFiles
+from frazil.table.snapshots.row_delta import RowDelta
 from frazil.table.time_travel import Moment, timestamp_ms_of
-from frazil.table.validation import Validation
+from frazil.table.updates import properties, references
+from frazil.table.updates import sort_order as sort_update
+from frazil.table.updates import statistics as table_statistics
+from frazil.table.updates.partitioning import UpdatePartitioning
+from frazil.table.updates.references import DEFAULT_RETENTION, Retention
+from frazil.table.updates.schema import UpdateSchema
 
 
 class TableOperations(ABC):

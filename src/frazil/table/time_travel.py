@@ -5,10 +5,15 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, tzinfo
 
 from frazil.errors import ValidationException
-from frazil.format.civil import NANOS_PER_DAY, NANOS_PER_MILLI, NANOS_PER_SECOND, parse_timestamp
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
-from frazil.format.zones import PROCESS_ZONE, offset_at, zone_of
+from frazil.format.values.civil import (
+    NANOS_PER_DAY,
+    NANOS_PER_MILLI,
+    NANOS_PER_SECOND,
+    parse_timestamp,
+)
+from frazil.format.values.zones import PROCESS_ZONE, offset_at, zone_of
 
 Moment = int | str | datetime | date
 """A point in time as users write it; `timestamp_ms_of` says what each kind means."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from frazil.errors import PredicateError
 from frazil.format.manifests import DataFile, ManifestFile
-from frazil.format.partitioning import PartitionSpec
+from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.predicates.expressions import (
     AlwaysFalse,
     AlwaysTrue,

@@ -18,23 +18,6 @@ from typing import Any
 from uuid import UUID
 
 from frazil.errors import PredicateError
-from frazil.format.civil import (
-    NANOS_PER_DAY,
-    NANOS_PER_MICRO,
-    NANOS_PER_SECOND,
-    parse_date,
-    parse_time,
-    parse_timestamp,
-)
-from frazil.format.decimals import (
-    MOST_PLACES,
-    decimal_from_text,
-    floor_at_scale,
-    floor_of,
-    largest_of,
-    negated,
-    with_positive_zero,
-)
 from frazil.format.predicates.quoting import TypedText
 from frazil.format.types import (
     BinaryType,
@@ -55,7 +38,24 @@ from frazil.format.types import (
     TimeType,
     UUIDType,
 )
-from frazil.format.zones import PROCESS_ZONE, offset_at, zone_of
+from frazil.format.values.civil import (
+    NANOS_PER_DAY,
+    NANOS_PER_MICRO,
+    NANOS_PER_SECOND,
+    parse_date,
+    parse_time,
+    parse_timestamp,
+)
+from frazil.format.values.decimals import (
+    MOST_PLACES,
+    decimal_from_text,
+    floor_at_scale,
+    floor_of,
+    largest_of,
+    negated,
+    with_positive_zero,
+)
+from frazil.format.values.zones import PROCESS_ZONE, offset_at, zone_of
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _FLOAT_WORDS = {

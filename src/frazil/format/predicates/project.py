@@ -16,7 +16,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from frazil.format.partitioning import PartitionField, PartitionSpec
+from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
+from frazil.format.partitions.transforms import (
+    BucketTransform,
+    IdentityTransform,
+    Transform,
+    TruncateTransform,
+    UnknownTransform,
+    VoidTransform,
+)
 from frazil.format.predicates.bind import in_values, not_in_values, rejects_null
 from frazil.format.predicates.expressions import (
     AlwaysFalse,
@@ -44,14 +52,6 @@ from frazil.format.predicates.project_steps import (
     step_of,
 )
 from frazil.format.schema import Schema
-from frazil.format.transforms import (
-    BucketTransform,
-    IdentityTransform,
-    Transform,
-    TruncateTransform,
-    UnknownTransform,
-    VoidTransform,
-)
 from frazil.format.types import BinaryType, StringType
 
 

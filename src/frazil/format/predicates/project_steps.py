@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from frazil.format.decimals import added, subtracted, unit_of
+from frazil.format.partitions.transforms import DayTransform, Transform, TruncateTransform
 from frazil.format.predicates.bind import in_values, not_in_values
 from frazil.format.predicates.expressions import (
     BoundRef,
@@ -30,8 +30,8 @@ from frazil.format.predicates.expressions import (
     all_of,
     any_of,
 )
-from frazil.format.transforms import DayTransform, Transform, TruncateTransform
 from frazil.format.types import DateType, DecimalType, IcebergType, IntegerType, LongType
+from frazil.format.values.decimals import added, subtracted, unit_of
 
 
 @dataclass(frozen=True, slots=True)

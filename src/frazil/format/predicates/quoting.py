@@ -18,13 +18,6 @@ from typing import Any, Literal
 from uuid import UUID
 
 from frazil.errors import PredicateError
-from frazil.format.civil import (
-    NANOS_PER_MICRO,
-    format_date,
-    format_time,
-    format_timestamp,
-)
-from frazil.format.decimals import decimal_as_text
 from frazil.format.types import (
     BinaryType,
     BooleanType,
@@ -44,6 +37,13 @@ from frazil.format.types import (
     TimeType,
     UUIDType,
 )
+from frazil.format.values.civil import (
+    NANOS_PER_MICRO,
+    format_date,
+    format_time,
+    format_timestamp,
+)
+from frazil.format.values.decimals import decimal_as_text
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _ESCAPES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from frazil.format.partitioning import PartitionSpec
+from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.predicates.evaluate import keeps, partition_values
 from frazil.format.predicates.expressions import (
     AlwaysFalse,

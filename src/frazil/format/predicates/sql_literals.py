@@ -13,22 +13,22 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.spark import Spark
 
 from frazil.errors import PredicateError
-from frazil.format.civil import (
+from frazil.format.predicates.expressions import Op
+from frazil.format.predicates.quoting import TypedText
+from frazil.format.values.civil import (
     NANOS_PER_MICRO,
     NANOS_PER_SECOND,
     parse_date,
     parse_time,
     parse_timestamp,
 )
-from frazil.format.decimals import (
+from frazil.format.values.decimals import (
     decimal_from_text,
     digits_of,
     negated,
     rounded_to_scale,
     whole_part_of,
 )
-from frazil.format.predicates.expressions import Op
-from frazil.format.predicates.quoting import TypedText
 
 NOT_A_LITERAL: Final = object()
 """What `literal_value` gives for an expression that is not a literal."""

@@ -17,9 +17,9 @@ from frazil.format.snapshots import REPLACE
 from frazil.planning.changes import changed_files
 from frazil.planning.changes_range import SnapshotRange
 from frazil.planning.changes_vectors import without_contained
+from frazil.spark.changes.change_files import Part
 from frazil.spark.changes.columns import CHANGELOG_COLUMNS, ChangeType
-from frazil.spark.changes.fold import net, with_updates, without_copies
-from frazil.spark.changes.parts import Part
+from frazil.spark.changes.netting import net, with_updates, without_copies
 from frazil.spark.changes.rows import ChangedRows
 from frazil.spark.scan import bound_predicate
 from frazil.spark.session import is_case_sensitive, time_zone_of

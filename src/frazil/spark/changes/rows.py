@@ -15,16 +15,16 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.predicates import AlwaysTrue, Expression
 from frazil.format.predicates.quoting import quote_name_always
 from frazil.format.schema import Schema
-from frazil.format.table_mapping import name_mapping_of
+from frazil.format.schema.table_mapping import name_mapping_of
 from frazil.format.types import NestedField
 from frazil.planning.plan import plan
+from frazil.spark.changes.change_files import LabelledFiles, Part, labelled_files
 from frazil.spark.changes.columns import (
     CHANGE_ORDINAL,
     CHANGE_TYPE,
     CHANGELOG_COLUMNS,
     COMMIT_SNAPSHOT_ID,
 )
-from frazil.spark.changes.parts import LabelledFiles, Part, labelled_files
 from frazil.spark.free_names import free_names
 from frazil.spark.read.dataframe import prepared_read
 from frazil.spark.read.inputs import ReadInput, read_input

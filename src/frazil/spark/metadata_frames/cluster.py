@@ -17,14 +17,14 @@ from pyspark.sql import types as S
 
 from frazil.format import types as I
 from frazil.format.manifests import ManifestContent, ManifestFile
-from frazil.format.snapshot_json import stored_id
 from frazil.format.snapshots import Snapshot
+from frazil.format.snapshots.json_form import stored_id
 from frazil.spark.metadata_frames.shape import record_batch, spark_schema
 from frazil.spark.types import SparkTypeSupport
 from frazil.storage.avro import manifests_of
 from frazil.storage.files import FileIO
-from frazil.table.inspect_files import EntryTables
-from frazil.table.inspect_manifests import ManifestTables
+from frazil.table.inspect.files import EntryTables
+from frazil.table.inspect.manifests import ManifestTables
 
 ON_DRIVER_BYTES: Final = 16 * 1024 * 1024
 """Manifests of up to this size together are decoded beside the session."""

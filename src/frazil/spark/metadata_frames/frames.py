@@ -18,11 +18,11 @@ from frazil.spark.metadata_frames.partitions import partitions_of
 from frazil.spark.metadata_frames.position_deletes import PositionDeletes
 from frazil.spark.metadata_frames.shape import dataframe_of, spark_schema
 from frazil.spark.session import prepare_session, type_support
-from frazil.table import inspect_schemas as columns
 from frazil.table.handle import TableHandle
-from frazil.table.inspect import of_data, of_deletes
-from frazil.table.inspect_files import EntryTables, partitions_frame, read_all
-from frazil.table.inspect_manifests import ManifestTables
+from frazil.table.inspect import schemas as columns
+from frazil.table.inspect.files import EntryTables, partitions_frame, read_all
+from frazil.table.inspect.inspector import of_data, of_deletes
+from frazil.table.inspect.manifests import ManifestTables
 from frazil.table.time_travel import Moment
 
 _ANY = frozenset(ManifestContent)

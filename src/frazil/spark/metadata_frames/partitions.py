@@ -13,8 +13,8 @@ from frazil.format.metadata import TableMetadata
 from frazil.spark.metadata_frames.cluster import Cluster
 from frazil.spark.metadata_frames.shape import spark_schema
 from frazil.spark.types import COMMENT_KEY
-from frazil.table.inspect_files import EntryTables, commit_times
-from frazil.table.inspect_schemas import holdings_struct, partitions_struct
+from frazil.table.inspect.files import EntryTables, commit_times
+from frazil.table.inspect.schemas import holdings_struct, partitions_struct
 
 _DATA, _POSITION, _EQUALITY = 0, 1, 2
 
@@ -25,7 +25,7 @@ def partitions_of(
     tables: EntryTables,
     metadata: TableMetadata,
 ) -> DataFrame:
-    """The rows that `frazil.table.inspect_files.partitions_frame` gives, counted by Spark."""
+    """The rows that `frazil.table.inspect.files.partitions_frame` gives, counted by Spark."""
     holdings = cluster.entries(
         cluster.tasks(manifests), tables, "holdings", holdings_struct(tables.partition)
     )

@@ -17,18 +17,14 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
 from frazil.format import types as I
-from frazil.format.name_mapping import NameMapping
-from frazil.format.partition_sources import schema_with_sources
-from frazil.format.partitioning import unified_partition_type
+from frazil.format.partitions.partitioning import unified_partition_type
+from frazil.format.partitions.sources import schema_with_sources
+from frazil.format.partitions.transforms import IdentityTransform
 from frazil.format.predicates.quoting import quote_name_always
 from frazil.format.schema import Schema
-from frazil.format.transforms import IdentityTransform
-from frazil.spark.read.arrow_files import TableColumns
-from frazil.spark.read.arrow_scan import scan_with_arrow
-from frazil.spark.read.bitmaps import ArrayBitmaps, Bitmaps, bitmaps_of_words
-from frazil.spark.read.convert import converted, is_scanned, needs_conversion, scan_type
-from frazil.spark.read.delete_groups import DeleteGroup, delete_groups
-from frazil.spark.read.equality_deletes import (
+from frazil.format.schema.name_mapping import NameMapping
+from frazil.spark.deletes.bitmap import Words
+from frazil.spark.deletes.equality import (
     ROW_SCOPE,
     ROW_SEQUENCE,
     Rows,
@@ -36,7 +32,13 @@ from frazil.spark.read.equality_deletes import (
     matching,
     top_level_id,
 )
-from frazil.spark.read.file_log import ORDINAL, POSITION
+from frazil.spark.deletes.groups import DeleteGroup, delete_groups
+from frazil.spark.deletes.joins import ArrayBitmaps, Bitmaps, bitmaps_of_words
+from frazil.spark.deletes.positions import PositionDeletes
+from frazil.spark.deletes.resolve import PLACES, EqualityReading, Resolved, Resolver
+from frazil.spark.read.arrow.convert import converted, is_scanned, needs_conversion, scan_type
+from frazil.spark.read.arrow.files import TableColumns
+from frazil.spark.read.arrow.scan import scan_with_arrow
 from frazil.spark.read.file_rows import (
     FileValue,
     attach,
@@ -45,8 +47,11 @@ from frazil.spark.read.file_rows import (
     scan_value,
 )
 from frazil.spark.read.inputs import PARTITION_PREFIX, ReadInput
-from frazil.spark.read.layouts import Layout, Reader
-from frazil.spark.read.native import (
+from frazil.spark.read.layout.file_layouts import Survey, survey
+from frazil.spark.read.layout.layouts import Layout, Reader
+from frazil.spark.read.layout.weights import weighed_by_deletes
+from frazil.spark.read.parquet.file_log import ORDINAL, POSITION
+from frazil.spark.read.parquet.native import (
     NativeScan,
     ScanContext,
     Wanted,
@@ -54,7 +59,6 @@ from frazil.spark.read.native import (
     scan_by_id,
     scan_by_name,
 )
-from frazil.spark.read.position_deletes import PositionDeletes
 from frazil.spark.read.prepared import PreparedRead, PreparedRows
 from frazil.spark.read.projection import (
     DELETED,
@@ -71,11 +75,7 @@ from frazil.spark.read.projection import (
     is_metadata_column,
     with_fields,
 )
-from frazil.spark.read.resolve import PLACES, EqualityReading, Resolved, Resolver
 from frazil.spark.read.scan_names import ROW_INDEX_NAME, scan_names
-from frazil.spark.read.survey import Survey, survey
-from frazil.spark.read.weights import weighed_by_deletes
-from frazil.spark.read.words import Words
 from frazil.spark.types import COMMENT_KEY, SparkTypeSupport, type_to_spark
 from frazil.storage.files import FileIO
 

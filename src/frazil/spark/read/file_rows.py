@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
 from frazil.format import types as I
-from frazil.spark.read.convert import scan_type
-from frazil.spark.read.file_log import ORDINAL
+from frazil.spark.read.arrow.convert import scan_type
+from frazil.spark.read.parquet.file_log import ORDINAL
 from frazil.spark.types import SparkTypeSupport, type_to_spark
 
 _KEY: Final = "_frazil_joined_ordinal"
@@ -86,7 +86,7 @@ def _is_one_integer(value: FileValue) -> bool:
 def file_value(
     name: str, values: pl.Series, field_type: I.IcebergType, support: SparkTypeSupport
 ) -> FileValue:
-    """A column of internal values (see `frazil.storage.binary_values`) as the user's Spark type."""
+    """Return internal values (see `frazil.storage.avro.binary_values`) as the user's type."""
     return FileValue(
         name, arrow_values(values, field_type, support), type_to_spark(field_type, support=support)
     )

@@ -16,12 +16,12 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from frazil.format.name_mapping import NameMapping
+from frazil.format.schema.name_mapping import NameMapping
 from frazil.planning.scan_plan import ScanPlan
-from frazil.spark.read.file_log import READING_SETTINGS
-from frazil.spark.read.locations import LOCATION_SETTINGS
+from frazil.spark.deletes.resolve import EqualityReading
+from frazil.spark.read.parquet.file_log import READING_SETTINGS
+from frazil.spark.read.parquet.locations import LOCATION_SETTINGS
 from frazil.spark.read.projection import Projection
-from frazil.spark.read.resolve import EqualityReading
 from frazil.spark.types import SparkTypeSupport
 
 _MOST_READS: Final = 16

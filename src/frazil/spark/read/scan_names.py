@@ -18,7 +18,7 @@ from typing import Final
 from frazil.format.schema import Schema
 from frazil.format.types import ListType, MapType, NestedField, StructType
 from frazil.spark.free_names import free_name, is_reserved
-from frazil.spark.read.footers import FileColumn
+from frazil.spark.read.layout.footers import FileColumn
 
 ROW_INDEX_NAME: Final = "_tmp_metadata_row_index"
 """A name that Spark's Parquet reader reserves: it numbers the rows of a file under it."""

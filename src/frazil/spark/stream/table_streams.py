@@ -12,12 +12,12 @@ from frazil.errors import ConfigurationError, ValidationException
 from frazil.format.arguments import SnapshotId
 from frazil.spark.changes.columns import CHANGELOG_COLUMNS
 from frazil.spark.session import prepare_session
-from frazil.spark.stream.follower import Follower
-from frazil.spark.stream.log import StreamLog
-from frazil.spark.stream.options import DEFAULT_POLL_INTERVAL, stream_options
-from frazil.spark.stream.queries import watch
-from frazil.spark.stream.reader import streaming_dataframe
-from frazil.spark.stream.units import CHANGE_FIELDS
+from frazil.spark.stream.source.batch_files import CHANGE_FIELDS
+from frazil.spark.stream.source.follower import Follower
+from frazil.spark.stream.source.log import StreamLog
+from frazil.spark.stream.source.options import DEFAULT_POLL_INTERVAL, stream_options
+from frazil.spark.stream.source.queries import watch
+from frazil.spark.stream.source.reader import streaming_dataframe
 from frazil.storage.files import FileIO, normalize_location
 from frazil.table.handle import TableHandle
 from frazil.table.time_travel import Moment

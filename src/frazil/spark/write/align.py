@@ -19,8 +19,8 @@ from pyspark.sql import types as S
 
 from frazil.errors import SchemaMismatchError
 from frazil.format import types as I
-from frazil.format.decimals import decimal_as_text
 from frazil.format.schema import Schema
+from frazil.format.values.decimals import decimal_as_text
 from frazil.spark.session import select_with_metadata
 from frazil.spark.types import FIELD_ID_KEY, primitive_from_spark, type_to_spark
 from frazil.spark.write.row_checks import stop_with

@@ -25,9 +25,9 @@ from frazil.errors import FrazilError, InvalidDataFileError, StorageError, Unsup
 from frazil.format import types as I
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
-from frazil.format.partitioning import PartitionSpec
+from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
-from frazil.spark.read.locations import spark_path
+from frazil.spark.read.parquet.locations import spark_path
 from frazil.spark.session import (
     WRITE_SETTINGS,
     is_case_sensitive,
@@ -50,7 +50,7 @@ from frazil.storage.locations import (
     new_data_folder,
     partition_folders,
 )
-from frazil.storage.parquet_metrics import MetricsReader
+from frazil.storage.parquet.metrics import MetricsReader
 
 FILES_FOR_DRIVER: Final = 128
 """Up to so many footers are read by the driver's threads; more are read by a Spark job."""

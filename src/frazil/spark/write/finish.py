@@ -17,12 +17,12 @@ import pyarrow.parquet as pq
 from frazil.errors import InvalidDataFileError, StorageError
 from frazil.format import types as I
 from frazil.format.manifests import DataFile
-from frazil.format.partitioning import PartitionField, PartitionSpec
+from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
 from frazil.format.schema import Schema
 from frazil.storage.files import FileIO, local_path
-from frazil.storage.parquet_check import SchemaCheck
-from frazil.storage.parquet_footer import patch_file
-from frazil.storage.parquet_metrics import ColumnRange, MetricsReader
+from frazil.storage.parquet.check import SchemaCheck
+from frazil.storage.parquet.footer import patch_file
+from frazil.storage.parquet.metrics import ColumnRange, MetricsReader
 
 _INTEGERS: Final[dict[type[I.IcebergType], pa.DataType]] = {
     I.DateType: pa.int32(),

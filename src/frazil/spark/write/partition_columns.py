@@ -1,7 +1,7 @@
 """Hidden partition transforms as Spark expressions (SPEC rules 75-89).
 
-Every expression equals `frazil.format.transforms` on every value of its column. Columns are in the
-form of `frazil.spark.types`: timestamps without a zone are timestamp_ntz, uuids strings,
+Every expression equals `frazil.format.partitions.transforms` on every value of its column. Columns
+are in the form of `frazil.spark.types`: timestamps without a zone are timestamp_ntz, uuids strings,
 nanoseconds bigints. No expression depends on the session's time zone.
 """
 
@@ -17,12 +17,8 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from frazil.errors import UnsupportedError
 from frazil.format import types as I
-from frazil.format.decimals import decimal_from_unscaled, largest_of, negated
-from frazil.format.hashing import bucket_hash
-from frazil.format.partitioning import PartitionSpec
-from frazil.format.predicates.quoting import decimal_text
-from frazil.format.schema import Schema
-from frazil.format.transforms import (
+from frazil.format.partitions.partitioning import PartitionSpec
+from frazil.format.partitions.transforms import (
     BucketTransform,
     DayTransform,
     HourTransform,
@@ -33,6 +29,10 @@ from frazil.format.transforms import (
     VoidTransform,
     YearTransform,
 )
+from frazil.format.predicates.quoting import decimal_text
+from frazil.format.schema import Schema
+from frazil.format.values.decimals import decimal_from_unscaled, largest_of, negated
+from frazil.format.values.hashing import bucket_hash
 from frazil.spark.free_names import free_names
 from frazil.spark.write.bucket_hash import bucket, bytes_hash, long_hash
 from frazil.spark.write.row_checks import stop_with

@@ -1,0 +1,250 @@
+"""What must still hold for a commit: requirements, their REST JSON, and the check (SPEC 2.U)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from frazil.errors import CommitFailedException, UnsupportedError
+from frazil.format.json_fields import JsonObject
+from frazil.format.metadata.table_metadata import TableMetadata
+from frazil.format.snapshots import MAIN_BRANCH
+
+
+@dataclass(frozen=True, slots=True)
+class AssertCreate:
+    """The table does not exist yet."""
+
+    type: ClassVar[str] = "assert-create"
+
+    def to_json(self) -> dict[str, Any]:
+        """The REST object."""
+        return {"type": self.type}
+
+
+@dataclass(frozen=True, slots=True)
+class AssertTableUUID:
+    """The table is the one that was read (rule 192)."""
+
+    uuid: str
+    type: ClassVar[str] = "assert-table-uuid"
+
+    def to_json(self) -> dict[str, Any]:
+        """The REST object."""
+        return {"type": self.type, "uuid": self.uuid}
+
+
+@dataclass(frozen=True, slots=True)
+class AssertRefSnapshotId:
+    """A branch or tag is at that snapshot; None: there is no such reference."""
+
+    ref: str
+    snapshot_id: int | None
+    type: ClassVar[str] = "assert-ref-snapshot-id"
+
+    def to_json(self) -> dict[str, Any]:
+        """The REST object; an absent reference is an explicit null."""
+        return {"type": self.type, "ref": self.ref, "snapshot-id": self.snapshot_id}
+
+
+@dataclass(frozen=True, slots=True)
+class AssertLastAssignedFieldId:
+    """Nobody has given out column ids since."""
+
+    last_assigned_field_id: int
+    type: ClassVar[str] = "assert-last-assigned-field-id"
+
+    def to_json(self) -> dict[str, Any]:
+        """The REST object."""
+        return {"type": self.type, "last-assigned-field-id": self.last_assigned_field_id}
+
+
+@dataclass(frozen=True, slots=True)
+class AssertCurrentSchemaId:
+    """The current schema is that one."""
+
+    current_schema_id: int
+    type: ClassVar[str] = "assert-current-schema-id"
+
+    def to_json(self) -> dict[str, Any]:
+        """The REST object."""
+        return {"type": self.type, "current-schema-id": self.current_schema_id}
+
+
+@dataclass(frozen=True, slots=True)
+class AssertLastAssignedPartitionId:
+    """Nobody has given out partition field ids since."""
+
+    last_assigned_partition_id: int
+    type: ClassVar[str] = "assert-last-assigned-partition-id"
+
+    def to_json(self) -> dict[str, Any]:
+        """The REST object."""
+        return {"type": self.type, "last-assigned-partition-id": self.last_assigned_partition_id}
+
+
+@dataclass(frozen=True, slots=True)
+class AssertDefaultSpecId:
+    """The default partition spec is that one."""
+
+    default_spec_id: int
+    type: ClassVar[str] = "assert-default-spec-id"
+
+    def to_json(self) -> dict[str, Any]:
+        """The REST object."""
+        return {"type": self.type, "default-spec-id": self.default_spec_id}
+
+
+@dataclass(frozen=True, slots=True)
+class AssertDefaultSortOrderId:
+    """The default sort order is that one."""
+
+    default_sort_order_id: int
+    type: ClassVar[str] = "assert-default-sort-order-id"
+
+    def to_json(self) -> dict[str, Any]:
+        """The REST object."""
+        return {"type": self.type, "default-sort-order-id": self.default_sort_order_id}
+
+
+@dataclass(frozen=True, slots=True)
+class AssertMetadataLocation:
+    """Nothing at all was committed since: the table is at the metadata file that was read.
+
+    A commit rests on more than its updates change: on the absence of branches and tags, on the
+    schema and the specs of its files, on which snapshots there are. Catalogs of this library check
+    it; the REST protocol does not know it, where the other requirements stand alone.
+    """
+
+    location: str
+    type: ClassVar[str] = "assert-metadata-location"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the requirement as a JSON object; it is not part of the REST protocol."""
+        return {"type": self.type, "location": self.location}
+
+
+Requirement = (
+    AssertCreate
+    | AssertTableUUID
+    | AssertRefSnapshotId
+    | AssertLastAssignedFieldId
+    | AssertCurrentSchemaId
+    | AssertLastAssignedPartitionId
+    | AssertDefaultSpecId
+    | AssertDefaultSortOrderId
+    | AssertMetadataLocation
+)
+
+_READERS: dict[str, Callable[[JsonObject], Requirement]] = {
+    AssertCreate.type: lambda _: AssertCreate(),
+    AssertTableUUID.type: lambda fields: AssertTableUUID(fields.string("uuid")),
+    AssertRefSnapshotId.type: lambda fields: AssertRefSnapshotId(
+        fields.string("ref"), fields.optional_snapshot_id("snapshot-id")
+    ),
+    AssertLastAssignedFieldId.type: lambda fields: AssertLastAssignedFieldId(
+        fields.integer("last-assigned-field-id")
+    ),
+    AssertCurrentSchemaId.type: lambda fields: AssertCurrentSchemaId(
+        fields.integer("current-schema-id")
+    ),
+    AssertLastAssignedPartitionId.type: lambda fields: AssertLastAssignedPartitionId(
+        fields.integer("last-assigned-partition-id")
+    ),
+    AssertDefaultSpecId.type: lambda fields: AssertDefaultSpecId(fields.integer("default-spec-id")),
+    AssertDefaultSortOrderId.type: lambda fields: AssertDefaultSortOrderId(
+        fields.integer("default-sort-order-id")
+    ),
+    AssertMetadataLocation.type: lambda fields: AssertMetadataLocation(fields.string("location")),
+}
+
+
+def requirement_from_json(value: Any) -> Requirement:
+    """The requirement of a REST object.
+
+    Raises:
+        UnsupportedError: a requirement of another type.
+        InvalidMetadataError: a field is missing or of the wrong kind.
+    """
+    fields = JsonObject(value, path="requirement")
+    kind = fields.string("type")
+    reader = _READERS.get(kind)
+    if reader is None:
+        raise UnsupportedError(f"unknown requirement {kind!r}; known are {sorted(_READERS)}")
+    return reader(fields)
+
+
+def check_requirements(
+    metadata: TableMetadata | None,
+    requirements: Iterable[Requirement],
+    *,
+    location: str | None = None,
+) -> None:
+    """Check that every requirement holds.
+
+    Args:
+        metadata: the table; None where there is none.
+        requirements: what must hold.
+        location: the path of the metadata file.
+
+    Raises:
+        CommitFailedException: naming what was expected and what was found.
+    """
+    for requirement in requirements:
+        broken = _broken_by(metadata, location, requirement)
+        if broken is not None:
+            raise CommitFailedException(f"requirement failed: {broken}")
+
+
+def _broken_by(
+    metadata: TableMetadata | None, location: str | None, requirement: Requirement
+) -> str | None:
+    """What contradicts the requirement, or None where it holds."""
+    if isinstance(requirement, AssertCreate):
+        return None if metadata is None else "expected no table, found that it already exists"
+    if metadata is None:
+        return f"{requirement.type} expected a table, found that there is none"
+    match requirement:
+        case AssertMetadataLocation(expected_location):
+            same = location == expected_location
+            return None if same else _changed("metadata file", expected_location, location)
+        case AssertTableUUID(uuid):
+            found = metadata.table_uuid
+            same = found is not None and found.lower() == uuid.lower()
+            return None if same else _changed("table uuid", uuid, found)
+        case AssertRefSnapshotId(ref, snapshot_id):
+            return _broken_ref(metadata, ref, snapshot_id)
+        case AssertLastAssignedFieldId(expected):
+            return _differs("last assigned field id", expected, metadata.last_column_id)
+        case AssertCurrentSchemaId(expected):
+            return _differs("current schema id", expected, metadata.current_schema_id)
+        case AssertLastAssignedPartitionId(expected):
+            return _differs("last assigned partition id", expected, metadata.last_partition_id)
+        case AssertDefaultSpecId(expected):
+            return _differs("default partition spec id", expected, metadata.default_spec_id)
+        case AssertDefaultSortOrderId(expected):
+            return _differs("default sort order id", expected, metadata.default_sort_order_id)
+
+
+def _broken_ref(metadata: TableMetadata, name: str, expected: int | None) -> str | None:
+    ref = metadata.refs.get(name)
+    found = None if ref is None else ref.snapshot_id
+    if name == MAIN_BRANCH:
+        found = metadata.current_snapshot_id
+    if found == expected:
+        return None
+    kind = "tag" if ref is not None and not ref.is_branch else "branch"
+    if found is None:
+        return f"expected branch or tag {name!r} at snapshot {expected}, found no such reference"
+    if expected is None:
+        return f"expected no reference {name!r}, found a {kind} at snapshot {found}"
+    return _changed(f"snapshot of {kind} {name!r}", expected, found)
+
+
+def _differs(what: str, expected: int, found: int) -> str | None:
+    return None if expected == found else _changed(what, expected, found)
+
+
+def _changed(what: str, expected: object, found: object) -> str:
+    return f"expected {what} {expected}, found {found}"

@@ -1,0 +1,391 @@
+"""What a commit changes: the updates of the REST catalog as values, and their JSON (SPEC 2.U)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from frazil.errors import UnsupportedError
+from frazil.format.json_fields import JsonObject, without_nulls
+from frazil.format.metadata.json_form import encrypted_key_from_json, encrypted_key_to_json
+from frazil.format.metadata.statistics import (
+    PartitionStatisticsFile,
+    StatisticsFile,
+    partition_statistics_file_from_json,
+    partition_statistics_file_to_json,
+    statistics_file_from_json,
+    statistics_file_to_json,
+)
+from frazil.format.metadata.table_metadata import EncryptedKey
+from frazil.format.partitions.partitioning import PartitionSpec
+from frazil.format.schema import Schema
+from frazil.format.snapshots import Snapshot, SnapshotRef
+from frazil.format.snapshots.json_form import (
+    ref_from_json,
+    ref_to_json,
+    snapshot_from_json,
+    snapshot_to_json,
+)
+from frazil.format.sorting import SortOrder
+
+LAST_ADDED = -1
+"""The id that means: the schema, spec or order that was added last in the same commit."""
+
+
+class _Update(ABC):
+    """An update has an `action` and REST fields."""
+
+    __slots__ = ()
+    action: ClassVar[str]
+
+    def to_json(self) -> dict[str, Any]:
+        """The REST object."""
+        return {"action": self.action, **self._fields()}
+
+    @abstractmethod
+    def _fields(self) -> dict[str, Any]:
+        """The REST fields beside the action."""
+
+
+@dataclass(frozen=True, slots=True)
+class AssignUUID(_Update):
+    """Give the table a uuid."""
+
+    uuid: str
+    action: ClassVar[str] = "assign-uuid"
+
+    def _fields(self) -> dict[str, Any]:
+        return {"uuid": self.uuid}
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeFormatVersion(_Update):
+    """Raise the format version (rules 150, 293)."""
+
+    format_version: int
+    action: ClassVar[str] = "upgrade-format-version"
+
+    def _fields(self) -> dict[str, Any]:
+        return {"format-version": self.format_version}
+
+
+@dataclass(frozen=True, slots=True)
+class AddSchema(_Update):
+    """Add a schema; `last_column_id` where it is beyond the schema's highest id."""
+
+    schema: Schema
+    last_column_id: int | None = None
+    action: ClassVar[str] = "add-schema"
+
+    def _fields(self) -> dict[str, Any]:
+        return without_nulls(
+            {"schema": self.schema.to_json(), "last-column-id": self.last_column_id}
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SetCurrentSchema(_Update):
+    """Make a schema the current one."""
+
+    schema_id: int = LAST_ADDED
+    action: ClassVar[str] = "set-current-schema"
+
+    def _fields(self) -> dict[str, Any]:
+        return {"schema-id": self.schema_id}
+
+
+@dataclass(frozen=True, slots=True)
+class AddSpec(_Update):
+    """Add a partition spec."""
+
+    spec: PartitionSpec
+    action: ClassVar[str] = "add-spec"
+
+    def _fields(self) -> dict[str, Any]:
+        return {"spec": self.spec.to_json()}
+
+
+@dataclass(frozen=True, slots=True)
+class SetDefaultSpec(_Update):
+    """Make a partition spec the one that new files are written with."""
+
+    spec_id: int = LAST_ADDED
+    action: ClassVar[str] = "set-default-spec"
+
+    def _fields(self) -> dict[str, Any]:
+        return {"spec-id": self.spec_id}
+
+
+@dataclass(frozen=True, slots=True)
+class AddSortOrder(_Update):
+    """Add a sort order."""
+
+    sort_order: SortOrder
+    action: ClassVar[str] = "add-sort-order"
+
+    def _fields(self) -> dict[str, Any]:
+        return {"sort-order": self.sort_order.to_json()}
+
+
+@dataclass(frozen=True, slots=True)
+class SetDefaultSortOrder(_Update):
+    """Make a sort order the one that new files are written in."""
+
+    sort_order_id: int = LAST_ADDED
+    action: ClassVar[str] = "set-default-sort-order"
+
+    def _fields(self) -> dict[str, Any]:
+        return {"sort-order-id": self.sort_order_id}
+
+
+@dataclass(frozen=True, slots=True)
+class AddSnapshot(_Update):
+    """Add a snapshot; a reference makes it reachable."""
+
+    snapshot: Snapshot
+    action: ClassVar[str] = "add-snapshot"
+
+    def _fields(self) -> dict[str, Any]:
+        return {"snapshot": snapshot_to_json(self.snapshot, format_version=2)}
+
+
+@dataclass(frozen=True, slots=True)
+class SetSnapshotRef(_Update):
+    """Create or move a branch or tag; `main` is the current snapshot (rule 185)."""
+
+    name: str
+    ref: SnapshotRef
+    action: ClassVar[str] = "set-snapshot-ref"
+
+    def _fields(self) -> dict[str, Any]:
+        return {"ref-name": self.name, **ref_to_json(self.ref)}
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveSnapshots(_Update):
+    """Forget snapshots, with their references and statistics."""
+
+    snapshot_ids: tuple[int, ...]
+    action: ClassVar[str] = "remove-snapshots"
+
+    def _fields(self) -> dict[str, Any]:
+        return {"snapshot-ids": list(self.snapshot_ids)}
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveSnapshotRef(_Update):
+    """Drop a branch or tag."""
+
+    name: str
+    action: ClassVar[str] = "remove-snapshot-ref"
+
+    def _fields(self) -> dict[str, Any]:
+        return {"ref-name": self.name}
+
+
+@dataclass(frozen=True, slots=True)
+class SetLocation(_Update):
+    """Where new files go unless properties say otherwise."""
+
+    location: str
+    action: ClassVar[str] = "set-location"
+
+    def _fields(self) -> dict[str, Any]:
+        return {"location": self.location}
+
+
+@dataclass(frozen=True, slots=True)
+class SetProperties(_Update):
+    """Set table properties."""
+
+    updates: Mapping[str, str]
+    action: ClassVar[str] = "set-properties"
+
+    def _fields(self) -> dict[str, Any]:
+        return {"updates": dict(self.updates)}
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveProperties(_Update):
+    """Remove table properties; absent ones are no error."""
+
+    removals: tuple[str, ...]
+    action: ClassVar[str] = "remove-properties"
+
+    def _fields(self) -> dict[str, Any]:
+        return {"removals": list(self.removals)}
+
+
+@dataclass(frozen=True, slots=True)
+class SetStatistics(_Update):
+    """Register the statistics file of its snapshot (rule 203)."""
+
+    statistics: StatisticsFile
+    action: ClassVar[str] = "set-statistics"
+
+    def _fields(self) -> dict[str, Any]:
+        return {
+            "snapshot-id": self.statistics.snapshot_id,
+            "statistics": statistics_file_to_json(self.statistics),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveStatistics(_Update):
+    """Forget the statistics file of a snapshot."""
+
+    snapshot_id: int
+    action: ClassVar[str] = "remove-statistics"
+
+    def _fields(self) -> dict[str, Any]:
+        return {"snapshot-id": self.snapshot_id}
+
+
+@dataclass(frozen=True, slots=True)
+class SetPartitionStatistics(_Update):
+    """Register the partition statistics file of its snapshot (rule 205)."""
+
+    partition_statistics: PartitionStatisticsFile
+    action: ClassVar[str] = "set-partition-statistics"
+
+    def _fields(self) -> dict[str, Any]:
+        return {
+            "partition-statistics": partition_statistics_file_to_json(self.partition_statistics)
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RemovePartitionStatistics(_Update):
+    """Forget the partition statistics file of a snapshot."""
+
+    snapshot_id: int
+    action: ClassVar[str] = "remove-partition-statistics"
+
+    def _fields(self) -> dict[str, Any]:
+        return {"snapshot-id": self.snapshot_id}
+
+
+@dataclass(frozen=True, slots=True)
+class RemovePartitionSpecs(_Update):
+    """Forget partition specs that no manifest uses."""
+
+    spec_ids: tuple[int, ...]
+    action: ClassVar[str] = "remove-partition-specs"
+
+    def _fields(self) -> dict[str, Any]:
+        return {"spec-ids": list(self.spec_ids)}
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveSchemas(_Update):
+    """Forget schemas that no snapshot uses."""
+
+    schema_ids: tuple[int, ...]
+    action: ClassVar[str] = "remove-schemas"
+
+    def _fields(self) -> dict[str, Any]:
+        return {"schema-ids": list(self.schema_ids)}
+
+
+@dataclass(frozen=True, slots=True)
+class AddEncryptionKey(_Update):
+    """Add a wrapped encryption key (rule 201)."""
+
+    encryption_key: EncryptedKey
+    action: ClassVar[str] = "add-encryption-key"
+
+    def _fields(self) -> dict[str, Any]:
+        return {"encryption-key": encrypted_key_to_json(self.encryption_key)}
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveEncryptionKey(_Update):
+    """Forget an encryption key."""
+
+    key_id: str
+    action: ClassVar[str] = "remove-encryption-key"
+
+    def _fields(self) -> dict[str, Any]:
+        return {"key-id": self.key_id}
+
+
+Update = (
+    AssignUUID
+    | UpgradeFormatVersion
+    | AddSchema
+    | SetCurrentSchema
+    | AddSpec
+    | SetDefaultSpec
+    | AddSortOrder
+    | SetDefaultSortOrder
+    | AddSnapshot
+    | SetSnapshotRef
+    | RemoveSnapshots
+    | RemoveSnapshotRef
+    | SetLocation
+    | SetProperties
+    | RemoveProperties
+    | SetStatistics
+    | RemoveStatistics
+    | SetPartitionStatistics
+    | RemovePartitionStatistics
+    | RemovePartitionSpecs
+    | RemoveSchemas
+    | AddEncryptionKey
+    | RemoveEncryptionKey
+)
+
+_READERS: dict[str, Callable[[JsonObject], Update]] = {
+    AssignUUID.action: lambda f: AssignUUID(f.string("uuid")),
+    UpgradeFormatVersion.action: lambda f: UpgradeFormatVersion(f.integer("format-version")),
+    AddSchema.action: lambda f: AddSchema(
+        f.parsed("schema", Schema.from_json), f.optional_integer("last-column-id")
+    ),
+    SetCurrentSchema.action: lambda f: SetCurrentSchema(f.integer("schema-id")),
+    AddSpec.action: lambda f: AddSpec(f.parsed("spec", PartitionSpec.from_json)),
+    SetDefaultSpec.action: lambda f: SetDefaultSpec(f.integer("spec-id")),
+    AddSortOrder.action: lambda f: AddSortOrder(f.parsed("sort-order", SortOrder.from_json)),
+    SetDefaultSortOrder.action: lambda f: SetDefaultSortOrder(f.integer("sort-order-id")),
+    AddSnapshot.action: lambda f: AddSnapshot(
+        snapshot_from_json(f.object("snapshot"), format_version=2)
+    ),
+    SetSnapshotRef.action: lambda f: SetSnapshotRef(f.string("ref-name"), ref_from_json(f)),
+    RemoveSnapshots.action: lambda f: RemoveSnapshots(f.snapshot_ids("snapshot-ids")),
+    RemoveSnapshotRef.action: lambda f: RemoveSnapshotRef(f.string("ref-name")),
+    SetLocation.action: lambda f: SetLocation(f.string("location")),
+    SetProperties.action: lambda f: SetProperties(f.string_map("updates")),
+    RemoveProperties.action: lambda f: RemoveProperties(f.strings("removals")),
+    SetStatistics.action: lambda f: SetStatistics(
+        statistics_file_from_json(f.object("statistics"))
+    ),
+    RemoveStatistics.action: lambda f: RemoveStatistics(f.snapshot_id("snapshot-id")),
+    SetPartitionStatistics.action: lambda f: SetPartitionStatistics(
+        partition_statistics_file_from_json(f.object("partition-statistics"))
+    ),
+    RemovePartitionStatistics.action: lambda f: RemovePartitionStatistics(
+        f.snapshot_id("snapshot-id")
+    ),
+    RemovePartitionSpecs.action: lambda f: RemovePartitionSpecs(f.integers("spec-ids")),
+    RemoveSchemas.action: lambda f: RemoveSchemas(f.integers("schema-ids")),
+    AddEncryptionKey.action: lambda f: AddEncryptionKey(
+        encrypted_key_from_json(f.object("encryption-key"))
+    ),
+    RemoveEncryptionKey.action: lambda f: RemoveEncryptionKey(f.string("key-id")),
+}
+
+
+def update_from_json(value: Any) -> Update:
+    """The update of a REST object.
+
+    Raises:
+        UnsupportedError: an action that is not known.
+        InvalidMetadataError: a field is missing or of the wrong kind.
+    """
+    fields = JsonObject(value, path="update")
+    action = fields.string("action")
+    reader = _READERS.get(action)
+    if reader is None:
+        raise UnsupportedError(f"unknown update {action!r}; known are {sorted(_READERS)}")
+    return reader(fields)

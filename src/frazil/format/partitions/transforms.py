@@ -1,0 +1,369 @@
+"""Partition and sort transforms (SPEC rules 75-89): what they take, give and look like."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from frazil.errors import UnsupportedError, ValidationException
+from frazil.format.types import (
+    BinaryType,
+    DateType,
+    DecimalType,
+    FixedType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    PrimitiveType,
+    StringType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+)
+from frazil.format.values import civil, human
+from frazil.format.values.decimals import decimal_from_unscaled, unscaled_value
+from frazil.format.values.hashing import bucket_hash
+
+_TIMESTAMP_TYPES = (TimestampType, TimestamptzType, TimestampNanoType, TimestamptzNanoType)
+_BUCKET_TYPES = (
+    IntegerType,
+    LongType,
+    DecimalType,
+    DateType,
+    TimeType,
+    *_TIMESTAMP_TYPES,
+    StringType,
+    UUIDType,
+    FixedType,
+    BinaryType,
+)
+_TRUNCATE_TYPES = (IntegerType, LongType, DecimalType, StringType, BinaryType)
+_MAX_PARAMETER = 2**31 - 1
+
+
+class Transform(ABC):
+    """A function from a column's value to a partition's or a sort key.
+
+    Values are internal values (docs/architecture.md); null gives null (rule 83). ``str()`` is the
+    text in metadata.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def can_transform(self, source_type: IcebergType) -> bool:
+        """True where the transform takes values of the type (rules 77-80, 82)."""
+
+    def result_type(self, source_type: IcebergType) -> IcebergType:
+        """The type of the result.
+
+        Raises:
+            ValidationException: where the type cannot be transformed.
+        """
+        self.check(source_type)
+        return self._result_type(source_type)
+
+    def result_type_of_dropped_source(self) -> IcebergType:
+        """The type of the result where the source column is gone; unknown unless it is fixed."""
+        return UnknownType()
+
+    def apply(self, source_type: IcebergType, value: Any) -> Any:
+        """The result for one value of the source type.
+
+        Raises:
+            ValidationException: where the type cannot be transformed.
+        """
+        self.check(source_type)
+        return None if value is None else self._apply(source_type, value)
+
+    def check(self, source_type: IcebergType) -> None:
+        """Raise ValidationException where the type cannot be transformed."""
+        if not self.can_transform(source_type):
+            raise ValidationException(f"{self} cannot be applied to a column of type {source_type}")
+
+    def human_string(self, result_type: IcebergType, value: Any) -> str:
+        """A result as in partition paths (rules 307, 312): ``2024-01-31-10`` for an hour."""
+        return human.human_value(result_type, value)
+
+    @property
+    def preserves_order(self) -> bool:
+        """True where a <= b gives apply(a) <= apply(b)."""
+        return False
+
+    def satisfies_order_of(self, other: Transform) -> bool:
+        """True where rows in the order of this result are in the order of the other's, too."""
+        return self == other
+
+    def _result_type(self, source_type: IcebergType) -> IcebergType:
+        return source_type
+
+    @abstractmethod
+    def _apply(self, source_type: IcebergType, value: Any) -> Any:
+        """The result for a value that is not null."""
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityTransform(Transform):
+    """The value itself (rule 77)."""
+
+    def can_transform(self, source_type: IcebergType) -> bool:
+        return isinstance(source_type, PrimitiveType) and not isinstance(
+            source_type, GeometryType | GeographyType
+        )
+
+    @property
+    def preserves_order(self) -> bool:
+        return True
+
+    def satisfies_order_of(self, other: Transform) -> bool:
+        return other.preserves_order
+
+    def _apply(self, source_type: IcebergType, value: Any) -> Any:
+        return value
+
+    def __str__(self) -> str:
+        return "identity"
+
+
+@dataclass(frozen=True, slots=True)
+class BucketTransform(Transform):
+    """The hash of the value modulo ``buckets`` (rules 78, 84)."""
+
+    buckets: int
+
+    def __post_init__(self) -> None:
+        _check_parameter("the number of buckets", self.buckets)
+
+    def can_transform(self, source_type: IcebergType) -> bool:
+        return isinstance(source_type, _BUCKET_TYPES)
+
+    def result_type_of_dropped_source(self) -> IcebergType:
+        return IntegerType()
+
+    def _result_type(self, source_type: IcebergType) -> IcebergType:
+        return IntegerType()
+
+    def _apply(self, source_type: IcebergType, value: Any) -> int:
+        return (bucket_hash(source_type, value) & 0x7FFFFFFF) % self.buckets
+
+    def __str__(self) -> str:
+        return f"bucket[{self.buckets}]"
+
+
+@dataclass(frozen=True, slots=True)
+class TruncateTransform(Transform):
+    """Numbers rounded down to a multiple of ``width``, prefixes of it (rules 79, 85-88).
+
+    Within ``width`` of the least int or long the result is below that number: it still compares as
+    it should, but is no value of the type and has no bytes. (Java's arithmetic wraps around there.)
+    """
+
+    width: int
+
+    def __post_init__(self) -> None:
+        _check_parameter("the width of truncate", self.width)
+
+    def can_transform(self, source_type: IcebergType) -> bool:
+        return isinstance(source_type, _TRUNCATE_TYPES)
+
+    @property
+    def preserves_order(self) -> bool:
+        return True
+
+    def _apply(self, source_type: IcebergType, value: Any) -> Any:
+        if isinstance(source_type, IntegerType | LongType):
+            return value - value % self.width
+        if isinstance(source_type, DecimalType):
+            unscaled = unscaled_value(value)
+            return decimal_from_unscaled(unscaled - unscaled % self.width, source_type.scale)
+        return value[: self.width]
+
+    def __str__(self) -> str:
+        return f"truncate[{self.width}]"
+
+
+@dataclass(frozen=True, slots=True)
+class TimeTransform(Transform):
+    """The base of year, month, day and hour: units since 1970, rounded down (rules 80, 89)."""
+
+    name: ClassVar[str] = ""
+    fineness: ClassVar[int] = 0
+    _human: ClassVar[Callable[[int], str]] = staticmethod(str)
+
+    def can_transform(self, source_type: IcebergType) -> bool:
+        return isinstance(source_type, (DateType, *_TIMESTAMP_TYPES))
+
+    @property
+    def preserves_order(self) -> bool:
+        return True
+
+    def satisfies_order_of(self, other: Transform) -> bool:
+        return isinstance(other, TimeTransform) and other.fineness <= self.fineness
+
+    def result_type_of_dropped_source(self) -> IcebergType:
+        return IntegerType()
+
+    def human_string(self, result_type: IcebergType, value: Any) -> str:
+        return "null" if value is None else type(self)._human(value)
+
+    def _result_type(self, source_type: IcebergType) -> IcebergType:
+        return IntegerType()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class YearTransform(TimeTransform):
+    """Years since 1970."""
+
+    name: ClassVar[str] = "year"
+    fineness: ClassVar[int] = 1
+    _human: ClassVar[Callable[[int], str]] = staticmethod(human.human_year)
+
+    def _apply(self, source_type: IcebergType, value: Any) -> int:
+        return civil.civil_from_days(_days(source_type, value))[0] - 1970
+
+
+@dataclass(frozen=True, slots=True)
+class MonthTransform(TimeTransform):
+    """Months since 1970-01."""
+
+    name: ClassVar[str] = "month"
+    fineness: ClassVar[int] = 2
+    _human: ClassVar[Callable[[int], str]] = staticmethod(human.human_month)
+
+    def _apply(self, source_type: IcebergType, value: Any) -> int:
+        year, month, _ = civil.civil_from_days(_days(source_type, value))
+        return (year - 1970) * 12 + month - 1
+
+
+@dataclass(frozen=True, slots=True)
+class DayTransform(TimeTransform):
+    """Days since 1970-01-01; the result is a date, which readers also take as int (rule 81)."""
+
+    name: ClassVar[str] = "day"
+    fineness: ClassVar[int] = 3
+    _human: ClassVar[Callable[[int], str]] = staticmethod(human.human_day)
+
+    def result_type_of_dropped_source(self) -> IcebergType:
+        return DateType()
+
+    def _result_type(self, source_type: IcebergType) -> IcebergType:
+        return DateType()
+
+    def _apply(self, source_type: IcebergType, value: Any) -> int:
+        return _days(source_type, value)
+
+
+@dataclass(frozen=True, slots=True)
+class HourTransform(TimeTransform):
+    """Hours since 1970-01-01 00:00; timestamps only."""
+
+    name: ClassVar[str] = "hour"
+    fineness: ClassVar[int] = 4
+    _human: ClassVar[Callable[[int], str]] = staticmethod(human.human_hour)
+
+    def can_transform(self, source_type: IcebergType) -> bool:
+        return isinstance(source_type, _TIMESTAMP_TYPES)
+
+    def _apply(self, source_type: IcebergType, value: Any) -> int:
+        return int(value // (_units_per_day(source_type) // 24))
+
+
+@dataclass(frozen=True, slots=True)
+class VoidTransform(Transform):
+    """Always null: what is left of a field that v1 dropped (rules 82, 90)."""
+
+    def can_transform(self, source_type: IcebergType) -> bool:
+        return True
+
+    def human_string(self, result_type: IcebergType, value: Any) -> str:
+        return "null"
+
+    def _apply(self, source_type: IcebergType, value: Any) -> None:
+        return None
+
+    def __str__(self) -> str:
+        return "void"
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownTransform(Transform):
+    """A transform of another writer, kept by its text; never applied (rules 7, 75)."""
+
+    text: str
+
+    def can_transform(self, source_type: IcebergType) -> bool:
+        return True
+
+    def result_type(self, source_type: IcebergType) -> IcebergType:
+        return UnknownType()
+
+    def apply(self, source_type: IcebergType, value: Any) -> Any:
+        # Not even a null's result is known.
+        return self._apply(source_type, value)
+
+    def _apply(self, source_type: IcebergType, value: Any) -> Any:
+        raise UnsupportedError(f"the transform {self.text!r} is not known; no value can be derived")
+
+    def __str__(self) -> str:
+        return self.text
+
+
+_NAMED: dict[str, Transform] = {
+    str(transform): transform
+    for transform in (
+        IdentityTransform(),
+        YearTransform(),
+        MonthTransform(),
+        DayTransform(),
+        HourTransform(),
+        VoidTransform(),
+    )
+}
+_PARAMETRIC = re.compile(r"(bucket|truncate)\s*\[\s*(\d+)\s*\]", re.IGNORECASE)
+
+
+def parse_transform(text: str) -> Transform:
+    """The transform of its text in metadata; one that is not known stays an UnknownTransform.
+
+    Raises:
+        ValidationException: where the parameter of bucket or truncate is not positive.
+    """
+    named = _NAMED.get(text.strip().lower())
+    if named is not None:
+        return named
+    match = _PARAMETRIC.fullmatch(text.strip())
+    if match is None:
+        return UnknownTransform(text)
+    parameter = int(match[2])
+    if match[1].lower() == "bucket":
+        return BucketTransform(parameter)
+    return TruncateTransform(parameter)
+
+
+def _check_parameter(what: str, parameter: int) -> None:
+    if not 0 < parameter <= _MAX_PARAMETER:
+        raise ValidationException(f"{what} must be 1 to {_MAX_PARAMETER}, not {parameter}")
+
+
+def _units_per_day(source_type: IcebergType) -> int:
+    if isinstance(source_type, TimestampNanoType | TimestamptzNanoType):
+        return civil.NANOS_PER_DAY
+    return civil.MICROS_PER_DAY
+
+
+def _days(source_type: IcebergType, value: Any) -> int:
+    if isinstance(source_type, DateType):
+        return int(value)
+    return int(value // _units_per_day(source_type))

@@ -1,0 +1,72 @@
+"""Deletion vectors: the bytes of a `deletion-vector-v1` blob and the positions in it (SPEC 2.W)."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterable
+
+from pyroaring import BitMap64
+
+from frazil.errors import InvalidDataFileError, ValidationException
+from frazil.format.puffin.roaring import bitmap_from_bytes, bitmap_to_bytes
+
+MAGIC = b"\xd1\xd3\x39\x64"
+_FRAME = 4 + len(MAGIC) + 4
+MAX_POSITION = 2**63 - 1
+
+
+def deletion_vector_to_bytes(positions: Iterable[int]) -> bytes:
+    """The blob of a set of row positions: length, magic, bitmap, CRC-32 (rules 246-248).
+
+    The same bytes as Java's; Java also writes an empty bitmap for 4 294 967 296 positions in a row
+    without a delete, which the format does not ask for.
+
+    Raises:
+        ValidationException: a position below 0 or above 2^63-1.
+    """
+    try:
+        bitmap = BitMap64(positions)
+    except (OverflowError, ValueError) as cause:
+        raise ValidationException(f"a row position is not within 0 to 2^63-1: {cause}") from cause
+    if bitmap and bitmap.max() > MAX_POSITION:
+        raise ValidationException(f"the row position {bitmap.max()} is above 2^63-1")
+    body = MAGIC + bitmap_to_bytes(bitmap)
+    return struct.pack(">I", len(body)) + body + struct.pack(">I", zlib.crc32(body))
+
+
+def deletion_vector_from_bytes(
+    data: bytes, *, file: str | None = None, cardinality: int | None = None
+) -> BitMap64:
+    """The row positions in the bytes of a blob, as an ordered set of integers (rules 246-250).
+
+    Args:
+        data: exactly the blob: `content_size_in_bytes` bytes from `content_offset` on.
+        file: the Puffin file's path, for messages only.
+        cardinality: the number of positions that the manifest states, to be checked.
+
+    Raises:
+        InvalidDataFileError: a wrong length, magic, checksum, bitmap or cardinality.
+    """
+
+    def broken(reason: str) -> InvalidDataFileError:
+        return InvalidDataFileError(f"the deletion vector is broken: {reason}", file=file)
+
+    if len(data) < _FRAME:
+        raise broken(f"it has {len(data)} bytes, at least {_FRAME} are needed")
+    (length,) = struct.unpack_from(">I", data)
+    if length != len(data) - 8:
+        raise broken(f"it announces {length} bytes and has {len(data) - 8}")
+    body = data[4:-4]
+    if not body.startswith(MAGIC):
+        raise broken(f"its magic is {body[:4].hex()}, expected {MAGIC.hex()}")
+    (checksum,) = struct.unpack(">I", data[-4:])
+    if checksum != zlib.crc32(body):
+        raise broken(f"its checksum is {zlib.crc32(body):08x}, it states {checksum:08x}")
+    try:
+        positions = bitmap_from_bytes(body[len(MAGIC) :])
+    except ValueError as cause:
+        raise broken(str(cause)) from cause
+    if cardinality is not None and len(positions) != cardinality:
+        raise broken(f"it has {len(positions)} positions, the manifest states {cardinality}")
+    return positions

@@ -1,0 +1,245 @@
+"""Schemas: columns with an id, identifier fields, lookups by name and id (SPEC 2.B, 2.C, 2.F)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from frazil.errors import InvalidMetadataError, ValidationException
+from frazil.format.arguments import what_there_is
+from frazil.format.schema.checks import check_identifier_fields, check_schema
+from frazil.format.schema.index import SchemaIndex, index_fields
+from frazil.format.types import (
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    field_to_json,
+    parse_type,
+)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a table.
+
+    Attributes:
+        fields: the top-level columns, in order.
+        schema_id: unique in the table's metadata (rule 43).
+        identifier_field_ids: the ids of the columns that name a row (rule 64).
+
+    Raises:
+        ValidationException: on two fields of one id (rule 14) or of one name in a struct, and on
+            identifier fields that rule 65 does not allow.
+    """
+
+    fields: tuple[NestedField, ...] = ()
+    schema_id: int = 0
+    identifier_field_ids: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fields", tuple(self.fields))
+        object.__setattr__(self, "identifier_field_ids", tuple(self.identifier_field_ids))
+        check_identifier_fields(self._index, self.identifier_field_ids)
+
+    @cached_property
+    def _struct(self) -> StructType:
+        return StructType(self.fields)
+
+    @cached_property
+    def _index(self) -> SchemaIndex:
+        return index_fields(self._struct)
+
+    def as_struct(self) -> StructType:
+        """The columns as a struct."""
+        return self._struct
+
+    def find_field(self, name_or_id: str | int, *, case_sensitive: bool = True) -> NestedField:
+        """The field of an id, or of a dotted name such as ``point.x``.
+
+        List elements and map values are ``element`` and ``value``; where they are structs, that
+        part may be left out: ``points.x`` finds ``points.element.x``.
+
+        Raises:
+            ValidationException: where there is none, or several in that spelling.
+        """
+        found = self.field_or_none(name_or_id, case_sensitive=case_sensitive)
+        if found is None:
+            raise ValidationException(
+                self.missing(name_or_id)
+                if isinstance(name_or_id, str)
+                else f"there is no column of id {name_or_id}"
+            )
+        return found
+
+    def missing(self, name: str) -> str:
+        """Return the message about a column that is not there: what there is, what is near."""
+        known = what_there_is(
+            name,
+            (field.name for field in self.fields),
+            names=(".".join(path) for path in self._index.paths.values()),
+        )
+        return f"there is no column {name!r}{known}"
+
+    def field_or_none(
+        self, name_or_id: str | int, *, case_sensitive: bool = True
+    ) -> NestedField | None:
+        """As ``find_field``, with None where there is no such field."""
+        if isinstance(name_or_id, int):
+            return self._index.fields.get(name_or_id)
+        field_id = self._index.id_of(name_or_id, case_sensitive=case_sensitive)
+        return None if field_id is None else self._index.fields[field_id]
+
+    def find_type(self, name_or_id: str | int, *, case_sensitive: bool = True) -> IcebergType:
+        """The type of ``find_field``."""
+        return self.find_field(name_or_id, case_sensitive=case_sensitive).field_type
+
+    def find_column_name(self, field_id: int) -> str | None:
+        """The full dotted name of an id; None where the schema has no such field."""
+        path = self._index.paths.get(field_id)
+        return None if path is None else ".".join(path)
+
+    def name_path(self, field_id: int) -> tuple[str, ...]:
+        """The names from the top-level column down to the field, whatever dots they hold.
+
+        Raises:
+            ValidationException: where the schema has no such field.
+        """
+        self.find_field(field_id)
+        return self._index.paths[field_id]
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The full names of all fields, nested ones after their parents."""
+        return tuple(".".join(path) for path in self._index.paths.values())
+
+    @property
+    def field_ids(self) -> frozenset[int]:
+        """The ids of all fields, nested ones included."""
+        return frozenset(self._index.fields)
+
+    @property
+    def fields_by_id(self) -> Mapping[int, NestedField]:
+        """All fields by id, nested ones after their parents."""
+        return self._index.fields
+
+    @property
+    def parent_ids(self) -> Mapping[int, int]:
+        """The id of the field around each nested field; top-level fields are not in it."""
+        return self._index.parents
+
+    @property
+    def highest_field_id(self) -> int:
+        """The highest id in use, 0 for a schema without fields."""
+        return max(self._index.fields, default=0)
+
+    def is_inside_collection(self, field_id: int) -> bool:
+        """True for an element, key or value and everything below one (rules 65, 70)."""
+        return field_id in self._index.in_collections
+
+    def identifier_field_names(self) -> tuple[str, ...]:
+        """The full names of the identifier fields."""
+        return tuple(".".join(self._index.paths[i]) for i in self.identifier_field_ids)
+
+    def is_same_as(self, other: Schema) -> bool:
+        """True where both have the same columns and identifier fields, whatever their ids are."""
+        return self.fields == other.fields and set(self.identifier_field_ids) == set(
+            other.identifier_field_ids
+        )
+
+    def select(self, columns: Iterable[str | int], *, case_sensitive: bool = True) -> Schema:
+        """The schema of some columns, in this schema's order; a named struct is taken whole.
+
+        Raises:
+            ValidationException: where a column is not there.
+        """
+        chosen = {
+            self.find_field(column, case_sensitive=case_sensitive).field_id for column in columns
+        }
+        kept = tuple(_selected_fields(self.fields, chosen))
+        ids = index_fields(StructType(kept)).fields
+        return Schema(kept, self.schema_id, tuple(i for i in self.identifier_field_ids if i in ids))
+
+    def with_id(self, schema_id: int) -> Schema:
+        """The same schema under another id."""
+        return replace(self, schema_id=schema_id)
+
+    def check_types_for(self, format_version: int) -> None:
+        """Check types, defaults and ids against a format version (rules 17, 29, 36, 38, 39, 66).
+
+        Raises:
+            ValidationException: naming the column and the rule's demand.
+        """
+        check_schema(self._index, format_version)
+
+    @classmethod
+    def from_json(cls, json_value: Any) -> Schema:
+        """The schema of its JSON (rule 198); a missing ``schema-id`` is 0, as in v1.
+
+        Raises:
+            InvalidMetadataError: where it is malformed or contradicts itself.
+        """
+        if not isinstance(json_value, Mapping):
+            raise InvalidMetadataError(f"{json_value!r} is not a schema: expected an object")
+        struct = parse_type({"type": "struct", **json_value})
+        schema_id = json_value.get("schema-id", 0)
+        identifiers = json_value.get("identifier-field-ids") or []
+        if not isinstance(struct, StructType):
+            raise InvalidMetadataError(f"a schema is a struct, not {struct}", field="type")
+        if not isinstance(schema_id, int) or isinstance(schema_id, bool):
+            raise InvalidMetadataError(
+                f"the schema id {schema_id!r} is no number", field="schema-id"
+            )
+        if not isinstance(identifiers, list) or not all(isinstance(i, int) for i in identifiers):
+            raise InvalidMetadataError(
+                f"{identifiers!r} is not a list of ids", field="identifier-field-ids"
+            )
+        try:
+            return cls(struct.fields, schema_id, tuple(identifiers))
+        except ValidationException as error:
+            raise InvalidMetadataError(f"the schema {schema_id} is wrong: {error}") from error
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON of the schema (rule 198)."""
+        json_value: dict[str, Any] = {"type": "struct", "schema-id": self.schema_id}
+        if self.identifier_field_ids:
+            json_value["identifier-field-ids"] = list(self.identifier_field_ids)
+        json_value["fields"] = [field_to_json(field) for field in self.fields]
+        return json_value
+
+    def __str__(self) -> str:
+        return "table {\n" + "".join(f"  {field}\n" for field in self.fields) + "}"
+
+
+def _selected_fields(fields: Iterable[NestedField], chosen: set[int]) -> Iterator[NestedField]:
+    for field in fields:
+        if field.field_id in chosen:
+            yield field
+        else:
+            kept = _selected_type(field.field_type, chosen)
+            if kept is not None:
+                yield replace(field, field_type=kept)
+
+
+def _selected_type(field_type: IcebergType, chosen: set[int]) -> IcebergType | None:
+    """The part of a type that holds chosen fields, or None where it holds none."""
+    if isinstance(field_type, StructType):
+        kept = tuple(_selected_fields(field_type.fields, chosen))
+        return StructType(kept) if kept else None
+    if isinstance(field_type, ListType):
+        if field_type.element_id in chosen:
+            return field_type
+        element = _selected_type(field_type.element_type, chosen)
+        return None if element is None else replace(field_type, element_type=element)
+    if isinstance(field_type, MapType):
+        if field_type.value_id in chosen or field_type.key_id in chosen:
+            return field_type
+        # A key is never cut: rows of a map are told apart by the whole of it.
+        value = _selected_type(field_type.value_type, chosen)
+        if value is not None:
+            return replace(field_type, value_type=value)
+        return field_type if _selected_type(field_type.key_type, chosen) else None
+    return None

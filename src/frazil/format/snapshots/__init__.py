@@ -1,0 +1,36 @@
+"""Snapshots, references and logs; their summaries; which of them expire (SPEC 2.O, 2.R, 2.AF)."""
+
+from __future__ import annotations
+
+from frazil.format.snapshots.expiry import Expired, snapshots_to_expire
+from frazil.format.snapshots.model import (
+    APPEND,
+    DELETE,
+    MAIN_BRANCH,
+    OPERATIONS,
+    OVERWRITE,
+    REPLACE,
+    MetadataLogEntry,
+    RefType,
+    Snapshot,
+    SnapshotLogEntry,
+    SnapshotRef,
+)
+from frazil.format.snapshots.summaries import SummaryBuilder
+
+__all__ = [
+    "APPEND",
+    "DELETE",
+    "MAIN_BRANCH",
+    "OPERATIONS",
+    "OVERWRITE",
+    "REPLACE",
+    "Expired",
+    "MetadataLogEntry",
+    "RefType",
+    "Snapshot",
+    "SnapshotLogEntry",
+    "SnapshotRef",
+    "SummaryBuilder",
+    "snapshots_to_expire",
+]

@@ -1,0 +1,196 @@
+"""Snapshot summaries: what a commit added and removed, and what the table holds (rule 303)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from frazil.errors import ValidationException
+from frazil.format.manifests import Content, DataFile, ManifestContent, ManifestFile
+from frazil.format.manifests.deletes import partition_key
+from frazil.format.partitions.partitioning import PartitionSpec
+from frazil.format.schema import Schema
+from frazil.format.snapshots.model import OPERATIONS, Snapshot
+from frazil.format.table_properties import SUMMARY_PARTITION_LIMIT
+
+CHANGED_PARTITION_COUNT = "changed-partition-count"
+PARTITION_SUMMARIES_INCLUDED = "partition-summaries-included"
+PARTITION_PREFIX = "partitions."
+
+_TOTALS = (
+    ("total-records", "added-records", "deleted-records"),
+    ("total-files-size", "added-files-size", "removed-files-size"),
+    ("total-data-files", "added-data-files", "deleted-data-files"),
+    ("total-delete-files", "added-delete-files", "removed-delete-files"),
+    ("total-position-deletes", "added-position-deletes", "removed-position-deletes"),
+    ("total-equality-deletes", "added-equality-deletes", "removed-equality-deletes"),
+)
+# Keys of one file, by what it is: how many files, of which kind, and what its rows count as.
+_DATA_KEYS = (("data-files",), "records")
+_VECTOR_KEYS = (("delete-files", "dvs"), "position-deletes")
+_POSITION_KEYS = (("delete-files", "position-delete-files"), "position-deletes")
+_EQUALITY_KEYS = (("delete-files", "equality-delete-files"), "equality-deletes")
+# Removed data files and their rows are "deleted", everything else is "removed".
+_DELETED = frozenset({"data-files", "records"})
+
+
+class SummaryBuilder:
+    """Counts files into the summary of a snapshot, with the keys and rules of Java.
+
+    Args:
+        specs: the table's partition specs by id.
+        schema: the table's schema, for the text of partition values.
+        partition_limit: `write.summary.partition-limit`: summaries per partition are included up to
+            that many changed partitions.
+    """
+
+    def __init__(
+        self,
+        *,
+        specs: Mapping[int, PartitionSpec],
+        schema: Schema,
+        partition_limit: int = SUMMARY_PARTITION_LIMIT.default,
+    ) -> None:
+        self._specs = specs
+        self._schema = schema
+        self._partition_limit = partition_limit
+        self._properties: dict[str, str] = {}
+        self._counts = _Counts()
+        self._partitions: dict[tuple[Any, ...], _Partition] = {}
+        self._knows_partitions = True
+        self._unknown: set[str] = set()
+
+    def add_file(self, file: DataFile) -> None:
+        """Count a file that the snapshot adds."""
+        self._counts.add(file)
+        self._partition_of(file).counts.add(file)
+
+    def remove_file(self, file: DataFile) -> None:
+        """Count a file that the snapshot removes."""
+        self._counts.remove(file)
+        self._partition_of(file).counts.remove(file)
+
+    def add_manifest(self, manifest: ManifestFile) -> None:
+        """Count a manifest whose files the snapshot adds unread; partitions are unknown then."""
+        self._knows_partitions = False
+        self._unknown.add("files-size")
+        files, rows = manifest.added_files_count or 0, manifest.added_rows_count or 0
+        if manifest.content is ManifestContent.DATA:
+            self._counts.count("added", "data-files", files)
+            self._counts.count("added", "records", rows)
+        else:
+            self._counts.count("added", "delete-files", files)
+            # The manifest does not say which kind of deletes its rows are.
+            self._unknown.update(("position-deletes", "equality-deletes"))
+
+    def set(self, key: str, value: str | int) -> None:
+        """Set a property of the summary, such as `engine-name` or `manifests-created`."""
+        self._properties[key] = str(value)
+
+    def build(self, operation: str, *, previous: Snapshot | None) -> dict[str, str]:
+        """The summary, with its operation and totals.
+
+        Totals go on from the previous snapshot of the branch and from 0 where there is none; a
+        total that the previous summary lacks, or that a manifest added unread hides, is left out.
+
+        Raises:
+            ValidationException: an operation that rule 155 does not know.
+        """
+        if operation not in OPERATIONS:
+            raise ValidationException(
+                f"unknown operation {operation!r}; expected one of {sorted(OPERATIONS)}"
+            )
+        summary = {
+            "operation": operation,
+            **self._properties,
+            **self._counts.summary(unknown=self._unknown),
+        }
+        if self._knows_partitions:
+            summary[CHANGED_PARTITION_COUNT] = str(len(self._partitions))
+            if 0 < len(self._partitions) <= self._partition_limit:
+                summary[PARTITION_SUMMARIES_INCLUDED] = "true"
+                summary.update(self._partition_summaries())
+        return {**summary, **_totals(summary, previous, self._unknown)}
+
+    def _partition_of(self, file: DataFile) -> _Partition:
+        key = (file.spec_id, *partition_key(file.partition))
+        partition = self._partitions.get(key)
+        if partition is None:
+            partition = self._partitions[key] = _Partition(file.spec_id, file.partition, _Counts())
+        return partition
+
+    def _partition_summaries(self) -> dict[str, str]:
+        merged: dict[str, str] = {}
+        for partition in self._partitions.values():
+            spec = self._specs[partition.spec_id]
+            path = spec.partition_path(self._schema, partition.values)
+            counts = partition.counts.summary()
+            merged[f"{PARTITION_PREFIX}{path}"] = ",".join(f"{k}={v}" for k, v in counts.items())
+        return merged
+
+
+class _Counts:
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def add(self, file: DataFile) -> None:
+        self._file(file, "added")
+
+    def remove(self, file: DataFile) -> None:
+        self._file(file, "removed")
+
+    def count(self, direction: str, what: str, number: int) -> None:
+        if direction == "removed" and what in _DELETED:
+            direction = "deleted"
+        key = f"{direction}-{what}"
+        self._counts[key] = self._counts.get(key, 0) + number
+
+    def _file(self, file: DataFile, direction: str) -> None:
+        kinds, rows = _keys_of(file)
+        for kind in kinds:
+            self.count(direction, kind, 1)
+        self.count(direction, rows, file.record_count)
+        self.count(direction, "files-size", file.size_in_bytes)
+
+    def summary(self, *, unknown: Collection[str] = ()) -> dict[str, str]:
+        return {
+            key: str(number)
+            for key, number in self._counts.items()
+            if number > 0 and key.partition("-")[2] not in unknown
+        }
+
+
+@dataclass(slots=True)
+class _Partition:
+    spec_id: int
+    values: tuple[Any, ...]
+    counts: _Counts
+
+
+def _keys_of(file: DataFile) -> tuple[tuple[str, ...], str]:
+    if file.content is Content.DATA:
+        return _DATA_KEYS
+    if file.content is Content.EQUALITY_DELETES:
+        return _EQUALITY_KEYS
+    return _VECTOR_KEYS if file.is_deletion_vector else _POSITION_KEYS
+
+
+def _totals(
+    summary: Mapping[str, str], previous: Snapshot | None, unknown: Collection[str]
+) -> dict[str, str]:
+    totals: dict[str, str] = {}
+    for total, added, removed in _TOTALS:
+        before = "0" if previous is None else (previous.summary or {}).get(total)
+        start = _number(before)
+        if start is None or total.partition("-")[2] in unknown:
+            continue
+        now = start + (_number(summary.get(added)) or 0) - (_number(summary.get(removed)) or 0)
+        # A total that goes below zero was wrong before; an unknown one is better.
+        if now >= 0:
+            totals[total] = str(now)
+    return totals
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isascii() and text.isdigit() else None

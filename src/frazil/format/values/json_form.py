@@ -1,0 +1,229 @@
+"""Single values as JSON (SPEC rule 276), as the defaults of fields hold them."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from decimal import Decimal, DecimalException
+from typing import Any
+
+from frazil.errors import InvalidFormatError, UnsupportedError
+from frazil.format.types.model import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+)
+from frazil.format.values import civil
+from frazil.format.values.decimals import at_scale, decimal_as_text, decimal_from_text, digits_of
+
+_UUID_PATTERN = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_FLOAT_WORDS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+
+
+def to_json(value_type: IcebergType, value: Any) -> Any:
+    """The JSON single value of an internal value; None for null.
+
+    Times and timestamps always carry six digits of a second, nanoseconds nine.
+
+    Raises:
+        UnsupportedError: for variant and geo values, whose JSON is not a default's.
+    """
+    if value is None:
+        return None
+    match value_type:
+        case BooleanType() | IntegerType() | LongType() | StringType():
+            return value
+        case FloatType() | DoubleType():
+            return _float_to_json(value)
+        case DecimalType():
+            return decimal_as_text(value)
+        case DateType():
+            return civil.format_date(value)
+        case TimeType():
+            return civil.format_time(value * civil.NANOS_PER_MICRO, 6)
+        case TimestampType():
+            return civil.format_timestamp(value * civil.NANOS_PER_MICRO, 6)
+        case TimestamptzType():
+            return civil.format_timestamp(value * civil.NANOS_PER_MICRO, 6) + "+00:00"
+        case TimestampNanoType():
+            return civil.format_timestamp(value, 9)
+        case TimestamptzNanoType():
+            return civil.format_timestamp(value, 9) + "+00:00"
+        case UUIDType():
+            return str(value)
+        case FixedType() | BinaryType():
+            return bytes(value).hex()
+        case StructType(fields):
+            return {
+                str(field.field_id): to_json(field.field_type, item)
+                for field, item in zip(fields, value, strict=True)
+            }
+        case ListType():
+            return [to_json(value_type.element_type, item) for item in value]
+        case MapType():
+            return {
+                "keys": [to_json(value_type.key_type, key) for key, _ in value],
+                "values": [to_json(value_type.value_type, item) for _, item in value],
+            }
+    raise UnsupportedError(f"a value of type {value_type} has no JSON form here")
+
+
+def from_json(value_type: IcebergType, json_value: Any) -> Any:
+    """The internal value of a JSON single value; None for null.
+
+    Raises:
+        InvalidFormatError: where the JSON is not a value of the type.
+        UnsupportedError: for variant and geo values.
+    """
+    if json_value is None:
+        return None
+    try:
+        return _from_json(value_type, json_value)
+    except (ValueError, TypeError, OverflowError, DecimalException) as error:
+        if isinstance(error, InvalidFormatError):
+            raise
+        raise _wrong(value_type, json_value, str(error)) from error
+
+
+def _from_json(value_type: IcebergType, json_value: Any) -> Any:
+    match value_type:
+        case BooleanType():
+            if not isinstance(json_value, bool):
+                raise _wrong(value_type, json_value, "expected true or false")
+            return json_value
+        case IntegerType() | LongType():
+            return _integer_from_json(value_type, json_value)
+        case FloatType() | DoubleType():
+            return _float_from_json(value_type, json_value)
+        case DecimalType():
+            return _decimal_from_json(value_type, json_value)
+        case DateType():
+            return civil.parse_date(_text(value_type, json_value))
+        case TimeType():
+            return _micros(value_type, civil.parse_time(_text(value_type, json_value)), json_value)
+        case TimestampType() | TimestamptzType() | TimestampNanoType() | TimestamptzNanoType():
+            return _timestamp_from_json(value_type, _text(value_type, json_value))
+        case StringType():
+            return _text(value_type, json_value)
+        case UUIDType():
+            text = _text(value_type, json_value)
+            if _UUID_PATTERN.fullmatch(text) is None:
+                raise _wrong(value_type, json_value, "expected 32 hex digits in five groups")
+            return uuid.UUID(text)
+        case FixedType(length):
+            raw = bytes.fromhex(_text(value_type, json_value))
+            if len(raw) != length:
+                raise _wrong(value_type, json_value, f"it holds {len(raw)} bytes")
+            return raw
+        case BinaryType():
+            return bytes.fromhex(_text(value_type, json_value))
+        case StructType(fields):
+            if not isinstance(json_value, dict):
+                raise _wrong(value_type, json_value, "expected an object by field id")
+            return tuple(
+                from_json(field.field_type, json_value.get(str(field.field_id))) for field in fields
+            )
+        case ListType():
+            if not isinstance(json_value, list):
+                raise _wrong(value_type, json_value, "expected an array")
+            return tuple(from_json(value_type.element_type, item) for item in json_value)
+        case MapType():
+            return _map_from_json(value_type, json_value)
+        case UnknownType():
+            raise _wrong(value_type, json_value, "only null is possible")
+    raise UnsupportedError(f"a value of type {value_type} has no JSON form here")
+
+
+def _integer_from_json(value_type: IntegerType | LongType, json_value: Any) -> int:
+    if isinstance(json_value, bool) or not isinstance(json_value, int):
+        raise _wrong(value_type, json_value, "expected a whole number")
+    if not value_type.min <= json_value <= value_type.max:
+        raise _wrong(value_type, json_value, "it is out of range")
+    return json_value
+
+
+def _float_from_json(value_type: IcebergType, json_value: Any) -> float:
+    if isinstance(json_value, str) and json_value in _FLOAT_WORDS:
+        return _FLOAT_WORDS[json_value]
+    if isinstance(json_value, bool) or not isinstance(json_value, int | float):
+        raise _wrong(value_type, json_value, "expected a number")
+    return float(json_value)
+
+
+def _float_to_json(value: float) -> float | str:
+    # JSON has no numbers for these; Java's writer puts the same words in strings.
+    if value != value:
+        return "NaN"
+    if value in (float("inf"), float("-inf")):
+        return "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def _decimal_from_json(value_type: DecimalType, json_value: Any) -> Decimal:
+    number = decimal_from_text(_text(value_type, json_value))
+    if not number.is_finite():
+        raise _wrong(value_type, json_value, "it is not a finite number")
+    scaled = at_scale(number, value_type.scale)
+    if digits_of(scaled) > value_type.precision:
+        raise _wrong(value_type, json_value, "it does not fit the precision and scale")
+    return scaled
+
+
+def _timestamp_from_json(value_type: IcebergType, text: str) -> int:
+    nanos, offset = civil.parse_timestamp(text)
+    zoned = isinstance(value_type, TimestamptzType | TimestamptzNanoType)
+    if zoned and offset is None:
+        raise _wrong(value_type, text, "the offset +00:00 is missing")
+    if not zoned and offset is not None:
+        raise _wrong(value_type, text, "an offset is not possible in a type without a zone")
+    nanos -= (offset or 0) * civil.NANOS_PER_SECOND
+    if isinstance(value_type, TimestampNanoType | TimestamptzNanoType):
+        return nanos
+    return _micros(value_type, nanos, text)
+
+
+def _micros(value_type: IcebergType, nanos: int, json_value: Any) -> int:
+    micros, rest = divmod(nanos, civil.NANOS_PER_MICRO)
+    if rest:
+        raise _wrong(value_type, json_value, "it is finer than a microsecond")
+    return micros
+
+
+def _map_from_json(value_type: MapType, json_value: Any) -> tuple[tuple[Any, Any], ...]:
+    if not isinstance(json_value, dict):
+        raise _wrong(value_type, json_value, "expected an object with keys and values")
+    keys, values = json_value.get("keys"), json_value.get("values")
+    if not isinstance(keys, list) or not isinstance(values, list) or len(keys) != len(values):
+        raise _wrong(value_type, json_value, "expected two arrays of one length, keys and values")
+    return tuple(
+        (from_json(value_type.key_type, key), from_json(value_type.value_type, item))
+        for key, item in zip(keys, values, strict=True)
+    )
+
+
+def _text(value_type: IcebergType, json_value: Any) -> str:
+    if not isinstance(json_value, str):
+        raise _wrong(value_type, json_value, "expected a string")
+    return json_value
+
+
+def _wrong(value_type: IcebergType, json_value: Any, why: str) -> InvalidFormatError:
+    return InvalidFormatError(f"{json_value!r} is not a JSON value of type {value_type}: {why}")

@@ -1,0 +1,1 @@
+"""Deleted rows: position deletes, vectors and equality deletes as bitmaps and joins."""

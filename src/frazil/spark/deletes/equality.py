@@ -1,0 +1,294 @@
+"""Equality deletes of a scan as anti-joins (SPEC rules 178, 229-234)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import and_
+from typing import Final
+
+import polars as pl
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from frazil.errors import UnsupportedError
+from frazil.format import types as I
+from frazil.format.schema import Schema
+from frazil.spark.deletes.bitmap import is_in_words
+from frazil.spark.deletes.integer_keys import as_long, is_integer, key_bits
+from frazil.spark.read.arrow.files import TableColumns
+from frazil.spark.read.arrow.scan import scan_with_arrow
+from frazil.spark.read.file_rows import FileValue, attach
+from frazil.spark.read.inputs import GLOBAL_SCOPE, ReadInput
+from frazil.spark.read.layout.footers import file_facts
+from frazil.spark.read.layout.layouts import layout_of
+from frazil.spark.read.parquet.native import ScanContext, Wanted, scan_by_id
+from frazil.spark.read.projection import with_fields
+
+BROADCAST_ROWS: Final = 1_000_000
+"""Up to so many deleted keys are sent to every executor; more are shuffled with the rows."""
+
+_CHECKED_FILES: Final = 256
+_KEY: Final = "_frazil_deleted_key_"
+_HASH: Final = "_frazil_deleted_hash"
+_SEQUENCE: Final = "_frazil_delete_sequence"
+_SCOPE: Final = "_frazil_delete_scope"
+ROW_SEQUENCE: Final = "_frazil_sequence"
+ROW_SCOPE: Final = "_frazil_scope"
+
+# Types that Spark hashes by value and orders; of floats -0.0 and NaN are left to its joins.
+_HASHED: Final = (
+    I.IntegerType,
+    I.LongType,
+    I.DateType,
+    I.TimestampType,
+    I.TimestamptzType,
+    I.TimestampNanoType,
+    I.TimestamptzNanoType,
+    I.DecimalType,
+    I.StringType,
+    I.UUIDType,
+    I.FixedType,
+    I.BinaryType,
+)
+
+
+def key_schema(plan: ReadInput, ids: frozenset[int]) -> Schema:
+    """The read schema with the key columns that have been dropped since added to it (rule 232).
+
+    A field that was dropped from a struct is added to that struct.
+
+    Raises:
+        UnsupportedError: a key that no schema of the table knows, or one in a list or a map.
+    """
+    schema = plan.schema
+    newest_first = sorted(plan.metadata.schemas, key=lambda s: s.schema_id, reverse=True)
+    for field_id in sorted(ids):
+        holders = (s for s in (schema, *newest_first) if field_id in s.field_ids)
+        former = next(holders, None)
+        if former is None:
+            raise UnsupportedError(
+                f"an equality delete compares the column of id {field_id}, which no schema of the "
+                "table's metadata holds any more: its deletes cannot be applied"
+            )
+        if former.is_inside_collection(field_id):
+            raise UnsupportedError(
+                f"an equality delete compares {former.find_column_name(field_id)!r}, which is in a "
+                "list or a map: a row has no one value of it"
+            )
+        place = [former.find_field(field_id)]
+        while place[0].field_id in former.parent_ids:
+            place.insert(0, former.find_field(former.parent_ids[place[0].field_id]))
+        schema = Schema(_with_dropped(schema.fields, place), schema.schema_id)
+    return schema
+
+
+def _with_dropped(
+    fields: tuple[I.NestedField, ...], place: Sequence[I.NestedField]
+) -> tuple[I.NestedField, ...]:
+    """The fields with the last of `place`, which leads to it from its top-level column."""
+    top, *below = place
+    if all(field.field_id != top.field_id for field in fields):
+        # The name may have been given to another column since; files without it have its default.
+        name = f"{top.name} (dropped {top.field_id})"
+        return (*fields, replace(top, name=name, required=False))
+    return tuple(
+        replace(field, field_type=I.StructType(_with_dropped(field.field_type.fields, below)))
+        if field.field_id == top.field_id and below and isinstance(field.field_type, I.StructType)
+        else field
+        for field in fields
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EqualityDeletes:
+    """The equality deletes of one list of ids that apply to some data files.
+
+    Attributes:
+        ids: the compared columns.
+        deletes: rows of the plan's delete files.
+        needs_sequence: whether a delete is older than a data file: numbers have to be compared.
+        needs_scope: whether a delete is of another partition than a data file.
+    """
+
+    ids: tuple[int, ...]
+    deletes: pl.DataFrame
+    needs_sequence: bool
+    needs_scope: bool
+
+    @property
+    def may_hold_nulls(self) -> bool:
+        """Whether a compared value may be NULL."""
+        return bool(self.deletes["may_hold_null_keys"].any())
+
+    def integer_field(self, schema: Schema) -> I.NestedField | None:
+        """The compared column where bitmaps of its values say all that there is to say."""
+        if len(self.ids) > 1 or self.ids[0] in schema.parent_ids:
+            return None
+        if self.may_hold_nulls or self.needs_sequence or self.needs_scope:
+            return None
+        field = schema.find_field(self.ids[0])
+        return field if is_integer(field.field_type) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """What rows are joined with: those that match the condition are deleted.
+
+    Attributes:
+        keys: deleted keys, hinted as to how to join them.
+        condition: on the rows and the keys.
+    """
+
+    keys: DataFrame
+    condition: Column
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of some data files, as deletes see them.
+
+    Attributes:
+        columns: top-level columns by field id, in scan types.
+        known: `ROW_SEQUENCE` and `ROW_SCOPE`, where the deletes need them.
+    """
+
+    columns: Mapping[int, Column]
+    known: Mapping[str, Column]
+
+
+def top_level_id(schema: Schema, field_id: int) -> int:
+    """The id of the top-level column that a field is or lies in."""
+    while field_id in schema.parent_ids:
+        field_id = schema.parent_ids[field_id]
+    return field_id
+
+
+def matching(
+    context: ScanContext, schema: Schema, group: EqualityDeletes, table: TableColumns, rows: Rows
+) -> Match:
+    """How to find the rows that the group's deletes delete.
+
+    Args:
+        schema: holds every compared column.
+
+    Raises:
+        InvalidDataFileError: a delete file that lacks a compared column, if it is read here.
+    """
+    integer = group.integer_field(schema)
+    if integer is not None:
+        bits = key_bits(context.io, group.deletes, integer, table)
+        if bits is not None:
+            value = as_long(rows.columns[integer.field_id], integer.field_type)
+            made = context.spark.createDataFrame(bits.table, bits.grain.spark_schema)
+            return Match(F.broadcast(made), is_in_words(value, bits.grain))
+    keys = _read_keys(context, schema, group, table)
+    small = int(group.deletes["record_count"].sum()) <= BROADCAST_ROWS
+    conditions = _same_keys(schema, group, rows, keys)
+    if group.needs_sequence:
+        conditions.append(rows.known[ROW_SEQUENCE] < keys[_SEQUENCE])
+    if group.needs_scope:
+        here = rows.known[ROW_SCOPE] == keys[_SCOPE]
+        anywhere = keys[_SCOPE] == GLOBAL_SCOPE
+        has_global = (group.deletes["scope"] == GLOBAL_SCOPE).any()
+        conditions.append(here | anywhere if has_global else here)
+    hinted = F.broadcast(keys) if small else keys.hint("merge")
+    return Match(hinted, reduce(and_, conditions))
+
+
+def _same_keys(schema: Schema, group: EqualityDeletes, rows: Rows, keys: DataFrame) -> list[Column]:
+    """The compared columns are equal; NULL equals NULL (rule 230).
+
+    Spark joins fastest by one long: the hash of the columns, where they are not one integer. The
+    columns themselves are then compared in a form that it does not take for more keys of the join.
+    """
+    nullable = group.may_hold_nulls
+    left = [_leaf(rows.columns, schema, field_id) for field_id in group.ids]
+    right = [keys[f"{_KEY}{place}"] for place in range(len(group.ids))]
+    if not _is_hashed(schema, group):
+        return [a.eqNullSafe(b) if nullable else a == b for a, b in zip(left, right, strict=True)]
+    conditions = [F.xxhash64(*left) == keys[_HASH]]
+    for a, b in zip(left, right, strict=True):
+        same = (a >= b) & (a <= b)
+        conditions.append(same | (a.isNull() & b.isNull()) if nullable else same)
+    return conditions
+
+
+def _is_hashed(schema: Schema, group: EqualityDeletes) -> bool:
+    kinds = [schema.find_field(field_id).field_type for field_id in group.ids]
+    if len(kinds) == 1 and is_integer(kinds[0]) and not group.may_hold_nulls:
+        return False
+    return all(isinstance(kind, _HASHED) for kind in kinds)
+
+
+def _read_keys(
+    context: ScanContext, schema: Schema, group: EqualityDeletes, table: TableColumns
+) -> DataFrame:
+    fields = with_fields((), schema, set(group.ids)).fields
+    fields = tuple(replace(field, required=False, initial_default=None) for field in fields)
+    names = {field.field_id: f"c{field.field_id}" for field in fields}
+    wanted = Wanted(fields=fields, names=names, ordinal=True)
+    # Spark takes a path once: a file that is listed for several scopes is read once for all.
+    place = pl.col("path").rank("dense").cast(pl.Int64) - 1
+    listed = group.deletes.with_columns(place.alias("ordinal"))
+    files = listed.unique("ordinal", keep="first", maintain_order=True)
+    native = _native_files(context, files, fields, table)
+    parts: list[DataFrame] = []
+    if len(native):
+        parts.append(scan_by_id(context, native, wanted).frame())
+    others = files.join(native.select("ordinal"), on="ordinal", how="anti")
+    if len(others):
+        # A file that lacks a compared column is refused: it would read as deletes of NULL.
+        needed = replace(wanted, fields=tuple(replace(field, required=True) for field in fields))
+        parts.append(scan_with_arrow(context, others, needed, table))
+    rows = reduce(DataFrame.unionByName, parts)
+    columns = {field_id: F.col(name) for field_id, name in names.items()}
+    keys = [
+        _leaf(columns, schema, field_id).alias(f"{_KEY}{place}")
+        for place, field_id in enumerate(group.ids)
+    ]
+    if _is_hashed(schema, group):
+        compared = [_leaf(columns, schema, field_id) for field_id in group.ids]
+        keys.append(F.xxhash64(*compared).alias(_HASH))
+    if not (group.needs_sequence or group.needs_scope):
+        return rows.select(*keys)
+    attached, known = attach(
+        context.spark,
+        rows,
+        listed["ordinal"],
+        [
+            FileValue.of_longs(_SEQUENCE, listed["sequence_number"]),
+            FileValue.of_longs(_SCOPE, listed["scope"]),
+        ],
+    )
+    return attached.select(*keys, known[_SEQUENCE].alias(_SEQUENCE), known[_SCOPE].alias(_SCOPE))
+
+
+def _native_files(
+    context: ScanContext,
+    files: pl.DataFrame,
+    fields: Sequence[I.NestedField],
+    table: TableColumns,
+) -> pl.DataFrame:
+    parquet = files.filter(pl.col("format") == "parquet")
+    if len(parquet) > _CHECKED_FILES:
+        return parquet
+    facts = file_facts(context.io, parquet["path"].to_list())
+    native = [
+        facts[path].has_field_ids
+        and layout_of(
+            facts[path].columns,
+            has_ids=True,
+            fields=fields,
+            mapping=table.mapping,
+            table_fields=table.fields,
+        ).is_complete_by_id
+        for path in parquet["path"]
+    ]
+    return parquet.filter(pl.Series(native, dtype=pl.Boolean))
+
+
+def _leaf(columns: Mapping[int, Column], schema: Schema, field_id: int) -> Column:
+    path = schema.name_path(field_id)
+    return reduce(Column.getField, path[1:], columns[top_level_id(schema, field_id)])

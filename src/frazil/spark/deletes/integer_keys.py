@@ -1,0 +1,95 @@
+"""Deleted integers as bitmaps: some hundred rows to join in place of a million keys.
+
+Where one integer-like column is compared, no key is NULL and every delete is for every file, a row
+is deleted if the bit of its value is set. The keys are read beside the session where there are few
+enough, and kept in `DELETED_WORDS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from frazil.errors import InvalidDataFileError
+from frazil.format import types as I
+from frazil.planning.cache import store_key
+from frazil.spark.deletes.bitmap import WordRows, Words, word_rows
+from frazil.spark.deletes.bitmap_rows import Longs
+from frazil.spark.deletes.deletion_cache import DELETED_WORDS, Known
+from frazil.spark.deletes.joins import BROADCAST_BYTES
+from frazil.spark.read.arrow.files import FilePart, TableColumns, read_batches
+from frazil.storage.files import FileIO
+
+ON_DRIVER_KEYS: Final = 2_000_000
+ON_DRIVER_FILES: Final = 256
+"""Up to so many keys are read beside the session: a Spark job would cost more."""
+
+_READERS: Final = 8
+_INTEGERS: Final = (I.IntegerType, I.LongType, I.DateType)
+
+
+def is_integer(field_type: I.IcebergType) -> bool:
+    """Whether values of the type are integers of which bitmaps can be made."""
+    return isinstance(field_type, _INTEGERS)
+
+
+def as_long(value: Column, field_type: I.IcebergType) -> Column:
+    """A column of such a type as the longs that bitmaps are made of."""
+    return F.unix_date(value).cast("long") if isinstance(field_type, I.DateType) else value
+
+
+def key_bits(
+    io: FileIO, deletes: pl.DataFrame, field: I.NestedField, table: TableColumns
+) -> WordRows | None:
+    """The keys of these delete files as bitmap rows; None where there are too many.
+
+    Args:
+        deletes: of a plan's delete files; none of their keys is NULL.
+        field: the compared top-level column.
+
+    Raises:
+        InvalidDataFileError: a delete file lacks the column, or holds NULL.
+        MissingFileError: a delete file is not there.
+    """
+    files = deletes.unique("path", maintain_order=True)
+    few = len(files) <= ON_DRIVER_FILES and int(files["record_count"].sum()) <= ON_DRIVER_KEYS
+    if not few:
+        return None
+    owner = ("keys", store_key(io), field.field_id, str(field.field_type))
+    wanted: frozenset[Hashable] = frozenset(files["path"])
+    known = DELETED_WORDS.covered(owner, wanted)
+    if known.deletes != wanted:
+        left = files.filter(~pl.col("path").is_in(list(known.deletes)))
+        needed = I.NestedField(field.field_id, field.name, field.field_type, required=True)
+        with ThreadPoolExecutor(_READERS, thread_name_prefix="frazil-keys") as pool:
+            parts = [
+                FilePart(path=path, file_format=file_format)
+                for path, file_format in left.select("path", "format").iter_rows()
+            ]
+            found = list(pool.map(lambda part: _keys(io, part, needed, table), parts))
+        words = Words.union((known.words, Words.of_values(np.concatenate(found))))
+        known = Known(wanted, words)
+        DELETED_WORDS.keep(owner, known)
+    rows = word_rows({0: known.words})
+    return rows if rows.size_in_bytes <= BROADCAST_BYTES else None
+
+
+def _keys(io: FileIO, part: FilePart, field: I.NestedField, table: TableColumns) -> Longs:
+    found = [np.empty(0, dtype=np.int64)]
+    for _, _, (values,) in read_batches(io, part, (field,), table):
+        if values.null_count:
+            raise InvalidDataFileError(
+                f"the equality delete file holds NULL in {field.name!r} (field {field.field_id}), "
+                "of which its manifest entry counts none",
+                file=part.path,
+            )
+        whole = values.cast(pa.int32()) if pa.types.is_date32(values.type) else values
+        found.append(whole.cast(pa.int64()).to_numpy(zero_copy_only=False))
+    return np.concatenate(found)

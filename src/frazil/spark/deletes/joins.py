@@ -1,0 +1,217 @@
+"""Deleted positions as what a scan's rows are tested against.
+
+Few positions become one value, the 64-bit words of every file, which the plan holds as a scalar
+subquery. A test of it is an addition to the scan's own loop; a join would be a look-up in a hash
+table a row. Many become rows that are joined.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as S
+
+from frazil.spark.deletes.bitmap import Words, word_rows
+from frazil.spark.deletes.bitmap_rows import KEY, WORDS, WORDS_PER_CONTAINER, Grain
+from frazil.spark.read.parquet.file_log import NAMED_PLACE, ORDINAL, POSITION, RowPlace
+
+BROADCAST_BYTES: Final = 32 * 1024 * 1024
+"""Bitmaps up to this size are sent to every executor; larger ones are shuffled with the rows."""
+
+ARRAY_BYTES: Final = 4 * 1024 * 1024
+"""Bitmaps up to this size are a value in the plan, which every task decodes."""
+
+_ARRAY_OVERHEAD: Final = 16
+"""An array within an array has its own length and offset."""
+
+_KEPT: Final = 8
+
+_ELEMENT: Final = "element"
+_OF_FILE: Final = pa.list_(pa.field(_ELEMENT, pa.int64(), nullable=False))
+_OF_FILES: Final = pa.list_(pa.field(_ELEMENT, _OF_FILE, nullable=False))
+
+
+class Bitmaps(Protocol):
+    """The deleted positions of some data files."""
+
+    def without_deleted(self, rows: DataFrame) -> DataFrame:
+        """The rows whose position is not deleted; they need `ORDINAL` and `POSITION`."""
+
+    def only_deleted(self, rows: DataFrame) -> DataFrame:
+        """The rows whose position is deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedBitmaps:
+    """Bitmaps as rows (see `frazil.spark.deletes.bitmap_rows`) with a broadcast or merge hint."""
+
+    rows: DataFrame
+    grain: Grain
+
+    def without_deleted(self, rows: DataFrame) -> DataFrame:
+        """The rows that no bitmap row says deleted."""
+        return rows.join(self.rows, self._is_deleted, "left_anti")
+
+    def only_deleted(self, rows: DataFrame) -> DataFrame:
+        """The rows that a bitmap row says deleted."""
+        return rows.join(self.rows, self._is_deleted, "left_semi")
+
+    @property
+    def _is_deleted(self) -> Column:
+        # One text is one call to the JVM; as functions it would be some fifty.
+        word = WORDS
+        if self.grain is Grain.DENSE:
+            place = f"CAST(shiftright({POSITION}, 6) & {WORDS_PER_CONTAINER - 1}L AS INT)"
+            word = f"get({WORDS}, {place})"
+        return F.expr(
+            f"{KEY} = (shiftleft({ORDINAL}, 32) | shiftright({POSITION}, {self.grain.shift}))"
+            f" AND getbit({word}, CAST({POSITION} & 63L AS INT)) = 1"
+        )
+
+
+class ArrayBitmaps:
+    """Bitmaps as the words of each file, by its ordinal, in one value.
+
+    A value of words at equal distances is the faster one: Spark makes an object a row for the words
+    of a row's file where those are an array of their own.
+
+    Attributes:
+        distance: how many words each file has in one array; None where each has its own array.
+    """
+
+    def __init__(self, value: DataFrame, distance: int | None) -> None:
+        """Those of one row with one column."""
+        self._words = value.scalar()
+        self.distance = distance
+        self._conditions: dict[RowPlace, Column] = {}
+
+    def without_deleted(self, rows: DataFrame) -> DataFrame:
+        """The rows whose bit is not set."""
+        return rows.where(self.is_kept(NAMED_PLACE))
+
+    def only_deleted(self, rows: DataFrame) -> DataFrame:
+        """The rows whose bit is set."""
+        return rows.where(~self.is_kept(NAMED_PLACE))
+
+    def is_kept(self, place: RowPlace) -> Column:
+        """The condition of rows that are not deleted, where a row's place is said so."""
+        # A dozen calls to Spark, for which the rows of every scan would wait.
+        if place not in self._conditions:
+            self._conditions[place] = self._condition(place)
+        return self._conditions[place]
+
+    def _condition(self, place: RowPlace) -> Column:
+        number = f"shiftright({place.position}, 6)"
+        if self.distance is None:
+            words = F.get(self._words, F.expr(f"CAST({place.ordinal} AS INT)"))
+            word = F.get(words, F.expr(f"CAST({number} AS INT)"))
+        else:
+            index = f"{place.ordinal} * {self.distance}L + {number}"
+            word = F.get(self._words, F.expr(f"CAST({index} AS INT)"))
+        # getbit would check the place of every row, which `& 63` keeps within the word.
+        bits = F.expr(f"CAST({place.position} & 63L AS INT)")
+        bit = F.call_function("shiftright", word, bits).bitwiseAND(F.expr("1L"))
+        # A file may have no words, or not so many.
+        kept = F.coalesce(bit, F.expr("0L")) == 0
+        if self.distance is None:
+            return kept
+        # The words behind a file's own are the next file's.
+        return F.expr(f"{place.position} >= {self.distance << 6}L") | kept
+
+
+def bitmaps_of_words(spark: SparkSession, sets: Mapping[int, Words]) -> Bitmaps:
+    """The bitmaps of deleted positions by the data file's ordinal."""
+    known = _ARRAYS.find(spark, sets)
+    if known is not None:
+        return known
+    lengths = _lengths(sets)
+    distance = max(lengths, default=0)
+    made = None
+    if 8 * distance * len(lengths) <= ARRAY_BYTES:
+        made = ArrayBitmaps(_value(spark, _one_array(sets, distance), S.LongType()), distance)
+    elif 8 * sum(lengths) + _ARRAY_OVERHEAD * len(lengths) <= ARRAY_BYTES:
+        words = S.ArrayType(S.LongType(), containsNull=False)
+        made = ArrayBitmaps(_value(spark, _arrays(sets, lengths), words), None)
+    if made is not None:
+        _ARRAYS.keep(spark, sets, made)
+        return made
+    found = word_rows(sets)
+    rows = spark.createDataFrame(found.table, found.grain.spark_schema)
+    is_small = found.size_in_bytes <= BROADCAST_BYTES
+    return JoinedBitmaps(F.broadcast(rows) if is_small else rows.hint("merge"), found.grain)
+
+
+def _lengths(sets: Mapping[int, Words]) -> list[int]:
+    """How many words each ordinal takes, up to the last that has a bit."""
+    lengths = [0] * (max(sets, default=-1) + 1)
+    for ordinal, words in sets.items():
+        if len(words.places):
+            lengths[ordinal] = int(words.places[-1]) + 1
+    return lengths
+
+
+def _one_array(sets: Mapping[int, Words], distance: int) -> pa.Array:
+    filled = np.zeros((max(sets, default=-1) + 1) * distance, dtype=np.uint64)
+    for ordinal, words in sets.items():
+        filled[ordinal * distance + words.places] = words.bits
+    return _list_of_one(pa.array(filled.view(np.int64)), _OF_FILE)
+
+
+def _arrays(sets: Mapping[int, Words], lengths: Sequence[int]) -> pa.Array:
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    filled = np.zeros(int(starts[-1]), dtype=np.uint64)
+    for ordinal, words in sets.items():
+        filled[starts[ordinal] + words.places] = words.bits
+    of_files = pa.ListArray.from_arrays(
+        pa.array(starts), pa.array(filled.view(np.int64)), type=_OF_FILE
+    )
+    return _list_of_one(of_files, _OF_FILES)
+
+
+def _list_of_one(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values, type=kind)
+
+
+def _value(spark: SparkSession, column: pa.Array, element: S.DataType) -> DataFrame:
+    """One row with the one array of the column."""
+    schema = S.StructType([S.StructField(WORDS, S.ArrayType(element, containsNull=False), False)])
+    table = pa.table([column], schema=pa.schema([pa.field(WORDS, column.type, nullable=False)]))
+    return spark.createDataFrame(table, schema)
+
+
+class _Arrays:
+    """The arrays that were used last: to hand one to Spark takes 20 ms."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._kept: OrderedDict[Hashable, ArrayBitmaps] = OrderedDict()
+
+    def find(self, spark: SparkSession, sets: Mapping[int, Words]) -> ArrayBitmaps | None:
+        """What was kept for these sets, the same objects, in this session."""
+        key = self._key(spark, sets)
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+            return self._kept.get(key)
+
+    def keep(self, spark: SparkSession, sets: Mapping[int, Words], made: ArrayBitmaps) -> None:
+        """Keep it in the place of what was used longest ago."""
+        with self._lock:
+            self._kept[self._key(spark, sets)] = made
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+
+    @staticmethod
+    def _key(spark: SparkSession, sets: Mapping[int, Words]) -> Hashable:
+        return (spark, *sorted(sets.items()))
+
+
+_ARRAYS: Final = _Arrays()

@@ -1,0 +1,196 @@
+"""Equality deletes resolved to positions, once for a data file and a set of delete files.
+
+A read of the key columns alone joins the deletes and yields the places of the deleted rows. They
+are kept in `DELETED_WORDS`; every later read of the same files, by whatever columns or filter,
+applies them as it applies deletion vectors. When deletes are added, only those are resolved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+import polars as pl
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from frazil.errors import ConfigurationError
+from frazil.format import types as I
+from frazil.format.schema import Schema
+from frazil.planning.cache import store_key
+from frazil.spark.deletes.bitmap import Words, by_file
+from frazil.spark.deletes.deletion_cache import (
+    DELETED_WORDS,
+    Deletes,
+    Known,
+    pending_pairs,
+    sets_by_file,
+)
+from frazil.spark.deletes.equality import EqualityDeletes
+from frazil.spark.deletes.groups import DeleteGroup
+from frazil.spark.deletes.integer_keys import key_bits
+from frazil.spark.read.arrow.files import TableColumns
+from frazil.spark.read.inputs import ReadInput
+from frazil.spark.read.projection import DELETED, FILE_ORDINAL_FIELD, METADATA_COLUMNS, POS
+from frazil.storage.files import FileIO
+
+EQUALITY_SETTING: Final = "frazil.read.equality-deletes"
+"""Session setting: how a scan applies equality deletes, one of `EqualityReading`."""
+
+RESOLVED_ROWS: Final = 1_000_000
+"""Files of fewer rows in all are not worth a job of their own: their deletes are joined."""
+
+PLACES: Final[tuple[I.NestedField, ...]] = (
+    FILE_ORDINAL_FIELD,
+    *(field for field in METADATA_COLUMNS if field.name in (POS, DELETED)),
+)
+"""The columns of deleted rows that resolving needs."""
+
+_WORD_BYTES: Final = 16
+_WORD, _BITS = "_frazil_word", "_frazil_bits"
+
+
+class EqualityReading(StrEnum):
+    """How a scan applies equality deletes that bitmaps of keys cannot serve.
+
+    Attributes:
+        AUTO: a scan of whole files, a million rows or more, resolves them when its DataFrame is
+            made; others use what is resolved and join the rest.
+        RESOLVE: every scan resolves them.
+        KNOWN: what is resolved is used, the rest is joined.
+        JOIN: they are joined each time.
+    """
+
+    AUTO = "auto"
+    RESOLVE = "resolve"
+    KNOWN = "known"
+    JOIN = "join"
+
+
+def equality_reading(spark: SparkSession) -> EqualityReading:
+    """What the session's setting says.
+
+    Raises:
+        ConfigurationError: it says something else.
+    """
+    text = str(spark.conf.get(EQUALITY_SETTING, None) or EqualityReading.AUTO).lower()
+    try:
+        return EqualityReading(text)
+    except ValueError:
+        raise ConfigurationError(
+            f"{EQUALITY_SETTING} is {text!r}: it must be one of {', '.join(EqualityReading)}"
+        ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A plan whose equality deletes are positions as far as they are resolved.
+
+    Attributes:
+        plan: without the pairs that are resolved.
+        positions: deleted rows by the file's ordinal; none is empty.
+    """
+
+    plan: ReadInput
+    positions: Mapping[int, Words]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolver:
+    """Resolves the equality deletes of one read.
+
+    Attributes:
+        schema: holds every compared column.
+        reading: how to apply them.
+        deleted_rows: the rows of a plan that its deletes delete, in the columns of `PLACES`.
+    """
+
+    io: FileIO
+    schema: Schema
+    table: TableColumns
+    reading: EqualityReading
+    deleted_rows: Callable[[ReadInput], DataFrame]
+
+    def resolved(self, plan: ReadInput, groups: Sequence[DeleteGroup]) -> Resolved:
+        """The plan with what is resolved, now or before.
+
+        Args:
+            groups: of the plan's files.
+        """
+        pairs = self._pairs(plan, groups)
+        if self.reading is EqualityReading.JOIN or not len(pairs):
+            return Resolved(plan, {})
+        wanted = sets_by_file(pairs)
+        owners = self._owners(plan, wanted)
+        known = {o: DELETED_WORDS.covered(owners[o], deletes) for o, deletes in wanted.items()}
+        pending = pending_pairs(pairs, {o: k for o, k in known.items() if k.deletes != wanted[o]})
+        if len(pending) and self._is_worth_it(plan, pending):
+            for ordinal, found in self._found(plan, pending).items():
+                words = Words.union((known[ordinal].words, found))
+                known[ordinal] = Known(wanted[ordinal], words)
+                DELETED_WORDS.keep(owners[ordinal], known[ordinal])
+            pending = pending.clear()
+        left = plan.pairs.join(pairs, on=["ordinal", "delete"], how="anti", maintain_order="left")
+        return Resolved(
+            replace(plan, pairs=pl.concat([left, pending.select(left.columns)])),
+            {o: each.words for o, each in known.items() if len(each.words.places)},
+        )
+
+    def _pairs(self, plan: ReadInput, groups: Sequence[DeleteGroup]) -> pl.DataFrame:
+        """The pairs of deletes that bitmaps of keys cannot serve, and each delete's ``name``."""
+        found = [plan.pairs.clear().with_columns(pl.lit("").alias("name"))]
+        for group in groups:
+            for part in group.equality:
+                if not self._has_key_bits(part):
+                    name = pl.concat_str(pl.lit(self._compared(part.ids)), "path").alias("name")
+                    members = plan.pairs.join(group.files.select("ordinal"), on="ordinal")
+                    found.append(members.join(part.deletes.select("delete", name), on="delete"))
+        return pl.concat(found)
+
+    def _has_key_bits(self, part: EqualityDeletes) -> bool:
+        field = part.integer_field(self.schema)
+        return field is not None and key_bits(self.io, part.deletes, field, self.table) is not None
+
+    def _compared(self, ids: Sequence[int]) -> str:
+        kinds = ((field_id, self.schema.find_field(field_id).field_type) for field_id in ids)
+        return "".join(f"{field_id} {kind}, " for field_id, kind in kinds)
+
+    def _owners(self, plan: ReadInput, ordinals: Mapping[int, Deletes]) -> dict[int, Hashable]:
+        # A name mapping says which column of a file without ids is compared.
+        mapping = None if self.table.mapping is None else self.table.mapping.to_json()
+        read_by = ("rows", store_key(self.io), plan.metadata.table_uuid, repr(mapping))
+        rows = plan.files.select("ordinal", "path", "size", "record_count").iter_rows()
+        return {ordinal: (read_by, *file) for ordinal, *file in rows if ordinal in ordinals}
+
+    def _is_worth_it(self, plan: ReadInput, pending: pl.DataFrame) -> bool:
+        if self.reading is EqualityReading.KNOWN:
+            return False
+        files = plan.files.join(pending, on="ordinal", how="semi")
+        rows = int(files["record_count"].sum())
+        if (rows // 64 + len(files)) * _WORD_BYTES > DELETED_WORDS.max_bytes // 2:
+            return False
+        return self.reading is EqualityReading.RESOLVE or rows >= RESOLVED_ROWS
+
+    def _found(self, plan: ReadInput, pending: pl.DataFrame) -> dict[int, Words]:
+        """What the pending deletes delete in each of their files."""
+        narrowed = replace(
+            plan,
+            files=plan.files.join(pending, on="ordinal", how="semi", maintain_order="left"),
+            deletes=plan.deletes.join(pending, on="delete", how="semi", maintain_order="left"),
+            pairs=pending.select(plan.pairs.columns),
+        )
+        place = f"shiftleft({FILE_ORDINAL_FIELD.name}, 32) | shiftright({POS}, 6)"
+        bit = f"bit_or(shiftleft(1L, cast({POS} & 63L as int)))"
+        words = (
+            self.deleted_rows(narrowed)
+            .groupBy(F.expr(place).alias(_WORD))
+            .agg(F.expr(bit).alias(_BITS))
+        )
+        table = words.toArrow()
+        bits = table.column(_BITS).to_numpy().view(np.uint64)
+        return by_file(
+            Words.of_words(table.column(_WORD).to_numpy(), bits), narrowed.files["ordinal"]
+        )

@@ -1,0 +1,1 @@
+"""Files that Arrow reads on the executors."""

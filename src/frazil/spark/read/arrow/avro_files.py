@@ -1,0 +1,149 @@
+"""Avro data files as Arrow batches, with the ids of their columns (SPEC 2.X)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any, BinaryIO, Final
+
+import fastavro
+import pyarrow as pa
+
+from frazil.errors import InvalidDataFileError
+from frazil.spark.read.layout.footers import FileColumn
+
+_BATCH: Final = 8192
+
+
+class AvroFile:
+    """One Avro data file."""
+
+    def __init__(self, stream: BinaryIO, path: str) -> None:
+        try:
+            self._reader = fastavro.reader(stream)
+        except (ValueError, EOFError, KeyError, IndexError, TypeError) as error:
+            raise InvalidDataFileError(f"this is no Avro file: {error}", file=path) from None
+        self._path = path
+        schema: Any = self._reader.writer_schema
+        if not isinstance(schema, Mapping) or schema.get("type") != "record":
+            raise InvalidDataFileError("the Avro schema of a data file is a record", file=path)
+        self._named: dict[str, Any] = {}
+        self._type = self._arrow_struct(schema)
+        self.columns: tuple[FileColumn, ...] = tuple(
+            self._column(field["name"], field.get("field-id"), field["type"])
+            for field in schema["fields"]
+        )
+
+    def batches(self) -> Iterator[pa.StructArray]:
+        """The rows in order, some thousands at a time, as structs of all columns."""
+        records = iter(self._reader)
+        while True:
+            try:
+                rows = list(islice(records, _BATCH))
+                if not rows:
+                    return
+                yield pa.array(rows, self._type)
+            except (ValueError, EOFError, KeyError, IndexError, TypeError, pa.ArrowException) as e:
+                raise InvalidDataFileError(
+                    f"the Avro file is damaged: {e}", file=self._path
+                ) from None
+
+    def _column(self, name: str, field_id: int | None, schema: Any) -> FileColumn:
+        schema = self._resolved(schema)
+        kind = schema["type"] if isinstance(schema, Mapping) else schema
+        if kind == "record":
+            children = tuple(
+                self._column(f["name"], f.get("field-id"), f["type"]) for f in schema["fields"]
+            )
+            return FileColumn(name, field_id, "struct", children)
+        if kind == "array" and schema.get("logicalType") == "map":
+            key, value = self._resolved(schema["items"])["fields"]
+            parts = (
+                self._column("key", key.get("field-id"), key["type"]),
+                self._column("value", value.get("field-id"), value["type"]),
+            )
+            return FileColumn(name, field_id, "map", parts)
+        if kind == "array":
+            element = self._column("element", schema.get("element-id"), schema["items"])
+            return FileColumn(name, field_id, "list", (element,))
+        if kind == "map":
+            parts = (
+                FileColumn("key", schema.get("key-id"), "string"),
+                self._column("value", schema.get("value-id"), schema["values"]),
+            )
+            return FileColumn(name, field_id, "map", parts)
+        return FileColumn(name, field_id, str(self._arrow(schema)))
+
+    def _arrow_struct(self, schema: Mapping[str, Any]) -> pa.DataType:
+        self._remember(schema)
+        return pa.struct([pa.field(f["name"], self._arrow(f["type"])) for f in schema["fields"]])
+
+    def _arrow(self, schema: Any) -> pa.DataType:
+        schema = self._resolved(schema)
+        if not isinstance(schema, Mapping):
+            return self._plain(schema)
+        logical = schema.get("logicalType")
+        kind = schema["type"]
+        self._remember(schema)
+        if kind == "record":
+            return self._arrow_struct(schema)
+        if kind == "array" and logical == "map":
+            key, value = self._resolved(schema["items"])["fields"]
+            return pa.map_(self._arrow(key["type"]), self._arrow(value["type"]))
+        if kind == "array":
+            return pa.list_(self._arrow(schema["items"]))
+        if kind == "map":
+            return pa.map_(pa.string(), self._arrow(schema["values"]))
+        if logical == "decimal":
+            return pa.decimal128(schema["precision"], schema.get("scale", 0))
+        if logical == "uuid":
+            return pa.binary(16) if kind == "fixed" else pa.string()
+        if kind == "fixed":
+            return pa.binary(schema["size"])
+        if logical in _MOMENTS:
+            return pa.timestamp(_MOMENTS[logical], "UTC" if schema.get("adjust-to-utc") else None)
+        return _LOGICAL.get(str(logical)) or self._plain(kind)
+
+    def _plain(self, kind: Any) -> pa.DataType:
+        if isinstance(kind, str) and kind in _PLAIN:
+            return _PLAIN[kind]
+        raise InvalidDataFileError(f"the Avro type {kind!r} is not known", file=self._path)
+
+    def _resolved(self, schema: Any) -> Any:
+        """The schema without its union with null (rule 252) and behind a name."""
+        if isinstance(schema, list):
+            branches = [branch for branch in schema if branch != "null"]
+            if len(branches) != 1:
+                raise InvalidDataFileError(
+                    "an Avro union is not of null and one type", file=self._path
+                )
+            return self._resolved(branches[0])
+        if isinstance(schema, str) and schema in self._named:
+            return self._named[schema]
+        if isinstance(schema, Mapping) and isinstance(schema.get("type"), Mapping | list):
+            return self._resolved(schema["type"])
+        return schema
+
+    def _remember(self, schema: Mapping[str, Any]) -> None:
+        if "name" in schema:
+            self._named[schema["name"]] = schema
+
+
+_PLAIN: Final = {
+    "null": pa.null(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "bytes": pa.binary(),
+}
+_LOGICAL: Final = {"date": pa.date32(), "time-micros": pa.time64("us")}
+_MOMENTS: Final = {
+    "timestamp-micros": "us",
+    "timestamp-millis": "ms",
+    "timestamp-nanos": "ns",
+    "local-timestamp-micros": "us",
+    "local-timestamp-millis": "ms",
+}

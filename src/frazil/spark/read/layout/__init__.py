@@ -1,0 +1,1 @@
+"""How the columns of each file are stored."""

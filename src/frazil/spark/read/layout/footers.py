@@ -1,0 +1,194 @@
+"""What a Parquet file's own footer says: its size, its columns, their ids and types.
+
+A manifest does not tell whether a data file has field ids (a migrated file has none), under which
+names its columns are stored, or whether it holds a column at all. Facts of a file never change, so
+they are kept, bounded in number, for the life of the process.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import Any, Final
+
+import pyarrow as pa
+
+from frazil.errors import FrazilError, InvalidDataFileError, MissingFileError
+from frazil.storage.files import FileIO
+from frazil.storage.parquet.footer import read_description
+
+_PARQUET_ID: Final = b"PARQUET:field_id"
+
+INT96: Final = "INT96"
+"""The kind of a timestamp in Parquet's deprecated 96-bit form (SPEC rule 260)."""
+
+OF_UNSIGNED_LONGS: Final = (20, 0)
+"""Precision and scale of the decimals as which Spark reads unsigned longs."""
+
+_THREADS: Final = 16
+_KEPT: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class FileColumn:
+    """One column of a data file, or one nested below another.
+
+    Attributes:
+        kind: ``struct``, ``list``, ``map``, or the name of an Arrow type for one value.
+        children: a struct's fields; a list's element; a map's key and value.
+    """
+
+    name: str
+    field_id: int | None
+    kind: str
+    children: tuple[FileColumn, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """What the footer of a Parquet file says."""
+
+    size: int
+    record_count: int
+    columns: tuple[FileColumn, ...]
+
+    @property
+    def has_field_ids(self) -> bool:
+        """Whether any column, at any depth, has a field id (SPEC rule 63)."""
+        return has_ids(self.columns)
+
+
+class FactsCache:
+    """Facts by path, the most recently used ones."""
+
+    def __init__(self, limit: int = _KEPT) -> None:
+        self._limit = limit
+        self._facts: OrderedDict[str, FileFacts] = OrderedDict()
+        self._lock = Lock()
+
+    def known(self, paths: Sequence[str]) -> dict[str, FileFacts]:
+        """The facts of those paths that are kept."""
+        with self._lock:
+            found = {path: self._facts[path] for path in paths if path in self._facts}
+            for path in found:
+                self._facts.move_to_end(path)
+            return found
+
+    def keep(self, facts: Mapping[str, FileFacts]) -> None:
+        """Remember facts and forget the oldest beyond the limit."""
+        with self._lock:
+            self._facts.update(facts)
+            while len(self._facts) > self._limit:
+                self._facts.popitem(last=False)
+
+
+FACTS: Final = FactsCache()
+
+
+def file_facts(io: FileIO, paths: Sequence[str]) -> dict[str, FileFacts]:
+    """The facts of these Parquet files by path, read in parallel where they are not known.
+
+    Raises:
+        MissingFileError: a file is not there.
+        InvalidDataFileError: a file is not Parquet, or its footer is damaged.
+    """
+    return _facts(paths, lambda path: read_facts(io, path))
+
+
+def sampled_facts(io: FileIO, paths: Sequence[str]) -> dict[str, FileFacts]:
+    """`file_facts` of the files that are there: a sample finds out about files, it proves none."""
+
+    def read(path: str) -> FileFacts | None:
+        with suppress(MissingFileError):
+            return read_facts(io, path)
+        return None
+
+    return _facts(paths, read)
+
+
+def _facts(paths: Sequence[str], read: Callable[[str], FileFacts | None]) -> dict[str, FileFacts]:
+    facts = FACTS.known(paths)
+    unknown = [path for path in dict.fromkeys(paths) if path not in facts]
+    if not unknown:
+        return facts
+    if len(unknown) == 1:
+        results: Iterable[FileFacts | None] = [read(unknown[0])]
+    else:
+        with ThreadPoolExecutor(min(_THREADS, len(unknown)), "frazil-footers") as pool:
+            results = list(pool.map(read, unknown))
+    found = {path: known for path, known in zip(unknown, results, strict=True) if known is not None}
+    FACTS.keep(found)
+    return {**facts, **found}
+
+
+def read_facts(io: FileIO, path: str) -> FileFacts:
+    """The facts of one file, from its footer."""
+    try:
+        with io.open_input(path) as stream:
+            metadata = read_description(stream)
+            size = stream.seek(0, 2)
+            columns = _file_columns(metadata.schema)
+    except FrazilError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise InvalidDataFileError(
+            f"the Parquet footer cannot be read: {error}", file=path
+        ) from None
+    return FileFacts(size=size, record_count=metadata.num_rows, columns=columns)
+
+
+def _file_columns(schema: Any) -> tuple[FileColumn, ...]:
+    columns = columns_of_arrow(schema.to_arrow_schema(), _PARQUET_ID)
+    stored = [schema.column(index).physical_type for index in range(len(schema))]
+    if INT96 not in stored or len(stored) != sum(_leaf_count(column) for column in columns):
+        return columns
+    kinds = iter(stored)
+    return tuple(_with_int96(column, kinds) for column in columns)
+
+
+def _leaf_count(column: FileColumn) -> int:
+    return sum(_leaf_count(child) for child in column.children) if column.children else 1
+
+
+def _with_int96(column: FileColumn, kinds: Iterator[str]) -> FileColumn:
+    # Arrow shows INT96 as nanoseconds; Spark reads INT96 but no other nanoseconds as timestamps.
+    if column.children:
+        children = tuple(_with_int96(child, kinds) for child in column.children)
+        return replace(column, children=children)
+    return replace(column, kind=INT96) if next(kinds) == INT96 else column
+
+
+def columns_of_arrow(schema: pa.Schema, id_key: bytes) -> tuple[FileColumn, ...]:
+    """The columns of an Arrow schema that a file gave, with ids from the fields' metadata."""
+    return tuple(_file_column(field, id_key) for field in schema)
+
+
+def has_ids(columns: Sequence[FileColumn]) -> bool:
+    """Whether any column, at any depth, has a field id (SPEC rule 63)."""
+    return any(column.field_id is not None or has_ids(column.children) for column in columns)
+
+
+def _file_column(field: pa.Field, id_key: bytes) -> FileColumn:
+    raw = (field.metadata or {}).get(id_key)
+    field_id = int(raw) if raw is not None and int(raw) >= 0 else None
+    data_type: Any = field.type
+    children: tuple[FileColumn, ...] = ()
+    if pa.types.is_struct(data_type):
+        kind = "struct"
+        parts = [data_type.field(index) for index in range(data_type.num_fields)]
+        children = tuple(_file_column(part, id_key) for part in parts)
+    elif pa.types.is_list(data_type) or pa.types.is_large_list(data_type):
+        kind = "list"
+        children = (_file_column(data_type.value_field, id_key),)
+    elif pa.types.is_map(data_type):
+        kind = "map"
+        children = tuple(
+            _file_column(part, id_key) for part in (data_type.key_field, data_type.item_field)
+        )
+    else:
+        kind = str(data_type)
+    return FileColumn(field.name, field_id, kind, children)

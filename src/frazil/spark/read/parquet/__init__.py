@@ -1,0 +1,1 @@
+"""Files that Spark's own reader reads, through its file log."""

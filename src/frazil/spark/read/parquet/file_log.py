@@ -1,0 +1,217 @@
+"""Spark's own file log as the way to hand it a list of files.
+
+A folder with ``_spark_metadata/0`` makes ``spark.read`` take the listed files as they are: no
+listing and no look-up a file. The log's ``modificationTime`` carries the file's ordinal in the
+plan, so every row knows its file through ``_metadata.file_modification_time`` at no cost.
+
+Where the log is switched off or does not work, the same files are handed over as plain paths and
+a row's ordinal is found through its path.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+from urllib.parse import quote
+
+import polars as pl
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from frazil.errors import ConfigurationError
+from frazil.spark.read.parquet.locations import spark_path, spark_paths
+from frazil.spark.read.parquet.scratch import scratch_folder
+from frazil.spark.session import temporary_settings
+from frazil.storage.files import FileIO
+
+FILE_LOG_SETTING: Final = "frazil.read.file-log"
+"""Session setting: ``auto`` (the log unless Spark ignores it), ``always`` or ``never``."""
+
+ORDINAL: Final = "_frazil_ordinal"
+"""The scan's column with the file's ordinal in the plan, a long."""
+POSITION: Final = "_frazil_pos"
+"""The scan's column with the row's position in its file, a long from 0."""
+
+METADATA_COLUMN: Final = "_metadata"
+"""Spark's hidden column of what it knows of a row's file."""
+
+_IGNORE_LOG: Final = "spark.sql.streaming.fileStreamSink.ignoreMetadata"
+_DISCOVERY_THRESHOLD: Final = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+
+READING_SETTINGS: Final = (FILE_LOG_SETTING, _IGNORE_LOG, "spark.sql.caseSensitive")
+"""Session settings that change what a native scan is made of."""
+
+# Rows of unreadable files must never be left out silently, whatever the session says.
+_STRICT_OPTIONS: Final[Mapping[str, str]] = {
+    "ignoreMissingFiles": "false",
+    "ignoreCorruptFiles": "false",
+}
+
+# What java.net.URI does not take raw in a path, and JSON not in a string.
+_ESCAPES: Final[Mapping[str, str]] = {c: quote(c) for c in ' %"<>\\^`{|}[]#?'}
+_ODD_CHARACTER: Final = r"[\x00-\x1f\x7f-\xa0\u1680\u2000-\u200f\u2028-\u202f\u205f\u2060\u3000]"
+_BLOCK_SIZE: Final = 128 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class RowPlace:
+    """SQL text that says where a row is.
+
+    Attributes:
+        ordinal: its file's ordinal in the plan, a long.
+        position: its position in the file, a long from 0.
+    """
+
+    ordinal: str
+    position: str
+
+
+NAMED_PLACE: Final = RowPlace(ORDINAL, POSITION)
+"""Where a row is whose scan has the columns `ORDINAL` and `POSITION`."""
+
+_LOG_PLACE: Final = RowPlace(
+    f"unix_millis({METADATA_COLUMN}.file_modification_time)", f"{METADATA_COLUMN}.row_index"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetScan:
+    """A native scan of some files.
+
+    Attributes:
+        rows: the columns of the schema, and Spark's hidden ``_metadata``.
+        ordinal: makes the column of the files' ordinals.
+        place: that and the rows' positions as text, right where no column is named ``_metadata``;
+            None where text cannot say it.
+    """
+
+    rows: DataFrame
+    ordinal: Callable[[], Column]
+    place: RowPlace | None
+
+
+def encode_paths(paths: pl.Series) -> pl.Series:
+    """Literal paths as URIs: what a URI cannot hold is percent-encoded, the rest stays."""
+    encoded = paths.str.replace_many(list(_ESCAPES), list(_ESCAPES.values()))
+    odd = encoded.str.contains(_ODD_CHARACTER)
+    if odd.any():
+        pattern = re.compile(_ODD_CHARACTER)
+        mended = [pattern.sub(lambda m: quote(m.group()), text) for text in encoded.filter(odd)]
+        encoded = encoded.scatter(odd.arg_true(), mended)
+    return encoded
+
+
+def log_lines(files: pl.DataFrame) -> bytes:
+    """The log ``0`` of these files.
+
+    Args:
+        files: columns ``path`` (as Spark shall open it), ``size`` in bytes and ``ordinal``.
+    """
+    line = pl.concat_str(
+        pl.lit('{"path":"'),
+        encode_paths(files["path"]).alias("path"),
+        pl.lit('","size":'),
+        pl.col("size"),
+        pl.lit(',"isDir":false,"modificationTime":'),
+        pl.col("ordinal"),
+        pl.lit(f',"blockReplication":1,"blockSize":{_BLOCK_SIZE},"action":"add"}}'),
+    )
+    return "\n".join(["v1", *files.select(line).to_series()]).encode()
+
+
+def read_parquet(
+    spark: SparkSession,
+    files: pl.DataFrame,
+    schema: StructType,
+    *,
+    io: FileIO,
+    table_location: str,
+) -> ParquetScan:
+    """A native Parquet scan of exactly these files.
+
+    Columns whose metadata has a ``parquet.field.id`` are found by id, others by name.
+
+    Args:
+        files: columns ``path`` (as the manifest says), ``size`` in bytes, ``ordinal``; at least
+            one row.
+    """
+    located = files.with_columns(spark_paths(files["path"], spark, io))
+    if _use_log(spark):
+        data = _read_through_log(spark, located, schema, io=io, table_location=table_location)
+        return ParquetScan(data, partial(_log_ordinal, data), _LOG_PLACE)
+    data, ordinal = _read_through_paths(spark, located, schema)
+    return ParquetScan(data, ordinal, None)
+
+
+def _metadata(data: DataFrame, field: str) -> Column:
+    return data.metadataColumn(METADATA_COLUMN).getField(field)
+
+
+def _log_ordinal(data: DataFrame) -> Column:
+    return F.unix_millis(_metadata(data, "file_modification_time"))
+
+
+def _use_log(spark: SparkSession) -> bool:
+    choice = str(spark.conf.get(FILE_LOG_SETTING, "auto") or "auto").lower()
+    if choice not in ("auto", "always", "never"):
+        raise ConfigurationError(
+            f"{FILE_LOG_SETTING} is {choice!r}: it must be auto, always or never"
+        )
+    if choice == "auto":
+        return str(spark.conf.get(_IGNORE_LOG, "false")).lower() != "true"
+    return choice == "always"
+
+
+def _read_through_log(
+    spark: SparkSession,
+    files: pl.DataFrame,
+    schema: StructType,
+    *,
+    io: FileIO,
+    table_location: str,
+) -> DataFrame:
+    folder = scratch_folder(spark, io, table_location)
+    try:
+        folder.write("_spark_metadata/0", log_lines(files))
+        # Seen only by a Spark that lists the folder instead of reading the log: it fails there,
+        # and would pass over a file without bytes.
+        folder.write("file-log-was-ignored.parquet", b"not a data file")
+        return (
+            spark.read.options(**_STRICT_OPTIONS)
+            .option("recursiveFileLookup", "true")
+            .schema(schema)
+            .parquet(spark_path(folder.location, spark, folder.io))
+        )
+    finally:
+        folder.release()
+
+
+def _read_through_paths(
+    spark: SparkSession, files: pl.DataFrame, schema: StructType
+) -> tuple[DataFrame, Callable[[], Column]]:
+    """The rows, and what makes the column of their files' ordinals."""
+    by_path = files.select(
+        encode_paths(files["path"]).str.replace("^file:/+", "file:/").alias("path"), "ordinal"
+    )
+    with temporary_settings(spark, {_DISCOVERY_THRESHOLD: str(2**31 - 1)}):
+        data = (
+            spark.read.options(**_STRICT_OPTIONS)
+            .option("recursiveFileLookup", "true")
+            .option("__globPaths__", "false")
+            .schema(schema)
+            .parquet(*files["path"])
+        )
+    ordinals = spark.createDataFrame(
+        by_path.select(
+            pl.col("path").alias("_frazil_path"), pl.col("ordinal").alias(ORDINAL)
+        ).to_arrow()
+    )
+    path = _metadata(data, "file_path")
+    known = F.regexp_replace(path, "^file:/+", "file:/")
+    joined = data.join(F.broadcast(ordinals), known == ordinals["_frazil_path"], "left")
+    lost = F.raise_error(F.concat(F.lit("a file that the plan does not hold was read: "), path))
+    return joined, lambda: F.coalesce(ordinals[ORDINAL], lost.cast("bigint"))

@@ -1,0 +1,308 @@
+"""A follower brings a stream's log up to the table, when it is called and while queries run."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from pyspark.sql import SparkSession
+
+from frazil.catalog.base import Catalog
+from frazil.errors import FrazilError, StorageError, ValidationException
+from frazil.format.metadata import TableMetadata
+from frazil.format.schema import Schema
+from frazil.format.types import PrimitiveType
+from frazil.spark.session import is_connect
+from frazil.spark.stream.source.batch_files import Units
+from frazil.spark.stream.source.batches import cut
+from frazil.spark.stream.source.checkpoint_cleanup import forget_finished
+from frazil.spark.stream.source.checkpoint_repair import forget_unplanned
+from frazil.spark.stream.source.log import LogState, StreamLog
+from frazil.spark.stream.source.options import StreamOptions
+from frazil.spark.stream.source.pending import beginning, since
+from frazil.storage.files import FileIO
+
+_LOG = logging.getLogger(__name__)
+_TRIES = 10
+_BATCHES_BETWEEN_LOOKS = 50
+
+
+class Follower:
+    """Turns what is new in a table into batches of a log.
+
+    Args:
+        spark: the session that reads the table where a file has to be written anew.
+        catalog: where the table is.
+        identifier: its name.
+        metadata: the table as it is when the stream is made.
+        log: the log to fill.
+        log_io: the store of the log.
+        options: what the stream reads.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        catalog: Catalog,
+        identifier: Sequence[str],
+        metadata: TableMetadata,
+        *,
+        log: StreamLog,
+        log_io: FileIO,
+        options: StreamOptions,
+    ) -> None:
+        self.schema: Schema = metadata.schema
+        self.log = log
+        self._spark = spark
+        self._catalog = catalog
+        self._identifier = tuple(identifier)
+        self._name = ".".join(identifier)
+        self._uuid = metadata.table_uuid
+        self._log_io = log_io
+        self._options = options
+        self._lock = threading.RLock()
+        self._state: LogState | None = None
+        self._taken: dict[str, int | None] = {}
+        self._wake = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._tries = 0
+        self._looked_at = 0
+        self._successor: Follower | None = None
+
+    # -- the log ---------------------------------------------------------------------------------
+
+    def catch_up(self) -> None:
+        """Bring the log to the table's current snapshot.
+
+        What comes before a snapshot that cannot be read is in the log when this raises. Where
+        another follower of the log was first, this one goes on from there.
+
+        Raises:
+            ValidationException: a snapshot that the options do not allow; a table that was rolled
+                back, replaced or changed a column's type; a log of another stream; others kept
+                being first.
+            NoSuchSnapshotError: a snapshot that was not read yet has expired.
+        """
+        with self._lock:
+            for _ in range(_TRIES):
+                if self._try_to_catch_up():
+                    return
+            raise ValidationException(
+                f"another stream moved the checkpoint {self.log.checkpoint} on {_TRIES} times "
+                f"while this one looked at {self._name}: a checkpoint serves one stream at a time"
+            )
+
+    def _try_to_catch_up(self) -> bool:
+        """Catch up once; False where the table is to be looked at again."""
+        metadata = self._catalog.load_table(self._identifier).metadata
+        self._check_table(metadata)
+        state = self._state or self._opened(metadata)
+        known = (
+            beginning(metadata, self._options, now_ms=int(time.time() * 1000))
+            if state is None
+            else since(metadata, state.position, self._options, name=self._name)
+        )
+        moved = state is None or known.position != state.position
+        if state is not None and known.refusal is None:
+            self.log.clear_refused(state)
+        if moved:
+            units = Units(
+                spark=self._spark,
+                metadata=metadata,
+                io=self._catalog.io,
+                schema=self.schema,
+                options=self._options,
+                rows_folder=self.log.rows_folder,
+                rows_io=self._log_io,
+            ).of(known)
+            self._state = self.log.publish(state, cut(units, self._options), known.position)
+            if self._state is None:
+                return False
+        else:
+            self._state = state
+        if known.refusal is not None:
+            raise known.refusal
+        # A stream that starts at an earlier snapshot has its place now, but no rows yet.
+        return not moved or bool(known.parts) or known.initial is not None
+
+    def forget_unplanned(self) -> None:
+        """Undo what a query that died left half done, unless one may be running."""
+        with self._lock, self._wake:
+            if self._taken:
+                # Spark tells of a query's end some time after it.
+                running = {str(query.runId) for query in self._spark.streams.active}
+                for run_id in self._taken.keys() - running:
+                    del self._taken[run_id]
+            if self._state is not None and not self._taken:
+                forget_unplanned(self._log_io, self.log.checkpoint, self._state)
+
+    def forget_finished(self) -> None:
+        """Remove rows that were written for batches which no query can go back to."""
+        state = self._state
+        if state is None:
+            return
+        self._looked_at = state.batch_count
+        try:
+            forget_finished(self._log_io, self.log, state)
+        except Exception as error:
+            # What is only in the way stops no stream.
+            _LOG.warning("old rows of the stream of %s could not be removed: %s", self._name, error)
+
+    def _opened(self, metadata: TableMetadata) -> LogState | None:
+        """The log's state; None for a log that is still to be made."""
+        header = {
+            "table": self._name,
+            "table-uuid": metadata.table_uuid,
+            "changes": self._options.reads_changes,
+        }
+        state = self.log.latest()
+        if state is None:
+            self.log.begin(header)
+            return None
+        found = self.log.header() or {}
+        if found.get("table-uuid") != metadata.table_uuid:
+            raise ValidationException(
+                f"the checkpoint {self.log.checkpoint} is of a stream of {found.get('table')} "
+                f"({found.get('table-uuid')}), not of {self._name} ({metadata.table_uuid}): give "
+                "another checkpoint"
+            )
+        if found.get("changes") != self._options.reads_changes:
+            was, is_now = ("changes", "rows") if found.get("changes") else ("rows", "changes")
+            raise ValidationException(
+                f"the checkpoint {self.log.checkpoint} is of a stream of {was}, and {is_now} are "
+                "asked for: give another checkpoint"
+            )
+        return state
+
+    def _check_table(self, metadata: TableMetadata) -> None:
+        if metadata.table_uuid != self._uuid:
+            raise ValidationException(
+                f"{self._name} is another table since the stream began: its uuid is "
+                f"{metadata.table_uuid}, and was {self._uuid}"
+            )
+        now = metadata.schema.fields_by_id
+        for field_id, field in self.schema.fields_by_id.items():
+            changed = now.get(field_id)
+            if (
+                changed is not None
+                and isinstance(field.field_type, PrimitiveType)
+                and changed.field_type != field.field_type
+            ):
+                raise ValidationException(
+                    f"the column {self.schema.find_column_name(field_id)!r} of {self._name} is a "
+                    f"{changed.field_type} since the stream began, which reads it as "
+                    f"{field.field_type}: restart the stream"
+                )
+
+    # -- queries ---------------------------------------------------------------------------------
+
+    def query_started(self, run_id: str) -> None:
+        """A query began, perhaps over this log: it shall find what the table has now."""
+        if not is_connect(self._spark):
+            # Over Spark Connect the query is already at its work when the client hears of it.
+            self._or_refuse(self.forget_unplanned)
+        self._follow_for([run_id])
+
+    def take_over(self, other: Follower) -> None:
+        """Follow for the queries that another follower of the same log follows for."""
+        with other._lock, other._wake:
+            running = list(other._taken)
+            other._taken.clear()
+            other._successor = self
+            other._wake.notify_all()
+        with self._lock:
+            # The other may have moved the log on since.
+            self._state = self.log.latest()
+        if running:
+            self._follow_for(running)
+
+    def query_took(self, run_id: str, batches: int) -> None:
+        """A query has taken so many batches of the log in all."""
+        with self._wake:
+            if run_id in self._taken:
+                self._taken[run_id] = batches
+
+    def query_is_idle(self, run_id: str) -> None:
+        """A query found nothing to take."""
+        with self._wake:
+            if run_id in self._taken:
+                self._taken[run_id] = None
+
+    def query_ended(self, run_id: str) -> None:
+        """A query ended, or turned out to read something else."""
+        with self._wake:
+            self._taken.pop(run_id, None)
+            self._wake.notify_all()
+
+    def _follow_for(self, run_ids: Sequence[str]) -> None:
+        with self._wake:
+            successor = self._successor
+            if successor is None:
+                self._taken |= dict.fromkeys(run_ids)
+        if successor is not None:
+            successor._follow_for(run_ids)
+            return
+        self._or_refuse(self.catch_up)
+        with self._wake:
+            if self._taken and (self._thread is None or not self._thread.is_alive()):
+                self._thread = threading.Thread(
+                    target=self._run, name=f"frazil-stream {self._name}", daemon=True
+                )
+                self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            with self._wake:
+                if self._taken:
+                    self._wake.wait(self._options.poll_interval)
+                if not self._taken:
+                    self._thread = None
+                    return
+                wanted = self._has_been_read()
+            if wanted:
+                self._or_refuse(self.catch_up)
+                if self._batch_count >= self._looked_at + _BATCHES_BETWEEN_LOOKS:
+                    self.forget_finished()
+
+    def _has_been_read(self) -> bool:
+        """Whether no query has batches before it; what is not cut yet can go into one batch."""
+        count = self._batch_count
+        return all(taken is None or taken >= count for taken in self._taken.values())
+
+    @property
+    def _batch_count(self) -> int:
+        return 0 if self._state is None else self._state.batch_count
+
+    def _or_refuse(self, step: Callable[[], None]) -> None:
+        """Do it; what stands in the way fails the queries."""
+        with self._lock:
+            if self._successor is not None:
+                # It may be allowed what this one is not.
+                return
+            try:
+                step()
+                self._tries = 0
+            except StorageError as error:
+                self._tries += 1
+                _LOG.warning("the stream of %s could not look at the table: %s", self._name, error)
+                if self._tries >= _TRIES:
+                    self._refuse(error)
+            except Exception as error:
+                self._refuse(error)
+
+    def _refuse(self, error: Exception) -> None:
+        _LOG.error("the stream of %s stops: %s", self._name, error)
+        shown = type(error)
+        text = f"{shown.__module__}.{shown.__qualname__}: {error}"
+        try:
+            for _ in range(_TRIES):
+                state = self._state or self.log.latest()
+                if state is None or state.refused is not None:
+                    return
+                self._state = self.log.refuse(state, text)
+                if self._state is not None:
+                    return
+        except FrazilError as failure:
+            _LOG.error("the stream of %s cannot be told: %s", self._name, failure)

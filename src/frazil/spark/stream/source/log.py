@@ -1,0 +1,352 @@
+"""The durable log of a stream: which batches there are, and what each of them reads.
+
+It lies in a folder of the query's checkpoint and has the shape of Spark's own file log, twice:
+
+    <checkpoint>/frazil/stream.json                        whose log it is
+    <checkpoint>/frazil/_spark_metadata/<N>.compact        every batch so far, one line each
+    <checkpoint>/frazil/batches/<name>/_spark_metadata/0.compact    the files of one batch
+    <checkpoint>/frazil/rows/                              files that were written for a batch
+    <checkpoint>/frazil/finished.json                      the batches that have none any more
+
+Spark's streaming source follows the outer log and takes one line a micro-batch; a line names a
+folder that has a log of its own, so Spark takes that batch's files as they are: it lists nothing,
+and a file that is gone fails the query instead of being left out.
+
+Each outer file holds the whole list and takes its name by create-if-absent, so a batch is there
+with its files or not at all, its number never means anything else, and of two processes that
+follow one table for one checkpoint one fails. The list begins with a line for a folder, which
+Spark passes over: how far the table has been followed. Spark reads the newest file alone, because
+every number is a ``.compact`` file whatever the session's compaction interval is.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import polars as pl
+from pyspark.sql import SparkSession
+
+from frazil.errors import (
+    AlreadyExistsError,
+    InvalidFormatError,
+    MissingFileError,
+    StorageError,
+    ValidationException,
+)
+from frazil.spark.read.parquet.file_log import encode_paths, log_lines
+from frazil.spark.read.parquet.locations import spark_path, spark_paths
+from frazil.storage.files import FileIO
+from frazil.storage.paths import join
+
+_LOG = logging.getLogger(__name__)
+
+FOLDER: Final = "frazil"
+_METADATA: Final = "_spark_metadata"
+_HEADER: Final = "stream.json"
+_FINISHED: Final = "finished.json"
+_REFUSED: Final = "refused-"
+_KEPT_FILES: Final = 10
+_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far a table has been followed.
+
+    Attributes:
+        snapshot_id: every snapshot up to this one is in the log; None before the first.
+        change_ordinal: what the next snapshot's ordinal among the changes is.
+    """
+
+    snapshot_id: int | None
+    change_ordinal: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LogState:
+    """The newest state of a log.
+
+    Attributes:
+        number: of the newest outer file.
+        position: how far the table has been followed.
+        batches: a row a batch: ``path`` of its folder, ``size`` in bytes, ``ordinal``.
+    """
+
+    number: int
+    position: Position
+    batches: pl.DataFrame
+
+    @property
+    def batch_count(self) -> int:
+        """How many batches there are."""
+        return len(self.batches)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the batches' folders."""
+        return self.batches["path"].str.split("/").list.last().to_list()
+
+    @property
+    def refused(self) -> str | None:
+        """The folder of the last batch if it stands for an error, else None."""
+        last = self.batches["path"][-1] if len(self.batches) else ""
+        return last if last.rsplit("/", 1)[-1].startswith(_REFUSED) else None
+
+
+class StreamLog:
+    """The log of one checkpoint.
+
+    Args:
+        spark: the session whose paths the log holds.
+        io: the store of the checkpoint.
+        checkpoint: the folder of the query's checkpoint.
+    """
+
+    def __init__(self, spark: SparkSession, io: FileIO, checkpoint: str) -> None:
+        self._spark = spark
+        self._io = io
+        self.checkpoint = checkpoint
+        self.folder = join(checkpoint, FOLDER)
+
+    @property
+    def spark_folder(self) -> str:
+        """The folder as Spark opens it."""
+        return spark_path(self.folder, self._spark, self._io)
+
+    @property
+    def rows_folder(self) -> str:
+        """Where files that are written for the stream lie."""
+        return join(self.folder, "rows")
+
+    def header(self) -> dict[str, Any] | None:
+        """Whose log it is; None where there is none."""
+        try:
+            found = json.loads(self._io.read(join(self.folder, _HEADER)))
+        except MissingFileError:
+            return None
+        except ValueError as error:
+            raise InvalidFormatError(
+                f"a stream's header is damaged: {error}", file=join(self.folder, _HEADER)
+            ) from None
+        if not isinstance(found, dict) or found.get("version") != _VERSION:
+            raise InvalidFormatError(
+                "a stream's header is of another version", file=join(self.folder, _HEADER)
+            )
+        return found
+
+    def begin(self, header: dict[str, Any]) -> None:
+        """Say whose log it will be; the first `publish` makes it one.
+
+        Raises:
+            ValidationException: the checkpoint has run batches of another log.
+        """
+        if self._io.exists(join(self.checkpoint, "offsets")):
+            raise ValidationException(
+                f"the checkpoint {self.checkpoint} has batches, but the log that they were read "
+                f"from ({self.folder}) is gone: start over with another checkpoint"
+            )
+        text = json.dumps({"version": _VERSION, **header})
+        self._io.write(join(self.folder, _HEADER), text.encode(), overwrite=True)
+
+    def latest(self) -> LogState | None:
+        """The newest state; None before the first `publish`."""
+        try:
+            names = self._io.list_folder(join(self.folder, _METADATA))
+        except MissingFileError:
+            return None
+        numbers = [
+            int(name.removesuffix(".compact"))
+            for name, is_folder in names
+            if not is_folder and name.endswith(".compact")
+        ]
+        return self._read(max(numbers)) if numbers else None
+
+    def publish(
+        self,
+        before: LogState | None,
+        batches: Sequence[pl.DataFrame],
+        position: Position,
+    ) -> LogState | None:
+        """Add batches and move on, in one step; nothing is there before it and all after it.
+
+        Args:
+            before: the state that the batches were made from.
+            batches: the files of each: ``path`` (as Spark shall open it), ``size``.
+
+        Returns:
+            the new state; None where another follower was first, and nothing was added.
+        """
+        folders = [f"{uuid.uuid4().hex}" for _ in batches]
+        for name, files in zip(folders, batches, strict=True):
+            self._write_batch(name, files)
+        sizes = [int(files["size"].sum()) for files in batches]
+        return self._append(before, folders, sizes, position)
+
+    def refuse(self, before: LogState, reason: str) -> LogState | None:
+        """Add a batch that fails the query that reads it, with this reason.
+
+        Spark has no word for it but a file that is not there, whose name is the reason.
+
+        Returns:
+            as `publish`.
+        """
+        name = f"{_REFUSED}{uuid.uuid4().hex}"
+        text = reason.replace("/", " ").replace("\n", " ")
+        files = pl.DataFrame({"path": [f"file:///{text}"], "size": [4], "ordinal": [0]})
+        self._write_log(name, log_lines(files))
+        return self._append(before, [name], [4], before.position)
+
+    def clear_refused(self, state: LogState) -> None:
+        """Let the last batch, if it stands for an error, be one without rows."""
+        if state.refused is not None:
+            name = state.refused.rsplit("/", 1)[-1]
+            self._io.write(self._batch_log(name), b"v1", overwrite=True)
+
+    def forget_rows(self, state: LogState, *, batches: int) -> None:
+        """Remove the files that were written for the first so many batches.
+
+        The batches stay in the log: a query that asks for one of them fails for want of its files.
+        The table's own files are never touched.
+        """
+        done = self._finished()
+        if batches <= done:
+            return
+        if next(iter(self._io.list(self.rows_folder)), None) is not None:
+            for failure in self._remove_written(state.names[done:batches]).values():
+                raise failure
+        text = json.dumps({"version": _VERSION, "batches": batches})
+        self._io.write(join(self.folder, _FINISHED), text.encode(), overwrite=True)
+
+    def _finished(self) -> int:
+        """How many batches have no files in the rows' folder any more."""
+        try:
+            return int(json.loads(self._io.read(join(self.folder, _FINISHED)))["batches"])
+        except MissingFileError:
+            return 0
+        except (ValueError, KeyError, TypeError) as error:
+            raise InvalidFormatError(
+                f"a stream's note of finished batches is damaged: {error}",
+                file=join(self.folder, _FINISHED),
+            ) from None
+
+    def _remove(self, batches: Sequence[str]) -> None:
+        """Remove batches that did not come into the log, with what was written for them."""
+        for path, failure in self._remove_written(batches).items():
+            _LOG.warning("rows written in vain for a stream stay in %s: %s", path, failure)
+        for name in batches:
+            self._io.delete_folder(join(self.folder, "batches", name))
+
+    def _remove_written(self, batches: Sequence[str]) -> dict[str, StorageError]:
+        """Remove the files that were written for these batches; what could not be, by path."""
+        folder = join(self.rows_folder, "data")
+        shown = encode_paths(self._as_spark(pl.Series([folder]))).item()
+        # The files' names are made here, and have nothing that would be spelled otherwise.
+        return self._io.delete_many(
+            join(folder, name) for batch in batches for name in self._files_below(shown, batch)
+        )
+
+    def _files_below(self, folder: str, batch: str) -> pl.Series:
+        """The names of a batch's files that lie in a folder, spelled as in the log."""
+        lines = self._io.read(self._batch_log(batch)).partition(b"\n")[2]
+        if not lines:
+            return pl.Series(dtype=pl.String)
+        paths = pl.read_ndjson(lines, schema={"path": pl.String})["path"]
+        return paths.filter(paths.str.starts_with(f"{folder}/")).str.split("/").list.last()
+
+    def _append(
+        self,
+        before: LogState | None,
+        names: Sequence[str],
+        sizes: Sequence[int],
+        position: Position,
+    ) -> LogState | None:
+        number = 0 if before is None else before.number + 1
+        known = _NO_BATCHES if before is None else before.batches
+        first = len(known)
+        added = pl.DataFrame(
+            {
+                "path": [join(self.folder, "batches", name) for name in names],
+                "size": list(sizes),
+                "ordinal": list(range(first, first + len(names))),
+            },
+            schema=_NO_BATCHES.schema,
+        )
+        state = LogState(number, position, pl.concat([known, added]))
+        path = join(self.folder, _METADATA, f"{number}.compact")
+        try:
+            self._io.create(path, self._encoded(state))
+        except AlreadyExistsError:
+            # A store that is asked again, because its answer was lost, finds what it has taken.
+            if not names or self._read(number).names[first:] != list(names):
+                self._remove(names)
+                return None
+        if number >= _KEPT_FILES:
+            # Spark finds the interval from two neighbours, so the newest ones stay.
+            old = join(self.folder, _METADATA, f"{number - _KEPT_FILES}.compact")
+            self._io.delete_many([old])
+        return state
+
+    def _encoded(self, state: LogState) -> bytes:
+        snapshot = state.position.snapshot_id
+        place = f"{'none' if snapshot is None else snapshot}-{state.position.change_ordinal}"
+        folder = encode_paths(self._as_spark(pl.Series([join(self.folder, "position", place)])))
+        line = {
+            "path": folder.item(),
+            "size": 0,
+            "isDir": True,
+            "modificationTime": 0,
+            "blockReplication": 1,
+            "blockSize": 1,
+            "action": "add",
+        }
+        batches = state.batches.with_columns(self._as_spark(state.batches["path"]))
+        lines = log_lines(batches).decode().split("\n", 1)
+        text = [lines[0], json.dumps(line, separators=(",", ":")), *lines[1:]]
+        return "\n".join(text).encode()
+
+    def _read(self, number: int) -> LogState:
+        path = join(self.folder, _METADATA, f"{number}.compact")
+        try:
+            lines = self._io.read(path).decode().split("\n")
+            first, rest = json.loads(lines[1]), "\n".join(lines[2:])
+            snapshot, ordinal = first["path"].rsplit("/", 1)[-1].rsplit("-", 1)
+            position = Position(None if snapshot == "none" else int(snapshot), int(ordinal))
+            batches = _NO_BATCHES
+            if rest:
+                listed = pl.read_ndjson(
+                    rest.encode(),
+                    schema={"path": pl.String, "size": pl.Int64, "modificationTime": pl.Int64},
+                )
+                names = listed["path"].str.split("/").list.last()
+                batches = listed.select(
+                    (pl.lit(join(self.folder, "batches") + "/") + names).alias("path"),
+                    "size",
+                    pl.col("modificationTime").alias("ordinal"),
+                )
+        except (ValueError, KeyError, IndexError, pl.exceptions.PolarsError) as error:
+            raise InvalidFormatError(f"a stream's log is damaged: {error}", file=path) from None
+        return LogState(number, position, batches)
+
+    def _write_batch(self, name: str, files: pl.DataFrame) -> None:
+        self._write_log(name, log_lines(files.with_row_index("ordinal")))
+
+    def _write_log(self, name: str, lines: bytes) -> None:
+        self._io.create(self._batch_log(name), lines)
+        # Seen only by a Spark that takes several batches as one, which only once=True does: it
+        # lists the folders, and fails here.
+        guard = join(self.folder, "batches", name, "use trigger(availableNow=True).parquet")
+        self._io.create(guard, b"not a data file")
+
+    def _batch_log(self, name: str) -> str:
+        return join(self.folder, "batches", name, _METADATA, "0.compact")
+
+    def _as_spark(self, paths: pl.Series) -> pl.Series:
+        return spark_paths(paths, self._spark, self._io)
+
+
+_NO_BATCHES: Final = pl.DataFrame(schema={"path": pl.String, "size": pl.Int64, "ordinal": pl.Int64})

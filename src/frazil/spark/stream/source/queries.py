@@ -1,0 +1,123 @@
+"""Which queries run over which logs: Spark tells, followers are told."""
+
+from __future__ import annotations
+
+import json
+import threading
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from frazil.spark.stream.source.follower import Follower
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.listener import (
+        QueryIdleEvent,
+        QueryProgressEvent,
+        QueryStartedEvent,
+        QueryTerminatedEvent,
+    )
+
+_LOCK = threading.Lock()
+_WATCHES: weakref.WeakKeyDictionary[SparkSession, Watch] = weakref.WeakKeyDictionary()
+
+
+class Watch(StreamingQueryListener):
+    """Tells the followers of a session's streams what its queries do.
+
+    Spark calls `onQueryStarted` before a query looks at its sources, and waits for it, so every
+    query, also one with ``availableNow``, begins with what the table has then.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._followers: dict[str, Follower] = {}
+
+    def add(self, follower: Follower) -> None:
+        """Tell this follower; it takes the place of another one of the same log.
+
+        Where no query runs, what the last one left half done is undone. What was written for
+        batches long past is removed.
+        """
+        with self._lock:
+            before = self._followers.get(follower.log.spark_folder)
+            self._followers[follower.log.spark_folder] = follower
+        if before is not None:
+            follower.take_over(before)
+        follower.forget_unplanned()
+        follower.forget_finished()
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        """Every follower looks at its table: which log the query reads is not known yet."""
+        self._tell(lambda _, follower: follower.query_started(str(event.runId)))
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        """The query's sources name their folders and how far they have been read."""
+        run_id = str(event.progress.runId)
+        sources = [(_folder(each.description), each.endOffset) for each in event.progress.sources]
+
+        def tell(folder: str, follower: Follower) -> None:
+            for read, offset in sources:
+                if _is_same(read, folder):
+                    follower.query_took(run_id, _batches(offset))
+                    return
+            follower.query_ended(run_id)
+
+        self._tell(tell)
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+        """The query found nothing new."""
+        self._tell(lambda _, follower: follower.query_is_idle(str(event.runId)))
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        """The query ended."""
+        self._tell(lambda _, follower: follower.query_ended(str(event.runId)))
+
+    def _tell(self, what: Callable[[str, Follower], None]) -> None:
+        with self._lock:
+            followers = list(self._followers.items())
+        for folder, follower in followers:
+            what(folder, follower)
+
+
+def watch(spark: SparkSession, follower: Follower) -> None:
+    """Let a follower know of the session's queries from now on."""
+    with _LOCK:
+        known = _WATCHES.get(spark)
+        if known is None:
+            known = Watch()
+            spark.streams.addListener(known)
+            _WATCHES[spark] = known
+    known.add(follower)
+
+
+def _folder(description: str) -> str:
+    """The folder that a file source follows, by Spark's description of the source."""
+    return description.removeprefix("FileStreamSource[").removesuffix("]")
+
+
+def _is_same(folder: str, other: str) -> bool:
+    """Whether two spellings are one folder: Spark adds a file system's default authority."""
+    (authority, path), (other_authority, other_path) = _split(folder), _split(other)
+    same_store = authority == other_authority or not (authority and other_authority)
+    return same_store and path == other_path
+
+
+def _split(folder: str) -> tuple[str, str]:
+    """Authority and path."""
+    rest = folder.partition(":")[2]
+    if not rest.startswith("//"):
+        return "", rest.strip("/")
+    authority, _, path = rest[2:].partition("/")
+    return authority, path.strip("/")
+
+
+def _batches(offset: str | None) -> int:
+    """How many batches lie before an offset: each takes one line of the log."""
+    try:
+        return int(json.loads(offset or "{}").get("logOffset", -1)) + 1
+    except (ValueError, AttributeError):
+        return 0

@@ -1,0 +1,21 @@
+"""Manifests and manifest lists as files (SPEC rules 101-170)."""
+
+from __future__ import annotations
+
+from frazil.storage.avro.manifests import (
+    manifests_of,
+    read_file_paths,
+    read_manifest,
+    read_manifest_list,
+    write_manifest,
+    write_manifest_list,
+)
+
+__all__ = [
+    "manifests_of",
+    "read_file_paths",
+    "read_manifest",
+    "read_manifest_list",
+    "write_manifest",
+    "write_manifest_list",
+]

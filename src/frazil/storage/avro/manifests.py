@@ -1,0 +1,364 @@
+"""Manifests and manifest lists as files (SPEC rules 101-170)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from frazil.errors import InvalidManifestError, ValidationException
+from frazil.format.manifests import (
+    UNASSIGNED_SEQUENCE_NUMBER,
+    Content,
+    EntryStatus,
+    ManifestContent,
+    ManifestEntry,
+    ManifestFile,
+    assign_sequence_numbers,
+    inherit,
+)
+from frazil.format.manifests.schemas import entry_schema, manifest_list_schema
+from frazil.format.partitions.partitioning import PartitionSpec
+from frazil.format.schema import Schema
+from frazil.format.snapshots import Snapshot
+from frazil.storage.avro.manifest_records import (
+    ENTRY_LEVEL,
+    LIST_LEVEL,
+    PATHS_LEVEL,
+    EntryReader,
+    entry_record,
+    manifest_of,
+    manifest_record,
+)
+from frazil.storage.avro.partition_summaries import SummaryBuilder, written_partition_type
+from frazil.storage.avro.records import read_records
+from frazil.storage.avro.write import container_bytes
+from frazil.storage.files import FileIO
+
+DEFAULT_CODEC = "gzip"
+
+
+def write_manifest(
+    io: FileIO,
+    path: str,
+    entries: Sequence[ManifestEntry],
+    *,
+    spec: PartitionSpec,
+    schema: Schema,
+    format_version: int,
+    content: ManifestContent,
+    snapshot_id: int,
+    codec: str = DEFAULT_CODEC,
+) -> ManifestFile:
+    """Write a new manifest of entries of one spec and one kind of content.
+
+    Added files are written without their commit's sequence number, which they inherit (rule 132);
+    existing and deleted ones with the numbers they have (rule 134).
+
+    Args:
+        io: where to.
+        path: a new file's.
+        entries: entries without a snapshot id get ``snapshot_id``.
+        spec: of every entry's partition.
+        schema: the table's current one.
+        format_version: 1 to 3.
+        content: data or deletes.
+        snapshot_id: of the snapshot that adds the manifest.
+        codec: gzip, deflate, snappy, zstd or none (rule 105).
+
+    Returns:
+        The manifest's row for a manifest list. Its sequence numbers are
+        UNASSIGNED_SEQUENCE_NUMBER until write_manifest_list gives them.
+
+    Raises:
+        ValidationException: entries contradict each other, the spec or the format version.
+        AlreadyExistsError: there is another file of that name.
+    """
+    for entry in entries:
+        _check_entry(entry, spec, content, format_version)
+    entries = [
+        replace(entry, snapshot_id=snapshot_id) if entry.snapshot_id is None else entry
+        for entry in entries
+    ]
+    partitions = [entry.data_file.partition for entry in entries]
+    partition_type = written_partition_type(spec, schema, partitions)
+    avro_schema = entry_schema(format_version, partition_type)
+    data = container_bytes(
+        avro_schema,
+        (entry_record(entry, _partition_columns(avro_schema)) for entry in entries),
+        metadata=_manifest_metadata(spec, schema, format_version, content),
+        codec=codec,
+    )
+    io.create_unique(path, data)
+    summaries = [SummaryBuilder(field.field_type) for field in partition_type.fields]
+    for values in partitions:
+        for builder, value in zip(summaries, values, strict=True):
+            builder.add(value)
+    counts = _counts(entries)
+    return ManifestFile(
+        manifest_path=path,
+        manifest_length=len(data),
+        partition_spec_id=spec.spec_id,
+        content=content,
+        sequence_number=UNASSIGNED_SEQUENCE_NUMBER if format_version > 1 else 0,
+        min_sequence_number=_min_sequence_number(entries) if format_version > 1 else 0,
+        added_snapshot_id=snapshot_id,
+        added_files_count=counts["added_files_count"],
+        existing_files_count=counts["existing_files_count"],
+        deleted_files_count=counts["deleted_files_count"],
+        added_rows_count=counts["added_rows_count"],
+        existing_rows_count=counts["existing_rows_count"],
+        deleted_rows_count=counts["deleted_rows_count"],
+        partitions=tuple(builder.summary() for builder in summaries),
+    )
+
+
+def read_manifest(
+    io: FileIO,
+    manifest: ManifestFile,
+    *,
+    specs: Mapping[int, PartitionSpec],
+    schema: Schema,
+) -> list[ManifestEntry]:
+    """A manifest's entries with everything that they inherit (rules 107-141).
+
+    Fields are found by id, whatever the writer called them.
+
+    Raises:
+        MissingFileError: there is no such file.
+        InvalidManifestError: the file breaks the specification, or its spec is unknown.
+        UnsupportedError: the file is encrypted.
+    """
+    path = manifest.manifest_path
+    spec = specs.get(manifest.partition_spec_id)
+    if spec is None:
+        raise InvalidManifestError(
+            f"the manifest is of the partition spec {manifest.partition_spec_id}, and the table "
+            f"has {sorted(specs)}",
+            file=path,
+        )
+    records = read_records(io.read(path), ENTRY_LEVEL, file=path)
+    types = tuple(field.field_type for field in spec.partition_type(schema).fields)
+    reader = EntryReader.of(records, spec, types, file=path)
+    return list(inherit((reader.entry(row) for row in records.rows), manifest))
+
+
+def write_manifest_list(
+    io: FileIO,
+    path: str,
+    manifests: Sequence[ManifestFile],
+    *,
+    format_version: int,
+    snapshot_id: int,
+    parent_snapshot_id: int | None,
+    sequence_number: int,
+    first_row_id: int | None = None,
+    codec: str = DEFAULT_CODEC,
+) -> None:
+    """Write a snapshot's manifest list (rules 161-169).
+
+    Manifests without a sequence number get the snapshot's (rules 132, 166). First row ids must
+    have been assigned (``assign_first_row_ids``).
+
+    Raises:
+        ValidationException: a manifest does not fit the format version.
+        AlreadyExistsError: there is another file of that name.
+    """
+    metadata = {
+        "snapshot-id": str(snapshot_id),
+        "parent-snapshot-id": "null" if parent_snapshot_id is None else str(parent_snapshot_id),
+    }
+    if format_version > 1:
+        metadata["sequence-number"] = str(sequence_number)
+        manifests = assign_sequence_numbers(
+            (_with_counts(io, manifest) for manifest in manifests), sequence_number=sequence_number
+        )
+    if format_version > 2:
+        metadata["first-row-id"] = "null" if first_row_id is None else str(first_row_id)
+    metadata["format-version"] = str(format_version)
+    for manifest in manifests:
+        _check_manifest(manifest, format_version)
+    data = container_bytes(
+        manifest_list_schema(format_version),
+        (manifest_record(manifest) for manifest in manifests),
+        metadata=metadata,
+        codec=codec,
+    )
+    io.create_unique(path, data)
+
+
+def read_manifest_list(io: FileIO, path: str) -> tuple[ManifestFile, ...]:
+    """The manifests of a snapshot, in the list's order.
+
+    Lists of v1 read as sequence number 0 and data content (rule 167).
+
+    Raises:
+        MissingFileError: there is no such file.
+        InvalidManifestError: the file breaks the specification.
+        UnsupportedError: the file is encrypted.
+    """
+    records = read_records(io.read(path), LIST_LEVEL, file=path)
+    if missing := {"manifest_path", "manifest_length"} - records.names:
+        raise InvalidManifestError(
+            f"not a manifest list: its schema has no {', '.join(sorted(missing))}", file=path
+        )
+    return tuple(manifest_of(row, file=path) for row in records.rows)
+
+
+def manifests_of(io: FileIO, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
+    """The manifests of a snapshot: from its list, or those that v1 names inline (rule 154).
+
+    Raises:
+        MissingFileError: a file is not there.
+        InvalidManifestError: a file breaks the specification, or the snapshot names none.
+    """
+    if snapshot.manifest_list is not None:
+        return read_manifest_list(io, snapshot.manifest_list)
+    if snapshot.manifests is None:
+        raise InvalidManifestError(
+            f"the snapshot {snapshot.snapshot_id} names neither a manifest list nor manifests"
+        )
+    return tuple(
+        ManifestFile(
+            manifest_path=path,
+            manifest_length=io.size(path),
+            partition_spec_id=_spec_id_in(io, path),
+            added_snapshot_id=snapshot.snapshot_id,
+        )
+        for path in snapshot.manifests
+    )
+
+
+def read_file_paths(io: FileIO, manifest_path: str) -> tuple[str, ...]:
+    """The paths of every file in a manifest, deleted ones too; nothing else is looked at.
+
+    Raises:
+        MissingFileError: there is no such file.
+        InvalidManifestError: the file is not a manifest.
+    """
+    records = read_records(io.read(manifest_path), PATHS_LEVEL, file=manifest_path)
+    files = [row.get("data_file") for row in records.rows]
+    paths = [file.get("file_path") if isinstance(file, dict) else None for file in files]
+    if not all(isinstance(path, str) for path in paths):
+        raise InvalidManifestError("an entry has no file_path", file=manifest_path)
+    return tuple(str(path) for path in paths)
+
+
+def _spec_id_in(io: FileIO, path: str) -> int:
+    text = read_records(io.read(path), PATHS_LEVEL, file=path).metadata.get("partition-spec-id")
+    if text is None:
+        return 0
+    if not text.isdigit():
+        raise InvalidManifestError(
+            f"the partition-spec-id {text[:40]!r} is not a number", file=path
+        )
+    return int(text)
+
+
+def _manifest_metadata(
+    spec: PartitionSpec, schema: Schema, format_version: int, content: ManifestContent
+) -> dict[str, str]:
+    metadata = {
+        "schema": json.dumps(schema.to_json(), separators=(",", ":")),
+        "schema-id": str(schema.schema_id),
+        "partition-spec": json.dumps(spec.fields_to_json(), separators=(",", ":")),
+        "partition-spec-id": str(spec.spec_id),
+        "format-version": str(format_version),
+    }
+    if format_version > 1:
+        metadata["content"] = content.name.lower()
+    return metadata
+
+
+def _partition_columns(avro_schema: Mapping[str, object]) -> tuple[str, ...]:
+    """The names that the partition's fields got in the Avro schema."""
+    fields = _field_named(_field_named(avro_schema, "data_file"), "partition")["fields"]
+    assert isinstance(fields, list)
+    return tuple(field["name"] for field in fields)
+
+
+def _field_named(record: Mapping[str, object], name: str) -> Mapping[str, object]:
+    fields = record["fields"]
+    assert isinstance(fields, list)
+    found: Mapping[str, object] = next(f["type"] for f in fields if f["name"] == name)
+    return found
+
+
+def _min_sequence_number(entries: Sequence[ManifestEntry]) -> int:
+    """The smallest data sequence number of live files (rule 166), as far as it is known."""
+    known = [e.sequence_number for e in entries if e.is_live and e.sequence_number is not None]
+    return min(known, default=UNASSIGNED_SEQUENCE_NUMBER)
+
+
+def _check_entry(
+    entry: ManifestEntry, spec: PartitionSpec, content: ManifestContent, format_version: int
+) -> None:
+    file = entry.data_file
+    problem = None
+    if file.spec_id != spec.spec_id:
+        problem = f"is of the spec {file.spec_id}, and its manifest of {spec.spec_id}"
+    elif file.is_data != (content is ManifestContent.DATA):
+        problem = f"holds {file.content.name}, and its manifest {content.name}"
+    elif format_version == 1 and not file.is_data:
+        problem = "is a delete file, which format version 1 does not have"
+    elif (file.equality_ids is None) == (file.content is Content.EQUALITY_DELETES):
+        problem = f"has the equality ids {file.equality_ids} and holds {file.content.name}"
+    elif file.is_deletion_vector and (
+        file.referenced_data_file is None
+        or file.content_offset is None
+        or file.content_size_in_bytes is None
+    ):
+        problem = "is a deletion vector without its data file, offset or size"
+    elif file.is_deletion_vector and format_version < 3:
+        problem = f"is a deletion vector, which format version {format_version} does not have"
+    elif file.first_row_id is not None and not file.is_data:
+        problem = "is a delete file with a first row id"
+    elif (
+        format_version > 1
+        and entry.status is not EntryStatus.ADDED
+        and (entry.sequence_number is None or entry.file_sequence_number is None)
+    ):
+        problem = f"is {entry.status.name} without its sequence numbers"
+    if problem is not None:
+        raise ValidationException(f"{file.file_path} {problem}")
+
+
+def _check_manifest(manifest: ManifestFile, format_version: int) -> None:
+    if manifest.added_snapshot_id is None:
+        raise ValidationException(f"{manifest.manifest_path} has no added_snapshot_id")
+    if format_version == 1 and manifest.content is not ManifestContent.DATA:
+        raise ValidationException(
+            f"{manifest.manifest_path} holds deletes, which format version 1 does not have"
+        )
+    if format_version > 1 and manifest.min_sequence_number < 0:
+        raise ValidationException(f"{manifest.manifest_path} has no sequence numbers")
+
+
+def _with_counts(io: FileIO, manifest: ManifestFile) -> ManifestFile:
+    """The manifest with the counts that v1's lists may leave out and later ones need (rule 162)."""
+    if None not in (
+        manifest.added_files_count,
+        manifest.existing_files_count,
+        manifest.deleted_files_count,
+        manifest.added_rows_count,
+        manifest.existing_rows_count,
+        manifest.deleted_rows_count,
+    ):
+        return manifest
+    path = manifest.manifest_path
+    records = read_records(io.read(path), ENTRY_LEVEL, file=path)
+    reader = EntryReader.of(records, PartitionSpec(), (), file=path)
+    counts: dict[str, Any] = _counts([reader.entry(row) for row in records.rows])
+    return replace(manifest, **counts)
+
+
+def _counts(entries: Sequence[ManifestEntry]) -> dict[str, int]:
+    """Files and rows by status (rule 165)."""
+    counts: dict[str, int] = {}
+    for status in EntryStatus:
+        files = [entry.data_file for entry in entries if entry.status is status]
+        name = status.name.lower()
+        counts[f"{name}_files_count"] = len(files)
+        counts[f"{name}_rows_count"] = sum(file.record_count for file in files)
+    return counts

@@ -1,0 +1,120 @@
+"""What a manifest's files hold of each partition field, and the types to write them with."""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from frazil.errors import ValidationException
+from frazil.format.manifests import FieldSummary
+from frazil.format.partitions.partitioning import PartitionSpec
+from frazil.format.schema import Schema
+from frazil.format.types import (
+    BinaryType,
+    BooleanType,
+    DecimalType,
+    DoubleType,
+    IcebergType,
+    LongType,
+    NestedField,
+    StringType,
+    StructType,
+    UnknownType,
+    UUIDType,
+)
+from frazil.format.values import to_bytes
+
+_MOST_DIGITS = 38
+
+
+def written_partition_type(
+    spec: PartitionSpec, schema: Schema, partitions: Sequence[Sequence[Any]]
+) -> StructType:
+    """The struct that the partition tuples are written as.
+
+    A field whose source column was dropped has no type any more; its values keep one of their own,
+    so that deletes still find their files.
+
+    Raises:
+        ValidationException: a tuple has another number of values than the spec has fields.
+    """
+    declared = spec.partition_type(schema)
+    for values in partitions:
+        if len(values) != len(declared.fields):
+            raise ValidationException(
+                f"a partition of {len(values)} values does not fit the spec {spec.spec_id} of "
+                f"{len(declared.fields)} fields"
+            )
+    fields = []
+    for position, each in enumerate(declared.fields):
+        kind = each.field_type
+        if isinstance(kind, UnknownType):
+            kind = _type_of_values(values[position] for values in partitions)
+        fields.append(NestedField(each.field_id, each.name, kind))
+    return StructType(tuple(fields))
+
+
+@dataclass(slots=True)
+class SummaryBuilder:
+    """Collects one partition field's values (SPEC rules 163, 164)."""
+
+    value_type: IcebergType
+    contains_null: bool = False
+    contains_nan: bool = False
+    lowest: Any = None
+    highest: Any = None
+
+    def add(self, value: Any) -> None:
+        """Take one file's value into account."""
+        if value is None:
+            self.contains_null = True
+        elif isinstance(value, float) and math.isnan(value):
+            self.contains_nan = True
+        else:
+            key = _ordered(value)
+            if self.lowest is None or key < _ordered(self.lowest):
+                self.lowest = value
+            if self.highest is None or key > _ordered(self.highest):
+                self.highest = value
+
+    def summary(self) -> FieldSummary:
+        """The field's summary, bounds as single-value bytes."""
+        if self.lowest is None:
+            return FieldSummary(contains_null=self.contains_null, contains_nan=self.contains_nan)
+        return FieldSummary(
+            contains_null=self.contains_null,
+            contains_nan=self.contains_nan,
+            lower_bound=to_bytes(self.value_type, self.lowest),
+            upper_bound=to_bytes(self.value_type, self.highest),
+        )
+
+
+def _ordered(value: Any) -> Any:
+    # -0.0 comes before +0.0 (SPEC rules 120, 163), which plain comparison takes for equal.
+    return (value, math.copysign(1.0, value)) if isinstance(value, float) else value
+
+
+def _type_of_values(values: Iterable[Any]) -> IcebergType:
+    first = next((value for value in values if value is not None), None)
+    match first:
+        case None:
+            return UnknownType()
+        case bool():
+            return BooleanType()
+        case int():
+            return LongType()
+        case float():
+            return DoubleType()
+        case str():
+            return StringType()
+        case bytes():
+            return BinaryType()
+        case Decimal():
+            return DecimalType(_MOST_DIGITS, -int(first.as_tuple().exponent))
+        case uuid.UUID():
+            return UUIDType()
+    raise ValidationException(f"{first!r} is not a partition value")

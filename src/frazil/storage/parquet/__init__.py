@@ -1,0 +1,1 @@
+"""Parquet footers: what is read out of them and written into them."""

@@ -1,0 +1,351 @@
+"""A Parquet footer as a manifest's metrics: counts, sizes, bounds, split offsets (SPEC 2.J).
+
+Columns are found by their path of names, so the file must have been written with the schema that
+the reader is made for. Values are taken in their physical form: nothing passes through datetime.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+
+import pyarrow.parquet as pq
+
+from frazil.errors import InvalidDataFileError
+from frazil.format import types as I
+from frazil.format.metrics_mode import NONE, MetricsMode
+from frazil.format.schema import Schema
+from frazil.storage.parquet.metrics_modes import (
+    metrics_modes,
+    truncate_bytes_up,
+    truncate_string_down,
+    truncate_string_up,
+)
+
+_FOUR_BYTES: Final = (I.IntegerType, I.DateType)
+_EIGHT_BYTES: Final = (
+    I.LongType,
+    I.TimeType,
+    I.TimestampType,
+    I.TimestamptzType,
+    I.TimestampNanoType,
+    I.TimestamptzNanoType,
+)
+_FLOATS: Final = (I.FloatType, I.DoubleType)
+_TEXT_OR_BYTES: Final = (I.StringType, I.BinaryType, I.FixedType)
+# These writers take NaN for the greatest value, others leave it out of a column's range.
+_NAN_IN_RANGES: Final = re.compile(r"parquet-mr version 1\.1[0-7]\.\d+ ", re.ASCII)
+_WITHOUT_BOUNDS: Final = (I.GeometryType, I.GeographyType, I.VariantType, I.UnknownType)
+
+
+@dataclass(frozen=True, slots=True)
+class FileMetrics:
+    """What a manifest entry says of a file's rows; maps are keyed by field id (rules 114-122).
+
+    Attributes:
+        nan_value_counts: 0 of the columns whose range shows that no value is NaN; of others
+            nothing is known.
+        bounds: single-value bytes, lower ≤ every value ≤ upper; NaN is never one.
+        split_offsets: where the row groups start, ascending.
+    """
+
+    record_count: int
+    column_sizes: Mapping[int, int]
+    value_counts: Mapping[int, int]
+    null_value_counts: Mapping[int, int]
+    nan_value_counts: Mapping[int, int]
+    lower_bounds: Mapping[int, bytes]
+    upper_bounds: Mapping[int, bytes]
+    split_offsets: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRange:
+    """The exact smallest and largest value of one column of a file, as internal values.
+
+    Both are None where the column holds nulls only.
+    """
+
+    null_count: int
+    value_count: int
+    lower: Any
+    upper: Any
+
+    @property
+    def is_all_null(self) -> bool:
+        """Whether no row has a value."""
+        return self.null_count == self.value_count
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    field_id: int
+    field_type: I.IcebergType
+    mode: MetricsMode
+    in_collection: bool
+
+
+@dataclass(slots=True)
+class _Total:
+    """What the row groups say of one column together."""
+
+    size: int = 0
+    values: int = 0
+    nulls: int | None = 0
+    lower: Any = None
+    upper: Any = None
+    has_range: bool = True
+
+
+@dataclass(frozen=True)
+class MetricsReader:
+    """Reads the footers of files that were written with one schema.
+
+    Args:
+        schema: of the files; unknown columns are in none of them.
+        modes: by field id, from `metrics_modes`.
+    """
+
+    schema: Schema
+    modes: Mapping[int, MetricsMode]
+    _leaves: dict[str, _Leaf | None] = field(init=False, repr=False, compare=False)
+    _paths: dict[int, str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        leaves: dict[str, _Leaf | None] = {}
+        for path, leaf in self._walk(self.schema.as_struct(), (), in_collection=False):
+            # Names may hold dots; of two columns with one path neither can be told from the other.
+            leaves[path] = None if path in leaves else leaf
+        object.__setattr__(self, "_leaves", leaves)
+        paths = {leaf.field_id: path for path, leaf in leaves.items() if leaf is not None}
+        object.__setattr__(self, "_paths", paths)
+
+    @classmethod
+    def for_table(
+        cls,
+        schema: Schema,
+        properties: Mapping[str, str],
+        *,
+        sorted_ids: Collection[int] = (),
+    ) -> MetricsReader:
+        """A reader with the modes of the table's properties.
+
+        Raises:
+            ConfigurationError: a property is no metrics mode.
+        """
+        return cls(schema, metrics_modes(schema, properties, sorted_ids=sorted_ids))
+
+    def metrics(self, footer: pq.FileMetaData) -> FileMetrics:
+        """The metrics of one file."""
+        sizes: dict[int, int] = {}
+        counts: dict[int, int] = {}
+        nulls: dict[int, int] = {}
+        nans: dict[int, int] = {}
+        tells_nan = _NAN_IN_RANGES.match(footer.created_by or "") is not None
+        lower: dict[int, bytes] = {}
+        upper: dict[int, bytes] = {}
+        for index in range(footer.num_columns):
+            leaf = self._leaf(footer, index)
+            if leaf is None or leaf.mode.kind == "none":
+                continue
+            total = _total(footer, index, leaf)
+            if not isinstance(leaf.field_type, I.VariantType):
+                sizes[leaf.field_id] = total.size
+            if leaf.in_collection:
+                continue
+            counts[leaf.field_id] = total.values
+            if total.nulls is not None:
+                nulls[leaf.field_id] = total.nulls
+            if tells_nan and total.has_range and isinstance(leaf.field_type, _FLOATS):
+                nans[leaf.field_id] = 0
+            if leaf.mode.has_bounds and total.has_range and total.lower is not None:
+                low, high = _bounds(leaf, total.lower, total.upper)
+                if low is not None:
+                    lower[leaf.field_id] = low
+                if high is not None:
+                    upper[leaf.field_id] = high
+        return FileMetrics(
+            footer.num_rows, sizes, counts, nulls, nans, lower, upper, _split_offsets(footer)
+        )
+
+    def column_range(self, footer: pq.FileMetaData, field_id: int) -> ColumnRange | None:
+        """The exact range of one column, or None where the footer does not tell it.
+
+        A footer tells no range where NaN or values of many bytes are among the rows.
+
+        Raises:
+            InvalidDataFileError: the file has no such column.
+        """
+        index = self._index(footer, field_id)
+        leaf = self._leaf(footer, index)
+        if leaf is None or leaf.in_collection:
+            return None
+        total = _total(footer, index, leaf)
+        if not total.has_range or total.nulls is None:
+            return None
+        if total.lower is None:
+            return ColumnRange(total.nulls, total.values, None, None)
+        low = _internal(leaf.field_type, total.lower)
+        high = _internal(leaf.field_type, total.upper)
+        return ColumnRange(total.nulls, total.values, low, high)
+
+    def _index(self, footer: pq.FileMetaData, field_id: int) -> int:
+        path = self._paths.get(field_id)
+        for index in range(footer.num_columns):
+            if path is not None and footer.schema.column(index).path == path:
+                return index
+        name = self.schema.find_column_name(field_id)
+        raise InvalidDataFileError(f"the file has no column {name!r} (id {field_id})")
+
+    def _leaf(self, footer: pq.FileMetaData, index: int) -> _Leaf | None:
+        return self._leaves.get(footer.schema.column(index).path)
+
+    def _walk(
+        self, iceberg_type: I.StructType, path: tuple[str, ...], *, in_collection: bool
+    ) -> Iterator[tuple[str, _Leaf]]:
+        for child in iceberg_type.fields:
+            yield from self._walk_field(child, (*path, child.name), in_collection=in_collection)
+
+    def _walk_field(
+        self, child: I.NestedField, path: tuple[str, ...], *, in_collection: bool
+    ) -> Iterator[tuple[str, _Leaf]]:
+        match child.field_type:
+            case I.StructType():
+                yield from self._walk(child.field_type, path, in_collection=in_collection)
+            case I.ListType():
+                element = child.field_type.element_field
+                yield from self._walk_field(element, (*path, "list", "element"), in_collection=True)
+            case I.MapType():
+                for part in (child.field_type.key_field, child.field_type.value_field):
+                    yield from self._walk_field(
+                        part, (*path, "key_value", part.name), in_collection=True
+                    )
+            case I.VariantType():
+                # Of a variant's columns this one is there in every value, and null only with it.
+                mode = self.modes.get(child.field_id, NONE)
+                yield (
+                    ".".join((*path, "metadata")),
+                    _Leaf(child.field_id, child.field_type, mode, in_collection),
+                )
+            case _:
+                mode = self.modes.get(child.field_id, NONE)
+                yield (
+                    ".".join(path),
+                    _Leaf(child.field_id, child.field_type, mode, in_collection),
+                )
+
+
+def _total(footer: pq.FileMetaData, index: int, leaf: _Leaf) -> _Total:
+    total = _Total()
+    for number in range(footer.num_row_groups):
+        column = footer.row_group(number).column(index)
+        total.size += column.total_compressed_size
+        total.values += column.num_values
+        statistics = column.statistics
+        nulls = (
+            statistics.null_count if statistics is not None and statistics.has_null_count else None
+        )
+        total.nulls = None if nulls is None or total.nulls is None else total.nulls + nulls
+        if nulls is not None and nulls == column.num_values:
+            continue
+        if statistics is None or not statistics.has_min_max:
+            total.has_range = False
+            continue
+        low = _comparable(leaf.field_type, statistics.min_raw)
+        high = _comparable(leaf.field_type, statistics.max_raw)
+        if low is None or high is None:
+            total.has_range = False
+            continue
+        total.lower = low if total.lower is None else min(total.lower, low)
+        total.upper = high if total.upper is None else max(total.upper, high)
+    return total
+
+
+def _comparable(iceberg_type: I.IcebergType, raw: Any) -> Any:
+    """A physical value in a form that sorts as the column does; None where there is none."""
+    match iceberg_type:
+        case I.FloatType() | I.DoubleType():
+            return None if math.isnan(raw) else float(raw)
+        case I.DecimalType():
+            return int.from_bytes(raw, "big", signed=True) if isinstance(raw, bytes) else int(raw)
+        case I.StringType():
+            return raw.encode() if isinstance(raw, str) else raw
+        case _ if isinstance(iceberg_type, _WITHOUT_BOUNDS):
+            return None
+        case _:
+            return raw
+
+
+def _internal(iceberg_type: I.IcebergType, value: Any) -> Any:
+    match iceberg_type:
+        case I.DecimalType():
+            sign, digits, _ = Decimal(value).as_tuple()
+            return Decimal((sign, digits, -iceberg_type.scale))
+        case I.StringType():
+            return value.decode("utf-8")
+        case I.UUIDType():
+            return UUID(bytes=value)
+        case _:
+            return value
+
+
+def _bounds(leaf: _Leaf, low: Any, high: Any) -> tuple[bytes | None, bytes | None]:
+    iceberg_type = leaf.field_type
+    match iceberg_type:
+        case I.BooleanType():
+            return bytes([bool(low)]), bytes([bool(high)])
+        case _ if isinstance(iceberg_type, _FOUR_BYTES):
+            return struct.pack("<i", low), struct.pack("<i", high)
+        case _ if isinstance(iceberg_type, _EIGHT_BYTES):
+            return struct.pack("<q", low), struct.pack("<q", high)
+        case I.FloatType() | I.DoubleType():
+            layout = "<f" if isinstance(iceberg_type, I.FloatType) else "<d"
+            # A zero in a footer stands for either sign; -0.0 sorts before 0.0 (rule 120).
+            return struct.pack(layout, low or -0.0), struct.pack(layout, high or 0.0)
+        case I.DecimalType():
+            return _decimal_bytes(low), _decimal_bytes(high)
+        case I.UUIDType():
+            return bytes(low), bytes(high)
+        case _ if isinstance(iceberg_type, _TEXT_OR_BYTES):
+            return _truncated(leaf, bytes(low), bytes(high))
+        case _:
+            return None, None
+
+
+def _truncated(leaf: _Leaf, low: bytes, high: bytes) -> tuple[bytes | None, bytes | None]:
+    if leaf.mode.kind == "full":
+        return low, high
+    length = leaf.mode.length
+    if not isinstance(leaf.field_type, I.StringType):
+        return low[:length], truncate_bytes_up(high, length)
+    try:
+        lower, upper = low.decode("utf-8"), high.decode("utf-8")
+    except UnicodeDecodeError:
+        return None, None
+    rounded = truncate_string_up(upper, length)
+    return (
+        truncate_string_down(lower, length).encode(),
+        None if rounded is None else rounded.encode(),
+    )
+
+
+def _decimal_bytes(unscaled: int) -> bytes:
+    length = (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1
+    return unscaled.to_bytes(length, "big", signed=True)
+
+
+def _split_offsets(footer: pq.FileMetaData) -> tuple[int, ...]:
+    offsets = []
+    for number in range(footer.num_row_groups):
+        column = footer.row_group(number).column(0)
+        dictionary = column.dictionary_page_offset
+        offsets.append(
+            min(dictionary, column.data_page_offset) if dictionary else column.data_page_offset
+        )
+    return tuple(sorted(offsets))

@@ -1,0 +1,1 @@
+"""The stores that files lie in."""

@@ -1,0 +1,110 @@
+"""Which store serves a path, and the driver behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import fsspec
+
+from frazil.errors import ConfigurationError, UnsupportedError
+from frazil.storage.paths import scheme_of
+from frazil.storage.stores.azure import AzureStore
+from frazil.storage.stores.gcs import GcsStore, gcs_file_system
+from frazil.storage.stores.remote import RemoteStore
+from frazil.storage.stores.remote_options import (
+    ADLS_SCHEMES,
+    EXTRA_OF,
+    GCS_SCHEMES,
+    S3_SCHEMES,
+    storage_options,
+)
+
+_VERSION_OF = {
+    **dict.fromkeys(S3_SCHEMES, "?versionId="),
+    **dict.fromkeys(ADLS_SCHEMES, "?versionid="),
+}
+
+
+def authority_of(path: str) -> str:
+    """The bucket, container or host of a URI."""
+    return path.partition("://")[2].partition("/")[0]
+
+
+def store_key(path: str) -> tuple[str, str]:
+    """What decides which file system serves a path: (scheme, account or host where it matters).
+
+    Raises:
+        UnsupportedError: the store's driver would not take the path literally.
+    """
+    scheme = scheme_of(path)
+    version = _VERSION_OF.get(scheme)
+    if version and version in path:
+        raise UnsupportedError(
+            f"{path} cannot be used: the driver of {scheme}:// takes {version!r} for the version "
+            f"of another object"
+        )
+    if scheme in ADLS_SCHEMES:
+        container, at, account = authority_of(path).rpartition("@")
+        return scheme, account.lower() if at and container else ""
+    if scheme in EXTRA_OF or scheme == "memory":
+        return scheme, ""
+    return scheme, authority_of(path)
+
+
+def are_of_one_store(left: str, right: str) -> bool:
+    """Whether one driver can reach both paths."""
+    (scheme, account), (other, other_account) = store_key(left), store_key(right)
+    kinds = EXTRA_OF.get(scheme, scheme), EXTRA_OF.get(other, other)
+    return kinds[0] == kinds[1] and account.partition(".")[0] == other_account.partition(".")[0]
+
+
+def is_same_place(left: str, right: str) -> bool:
+    """Whether two URIs name one place, by any of the store's schemes: ``s3://`` and ``s3a://``."""
+    return left.rstrip("/") == right.rstrip("/") or (
+        are_of_one_store(left, right) and _within_store(left) == _within_store(right)
+    )
+
+
+def _within_store(path: str) -> tuple[str, str]:
+    """The bucket or container, and the name in it."""
+    _, _, name = path.partition("://")[2].partition("/")
+    return authority_of(path).partition("@")[0], name.rstrip("/")
+
+
+def open_store(scheme: str, authority: str, properties: Mapping[str, str]) -> RemoteStore:
+    """The store of a ``store_key``.
+
+    Raises:
+        ConfigurationError: a property is malformed, or the driver is not installed.
+        UnsupportedError: no driver knows the scheme.
+    """
+    file_system = _file_system(scheme, authority, properties)
+    if scheme in ADLS_SCHEMES:
+        # The driver knows the schemes of the older one by none of their names.
+        return AzureStore("abfs", file_system)
+    if scheme in GCS_SCHEMES:
+        return GcsStore(scheme, file_system)
+    return RemoteStore(scheme, file_system)
+
+
+def _file_system(scheme: str, authority: str, properties: Mapping[str, str]) -> Any:
+    options = storage_options(scheme, properties, authority)
+    if scheme in EXTRA_OF:
+        # Other processes change the store: an answer from an earlier listing may be wrong.
+        options["use_listings_cache"] = False
+    try:
+        if scheme in GCS_SCHEMES:
+            return gcs_file_system(options)
+        # A fresh instance keeps one catalog's credentials out of another's file system.
+        return fsspec.filesystem(EXTRA_OF.get(scheme, scheme), skip_instance_cache=True, **options)
+    except ImportError:
+        extra = EXTRA_OF.get(scheme)
+        advice = (
+            f"install frazil[{extra}]" if extra else f"install the fsspec driver of {scheme}://"
+        )
+        raise ConfigurationError(f"no driver for {scheme}:// is installed: {advice}") from None
+    except ValueError as error:
+        if "Protocol not known" in str(error):
+            raise UnsupportedError(f"no driver knows the scheme {scheme}://") from None
+        raise

@@ -1,0 +1,1 @@
+"""How a change becomes part of a table: operations, the commit loop, transactions."""

@@ -1,0 +1,352 @@
+"""The commit loop: run an operation, swap the pointer, try again when another writer was first."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from frazil.catalog.base import Catalog, LoadedTable
+from frazil.errors import (
+    AlreadyExistsError,
+    CommitFailedException,
+    CommitStateUnknownException,
+    ConfigurationError,
+    ConflictError,
+    FrazilError,
+    MissingFileError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    NotFoundError,
+    StorageError,
+    UnsupportedError,
+    ValidationException,
+)
+from frazil.format.changes import AssertMetadataLocation
+from frazil.format.metadata import TableMetadata
+from frazil.format.table_properties import (
+    RETRIES,
+    RETRY_MAX_WAIT,
+    RETRY_MIN_WAIT,
+    RETRY_TIMEOUT,
+    STATUS_CHECKS,
+    STATUS_MAX_WAIT,
+    STATUS_MIN_WAIT,
+    STATUS_TIMEOUT,
+)
+from frazil.table.commit.operation import Changes, Operation
+
+_LOG = logging.getLogger(__name__)
+_CLOCK_TOLERANCE_MS = 60_000
+
+# By these a catalog says that the swap was not sent, or did not take place.
+_REFUSALS = (
+    ConflictError,
+    ValidationException,
+    UnsupportedError,
+    ConfigurationError,
+    NoSuchTableError,
+    NoSuchNamespaceError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """How often and how long to try again; times in milliseconds.
+
+    Attributes:
+        num_retries: tries after the first.
+        min_wait_ms: the wait before the first retry; it doubles with each.
+        max_wait_ms: the longest wait.
+        total_timeout_ms: no retry starts later than this after the first try.
+    """
+
+    num_retries: int
+    min_wait_ms: int
+    max_wait_ms: int
+    total_timeout_ms: int
+
+    @classmethod
+    def for_commits(cls, properties: Mapping[str, str]) -> Backoff:
+        """The `commit.retry.*` properties, by default 4 retries, 100 ms to 60 s, 30 minutes."""
+        return cls(
+            RETRIES.of(properties),
+            RETRY_MIN_WAIT.of(properties),
+            RETRY_MAX_WAIT.of(properties),
+            RETRY_TIMEOUT.of(properties),
+        )
+
+    @classmethod
+    def for_status_checks(cls, properties: Mapping[str, str]) -> Backoff:
+        """The `commit.status-check.*` properties, by default 3 checks, 1 s to 60 s, 30 minutes.
+
+        The swap was sent by then, so a malformed one must not become the answer.
+        """
+        return cls(
+            STATUS_CHECKS.of_or_default(properties),
+            STATUS_MIN_WAIT.of_or_default(properties),
+            STATUS_MAX_WAIT.of_or_default(properties),
+            STATUS_TIMEOUT.of_or_default(properties),
+        )
+
+    def wait_seconds(self, attempt: int) -> float:
+        """The wait before retry `attempt` (from 1), with jitter so that writers spread out."""
+        # The exponent is bounded so that a large retry count does not overflow a float.
+        longest = min(self.max_wait_ms, self.min_wait_ms * 2.0 ** min(attempt - 1, 40))
+        return random.uniform(longest / 2, longest) / 1000  # noqa: S311
+
+
+def commit(
+    catalog: Catalog,
+    identifier: tuple[str, ...],
+    operation: Operation,
+    *,
+    base: LoadedTable | None = None,
+    expected_uuid: str | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> LoadedTable:
+    """Make an operation part of a table, trying again while other writers are first (rule 216).
+
+    This is the one place that decides what becomes of the files of an operation. Until the swap is
+    sent, and where the catalog says that it did not take place, they are removed. From then on
+    nothing is: neither when the answer is lost, nor when anything else is raised.
+
+    Args:
+        catalog: where the table's pointer is.
+        identifier: the table.
+        operation: what changes; run once a try.
+        base: the metadata of the first try, if the caller has just loaded it.
+        expected_uuid: the uuid that the table must have, if the caller knows it (rule 192).
+        sleep: waits so many seconds between tries.
+
+    Returns:
+        The table as committed; as loaded when the operation had nothing to change.
+
+    Raises:
+        ConflictError: a concurrent commit contradicts the operation. Not retried.
+        CommitFailedException: others were first in every try, or the time is over.
+        CommitStateUnknownException: the catalog gave no answer, and a look at the table did not
+            show the change either. No file was deleted.
+        ValidationException: the operation does not fit the table.
+    """
+    tries = _Tries(identifier, sleep)
+    current = base
+    while True:
+        try:
+            if current is None:
+                current = catalog.load_table(identifier)
+            expected_uuid = expected_uuid or current.metadata.table_uuid
+            _check_same_table(identifier, expected_uuid, current)
+            if current.metadata.last_updated_ms > time.time() * 1000 + _CLOCK_TOLERANCE_MS:
+                _warn_of_clock(identifier, current.metadata)
+            changes = _changes(catalog, operation, current)
+        except _LostRaceError as lost:
+            tries.wait_after(lost.reason, current, operation)
+            current = None
+            continue
+        except BaseException:
+            abandon(operation)
+            raise
+        if changes.is_empty:
+            abandon(operation)
+            return current
+        # What an operation looked at is more than what its updates change.
+        requirements = (*changes.requirements, AssertMetadataLocation(current.metadata_location))
+        try:
+            committed = catalog.commit_table(identifier, requirements, changes.updates)
+        except CommitFailedException as error:
+            tries.wait_after(error, current, operation)
+            current = None
+            continue
+        except _REFUSALS as error:
+            # What a catalog does after the swap may raise the same: the table itself knows.
+            refused = _look(catalog, identifier, operation)
+            if isinstance(refused, LoadedTable):
+                _LOG.warning("table %s was committed, and then: %s", ".".join(identifier), error)
+                committed = refused
+            else:
+                if refused is not None:
+                    abandon(operation)
+                raise
+        except (CommitStateUnknownException, StorageError):
+            # The store may have failed after the swap, so a look at the table decides.
+            found = _find_committed(catalog, identifier, operation, current, sleep)
+            if found is None:
+                raise
+            committed = found
+        _clean_after_success(operation, committed)
+        return committed
+
+
+def create(
+    catalog: Catalog,
+    identifier: tuple[str, ...],
+    metadata: TableMetadata,
+    operation: Operation,
+) -> LoadedTable:
+    """Make a table together with the first operation on it; `metadata` holds its result.
+
+    Raises:
+        TableAlreadyExistsError: somebody else was first; the operation's files are removed.
+        NoSuchNamespaceError, ValidationException, UnsupportedError: the catalog refuses the table;
+            the operation's files are removed.
+        CommitStateUnknownException, StorageError: the outcome is unknown; no file was deleted.
+    """
+    try:
+        created = catalog.create_table(identifier, metadata)
+    except (AlreadyExistsError, CommitFailedException, *_REFUSALS):
+        abandon(operation)
+        raise
+    _clean_after_success(operation, created)
+    return created
+
+
+def abandon(operation: Operation) -> None:
+    """Remove what an operation wrote, without hiding the failure that is the reason for it."""
+    try:
+        operation.on_abandoned()
+    except Exception as error:
+        _LOG.warning("files of a commit that did not take place were left behind: %s", error)
+
+
+class _LostRaceError(Exception):
+    """Another commit took away what this try was reading."""
+
+    def __init__(self, reason: FrazilError) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+class _Tries:
+    """How often a commit was tried, and for how long."""
+
+    def __init__(self, identifier: tuple[str, ...], sleep: Callable[[float], None]) -> None:
+        self._identifier = identifier
+        self._sleep = sleep
+        self._count = 0
+        self._started = time.monotonic()
+
+    def wait_after(
+        self, error: FrazilError, base: LoadedTable | None, operation: Operation
+    ) -> None:
+        """Wait before the next try.
+
+        Raises:
+            CommitFailedException: there is none any more; the operation's files are removed.
+            ConfigurationError: a `commit.retry` property is malformed; the same holds.
+        """
+        try:
+            backoff = Backoff.for_commits({} if base is None else base.metadata.properties)
+        except ConfigurationError:
+            abandon(operation)
+            raise
+        self._count += 1
+        wait = backoff.wait_seconds(self._count)
+        elapsed_ms = (time.monotonic() - self._started + wait) * 1000
+        if self._count > backoff.num_retries or elapsed_ms > backoff.total_timeout_ms:
+            abandon(operation)
+            raise CommitFailedException(
+                f"table {'.'.join(self._identifier)}: other writers were first in each of "
+                f"{self._count} tries; raise commit.retry.num-retries "
+                f"({backoff.num_retries}) or write less often: {error}"
+            ) from error
+        try:
+            self._sleep(wait)
+        except BaseException:
+            abandon(operation)
+            raise
+
+
+def _changes(catalog: Catalog, operation: Operation, current: LoadedTable) -> Changes:
+    """Run the operation; a file that an expiry deleted meanwhile is a lost race."""
+    try:
+        return operation.changes(current.metadata)
+    except MissingFileError as error:
+        if _has_moved(catalog, current):
+            raise _LostRaceError(error) from error
+        raise
+
+
+def _check_same_table(
+    identifier: tuple[str, ...], expected_uuid: str | None, current: LoadedTable
+) -> None:
+    found = current.metadata.table_uuid
+    if expected_uuid is not None and found != expected_uuid:
+        raise ValidationException(
+            f"{'.'.join(identifier)} is another table now: its uuid was {expected_uuid} and is "
+            f"{found}; load it again"
+        )
+
+
+def _has_moved(catalog: Catalog, base: LoadedTable) -> bool:
+    """Whether another commit came between the base and now; no when that cannot be told."""
+    try:
+        return catalog.load_table(base.identifier).metadata_location != base.metadata_location
+    except (StorageError, NotFoundError):
+        return False
+
+
+def _warn_of_clock(identifier: tuple[str, ...], metadata: TableMetadata) -> None:
+    _LOG.warning(
+        "the last commit of table %s is of %s ms since the epoch, ahead of this machine's clock: "
+        "new snapshots get that time until the clock is there, and snapshots are expired by age "
+        "so much later",
+        ".".join(identifier),
+        metadata.last_updated_ms,
+    )
+
+
+def _look(
+    catalog: Catalog, identifier: tuple[str, ...], operation: Operation
+) -> LoadedTable | bool | None:
+    """The table if the operation is part of it, False if it is not, None where nobody can tell."""
+    try:
+        loaded = catalog.load_table(identifier)
+    except (NoSuchTableError, NoSuchNamespaceError):
+        return False
+    except (FrazilError, OSError):
+        return None
+    return loaded if operation.is_in(loaded.metadata) else False
+
+
+def _find_committed(
+    catalog: Catalog,
+    identifier: tuple[str, ...],
+    operation: Operation,
+    base: LoadedTable,
+    sleep: Callable[[float], None],
+) -> LoadedTable | None:
+    """The table, if a look at it shows that a commit of unknown outcome took place.
+
+    Not seeing the change proves nothing (the swap may still be under way), so None leaves the
+    outcome unknown.
+    """
+    backoff = Backoff.for_status_checks(base.metadata.properties)
+    started = time.monotonic()
+    for attempt in range(1, backoff.num_retries + 1):
+        try:
+            loaded = catalog.load_table(identifier)
+        except (StorageError, NotFoundError, CommitStateUnknownException):
+            loaded = None
+        if loaded is not None:
+            answer = operation.is_in(loaded.metadata)
+            if answer is None:
+                return None
+            if answer:
+                return loaded
+        wait = backoff.wait_seconds(attempt)
+        if (time.monotonic() - started + wait) * 1000 > backoff.total_timeout_ms:
+            return None
+        if attempt < backoff.num_retries:
+            sleep(wait)
+    return None
+
+
+def _clean_after_success(operation: Operation, committed: LoadedTable) -> None:
+    """Clean up after a success; the commit stands whether or not that works."""
+    try:
+        operation.on_committed(committed.metadata)
+    except Exception as error:
+        _LOG.warning("unused files of a commit's earlier tries were left behind: %s", error)

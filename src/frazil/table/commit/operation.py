@@ -1,0 +1,145 @@
+"""What a change of a table is: a pure function from metadata to requirements and updates.
+
+A commit (`frazil.table.commit.loop`) runs an operation against the newest metadata, hands what it
+returns to the catalog, and runs it again on newer metadata when another writer was first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from frazil.format.changes import Requirement, Update, apply_updates
+from frazil.format.metadata import TableMetadata
+from frazil.table.commit.requirements import requirements_for
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What one run of an operation asks of the catalog.
+
+    Attributes:
+        requirements: what must still hold of the base when the pointer is swapped.
+        updates: what changes, in order.
+    """
+
+    requirements: tuple[Requirement, ...]
+    updates: tuple[Update, ...]
+
+    @classmethod
+    def of(cls, base: TableMetadata, updates: Sequence[Update]) -> Changes:
+        """The updates with the requirements that they put on their base."""
+        return cls(requirements_for(base, updates), tuple(updates))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to commit."""
+        return not self.updates
+
+
+class Operation(Protocol):
+    """A change that can be run again on newer metadata.
+
+    `changes` may write files that only this operation refers to (manifests, manifest lists); the
+    three other methods let the commit say how it ended, so that such files are kept or removed.
+    """
+
+    def changes(self, base: TableMetadata, *, committed: TableMetadata | None = None) -> Changes:
+        """Return the requirements and updates that apply this operation to `base`.
+
+        Args:
+            base: what the operation builds on.
+            committed: the table as others see it, where `base` has earlier steps of a transaction
+                that nobody else sees; the same as `base` unless given.
+
+        Raises:
+            ConflictError: when what was committed since contradicts the operation; not retried.
+            ValidationException: when the operation does not fit the table; not retried.
+        """
+        ...
+
+    @property
+    def made_snapshots(self) -> frozenset[int]:
+        """The ids of the snapshots that the operation makes, or makes a branch's head."""
+        ...
+
+    def is_in(self, metadata: TableMetadata) -> bool | None:
+        """Whether the last changes are part of `metadata`; None where that cannot be told."""
+        ...
+
+    def on_committed(self, metadata: TableMetadata) -> None:
+        """Remove what earlier attempts wrote and the committed metadata does not use."""
+        ...
+
+    def on_abandoned(self) -> None:
+        """Remove everything that this operation wrote: it is not part of the table."""
+        ...
+
+
+class MetadataOperation:
+    """An operation that writes no files: a function from metadata to updates."""
+
+    def __init__(self, updates: Callable[[TableMetadata], Sequence[Update]]) -> None:
+        self._updates = updates
+
+    def changes(self, base: TableMetadata, *, committed: TableMetadata | None = None) -> Changes:
+        """Return the updates with their requirements."""
+        return Changes.of(base, self._updates(base))
+
+    @property
+    def made_snapshots(self) -> frozenset[int]:
+        """None."""
+        return frozenset()
+
+    def is_in(self, metadata: TableMetadata) -> bool | None:
+        """Not known: other writers may have made the same change."""
+        return None
+
+    def on_committed(self, metadata: TableMetadata) -> None:
+        """Nothing was written."""
+
+    def on_abandoned(self) -> None:
+        """Nothing was written."""
+
+
+class CompositeOperation:
+    """Several operations as one: each is run on the result of those before it."""
+
+    def __init__(self, operations: Sequence[Operation]) -> None:
+        self._operations = tuple(operations)
+
+    def changes(self, base: TableMetadata, *, committed: TableMetadata | None = None) -> Changes:
+        """Return the updates of all operations, with requirements on the common base."""
+        others_see = base if committed is None else committed
+        updates: list[Update] = []
+        current = base
+        for operation in self._operations:
+            step = operation.changes(current, committed=others_see).updates
+            current = apply_updates(current, step)
+            updates.extend(step)
+        return Changes.of(base, updates)
+
+    @property
+    def made_snapshots(self) -> frozenset[int]:
+        """Those of all parts."""
+        return frozenset().union(*(operation.made_snapshots for operation in self._operations))
+
+    def is_in(self, metadata: TableMetadata) -> bool | None:
+        """Whether the parts that can tell are all part of `metadata`."""
+        known = [
+            answer
+            for operation in self._operations
+            if (answer := operation.is_in(metadata)) is not None
+        ]
+        return all(known) if known else None
+
+    def on_committed(self, metadata: TableMetadata) -> None:
+        """Tell every part."""
+        for operation in self._operations:
+            operation.on_committed(metadata)
+
+    def on_abandoned(self) -> None:
+        """Tell every part."""
+        for operation in self._operations:
+            operation.on_abandoned()

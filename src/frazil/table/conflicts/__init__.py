@@ -1,0 +1,1 @@
+"""What others committed meanwhile, and whether it contradicts an operation."""

@@ -1,0 +1,233 @@
+"""The metadata tables as polars frames, with the columns of Java's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from frazil.format.manifests import ManifestContent, ManifestFile
+from frazil.format.metadata import TableMetadata
+from frazil.format.snapshots import Snapshot
+from frazil.format.snapshots.json_form import stored_id
+from frazil.storage.avro import manifests_of
+from frazil.storage.files import FileIO
+from frazil.storage.forks import check_threads
+from frazil.table.inspect.files import EntryTables, partitions_frame, read_all
+from frazil.table.inspect.manifests import ManifestTables
+
+TIMESTAMP = pl.Datetime("ms", "UTC")
+_SUMMARY = pl.List(pl.Struct({"key": pl.String(), "value": pl.String()}))
+
+
+class Inspector:
+    """The metadata tables of one table; times are UTC, maps are lists of key and value.
+
+    Tables about files take a snapshot, by default the current one; those named `all_…` are about
+    every snapshot that is kept.
+    """
+
+    def __init__(self, metadata: TableMetadata, metadata_location: str, io: FileIO) -> None:
+        check_threads()
+        self._metadata = metadata
+        self._metadata_location = metadata_location
+        self._io = io
+
+    def history(self) -> pl.DataFrame:
+        """When which snapshot became current."""
+        metadata = self._metadata
+        current = metadata.current_snapshot_id
+        chain = () if current is None else metadata.ancestors_of(current)
+        ancestors = {snapshot.snapshot_id for snapshot in chain}
+        known = metadata.snapshots_by_id
+        return pl.DataFrame(
+            [
+                (
+                    entry.timestamp_ms,
+                    stored_id(entry.snapshot_id),
+                    _optional_id(known[entry.snapshot_id].parent_snapshot_id)
+                    if entry.snapshot_id in known
+                    else None,
+                    entry.snapshot_id in ancestors,
+                )
+                for entry in metadata.snapshot_log
+            ],
+            schema={
+                "made_current_at": TIMESTAMP,
+                "snapshot_id": pl.Int64,
+                "parent_id": pl.Int64,
+                "is_current_ancestor": pl.Boolean,
+            },
+            orient="row",
+        )
+
+    def metadata_log_entries(self) -> pl.DataFrame:
+        """The metadata files, and what was newest in each; the current one is last."""
+        metadata = self._metadata
+        files = [(entry.timestamp_ms, entry.metadata_file) for entry in metadata.metadata_log]
+        files.append((metadata.last_updated_ms, self._metadata_location))
+        return pl.DataFrame(
+            [(*file, *self._newest_at(file[0])) for file in files],
+            schema={
+                "timestamp": TIMESTAMP,
+                "file": pl.String,
+                "latest_snapshot_id": pl.Int64,
+                "latest_schema_id": pl.Int32,
+                "latest_sequence_number": pl.Int64,
+            },
+            orient="row",
+        )
+
+    def snapshots(self) -> pl.DataFrame:
+        """Every snapshot that is kept."""
+        return pl.DataFrame(
+            [
+                (
+                    snapshot.timestamp_ms,
+                    stored_id(snapshot.snapshot_id),
+                    _optional_id(snapshot.parent_snapshot_id),
+                    _as_text(snapshot.operation),
+                    snapshot.manifest_list,
+                    [
+                        {"key": _as_text(key), "value": _as_text(value)}
+                        for key, value in (snapshot.summary or {}).items()
+                        if key != "operation"
+                    ],
+                )
+                for snapshot in self._metadata.snapshots
+            ],
+            schema={
+                "committed_at": TIMESTAMP,
+                "snapshot_id": pl.Int64,
+                "parent_id": pl.Int64,
+                "operation": pl.String,
+                "manifest_list": pl.String,
+                "summary": _SUMMARY,
+            },
+            orient="row",
+        )
+
+    def refs(self) -> pl.DataFrame:
+        """Branches and tags."""
+        return pl.DataFrame(
+            [
+                (
+                    name,
+                    ref.type.upper(),
+                    stored_id(ref.snapshot_id),
+                    ref.max_ref_age_ms,
+                    ref.min_snapshots_to_keep,
+                    ref.max_snapshot_age_ms,
+                )
+                for name, ref in self._metadata.refs.items()
+            ],
+            schema={
+                "name": pl.String,
+                "type": pl.String,
+                "snapshot_id": pl.Int64,
+                "max_reference_age_in_ms": pl.Int64,
+                "min_snapshots_to_keep": pl.Int32,
+                "max_snapshot_age_in_ms": pl.Int64,
+            },
+            orient="row",
+        )
+
+    def manifests(self, snapshot: Snapshot | None = None) -> pl.DataFrame:
+        """The manifests of a snapshot."""
+        return ManifestTables.of(self._metadata).manifests(self.manifests_of(snapshot))
+
+    def all_manifests(self) -> pl.DataFrame:
+        """The manifests of every snapshot, once for each."""
+        found = [
+            (stored_id(snapshot.snapshot_id), manifest)
+            for snapshot in self._metadata.snapshots
+            for manifest in manifests_of(self._io, snapshot)
+        ]
+        return ManifestTables.of(self._metadata).all_manifests(found)
+
+    def entries(self, snapshot: Snapshot | None = None) -> pl.DataFrame:
+        """The manifest entries of a snapshot, those of removed files too."""
+        return self._entries(self.manifests_of(snapshot))
+
+    def all_entries(self) -> pl.DataFrame:
+        """The entries of every manifest that some snapshot has."""
+        return self._entries(self.all_manifests_once())
+
+    def files(self, snapshot: Snapshot | None = None) -> pl.DataFrame:
+        """Data and delete files of a snapshot."""
+        return self._files(self.manifests_of(snapshot))
+
+    def data_files(self, snapshot: Snapshot | None = None) -> pl.DataFrame:
+        """Data files of a snapshot."""
+        return self._files(of_data(self.manifests_of(snapshot)))
+
+    def delete_files(self, snapshot: Snapshot | None = None) -> pl.DataFrame:
+        """Delete files and deletion vectors of a snapshot."""
+        return self._files(of_deletes(self.manifests_of(snapshot)))
+
+    def all_files(self) -> pl.DataFrame:
+        """Data and delete files of every snapshot, once for each manifest that holds them."""
+        return self._files(self.all_manifests_once())
+
+    def all_data_files(self) -> pl.DataFrame:
+        """Data files of every snapshot, once for each manifest that holds them."""
+        return self._files(of_data(self.all_manifests_once()))
+
+    def all_delete_files(self) -> pl.DataFrame:
+        """Delete files of every snapshot, once for each manifest that holds them."""
+        return self._files(of_deletes(self.all_manifests_once()))
+
+    def partitions(self, snapshot: Snapshot | None = None) -> pl.DataFrame:
+        """What each partition of a snapshot holds."""
+        tables = EntryTables.of(self._metadata)
+        manifests = self.manifests_of(snapshot)
+        holdings = read_all(tables.holdings, tables.no_holdings(), self._io, manifests)
+        return partitions_frame(holdings, self._metadata)
+
+    def manifests_of(self, snapshot: Snapshot | None = None) -> tuple[ManifestFile, ...]:
+        """The manifests of a snapshot as values, by default of the current one."""
+        chosen = snapshot if snapshot is not None else self._metadata.current_snapshot
+        return () if chosen is None else manifests_of(self._io, chosen)
+
+    def all_manifests_once(self) -> tuple[ManifestFile, ...]:
+        """The manifests of every snapshot as values, each once."""
+        found = {
+            manifest.manifest_path: manifest
+            for snapshot in self._metadata.snapshots
+            for manifest in manifests_of(self._io, snapshot)
+        }
+        return tuple(found.values())
+
+    def _entries(self, manifests: Sequence[ManifestFile]) -> pl.DataFrame:
+        tables = EntryTables.of(self._metadata)
+        return read_all(tables.entries, tables.no_entries(), self._io, manifests)
+
+    def _files(self, manifests: Sequence[ManifestFile]) -> pl.DataFrame:
+        tables = EntryTables.of(self._metadata)
+        return read_all(tables.files, tables.no_files(), self._io, manifests)
+
+    def _newest_at(self, timestamp_ms: int) -> tuple[int | None, int | None, int | None]:
+        log = [e for e in self._metadata.snapshot_log if e.timestamp_ms <= timestamp_ms]
+        snapshot = self._metadata.snapshots_by_id.get(log[-1].snapshot_id) if log else None
+        if snapshot is None:
+            return (stored_id(log[-1].snapshot_id) if log else None, None, None)
+        return stored_id(snapshot.snapshot_id), snapshot.schema_id, snapshot.sequence_number
+
+
+def _optional_id(snapshot_id: int | None) -> int | None:
+    return None if snapshot_id is None else stored_id(snapshot_id)
+
+
+def _as_text(value: str | None) -> str | None:
+    """Free text with '?' for halves of surrogate pairs, as Java shows them."""
+    return None if value is None else value.encode(errors="replace").decode()
+
+
+def of_data(manifests: Sequence[ManifestFile]) -> tuple[ManifestFile, ...]:
+    """The manifests of data files."""
+    return tuple(m for m in manifests if m.content is ManifestContent.DATA)
+
+
+def of_deletes(manifests: Sequence[ManifestFile]) -> tuple[ManifestFile, ...]:
+    """The manifests of delete files."""
+    return tuple(m for m in manifests if m.content is ManifestContent.DELETES)

@@ -1,0 +1,222 @@
+"""Expiry: which snapshots go, and which files then belong to nothing (SPEC rules 184-187)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from frazil.errors import StorageError, ValidationException
+from frazil.format.changes import (
+    RemovePartitionSpecs,
+    RemoveSchemas,
+    RemoveSnapshotRef,
+    RemoveSnapshots,
+    Update,
+)
+from frazil.format.manifests import ManifestFile
+from frazil.format.metadata import TableMetadata
+from frazil.format.snapshots import Snapshot, snapshots_to_expire
+from frazil.format.table_properties import GC_ENABLED
+from frazil.storage.avro import manifests_of
+from frazil.storage.files import FileIO
+from frazil.table.commit.operation import Changes, MetadataOperation
+from frazil.table.maintenance.file_paths import LiveFiles, live_files
+from frazil.table.snapshots.producer import now_ms
+
+
+@dataclass(frozen=True, slots=True)
+class ExpireResult:
+    """What an expiry removed.
+
+    Attributes:
+        snapshot_ids: the snapshots that are gone.
+        ref_names: the branches and tags that are gone.
+        deleted_data_files, deleted_position_delete_files, deleted_equality_delete_files,
+        deleted_manifest_files, deleted_manifest_lists, deleted_statistics_files: how many files
+            were deleted; a Puffin file of several vectors counts once, as position deletes.
+        failures: files that could not be deleted, with the reason; the snapshots are gone all the
+            same.
+    """
+
+    snapshot_ids: tuple[int, ...] = ()
+    ref_names: tuple[str, ...] = ()
+    deleted_data_files: int = 0
+    deleted_position_delete_files: int = 0
+    deleted_equality_delete_files: int = 0
+    deleted_manifest_files: int = 0
+    deleted_manifest_lists: int = 0
+    deleted_statistics_files: int = 0
+    failures: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UnreachableFiles:
+    """Files that only expired snapshots reached, by kind."""
+
+    data_files: tuple[str, ...] = ()
+    position_delete_files: tuple[str, ...] = ()
+    equality_delete_files: tuple[str, ...] = ()
+    manifests: tuple[str, ...] = ()
+    manifest_lists: tuple[str, ...] = ()
+    statistics_files: tuple[str, ...] = ()
+
+
+class ExpireSnapshots(MetadataOperation):
+    """Removes snapshots that retention no longer keeps, or that were named, and expired references.
+
+    Every reference's snapshot is kept, of each branch the newest `retain_last` and those that are
+    not older than `older_than_ms`; without those two, what the references and the
+    `history.expire.*` properties say (rules 186, 187).
+    """
+
+    def __init__(
+        self,
+        *,
+        older_than_ms: int | None = None,
+        retain_last: int | None = None,
+        snapshot_ids: Iterable[int] = (),
+        clock: Callable[[], int] = now_ms,
+    ) -> None:
+        if retain_last is not None and retain_last < 1:
+            raise ValidationException(f"retain_last is {retain_last}; at least 1 snapshot stays")
+        self._older_than_ms = older_than_ms
+        self._retain_last = retain_last
+        self._snapshot_ids = frozenset(snapshot_ids)
+        self._clock = clock
+        self.base: TableMetadata | None = None
+        self.after: TableMetadata | None = None
+        self.expired: tuple[Snapshot, ...] = ()
+        self.expired_refs: tuple[str, ...] = ()
+        super().__init__(self._expire)
+
+    def changes(self, base: TableMetadata, *, committed: TableMetadata | None = None) -> Changes:
+        """Return the removal of snapshots and references from `base`, which is remembered."""
+        self.base = base
+        return super().changes(base, committed=committed)
+
+    def on_committed(self, metadata: TableMetadata) -> None:
+        """Remember the table as it was committed: only what it does not reach may be deleted."""
+        self.after = metadata
+
+    def _expire(self, base: TableMetadata) -> list[Update]:
+        if not GC_ENABLED.of(base.properties):
+            raise ValidationException(
+                "cannot expire snapshots: gc.enabled is false, the table's files may belong to "
+                "another table; set gc.enabled to true first"
+            )
+        expiry = snapshots_to_expire(
+            base,
+            now_ms=self._clock(),
+            older_than_ms=self._older_than_ms,
+            retain_last=self._retain_last,
+            snapshot_ids=self._snapshot_ids,
+        )
+        self.expired_refs = tuple(expiry.refs)
+        self.expired = tuple(
+            snapshot for snapshot in base.snapshots if snapshot.snapshot_id in expiry.snapshot_ids
+        )
+        updates: list[Update] = [RemoveSnapshotRef(name) for name in self.expired_refs]
+        if self.expired:
+            updates.append(RemoveSnapshots(tuple(s.snapshot_id for s in self.expired)))
+        return updates
+
+
+def remove_unused_specs_and_schemas(io: FileIO) -> MetadataOperation:
+    """Remove partition specs and schemas that no snapshot uses; current ones stay."""
+
+    def updates(base: TableMetadata) -> list[Update]:
+        specs = {base.default_spec_id}
+        schemas = {base.current_schema_id}
+        for snapshot in base.snapshots:
+            if snapshot.schema_id is not None:
+                schemas.add(snapshot.schema_id)
+            specs.update(manifest.partition_spec_id for manifest in manifests_of(io, snapshot))
+        unused_specs = tuple(sorted(base.specs_by_id.keys() - specs))
+        unused_schemas = tuple(sorted(base.schemas_by_id.keys() - schemas))
+        found: list[Update] = []
+        if unused_specs:
+            found.append(RemovePartitionSpecs(unused_specs))
+        if unused_schemas:
+            found.append(RemoveSchemas(unused_schemas))
+        return found
+
+    return MetadataOperation(updates)
+
+
+def unreachable_files(io: FileIO, before: TableMetadata, after: TableMetadata) -> UnreachableFiles:
+    """The files that snapshots of `before` reach and no snapshot of `after` does.
+
+    Manifests that both reach are read by nobody; of the others only the paths are.
+
+    Raises:
+        MissingFileError, InvalidManifestError: a manifest of a kept snapshot cannot be read, so
+            nothing can be said to be unreachable.
+    """
+    kept = {snapshot.snapshot_id for snapshot in after.snapshots}
+    expired = [snapshot for snapshot in before.snapshots if snapshot.snapshot_id not in kept]
+    if not expired:
+        return UnreachableFiles(statistics_files=_statistics_gone(before, after))
+    kept_manifests = _manifests(io, after, after.snapshots)
+    expired_manifests = _manifests(io, before, expired)
+    gone = [manifest for path, manifest in expired_manifests.items() if path not in kept_manifests]
+    candidates = live_files(io, before, gone)
+    # Without live files in what is gone, the kept manifests need not be read.
+    reached = live_files(io, after, kept_manifests.values()) if candidates else LiveFiles.none()
+    unreachable = candidates.without(reached)
+    kept_lists = {snapshot.manifest_list for snapshot in after.snapshots}
+    return UnreachableFiles(
+        data_files=unreachable.data,
+        position_delete_files=unreachable.position_deletes,
+        equality_delete_files=unreachable.equality_deletes,
+        manifests=tuple(manifest.manifest_path for manifest in gone),
+        manifest_lists=tuple(
+            snapshot.manifest_list
+            for snapshot in expired
+            if snapshot.manifest_list is not None and snapshot.manifest_list not in kept_lists
+        ),
+        statistics_files=_statistics_gone(before, after),
+    )
+
+
+def delete_unreachable(
+    io: FileIO, files: UnreachableFiles, operation: ExpireSnapshots
+) -> ExpireResult:
+    """Delete the files, those that others name last, and count them."""
+    failures: dict[str, StorageError] = {}
+
+    def remove(paths: Sequence[str]) -> int:
+        failed = io.delete_many(paths) if paths else {}
+        failures.update(failed)
+        return len(paths) - len(failed)
+
+    return ExpireResult(
+        snapshot_ids=tuple(snapshot.snapshot_id for snapshot in operation.expired),
+        ref_names=operation.expired_refs,
+        deleted_data_files=remove(files.data_files),
+        deleted_position_delete_files=remove(files.position_delete_files),
+        deleted_equality_delete_files=remove(files.equality_delete_files),
+        deleted_manifest_files=remove(files.manifests),
+        deleted_manifest_lists=remove(files.manifest_lists),
+        deleted_statistics_files=remove(files.statistics_files),
+        failures=tuple((path, str(error)) for path, error in failures.items()),
+    )
+
+
+def _manifests(
+    io: FileIO, metadata: TableMetadata, snapshots: Iterable[Snapshot]
+) -> dict[str, ManifestFile]:
+    return {
+        manifest.manifest_path: manifest
+        for snapshot in snapshots
+        for manifest in manifests_of(io, snapshot)
+    }
+
+
+def _statistics_gone(before: TableMetadata, after: TableMetadata) -> tuple[str, ...]:
+    def paths(metadata: TableMetadata) -> dict[str, None]:
+        tables = (file.statistics_path for file in metadata.statistics)
+        partitions = (file.statistics_path for file in metadata.partition_statistics)
+        return dict.fromkeys([*tables, *partitions])
+
+    kept = paths(after)
+    return tuple(path for path in paths(before) if path not in kept)

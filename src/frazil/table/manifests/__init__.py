@@ -1,0 +1,1 @@
+"""The manifests that an operation reads, filters, merges and writes."""

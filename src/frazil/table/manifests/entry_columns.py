@@ -1,0 +1,91 @@
+"""Manifest entries as columns, for the questions that operations ask of many of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+from uuid import UUID
+
+import polars as pl
+
+from frazil.format.manifests import Content, EntryStatus, ManifestContent, ManifestFile
+from frazil.format.metadata import TableMetadata
+from frazil.format.types import UUIDType
+from frazil.storage.avro.columns import read_manifest_columns, value_column
+from frazil.storage.avro.manifest_layout import PARTITION_PREFIX
+from frazil.storage.files import FileIO
+from frazil.table.manifests.file_keys import FILE_PATH_ID
+
+ABOUT = "about"
+_PATH_BOUNDS = {"lower_bounds": [FILE_PATH_ID], "upper_bounds": [FILE_PATH_ID]}
+
+
+def read_entry_columns(
+    io: FileIO,
+    metadata: TableMetadata,
+    manifest: ManifestFile,
+    *,
+    values: Mapping[str, Collection[int]] | None = None,
+) -> pl.DataFrame:
+    """A manifest's entries, one row each in the order of the file.
+
+    To the columns of `read_manifest_columns` comes `about`: the one data file that a position
+    delete file or vector is about, null for others (rule 308).
+
+    Args:
+        io: the table's files.
+        metadata: the table.
+        manifest: what to read.
+        values: statistics to decode, as maps to field ids.
+    """
+    wanted = {name: set(ids) for name, ids in (values or {}).items()}
+    of_deletes = manifest.content is ManifestContent.DELETES
+    if of_deletes:
+        for name, ids in _PATH_BOUNDS.items():
+            wanted.setdefault(name, set()).update(ids)
+    frame = read_manifest_columns(
+        io,
+        manifest,
+        specs=metadata.specs_by_id,
+        schema=metadata.schema,
+        statistics=(),
+        values=wanted,
+    )
+    if not of_deletes:
+        return frame.with_columns(pl.lit(None, pl.String).alias(ABOUT))
+    lower = pl.col(value_column("lower_bounds", FILE_PATH_ID))
+    upper = pl.col(value_column("upper_bounds", FILE_PATH_ID))
+    by_bounds = pl.when(
+        (lower == upper) & (pl.col("content") == int(Content.POSITION_DELETES))
+    ).then(lower.cast(pl.String, strict=False))
+    return frame.with_columns(pl.coalesce("referenced_data_file", by_bounds).alias(ABOUT))
+
+
+def is_live(frame: pl.DataFrame) -> pl.Series:
+    """Which entries belong to the snapshot (rule 110)."""
+    return frame["status"] != int(EntryStatus.DELETED)
+
+
+def is_vector() -> pl.Expr:
+    """Which entries are deletion vectors (rules 123, 308)."""
+    return (pl.col("file_format") == "puffin") & (
+        pl.col("content") == int(Content.POSITION_DELETES)
+    )
+
+
+def partition_tuples(
+    metadata: TableMetadata, spec_id: int, frame: pl.DataFrame
+) -> list[tuple[Any, ...]]:
+    """The partition of each entry as internal values in the order of the spec."""
+    spec = metadata.spec_by_id(spec_id)
+    columns: list[list[Any]] = []
+    for field in spec.partition_type(metadata.schema).fields:
+        name = f"{PARTITION_PREFIX}{field.field_id}"
+        if name not in frame.columns:
+            columns.append([None] * len(frame))
+            continue
+        values = frame[name].to_list()
+        if isinstance(field.field_type, UUIDType):
+            values = [UUID(bytes=v) if isinstance(v, bytes) else v for v in values]
+        columns.append(values)
+    return list(zip(*columns, strict=True)) if columns else [()] * len(frame)

@@ -1,0 +1,267 @@
+"""ManifestFilter: which files of existing manifests an operation removes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from frazil.errors import ConflictError, ValidationException
+from frazil.format.manifests import (
+    UNASSIGNED_SEQUENCE_NUMBER,
+    DataFile,
+    EntryStatus,
+    ManifestContent,
+    ManifestEntry,
+    ManifestFile,
+)
+from frazil.format.metadata import TableMetadata
+from frazil.table.commit.kept import KeptBetweenTries
+from frazil.table.conflicts.row_filter import RowFilter
+from frazil.table.manifests.entry_columns import (
+    ABOUT,
+    is_live,
+    partition_tuples,
+    read_entry_columns,
+)
+from frazil.table.manifests.file_keys import FileKey, PartitionSet, file_key
+from frazil.table.manifests.files import ManifestFiles
+
+_KEY_DTYPES = {"file_path": pl.String(), "content_offset": pl.Int64()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Filtered:
+    """One manifest after filtering; the manifest itself where nothing was removed."""
+
+    manifest: ManifestFile
+    removed: tuple[DataFile, ...]
+
+
+class ManifestFilter:
+    """Marks files of existing manifests as deleted (rules 109, 134).
+
+    Files are chosen by identity, by partition, by a predicate that all of their rows match, and,
+    in delete manifests, by the data file that they are about or by age. A manifest in which
+    nothing is chosen is kept as it is. Results are kept between the tries of a commit.
+    """
+
+    def __init__(self, files: ManifestFiles, content: ManifestContent) -> None:
+        self._files = files
+        self._content = content
+        self._keys: dict[FileKey, DataFile] = {}
+        self._key_partitions = PartitionSet()
+        self._paths: set[str] = set()
+        self._partitions = PartitionSet()
+        self._row_filter: RowFilter | None = None
+        self._referenced: frozenset[str] = frozenset()
+        self._referenced_partitions = PartitionSet()
+        self._older_than = 0
+        self._results = KeptBetweenTries[_Filtered]()
+        self.removed: tuple[DataFile, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was chosen by identity, partition or predicate."""
+        return not (self._keys or self._paths or self._partitions or self._row_filter)
+
+    @property
+    def chosen_files(self) -> tuple[DataFile, ...]:
+        """The files chosen by identity."""
+        return tuple(self._keys.values())
+
+    def choose_file(self, file: DataFile) -> None:
+        """Remove this file; it must be there (rules 211, 212)."""
+        self._keys[file_key(file)] = file
+        self._key_partitions.add(file.spec_id, file.partition)
+
+    def choose_path(self, path: str) -> None:
+        """Remove the file of this path; it must be there (rules 211, 212)."""
+        self._paths.add(path)
+
+    def choose_partition(self, spec_id: int, partition: tuple[object, ...]) -> None:
+        """Remove every file of a partition."""
+        self._partitions.add(spec_id, partition)
+
+    def choose_rows(self, row_filter: RowFilter) -> None:
+        """Remove every file whose rows all match; a partial match is an error."""
+        self._row_filter = row_filter
+
+    def choose_deletes_of(self, data_files: Iterable[DataFile]) -> None:
+        """Remove the deletes that are about one of these data files alone (rule 219)."""
+        files = tuple(data_files)
+        referenced = frozenset(file.file_path for file in files)
+        if referenced != self._referenced:
+            self._referenced = referenced
+            self._referenced_partitions = PartitionSet(
+                (file.spec_id, file.partition) for file in files
+            )
+            self._results.clear()
+
+    def choose_older_than(self, sequence_number: int) -> None:
+        """Remove deletes of a smaller data sequence number: they apply to nothing any more."""
+        if sequence_number != self._older_than:
+            self._older_than = sequence_number
+            self._results.clear()
+
+    def apply(
+        self, metadata: TableMetadata, manifests: Sequence[ManifestFile], snapshot_id: int
+    ) -> list[ManifestFile]:
+        """The manifests without the chosen files; `removed` then tells which those were.
+
+        Raises:
+            ConflictError: a file chosen by identity is not in the manifests.
+            ValidationException: a data file holds rows that match the predicate and others.
+        """
+        results = [self._filter(metadata, manifest, snapshot_id) for manifest in manifests]
+        self.removed = tuple(file for result in results for file in result.removed)
+        self._check_found()
+        return [result.manifest for result in results]
+
+    def _check_found(self) -> None:
+        found = {file_key(file) for file in self.removed}
+        found_paths = {file.file_path for file in self.removed}
+        missing = [path for path, _ in self._keys.keys() - found]
+        missing.extend(self._paths - found_paths)
+        if missing:
+            shown = ", ".join(sorted(missing)[:5])
+            raise ConflictError(
+                f"{len(missing)} of the files to remove are not in the table (any more): {shown}; "
+                "another commit removed them, plan the operation again on the current snapshot"
+            )
+
+    def _filter(
+        self, metadata: TableMetadata, manifest: ManifestFile, snapshot_id: int
+    ) -> _Filtered:
+        if not (manifest.has_live_files and self._may_hold(metadata, manifest)):
+            return _Filtered(manifest, ())
+        return self._results.get_or_make(
+            metadata, manifest, lambda: self._rewrite(metadata, manifest, snapshot_id)
+        )
+
+    def _may_hold(self, metadata: TableMetadata, manifest: ManifestFile) -> bool:
+        return (
+            bool(self._paths)
+            or self._key_partitions.may_be_in(metadata, manifest)
+            or self._partitions.may_be_in(metadata, manifest)
+            or self._referenced_partitions.may_be_in(metadata, manifest)
+            or (0 <= manifest.min_sequence_number < self._older_than)
+            or (self._row_filter is not None and self._row_filter.may_match(metadata, manifest))
+        )
+
+    def _rewrite(
+        self, metadata: TableMetadata, manifest: ManifestFile, snapshot_id: int
+    ) -> _Filtered:
+        """Choose by columns; entries are decoded one by one only where something is chosen."""
+        chosen = self._chosen(metadata, manifest)
+        if not chosen.any():
+            return _Filtered(manifest, ())
+        kept: list[ManifestEntry] = []
+        removed: list[DataFile] = []
+        entries = self._files.entries_of(metadata, manifest)
+        for entry, is_chosen in zip(entries, chosen, strict=True):
+            if not entry.is_live:
+                continue
+            if is_chosen:
+                removed.append(entry.data_file)
+                kept.append(as_deleted(entry, snapshot_id))
+            else:
+                kept.append(as_existing(entry))
+        written = self._files.write(
+            metadata,
+            kept,
+            spec_id=manifest.partition_spec_id,
+            content=manifest.content,
+            snapshot_id=snapshot_id,
+        )
+        return _Filtered(written, tuple(removed))
+
+    def _chosen(self, metadata: TableMetadata, manifest: ManifestFile) -> pl.Series:
+        row_filter = self._row_filter
+        frame = read_entry_columns(
+            self._files.io,
+            metadata,
+            manifest,
+            values=None if row_filter is None else row_filter.statistics(metadata),
+        )
+        named = self._is_named(metadata, manifest, frame)
+        if self._content is ManifestContent.DELETES:
+            named |= self._is_dangling(frame)
+        live = is_live(frame)
+        if row_filter is None:
+            return named & live
+        every_row = row_filter.all_match(metadata, manifest, frame)
+        if self._content is ManifestContent.DATA:
+            some_rows = row_filter.any_match(metadata, manifest, frame)
+            partly = frame.filter(some_rows & ~every_row & ~named & live)
+            if len(partly):
+                raise ValidationException(
+                    f"cannot remove {partly['file_path'][0]}: some of its "
+                    f"{partly['record_count'][0]} rows match {row_filter} and others may not; "
+                    "rewrite the file instead"
+                )
+        return (named | every_row) & live
+
+    def _is_named(
+        self, metadata: TableMetadata, manifest: ManifestFile, frame: pl.DataFrame
+    ) -> pl.Series:
+        """Chosen by path and offset, by path, or by partition."""
+        named = pl.repeat(False, len(frame), dtype=pl.Boolean, eager=True)
+        if self._paths:
+            named |= frame["file_path"].is_in(list(self._paths))
+        if self._keys:
+            keys = pl.DataFrame(list(self._keys), schema=_KEY_DTYPES, orient="row").with_columns(
+                pl.lit(True).alias("named")
+            )
+            joined = frame.select("file_path", "content_offset").join(
+                keys,
+                on=["file_path", "content_offset"],
+                how="left",
+                nulls_equal=True,
+                maintain_order="left",
+            )
+            named |= joined["named"].fill_null(False)
+        if self._partitions and manifest.partition_spec_id in self._partitions.spec_ids:
+            spec_id = manifest.partition_spec_id
+            named |= pl.Series(
+                [
+                    (spec_id, partition) in self._partitions
+                    for partition in partition_tuples(metadata, spec_id, frame)
+                ],
+                dtype=pl.Boolean,
+            )
+        return named
+
+    def _is_dangling(self, frame: pl.DataFrame) -> pl.Series:
+        """About a removed data file alone (rule 219), or older than every data file."""
+        number = frame["sequence_number"]
+        dangling = ((number > 0) & (number < self._older_than)).fill_null(False)
+        if self._referenced:
+            dangling |= frame[ABOUT].is_in(list(self._referenced)).fill_null(False)
+        return dangling
+
+
+def as_existing(entry: ManifestEntry) -> ManifestEntry:
+    """The entry as a later snapshot's manifest carries it (rules 111, 134)."""
+    return (
+        entry
+        if entry.status is EntryStatus.EXISTING
+        else dataclasses.replace(entry, status=EntryStatus.EXISTING)
+    )
+
+
+def as_deleted(entry: ManifestEntry, snapshot_id: int) -> ManifestEntry:
+    """The entry of a file that this snapshot removes (rules 109, 134)."""
+    return dataclasses.replace(entry, status=EntryStatus.DELETED, snapshot_id=snapshot_id)
+
+
+def smallest_live_sequence_number(manifests: Iterable[ManifestFile], default: int) -> int:
+    """The smallest data sequence number of live files, as far as the manifests tell (rule 166)."""
+    known = (
+        manifest.min_sequence_number
+        for manifest in manifests
+        if manifest.has_live_files and manifest.min_sequence_number != UNASSIGNED_SEQUENCE_NUMBER
+    )
+    return min(known, default=default)

@@ -1,0 +1,1 @@
+"""Operations that make a snapshot, one a file."""

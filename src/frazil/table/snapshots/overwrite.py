@@ -1,0 +1,222 @@
+"""Overwrites and metadata-only deletes: whole files go, by predicate, by name or by partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from frazil.errors import ConflictError, ValidationException
+from frazil.format.manifests import DataFile, ManifestFile
+from frazil.format.metadata import TableMetadata
+from frazil.format.predicates.expressions import AlwaysTrue
+from frazil.format.snapshots import APPEND, DELETE, OVERWRITE, Snapshot
+from frazil.storage.files import FileIO
+from frazil.table.conflicts.row_filter import Predicate, RowFilter
+from frazil.table.conflicts.validation import (
+    Scope,
+    Validation,
+    check_no_added_data,
+    check_no_added_deletes,
+    check_no_new_deletes_for,
+    check_no_removed_data,
+)
+from frazil.table.manifests.file_keys import PartitionSet
+from frazil.table.snapshots.merging import MergingProducer
+from frazil.table.snapshots.producer import DEFAULT_OPTIONS, SnapshotOptions
+
+
+class OverwriteFiles(MergingProducer):
+    """Remove files by predicate or by name and add others, in one snapshot.
+
+    A predicate removes the files whose rows all match, by partition or by metrics; a file that
+    may hold other rows as well is an error. A copy-on-write change names the files that it
+    rewrote instead, and adds those that take their place.
+    """
+
+    operation_name = OVERWRITE
+
+    def __init__(
+        self,
+        io: FileIO,
+        *,
+        added: Iterable[DataFile] = (),
+        removed: Iterable[DataFile] = (),
+        removed_paths: Iterable[str] = (),
+        where: Predicate | None = None,
+        validation: Validation | None = None,
+        case_sensitive: bool = True,
+        options: SnapshotOptions = DEFAULT_OPTIONS,
+    ) -> None:
+        super().__init__(io, options)
+        self._where = None if where is None else RowFilter(where, case_sensitive=case_sensitive)
+        self._validation = validation
+        self._has_run = False
+        self._removes_by_name = False
+        for file in added:
+            self.added_data.add(file)
+        for file in removed:
+            self._removes_by_name = True
+            self.removed_data.choose_file(file)
+        for path in removed_paths:
+            self._removes_by_name = True
+            self.removed_data.choose_path(path)
+        if self._where is not None:
+            self.removed_data.choose_rows(self._where)
+            self.removed_deletes.choose_rows(self._where)
+
+    @property
+    def summary_operation(self) -> str:
+        """delete if nothing is added, append if nothing can be removed, else overwrite."""
+        if not self.added_data:
+            return DELETE
+        return APPEND if self.removed_data.is_empty else OVERWRITE
+
+    def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
+        """Check what was committed since the operation read the table, as its isolation asks."""
+        options = self._validation
+        if options is None:
+            return
+        self.note_read(base, options.from_snapshot)
+        if not (options.isolation == "serializable" or options.check_deletes):
+            return
+        history = self.history(base, parent, options.from_snapshot)
+        if not history.snapshots:
+            return
+        scope = self._scope(options)
+        if options.isolation == "serializable":
+            check_no_added_data(history, scope)
+        if not options.check_deletes:
+            return
+        if self._where is not None:
+            check_no_added_deletes(history, scope)
+            check_no_removed_data(history, scope)
+        check_no_new_deletes_for(
+            history, self.removed_data.chosen_files, equality_deletes_still_apply=False
+        )
+
+    def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
+        """Kept, filtered, new and merged manifests.
+
+        Raises:
+            ConflictError: a named file is gone, or others have added a file that matches in part.
+            ValidationException: a file that was there when the table was read matches in part.
+        """
+        try:
+            return super().manifests(base, parent)
+        except ConflictError:
+            raise
+        except ValidationException as error:
+            if not self._others_committed(base, parent):
+                raise
+            raise ConflictError(
+                f"another commit changed the table since it was read: {error}; "
+                "run the operation again"
+            ) from error
+        finally:
+            self._has_run = True
+
+    def _others_committed(self, base: TableMetadata, parent: Snapshot | None) -> bool:
+        if self._validation is None:
+            return self._has_run
+        return bool(self.history(base, parent, self._validation.from_snapshot).snapshots)
+
+    def _scope(self, options: Validation) -> Scope:
+        partitions = None if options.partitions is None else PartitionSet(options.partitions)
+        # A pure overwrite by predicate has read what the predicate matches.
+        given = not isinstance(options.conflict_filter, AlwaysTrue)
+        if not given and self._where is not None and not self._removes_by_name:
+            return Scope(self._where, partitions)
+        row_filter = RowFilter(options.conflict_filter, case_sensitive=options.case_sensitive)
+        return Scope(row_filter, partitions)
+
+
+class DeleteFiles(OverwriteFiles):
+    """Remove files and add none: by predicate (always applicable) or by name (rule 212)."""
+
+    def __init__(
+        self,
+        io: FileIO,
+        *,
+        removed: Iterable[DataFile] = (),
+        removed_paths: Iterable[str] = (),
+        where: Predicate | None = None,
+        validation: Validation | None = None,
+        case_sensitive: bool = True,
+        options: SnapshotOptions = DEFAULT_OPTIONS,
+    ) -> None:
+        super().__init__(
+            io,
+            removed=removed,
+            removed_paths=removed_paths,
+            where=where,
+            validation=validation,
+            case_sensitive=case_sensitive,
+            options=options,
+        )
+
+
+class ReplacePartitions(MergingProducer):
+    """Dynamic partition overwrite: the partitions that get new files lose their old ones.
+
+    Every file of the new data must be of one spec; files of other specs stay where they are,
+    unless the table is unpartitioned, where everything is replaced.
+    """
+
+    operation_name = OVERWRITE
+
+    def __init__(
+        self,
+        io: FileIO,
+        added: Iterable[DataFile],
+        *,
+        validation: Validation | None = None,
+        options: SnapshotOptions = DEFAULT_OPTIONS,
+    ) -> None:
+        snapshot_properties = {**options.snapshot_properties, "replace-partitions": "true"}
+        super().__init__(io, replace(options, snapshot_properties=snapshot_properties))
+        self._validation = validation
+        self._touched = PartitionSet()
+        self._chosen_for_spec: int | None = None
+        for file in added:
+            self.added_data.add(file)
+            self._touched.add(file.spec_id, file.partition)
+        if len(self._touched.spec_ids) > 1:
+            raise ValidationException(
+                "files of one dynamic overwrite must be of one partition spec, not of "
+                f"{sorted(self._touched.spec_ids)}"
+            )
+
+    def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
+        """Check the partitions that are replaced, as the isolation asks."""
+        options = self._validation
+        if options is None or not self._touched:
+            return
+        history = self.history(base, parent, options.from_snapshot)
+        scope = self._scope(base)
+        if options.isolation == "serializable":
+            check_no_added_data(history, scope)
+        if options.check_deletes:
+            check_no_removed_data(history, scope)
+            check_no_added_deletes(history, scope)
+
+    def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
+        """Manifests without the replaced partitions, and those of the new files."""
+        for spec_id in self._touched.spec_ids:
+            if self._chosen_for_spec == spec_id:
+                continue
+            self._chosen_for_spec = spec_id
+            if base.spec_by_id(spec_id).is_unpartitioned:
+                everything = RowFilter(AlwaysTrue())
+                self.removed_data.choose_rows(everything)
+                self.removed_deletes.choose_rows(everything)
+                continue
+            for file in self.added_data.files:
+                self.removed_data.choose_partition(file.spec_id, file.partition)
+                self.removed_deletes.choose_partition(file.spec_id, file.partition)
+        return super().manifests(base, parent)
+
+    def _scope(self, base: TableMetadata) -> Scope:
+        unpartitioned = any(
+            base.spec_by_id(spec_id).is_unpartitioned for spec_id in self._touched.spec_ids
+        )
+        return Scope(RowFilter(AlwaysTrue()), None if unpartitioned else self._touched)

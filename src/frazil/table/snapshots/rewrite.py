@@ -1,0 +1,101 @@
+"""RewriteFiles: other files, the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from frazil.errors import ValidationException
+from frazil.format.manifests import Content, DataFile
+from frazil.format.metadata import TableMetadata
+from frazil.format.snapshots import REPLACE, Snapshot
+from frazil.storage.files import FileIO
+from frazil.table.conflicts.validation import (
+    check_data_files_exist,
+    check_equality_deletes_not_needed,
+    check_no_added_vectors,
+    check_no_new_deletes_for,
+)
+from frazil.table.manifests.file_keys import referenced_data_file
+from frazil.table.snapshots.merging import MergingProducer
+from frazil.table.snapshots.producer import DEFAULT_OPTIONS, SnapshotOptions
+
+
+class RewriteFiles(MergingProducer):
+    """Replace data and delete files by files of the same rows (rules 155, 211).
+
+    With `data_sequence_number` the new data files count as as old as that: equality deletes that
+    arrive while the rewrite runs reach them (rule 133). Without it such deletes are a conflict.
+    `from_snapshot` is the snapshot whose rows were read: whatever was committed since is checked.
+    """
+
+    operation_name = REPLACE
+
+    def __init__(
+        self,
+        io: FileIO,
+        *,
+        removed: Iterable[DataFile] = (),
+        added: Iterable[DataFile] = (),
+        removed_deletes: Iterable[DataFile] = (),
+        added_deletes: Iterable[DataFile] = (),
+        data_sequence_number: int | None = None,
+        delete_sequence_number: int | None = None,
+        from_snapshot: int,
+        options: SnapshotOptions = DEFAULT_OPTIONS,
+    ) -> None:
+        super().__init__(io, options)
+        self._data_sequence_number = data_sequence_number
+        self._from_snapshot = from_snapshot
+        for file in removed:
+            self.removed_data.choose_file(file)
+        for file in removed_deletes:
+            self.removed_deletes.choose_file(file)
+        for file in added:
+            self.added_data.add(file, data_sequence_number=data_sequence_number)
+        for file in added_deletes:
+            self.added_deletes.add(file, data_sequence_number=delete_sequence_number)
+        self._check_is_rewrite()
+
+    def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
+        """Check that nothing was committed since that the new files contradict."""
+        history = self.history(base, parent, self._from_snapshot)
+        if not history.snapshots:
+            return
+        check_no_new_deletes_for(
+            history,
+            self.removed_data.chosen_files,
+            equality_deletes_still_apply=self._data_sequence_number is not None,
+        )
+        check_no_added_vectors(
+            history,
+            (
+                file.referenced_data_file
+                for file in self.added_deletes.files
+                if file.is_deletion_vector and file.referenced_data_file is not None
+            ),
+        )
+        check_data_files_exist(
+            history,
+            (
+                about
+                for file in self.added_deletes.files
+                if file.content is Content.POSITION_DELETES
+                and (about := referenced_data_file(file)) is not None
+            ),
+        )
+        if any(
+            file.content is Content.EQUALITY_DELETES for file in self.removed_deletes.chosen_files
+        ):
+            check_equality_deletes_not_needed(history)
+
+    def _check_is_rewrite(self) -> None:
+        if self.removed_data.is_empty and self.removed_deletes.is_empty:
+            raise ValidationException("a rewrite must remove files; to add files, append them")
+        if self.removed_data.is_empty and self.added_data:
+            raise ValidationException(
+                "a rewrite that removes no data files cannot add any: that would add rows"
+            )
+        removed = sum(file.record_count for file in self.removed_data.chosen_files)
+        added = sum(file.record_count for file in self.added_data.files)
+        if added > removed:
+            raise ValidationException(f"a rewrite of {removed} rows cannot add {added} rows")

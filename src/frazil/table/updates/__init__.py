@@ -1,0 +1,1 @@
+"""Operations that change metadata and no rows, one a file."""

@@ -1,0 +1,113 @@
+"""UpdatePartitioning: how new data is partitioned; existing files keep their spec (SPEC 2.G)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from frazil.errors import ConflictError
+from frazil.format.changes import AddSpec, SetDefaultSpec, Update
+from frazil.format.metadata import TableMetadata
+from frazil.format.partitions.evolution import PartitionEvolution
+from frazil.format.partitions.partitioning import PartitionSpec
+from frazil.table.commit.operation import MetadataOperation, Operation
+
+LAST_ADDED = -1
+
+
+class UpdatePartitioning:
+    """Collects changes of the partition spec; leaving the `with` block commits them.
+
+        with table.update_partitioning() as u:
+            u.add_field("day(ts)")
+            u.remove_field("ts_month")
+
+    An exception inside of the block commits nothing.
+    """
+
+    def __init__(
+        self,
+        metadata: TableMetadata,
+        run: Callable[[Operation], None],
+        *,
+        case_sensitive: bool = True,
+    ) -> None:
+        self._metadata = metadata
+        self._run = run
+        self._evolution = PartitionEvolution(
+            metadata.schema,
+            metadata.partition_specs,
+            default_spec_id=metadata.default_spec_id,
+            last_partition_id=metadata.last_partition_id,
+            format_version=metadata.format_version,
+            case_sensitive=case_sensitive,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.commit()
+
+    def add_field(self, expr: str, *, name: str | None = None) -> Self:
+        """Partition by one more transform: `"day(ts)"`, `"bucket(16, id)"`, `"country"`.
+
+        Raises:
+            EvolutionError: the spec has such a field or such a name already.
+            ValidationException: the column is missing or of a wrong type.
+        """
+        self._evolution.add_field(expr, name=name)
+        return self
+
+    def remove_field(self, name_or_expr: str) -> Self:
+        """Stop partitioning by a field, by name or as `"day(ts)"`; EvolutionError if unknown."""
+        self._evolution.remove_field(name_or_expr)
+        return self
+
+    def rename_field(self, name: str, new_name: str) -> Self:
+        """Give a field another name; EvolutionError if it is unknown or the new name is taken."""
+        self._evolution.rename_field(name, new_name)
+        return self
+
+    def replace_field(self, name_or_expr: str, expr: str, *, name: str | None = None) -> Self:
+        """Remove one field and add another, in one step."""
+        return self.remove_field(name_or_expr).add_field(expr, name=name)
+
+    def apply(self) -> PartitionSpec:
+        """The spec that results, without a commit."""
+        return self._evolution.apply()
+
+    def commit(self) -> None:
+        """Commit the changes; leaving the `with` block does this."""
+        self._run(replace_spec(self._metadata, self.apply()))
+
+
+def replace_spec(start: TableMetadata, spec: PartitionSpec) -> MetadataOperation:
+    """Make a spec that was evolved from `start` the default.
+
+    Raises ConflictError when run on metadata whose partitioning or schema another commit changed
+    (rule 213).
+    """
+
+    def updates(base: TableMetadata) -> list[Update]:
+        before = (start.default_spec_id, start.last_partition_id, start.current_schema_id)
+        now = (base.default_spec_id, base.last_partition_id, base.current_schema_id)
+        if before != now:
+            raise ConflictError(
+                "another commit changed the table's schema or partitioning: default spec, last "
+                f"partition field id and schema were {before} and are {now}; make the change again"
+            )
+        if spec.spec_id == base.default_spec_id:
+            return []
+        if spec.spec_id in base.specs_by_id:
+            return [SetDefaultSpec(spec.spec_id)]
+        return [AddSpec(spec), SetDefaultSpec(LAST_ADDED)]
+
+    return MetadataOperation(updates)

@@ -1,0 +1,144 @@
+"""UpdateSchema: columns come, go and change; data files stay as they are (SPEC 2.D)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, tzinfo
+from itertools import chain
+from types import TracebackType
+from typing import Self
+
+from frazil.errors import ConflictError
+from frazil.format.changes import (
+    LAST_ADDED,
+    AddSchema,
+    RemoveProperties,
+    SetCurrentSchema,
+    SetProperties,
+    Update,
+)
+from frazil.format.metadata import TableMetadata
+from frazil.format.schema import Schema
+from frazil.format.schema.evolution import SchemaEvolution
+from frazil.format.schema.name_mapping import evolved_mapping
+from frazil.format.table_properties import COLUMN_PROPERTIES, NAME_MAPPING
+from frazil.table.commit.operation import MetadataOperation, Operation
+
+COLUMN_PROPERTY_PREFIXES = tuple(each.prefix for each in COLUMN_PROPERTIES)
+
+
+class UpdateSchema(SchemaEvolution):
+    """Collects schema changes; leaving the `with` block commits them.
+
+        with table.update_schema() as u:
+            u.add_column("tip", "double", doc="in dollars")
+            u.rename_column("a", "b")
+
+    An exception inside of the block commits nothing. Table properties that name a column follow
+    it when it is renamed, and go when it is deleted; the name mapping learns new names.
+    """
+
+    def __init__(
+        self,
+        metadata: TableMetadata,
+        run: Callable[[Operation], None],
+        *,
+        case_sensitive: bool = True,
+        text_zone: str | tzinfo = UTC,
+    ) -> None:
+        super().__init__(
+            metadata.schema,
+            metadata.last_column_id,
+            metadata.format_version,
+            partition_fields=[field for spec in metadata.partition_specs for field in spec.fields],
+            kept_source_ids=_sources_in_use(metadata),
+            case_sensitive=case_sensitive,
+            text_zone=text_zone,
+        )
+        self._table = metadata
+        self._run_operation = run
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.commit()
+
+    def commit(self) -> None:
+        """Commit the changes; leaving the `with` block does this."""
+        self._run_operation(replace_schema(self._table, self.apply(), self.last_column_id))
+
+
+def replace_schema(start: TableMetadata, schema: Schema, last_column_id: int) -> MetadataOperation:
+    """Make a schema that was evolved from `start` the current one (rule 43).
+
+    Raises ConflictError when run on metadata whose schema another commit changed (rule 213).
+    """
+
+    def updates(base: TableMetadata) -> list[Update]:
+        before = (start.current_schema_id, start.last_column_id)
+        now = (base.current_schema_id, base.last_column_id)
+        if before != now:
+            raise ConflictError(
+                "another commit changed the table's schema: schema and last column id were "
+                f"{before} and are {now}; make the change again"
+            )
+        if schema.is_same_as(base.schema):
+            return []
+        return [
+            AddSchema(schema, last_column_id),
+            SetCurrentSchema(LAST_ADDED),
+            *_follow_columns(base.properties, base.schema, schema),
+            *_evolve_name_mapping(base.properties, base.schema, schema),
+        ]
+
+    return MetadataOperation(updates)
+
+
+def _follow_columns(properties: Mapping[str, str], before: Schema, after: Schema) -> list[Update]:
+    """Properties that name a column, under its new name, or gone with it."""
+    moved: dict[str, str] = {}
+    gone: list[str] = []
+    for key, value in properties.items():
+        prefix = next((p for p in COLUMN_PROPERTY_PREFIXES if key.startswith(p)), None)
+        if prefix is None:
+            continue
+        field = before.field_or_none(key.removeprefix(prefix))
+        if field is None:
+            continue
+        name = after.find_column_name(field.field_id)
+        if name == key.removeprefix(prefix):
+            continue
+        gone.append(key)
+        if name is not None:
+            moved[prefix + name] = value
+    updates: list[Update] = []
+    if gone:
+        updates.append(RemoveProperties(tuple(gone)))
+    if moved:
+        updates.append(SetProperties(moved))
+    return updates
+
+
+def _evolve_name_mapping(
+    properties: Mapping[str, str], before: Schema, after: Schema
+) -> list[Update]:
+    """The name mapping with new columns and new names, old names kept for old files (rule 61)."""
+    mapping = NAME_MAPPING.of(properties)
+    if mapping is None:
+        return []
+    evolved = evolved_mapping(mapping, before, after).to_json()
+    return [SetProperties({NAME_MAPPING.name: evolved})]
+
+
+def _sources_in_use(metadata: TableMetadata) -> frozenset[int]:
+    """The columns that the current partitioning and order are made from."""
+    partitioned = (field.source_ids for field in metadata.spec.fields if not field.is_void)
+    sorted_by = (field.source_ids for field in metadata.sort_order.fields)
+    return frozenset(source for ids in chain(partitioned, sorted_by) for source in ids)

@@ -1,0 +1,54 @@
+"""Statistics files that the metadata registers (SPEC 2.T)."""
+
+from __future__ import annotations
+
+from frazil.format.changes import (
+    RemovePartitionStatistics,
+    RemoveStatistics,
+    SetPartitionStatistics,
+    SetStatistics,
+    Update,
+)
+from frazil.format.metadata import TableMetadata
+from frazil.format.metadata.statistics import PartitionStatisticsFile, StatisticsFile
+from frazil.table.commit.operation import MetadataOperation
+
+
+def set_statistics(file: StatisticsFile) -> MetadataOperation:
+    """Register the statistics file of a snapshot, in place of the one before (rule 203)."""
+
+    def updates(base: TableMetadata) -> list[Update]:
+        base.snapshot_by_id(file.snapshot_id)
+        return [SetStatistics(file)] if file not in base.statistics else []
+
+    return MetadataOperation(updates)
+
+
+def remove_statistics(snapshot_id: int) -> MetadataOperation:
+    """Forget the statistics file of a snapshot; the file stays."""
+
+    def updates(base: TableMetadata) -> list[Update]:
+        held = any(file.snapshot_id == snapshot_id for file in base.statistics)
+        return [RemoveStatistics(snapshot_id)] if held else []
+
+    return MetadataOperation(updates)
+
+
+def set_partition_statistics(file: PartitionStatisticsFile) -> MetadataOperation:
+    """Register the partition statistics of a snapshot, in place of those before (rule 205)."""
+
+    def updates(base: TableMetadata) -> list[Update]:
+        base.snapshot_by_id(file.snapshot_id)
+        return [SetPartitionStatistics(file)] if file not in base.partition_statistics else []
+
+    return MetadataOperation(updates)
+
+
+def remove_partition_statistics(snapshot_id: int) -> MetadataOperation:
+    """Forget the partition statistics of a snapshot; the file stays."""
+
+    def updates(base: TableMetadata) -> list[Update]:
+        held = any(file.snapshot_id == snapshot_id for file in base.partition_statistics)
+        return [RemovePartitionStatistics(snapshot_id)] if held else []
+
+    return MetadataOperation(updates)
