@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from frazil.errors import (
         AlreadyExistsError,
         CommitError,
-        CommitFailedException,
-        CommitStateUnknownException,
+        CommitFailedError,
+        CommitStateUnknownError,
         ConfigurationError,
         ConflictError,
         EvolutionError,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         TableAlreadyExistsError,
         UnsupportedError,
         UnsupportedVersionError,
-        ValidationException,
+        ValidationError,
     )
     from frazil.format import types
     from frazil.format.predicates import col
@@ -57,8 +57,8 @@ if TYPE_CHECKING:
 __all__ = [
     "AlreadyExistsError",
     "CommitError",
-    "CommitFailedException",
-    "CommitStateUnknownException",
+    "CommitFailedError",
+    "CommitStateUnknownError",
     "ConfigurationError",
     "ConflictError",
     "EvolutionError",
@@ -87,7 +87,7 @@ __all__ = [
     "TableAlreadyExistsError",
     "UnsupportedError",
     "UnsupportedVersionError",
-    "ValidationException",
+    "ValidationError",
     "__version__",
     "col",
     "connect",
@@ -109,6 +109,13 @@ _HOMES: Final = {
     "open_table": "frazil.spark.lake",
 }
 
+# PyIceberg's and Java's names of errors.
+_OTHER_NAMES: Final = (
+    "CommitFailedException",
+    "CommitStateUnknownException",
+    "ValidationException",
+)
+
 
 def __getattr__(name: str) -> Any:
     # Spark's Python workers import this package for one function of it: all of it takes a second.
@@ -118,7 +125,7 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(_HOMES[name]), name)
     elif name == "__version__":
         value = import_module("importlib.metadata").version("frazil")
-    elif name in __all__:
+    elif name in __all__ or name in _OTHER_NAMES:
         value = getattr(import_module("frazil.errors"), name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,7 +1,7 @@
 """Every error that Frazil raises, in one tree.
 
 FrazilError
-├── ValidationException            what was asked contradicts the table or the specification
+├── ValidationError                what was asked contradicts the table or the specification
 │   ├── EvolutionError             a schema, partition or sort change that is not allowed
 │   ├── PredicateError             a filter that cannot be parsed or bound
 │   └── SchemaMismatchError        rows that do not fit the table's schema
@@ -23,9 +23,9 @@ FrazilError
 │   └── TableAlreadyExistsError
 ├── NamespaceNotEmptyError
 ├── CommitError
-│   ├── CommitFailedException      another writer was first; nothing was changed
+│   ├── CommitFailedError          another writer was first; nothing was changed
 │   ├── ConflictError              a concurrent commit contradicts this one; nothing was changed
-│   └── CommitStateUnknownException  the swap was sent and no answer came; nothing was deleted
+│   └── CommitStateUnknownError    the swap was sent and no answer came; nothing was deleted
 └── StorageError                   the store refused or failed
 """
 
@@ -36,19 +36,19 @@ class FrazilError(Exception):
     """The base of every error that Frazil raises."""
 
 
-class ValidationException(FrazilError, ValueError):
+class ValidationError(FrazilError, ValueError):
     """What was asked contradicts the table or the specification."""
 
 
-class EvolutionError(ValidationException):
+class EvolutionError(ValidationError):
     """A schema, partition or sort change that the specification does not allow."""
 
 
-class PredicateError(ValidationException):
+class PredicateError(ValidationError):
     """A filter that cannot be parsed, or does not bind to the schema."""
 
 
-class SchemaMismatchError(ValidationException):
+class SchemaMismatchError(ValidationError):
     """Rows that do not fit the table's schema; nothing was written."""
 
 
@@ -139,15 +139,15 @@ class CommitError(FrazilError):
     """A change that did not become part of the table."""
 
 
-class CommitFailedException(CommitError):
+class CommitFailedError(CommitError):
     """Another writer was first, or a requirement no longer holds; nothing was changed."""
 
 
-class ConflictError(CommitError, ValidationException):
+class ConflictError(CommitError, ValidationError):
     """A concurrent commit contradicts this operation; nothing was changed."""
 
 
-class CommitStateUnknownException(CommitError):
+class CommitStateUnknownError(CommitError):
     """The swap was sent and its outcome is unknown; no file was deleted."""
 
 
@@ -157,3 +157,13 @@ class StorageError(FrazilError, OSError):
 
 class MissingFileError(NotFoundError, StorageError):
     """A file that the table names is not there."""
+
+
+ValidationException = ValidationError
+"""The name of `ValidationError` in PyIceberg and in Java."""
+
+CommitFailedException = CommitFailedError
+"""The name of `CommitFailedError` in PyIceberg and in Java."""
+
+CommitStateUnknownException = CommitStateUnknownError
+"""The name of `CommitStateUnknownError` in PyIceberg and in Java."""

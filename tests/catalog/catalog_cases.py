@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from frazil.catalog.base import Catalog, LoadedTable
 from frazil.catalog.config import CatalogConfig, open_catalog
-from frazil.errors import CommitFailedException
+from frazil.errors import CommitFailedError
 from frazil.format.changes import SetProperties
 from frazil.format.metadata import TableMetadata
 from frazil.format.new_table import new_table_metadata
@@ -72,6 +72,6 @@ def set_properties_retrying(catalog: Catalog, name: str, **properties: str) -> L
     while True:
         try:
             return set_properties(catalog, name, **properties)
-        except CommitFailedException:
+        except CommitFailedError:
             if time.monotonic() > deadline:
                 raise

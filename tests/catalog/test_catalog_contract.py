@@ -20,7 +20,7 @@ from catalog_cases import (
 
 from frazil.catalog.base import Catalog
 from frazil.errors import (
-    CommitFailedException,
+    CommitFailedError,
     ConfigurationError,
     InvalidFormatError,
     MissingFileError,
@@ -30,7 +30,7 @@ from frazil.errors import (
     NoSuchTableError,
     TableAlreadyExistsError,
     UnsupportedError,
-    ValidationException,
+    ValidationError,
 )
 from frazil.format.changes import (
     AssertCreate,
@@ -136,7 +136,7 @@ def test_a_table_made_by_a_commit(catalog: Catalog) -> None:
         catalog.commit_table("db.t", (), updates)
     created = catalog.commit_table("db.t", (AssertCreate(),), updates)
     assert catalog.load_table("db.t") == created
-    with pytest.raises(CommitFailedException):
+    with pytest.raises(CommitFailedError):
         catalog.commit_table("db.t", (AssertCreate(),), updates)
 
 
@@ -144,7 +144,7 @@ def test_a_stale_writer_loses_and_leaves_nothing(catalog: Catalog) -> None:
     base = made_table(catalog)
     set_properties(catalog, "db.t", other="1")
     files = metadata_files(catalog)
-    with pytest.raises(CommitFailedException, match="another writer was first"):
+    with pytest.raises(CommitFailedError, match="another writer was first"):
         catalog._swap(base, base.metadata)
     assert metadata_files(catalog) == files
     assert catalog.load_table("db.t").metadata.properties["other"] == "1"
@@ -153,7 +153,7 @@ def test_a_stale_writer_loses_and_leaves_nothing(catalog: Catalog) -> None:
 def test_a_broken_requirement_changes_nothing(catalog: Catalog) -> None:
     table = made_table(catalog)
     files = metadata_files(catalog)
-    with pytest.raises(CommitFailedException, match="uuid"):
+    with pytest.raises(CommitFailedError, match="uuid"):
         catalog.commit_table("db.t", (AssertTableUUID("no"),), (SetProperties({"a": "1"}),))
     assert catalog.load_table("db.t") == table
     assert metadata_files(catalog) == files
@@ -193,7 +193,7 @@ def test_metadata_is_compressed_when_asked(catalog: Catalog) -> None:
 
 def test_purge_refuses_without_gc(catalog: Catalog) -> None:
     made_table(catalog, **{"gc.enabled": "false"})
-    with pytest.raises(ValidationException, match=r"gc\.enabled"):
+    with pytest.raises(ValidationError, match=r"gc\.enabled"):
         catalog.purge_table("db.t")
     assert catalog.table_exists("db.t")
 
@@ -225,14 +225,14 @@ def test_a_missing_metadata_file_is_typed(catalog: Catalog) -> None:
     ],
 )
 def test_malformed_names(catalog: Catalog, name: str) -> None:
-    with pytest.raises(ValidationException):
+    with pytest.raises(ValidationError):
         catalog.load_table(name)
 
 
 @pytest.mark.parametrize("name", ["..", ".", "a/b", "../t", "a\\b"])
 def test_no_default_place_of_a_table_is_shared_or_outside(catalog: Catalog, name: str) -> None:
     catalog.create_namespace("db")
-    with pytest.raises(ValidationException, match="folder's name"):
+    with pytest.raises(ValidationError, match="folder's name"):
         catalog.default_table_location(("db", name))
     if catalog.kind != "filesystem":
         # In a place of its own it may have any name.
@@ -240,7 +240,7 @@ def test_no_default_place_of_a_table_is_shared_or_outside(catalog: Catalog, name
         catalog.create_table(("db", name), new_table_metadata(SCHEMA, location=place))
         assert catalog.list_tables("db") == [("db", name)]
         catalog.update_namespace_properties("db", updates={"location": place})
-        with pytest.raises(ValidationException, match="folder's name"):
+        with pytest.raises(ValidationError, match="folder's name"):
             catalog.default_table_location(("db", name))
 
 
@@ -255,7 +255,7 @@ def test_relocation(catalog: Catalog) -> None:
     table = made_table(catalog)
     update = SetLocation(f"{table.metadata.location}-moved")
     if catalog.kind == "filesystem":
-        with pytest.raises(ValidationException, match="stay in their folder"):
+        with pytest.raises(ValidationError, match="stay in their folder"):
             catalog.commit_table("db.t", (), (update,))
         return
     moved = catalog.commit_table("db.t", (), (update,))
@@ -312,7 +312,7 @@ def test_properties_of_namespaces(catalog: Catalog) -> None:
     catalog.update_namespace_properties("db", removals=["b", "c"])
     assert catalog.load_namespace_properties("db") == {}
     assert catalog.namespace_exists("db")
-    with pytest.raises(ValidationException, match="both"):
+    with pytest.raises(ValidationError, match="both"):
         catalog.update_namespace_properties("db", updates={"b": "3"}, removals=["b"])
     with pytest.raises(NoSuchNamespaceError):
         catalog.update_namespace_properties("none", updates={"b": "3"})

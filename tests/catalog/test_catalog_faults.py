@@ -29,8 +29,8 @@ from ci_share import one_of_each
 from frazil.catalog.base import Catalog
 from frazil.catalog.sql import SqlCatalog
 from frazil.errors import (
-    CommitFailedException,
-    CommitStateUnknownException,
+    CommitFailedError,
+    CommitStateUnknownError,
     FrazilError,
     StorageError,
     TableAlreadyExistsError,
@@ -214,7 +214,7 @@ def test_an_answer_lost_before_the_commit(sql: SqlCatalog) -> None:
     table = made_table(sql, **QUICK_CHECKS)
     files = metadata_files(sql)
     break_commit(sql, committed=False)
-    with pytest.raises(CommitFailedException) as caught:
+    with pytest.raises(CommitFailedError) as caught:
         set_properties(sql, "db.t", a="1")
     assert "s3cr3t" not in str(caught.value)
     assert sql.load_table("db.t") == table
@@ -225,7 +225,7 @@ def test_no_answer_can_be_had(sql: SqlCatalog) -> None:
     made_table(sql, **QUICK_CHECKS)
     files = metadata_files(sql)
     break_commit(sql, committed=True)
-    with silent(sql), pytest.raises(CommitStateUnknownException, match="no file was") as caught:
+    with silent(sql), pytest.raises(CommitStateUnknownError, match="no file was") as caught:
         set_properties(sql, "db.t", a="1")
     assert "s3cr3t" not in str(caught.value)
     assert len(metadata_files(sql)) == len(files) + 1
@@ -254,7 +254,7 @@ def test_a_lost_answer_when_a_table_is_made(sql: SqlCatalog) -> None:
     assert sql.create_table("db.t", metadata) == sql.load_table("db.t")
     sql.drop_table("db.t")
     break_commit(sql, committed=False)
-    with pytest.raises(CommitFailedException):
+    with pytest.raises(CommitFailedError):
         sql.create_table("db.t", new_metadata(sql, "db.t", **QUICK_CHECKS))
     assert not sql.table_exists("db.t")
 
@@ -343,7 +343,7 @@ def test_a_compressed_twin_does_not_split_the_history(tmp_path: Path) -> None:
     catalog = opened(properties_of("filesystem", tmp_path))
     base = made_table(catalog)
     set_properties(catalog, "db.t", **{"write.metadata.compression-codec": "gzip"})
-    with pytest.raises(CommitFailedException):
+    with pytest.raises(CommitFailedError):
         catalog._swap(base, base.metadata)
 
 

@@ -12,11 +12,11 @@ import pytest
 from catalog_cases import made_table, new_metadata, opened, properties_of, set_properties
 
 from frazil.errors import (
-    CommitFailedException,
+    CommitFailedError,
     MissingFileError,
     NoSuchTableError,
     StorageError,
-    ValidationException,
+    ValidationError,
 )
 from frazil.storage.files import FileIO
 
@@ -67,7 +67,7 @@ def write_until_gone(properties: dict[str, str], name: str) -> None:
     try:
         for number in range(100):
             set_properties(own, name, n=str(number))
-    except (NoSuchTableError, CommitFailedException, MissingFileError):
+    except (NoSuchTableError, CommitFailedError, MissingFileError):
         return
 
 
@@ -132,7 +132,7 @@ def test_two_writers_with_different_codecs_meet(properties: dict[str, str]) -> N
     # On a disk the lock would keep the other out from here on.
     call = "create" if "s3.endpoint" in properties else "lock"
     at_the_call(zipped.io, call, lambda: set_properties(plain, "db.t", first="1"))
-    with pytest.raises(CommitFailedException, match="another writer was first"):
+    with pytest.raises(CommitFailedError, match="another writer was first"):
         set_properties(zipped, "db.t", **compressed)
     assert plain.load_table("db.t").metadata.properties["first"] == "1"
     set_properties(opened(properties), "db.t", **compressed)
@@ -186,7 +186,7 @@ def test_a_copied_table_is_not_committed_to(tmp_path: Path) -> None:
     (tmp_path / "copy").mkdir()
     (tmp_path / "wh").rename(tmp_path / "copy" / "wh")
     moved = opened(properties_of("filesystem", tmp_path / "copy"))
-    with pytest.raises(ValidationException, match="the folder is the name"):
+    with pytest.raises(ValidationError, match="the folder is the name"):
         set_properties(moved, "db.t", a="1")
 
 

@@ -29,11 +29,11 @@ from frazil.catalog.base import Catalog
 from frazil.catalog.sql import SqlCatalog
 from frazil.errors import (
     AlreadyExistsError,
-    CommitFailedException,
+    CommitFailedError,
     MissingFileError,
     NotFoundError,
     StorageError,
-    ValidationException,
+    ValidationError,
 )
 
 QUICK_CHECKS = {
@@ -77,7 +77,7 @@ ERRORS: tuple[Callable[[], BaseException], ...] = (
     lambda: KeyboardInterrupt(),
     by_signal,
 )
-REFUSALS = (CommitFailedException, ValidationException, AlreadyExistsError, NotFoundError)
+REFUSALS = (CommitFailedError, ValidationError, AlreadyExistsError, NotFoundError)
 
 
 @dataclass

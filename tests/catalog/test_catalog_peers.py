@@ -17,7 +17,7 @@ from pyiceberg.table import StaticTable
 from frazil.catalog.config import CatalogConfig, open_catalog
 from frazil.catalog.static import StaticCatalog, open_table
 from frazil.errors import (
-    CommitFailedException,
+    CommitFailedError,
     FrazilError,
     InvalidMetadataError,
     MissingFileError,
@@ -264,7 +264,7 @@ def test_a_table_dropped_while_committing(tmp_path: Path) -> None:
         catalog = opened(properties_of(kind, tmp_path / kind))
         base = made_table(catalog)
         catalog.drop_table("db.t")
-        with pytest.raises((NoSuchTableError, CommitFailedException)):
+        with pytest.raises((NoSuchTableError, CommitFailedError)):
             catalog._swap(base, base.metadata)
         assert not catalog.table_exists("db.t")
 

@@ -23,7 +23,7 @@ from catalog_cases import (
 )
 
 from frazil.catalog.base import Catalog
-from frazil.errors import CommitStateUnknownException, FrazilError, StorageError
+from frazil.errors import CommitStateUnknownError, FrazilError, StorageError
 
 SLOW_SECONDS = 1.5
 PATIENT = {"commit.status-check.num-retries": "3", "commit.status-check.min-wait-ms": "10"}
@@ -153,7 +153,7 @@ def test_whose_patience_ends_first_deletes_nothing(
     make_commits_slow(properties, event)
     acting = through(proxy, properties, **IMPATIENT)
     proxy.cuts_after_commit = True
-    with pytest.raises(CommitStateUnknownException, match="no file was deleted"):
+    with pytest.raises(CommitStateUnknownError, match="no file was deleted"):
         run(acting)
     deadline = time.monotonic() + 20
     while not is_done(looking, change):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from frazil.errors import ValidationException
+from frazil.errors import ValidationError
 from frazil.format.partitions.partitioning import PartitionEvolution, PartitionSpec
 from frazil.format.partitions.transforms import parse_transform
 from frazil.format.schema import Schema
@@ -164,7 +164,7 @@ def test_evolution_of_partitioning(vector: dict[str, Any]) -> None:
                 else:
                     evolution.rename_field(*step.split(">"))
             spec = evolution.apply()
-        except ValidationException as error:
+        except ValidationError as error:
             refusals.append(str(error))
             continue
         assert "error" not in state, f"{commit}: {spec}, where Java refuses: {state}"

@@ -15,7 +15,7 @@ from frazil.errors import (
     EvolutionError,
     InvalidMetadataError,
     UnsupportedError,
-    ValidationException,
+    ValidationError,
 )
 from frazil.format.partitions.partitioning import (
     UNPARTITIONED,
@@ -133,7 +133,7 @@ def test_partition_exprs(text: str, transform: Transform, column: str, name: str
      "bucket(99999999999, id)"],
 )  # fmt: skip
 def test_wrong_partition_exprs(text: str) -> None:
-    with pytest.raises(ValidationException):
+    with pytest.raises(ValidationError):
         parse_partition_expr(text)
 
 
@@ -192,7 +192,7 @@ def test_spec_for() -> None:
 )
 def test_spec_for_refuses(exprs: list[str], message: str) -> None:
     """Rules 70, 77-80."""
-    with pytest.raises(ValidationException, match=message):
+    with pytest.raises(ValidationError, match=message):
         spec_for(SCHEMA, exprs)
 
 
@@ -268,7 +268,7 @@ def test_dropped_sources_still_have_types() -> None:
     kinds = [str(field.field_type) for field in spec.partition_type(Schema()).fields]
     assert kinds == ["date", "int", "unknown", "unknown"]
     assert spec.partition_path(Schema(), (0, 1, "x y", None)).startswith("ts_day=1970-01-01/id_b")
-    with pytest.raises(ValidationException, match="4 values, not 1"):
+    with pytest.raises(ValidationError, match="4 values, not 1"):
         spec.partition_path(SCHEMA, (1,))
 
 
@@ -314,7 +314,7 @@ def test_time_transforms_floor(moment: str, year: int, month: int, day: int, hou
     days = coerce(DateType(), moment[:10])
     assert YearTransform().apply(DateType(), days) == year
     assert MonthTransform().apply(DateType(), days) == month
-    with pytest.raises(ValidationException):
+    with pytest.raises(ValidationError):
         HourTransform().apply(DateType(), days)
     assert DayTransform().result_type(TimestampType()) == DateType()
 
@@ -424,7 +424,7 @@ def test_evolution_errors_say_what_is_there() -> None:
         PartitionEvolution(
             SCHEMA, [first], default_spec_id=7, last_partition_id=1001, format_version=2
         )
-    with pytest.raises(ValidationException, match="in a list or a map"):
+    with pytest.raises(ValidationError, match="in a list or a map"):
         evolve(first).add_field("tags.element")
 
 
@@ -449,7 +449,7 @@ def test_unified_partition_type_of_v1() -> None:
     assert voided.fields[0].is_void
     unified = unified_partition_type([first, voided], SCHEMA)
     assert str(unified.fields[0].field_type) == "int"
-    with pytest.raises(ValidationException, match="1000 stands for"):
+    with pytest.raises(ValidationError, match="1000 stands for"):
         unified_partition_type([first, spec_for(SCHEMA, ["s"], spec_id=1)], SCHEMA)
 
 
@@ -466,7 +466,7 @@ def test_rebinding_to_fresh_ids() -> None:
     assert [f.source_id for f in rebind_spec(spec, SCHEMA, fresh).fields] == [5, 6]
     order = order_for(SCHEMA, ["id", "day(ts)"])
     assert [f.source_id for f in rebind_order(order, SCHEMA, fresh).fields] == [6, 5]
-    with pytest.raises(ValidationException, match="no column 's'"):
+    with pytest.raises(ValidationError, match="no column 's'"):
         rebind_spec(spec_for(SCHEMA, ["s"]), SCHEMA, fresh)
 
 
@@ -491,7 +491,7 @@ def test_sort_exprs(text: str, transform: str, column: str, direction: str, null
 
 @pytest.mark.parametrize("text", ["", "ts down", "ts nulls", "ts asc desc", "ts as x", "nulls(ts)"])
 def test_wrong_sort_exprs(text: str) -> None:
-    with pytest.raises(ValidationException):
+    with pytest.raises(ValidationError):
         parse_sort_expr(text)
 
 
@@ -514,7 +514,7 @@ def test_sort_orders() -> None:
     assert not order.satisfies(order_for(SCHEMA, ["day(ts)"]))
     assert not order_for(SCHEMA, ["day(ts) desc"]).satisfies(order)
     for wrong in ("year(s)", "none", "tags.element", "geo"):
-        with pytest.raises(ValidationException):
+        with pytest.raises(ValidationError):
             order_for(SCHEMA, [wrong])
 
 

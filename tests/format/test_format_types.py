@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frazil.errors import InvalidMetadataError, ValidationException
+from frazil.errors import InvalidMetadataError, ValidationError
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.schema.defaults import check_added_field, initial_value, write_value
@@ -157,7 +157,7 @@ def test_users_names() -> None:
     assert as_type(DateType()) == DateType()
     assert as_type("decimal(10,2)") == DecimalType(10, 2)
     for wrong in ("array<int>", 5):
-        with pytest.raises(ValidationException):
+        with pytest.raises(ValidationError):
             as_type(wrong)  # type: ignore[arg-type]
 
 
@@ -250,13 +250,13 @@ def test_required_fields_are_added_with_defaults(field: NestedField, missing: st
     if missing is None:
         check_added_field(field)
     else:
-        with pytest.raises(ValidationException, match=missing):
+        with pytest.raises(ValidationError, match=missing):
             check_added_field(field)
 
 
 def test_required_without_value_fails() -> None:
     """Rule 32."""
-    with pytest.raises(ValidationException, match="required"):
+    with pytest.raises(ValidationError, match="required"):
         write_value(NestedField(1, "a", IntegerType(), required=True, initial_default=1))
 
 
@@ -293,7 +293,7 @@ def test_check_types_for(field: NestedField, version: int, message: str | None) 
     if message is None:
         schema.check_types_for(version)
     else:
-        with pytest.raises(ValidationException, match=message):
+        with pytest.raises(ValidationError, match=message):
             schema.check_types_for(version)
 
 
@@ -307,7 +307,7 @@ def test_identifier_fields() -> None:
     schema = in_struct(required=True)
     assert schema.identifier_field_names() == ("a.b",)
     assert Schema.from_json(schema.to_json()) == schema
-    with pytest.raises(ValidationException, match="optional struct 'a'"):
+    with pytest.raises(ValidationError, match="optional struct 'a'"):
         in_struct(required=False)
 
 
@@ -328,18 +328,18 @@ def test_not_identifiers(
     field_type: IcebergType, required: bool, field_id: int, message: str
 ) -> None:
     """Rule 65."""
-    with pytest.raises(ValidationException, match=message):
+    with pytest.raises(ValidationError, match=message):
         Schema((NestedField(1, "a", field_type, required=required),), 0, (field_id,))
 
 
 def test_lookup_errors_and_ambiguity() -> None:
     schema = Schema((NestedField(1, "a", LongType()), NestedField(2, "A", LongType())))
     assert schema.find_field("A").field_id == 2
-    with pytest.raises(ValidationException, match="ambiguous"):
+    with pytest.raises(ValidationError, match="ambiguous"):
         schema.find_field("a", case_sensitive=False)
-    with pytest.raises(ValidationException, match="no column 'b'"):
+    with pytest.raises(ValidationError, match="no column 'b'"):
         schema.find_field("b")
-    with pytest.raises(ValidationException, match="id 7"):
+    with pytest.raises(ValidationError, match="id 7"):
         schema.find_field(7)
     dotted = Schema(
         (
@@ -347,7 +347,7 @@ def test_lookup_errors_and_ambiguity() -> None:
             NestedField(2, "a", StructType((NestedField(3, "b", LongType()),))),
         )
     )
-    with pytest.raises(ValidationException, match="ambiguous"):
+    with pytest.raises(ValidationError, match="ambiguous"):
         dotted.find_field("a.b")
     assert dotted.name_path(1) == ("a.b",)
     assert dotted.name_path(3) == ("a", "b")
@@ -363,7 +363,7 @@ def test_lookup_errors_and_ambiguity() -> None:
 )
 def test_ids_and_names_are_unique(fields: tuple[NestedField, ...]) -> None:
     """Rule 14."""
-    with pytest.raises(ValidationException):
+    with pytest.raises(ValidationError):
         Schema(fields)
     with pytest.raises(InvalidMetadataError):
         Schema.from_json(

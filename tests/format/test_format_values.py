@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frazil.errors import InvalidFormatError, UnsupportedError, ValidationException
+from frazil.errors import InvalidFormatError, UnsupportedError, ValidationError
 from frazil.format.types import (
     IcebergType,
     ListType,
@@ -136,7 +136,7 @@ def test_bytes_of_no_value(text: str, raw: str) -> None:
     ],
 )
 def test_no_bytes_of_wrong_values(text: str, value: Any) -> None:
-    with pytest.raises(ValidationException):
+    with pytest.raises(ValidationError):
         to_bytes(parse_type(text), value)
 
 
@@ -348,7 +348,7 @@ def test_coerce(text: str, given_value: Any, expected: Any) -> None:
     ],
 )
 def test_coerce_refuses(text: str, given_value: Any) -> None:
-    with pytest.raises(ValidationException):
+    with pytest.raises(ValidationError):
         coerce(parse_type(text), given_value)
 
 
@@ -365,7 +365,7 @@ def test_nested_coercion() -> None:
     assert coerce(NESTED, given_value) == (1, ("x", None), (("k", 0),))
     assert coerce(NESTED, (1, [], None)) == (1, (), None)
     for wrong in ({"d": 1}, (1,), "x", {"b": "xyz"}):
-        with pytest.raises(ValidationException):
+        with pytest.raises(ValidationError):
             coerce(NESTED, wrong)
     with pytest.raises(UnsupportedError):
         coerce(VariantType(), 1)
@@ -382,7 +382,7 @@ def test_to_python() -> None:
         "b": ["x"],
         "c": {"k": datetime(1970, 1, 1)},
     }
-    with pytest.raises(ValidationException, match="years 1 to 9999"):
+    with pytest.raises(ValidationError, match="years 1 to 9999"):
         to_python(parse_type("date"), 2**31 - 1)
 
 

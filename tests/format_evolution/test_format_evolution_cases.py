@@ -14,7 +14,7 @@ from pyiceberg.schema import Schema as PeerSchema
 from pyiceberg.table.update.schema import UpdateSchema as PeerUpdate
 
 from ci_share import examples
-from frazil.errors import EvolutionError, ValidationException
+from frazil.errors import EvolutionError, ValidationError
 from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import PartitionField
 from frazil.format.partitions.transforms import parse_transform
@@ -221,7 +221,7 @@ def test_defaults_that_json_has_no_number_for(column_type: Any, default: Any) ->
     double = NestedField(1, "c", DoubleType(), initial_default=math.nan)
     with pytest.raises(EvolutionError, match="no NaN and no infinity"):
         evolve(3).add_column("p", StructType((double,)))
-    with pytest.raises(ValidationException, match="no NaN and no infinity"):
+    with pytest.raises(ValidationError, match="no NaN and no infinity"):
         new_table_metadata(Schema((double,)), location="l", format_version=3)
 
 

@@ -29,9 +29,9 @@ from pyiceberg.table.metadata import TableMetadataUtil
 from pyiceberg.table.update import TableUpdate, update_table_metadata
 
 from frazil.errors import (
-    CommitFailedException,
+    CommitFailedError,
     UnsupportedVersionError,
-    ValidationException,
+    ValidationError,
 )
 from frazil.format.changes import (
     AddEncryptionKey,
@@ -121,13 +121,13 @@ def test_requirements_that_hold() -> None:
     ],
 )
 def test_requirements_that_fail(requirement: Requirement, expected: str, found: str) -> None:
-    with pytest.raises(CommitFailedException, match=f"expected .*{expected}.* found .*{found}"):
+    with pytest.raises(CommitFailedError, match=f"expected .*{expected}.* found .*{found}"):
         check_requirements(BASE, [*HOLDING, requirement])
 
 
 @pytest.mark.parametrize("requirement", HOLDING)
 def test_no_table_fails_every_requirement_but_creation(requirement: Requirement) -> None:
-    with pytest.raises(CommitFailedException, match="there is none"):
+    with pytest.raises(CommitFailedError, match="there is none"):
         check_requirements(None, [requirement])
 
 
@@ -351,7 +351,7 @@ ENCRYPTED = AddEncryptionKey(EncryptedKey(key_id="k", encrypted_key_metadata="bQ
     ],
 )  # fmt: skip
 def test_updates_that_are_refused(metadata: TableMetadata, update: Update, says: str) -> None:
-    with pytest.raises(ValidationException, match=says):
+    with pytest.raises(ValidationError, match=says):
         apply_updates(metadata, [update])
 
 

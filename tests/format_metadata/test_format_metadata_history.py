@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from frazil.errors import ConfigurationError, ValidationException
+from frazil.errors import ConfigurationError, ValidationError
 from frazil.format.manifests import Content, DataFile, ManifestContent, ManifestFile
 from frazil.format.metadata import parse_metadata
 from frazil.format.partitions.partitioning import UNPARTITIONED, spec_for
@@ -170,7 +170,7 @@ def test_manifests_added_unread() -> None:
 
 
 def test_an_unknown_operation() -> None:
-    with pytest.raises(ValidationException, match="upsert"):
+    with pytest.raises(ValidationError, match="upsert"):
         builder().build("upsert", previous=None)
 
 
@@ -278,9 +278,9 @@ def test_what_expires(
 
 def test_expiry_that_is_refused() -> None:
     table = Table(OLD, {"main": at(5), "t": tag(2)})
-    with pytest.raises(ValidationException, match="tag 't' points to it"):
+    with pytest.raises(ValidationError, match="tag 't' points to it"):
         snapshots_to_expire(table, now_ms=NOW, snapshot_ids=[2])
-    with pytest.raises(ValidationException, match="at least 1"):
+    with pytest.raises(ValidationError, match="at least 1"):
         snapshots_to_expire(table, now_ms=NOW, retain_last=0)
     table.properties = {"history.expire.min-snapshots-to-keep": "many"}
     with pytest.raises(ConfigurationError, match="many"):

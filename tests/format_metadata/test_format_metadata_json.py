@@ -21,7 +21,7 @@ from frazil.errors import (
     NoSuchRefError,
     NoSuchSnapshotError,
     UnsupportedVersionError,
-    ValidationException,
+    ValidationError,
 )
 from frazil.format.metadata import (
     metadata_from_json,
@@ -462,5 +462,5 @@ def test_lookups_say_what_is_there(fixtures_dir: Path) -> None:
     with pytest.raises(NoSuchRefError, match="nowhere"):
         metadata.ref_snapshot("nowhere")
     for lookup in (metadata.schema_by_id, metadata.spec_by_id, metadata.sort_order_by_id):
-        with pytest.raises(ValidationException, match="99"):
+        with pytest.raises(ValidationError, match="99"):
             lookup(99)

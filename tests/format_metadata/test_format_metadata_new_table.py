@@ -9,7 +9,7 @@ from metadata_cases import SCHEMA, commit, history, snapshot, table
 
 from frazil.errors import (
     FrazilError,
-    ValidationException,
+    ValidationError,
 )
 from frazil.format.changes import (
     apply_updates,
@@ -70,7 +70,7 @@ def test_unpartitioned_new_table() -> None:
     assert (metadata.format_version, metadata.last_partition_id) == (3, 999)
     assert metadata.spec.is_unpartitioned
     assert metadata.sort_order.is_unsorted
-    with pytest.raises(ValidationException, match="two format versions"):
+    with pytest.raises(ValidationError, match="two format versions"):
         new_table_metadata(
             SCHEMA, location="l", properties={"format-version": "3"}, format_version=2
         )

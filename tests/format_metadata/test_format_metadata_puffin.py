@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frazil.errors import InvalidDataFileError, UnsupportedError, ValidationException
+from frazil.errors import InvalidDataFileError, UnsupportedError, ValidationError
 from frazil.format.puffin import (
     PuffinBuilder,
     blob_bytes,
@@ -292,7 +292,7 @@ def test_a_bitmap_changed_under_a_right_checksum_is_an_error_or_a_set(name: str)
 @pytest.mark.parametrize("position", [-1, 2**63, 2**64])
 def test_positions_out_of_range(position: int) -> None:
     """Rule 248."""
-    with pytest.raises(ValidationException, match="2\\^63-1"):
+    with pytest.raises(ValidationError, match="2\\^63-1"):
         deletion_vector_to_bytes([1, position])
 
 

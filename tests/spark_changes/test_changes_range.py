@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from frazil.errors import NoSuchSnapshotError, ValidationException
+from frazil.errors import NoSuchSnapshotError, ValidationError
 from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import UNPARTITIONED
 from frazil.format.schema import Schema
@@ -66,8 +66,8 @@ def test_ranges(metadata, asked, expected):
 @pytest.mark.parametrize(
     ("metadata", "asked", "error", "told"),
     [
-        (WHOLE, {"from_snapshot_id": 9}, ValidationException, "snapshot 9 is not an ancestor of"),
-        (WHOLE, {"from_snapshot_id": 3, "to_snapshot_id": 2}, ValidationException, "3 is not an"),
+        (WHOLE, {"from_snapshot_id": 9}, ValidationError, "snapshot 9 is not an ancestor of"),
+        (WHOLE, {"from_snapshot_id": 3, "to_snapshot_id": 2}, ValidationError, "3 is not an"),
         (WHOLE, {"from_snapshot_id": 7}, NoSuchSnapshotError, "no snapshot 7"),
         (WHOLE, {"to_snapshot_id": 7}, NoSuchSnapshotError, "no snapshot 7"),
         (EMPTY, {"from_snapshot_id": 1}, NoSuchSnapshotError, "no snapshot 1"),
@@ -80,9 +80,9 @@ def test_ranges(metadata, asked, expected):
             NoSuchSnapshotError,
             "snapshot 2, the parent of snapshot 3",
         ),
-        (WHOLE, {"from_timestamp_ms": 2, "to_timestamp_ms": 1}, ValidationException, "is after"),
-        (WHOLE, {"from_timestamp_ms": 2, "from_snapshot_id": 1}, ValidationException, "not both"),
-        (WHOLE, {"to_timestamp_ms": 2, "to_snapshot_id": 1}, ValidationException, "not both"),
+        (WHOLE, {"from_timestamp_ms": 2, "to_timestamp_ms": 1}, ValidationError, "is after"),
+        (WHOLE, {"from_timestamp_ms": 2, "from_snapshot_id": 1}, ValidationError, "not both"),
+        (WHOLE, {"to_timestamp_ms": 2, "to_snapshot_id": 1}, ValidationError, "not both"),
     ],
 )
 def test_ranges_that_are_not_there(metadata, asked, error, told):

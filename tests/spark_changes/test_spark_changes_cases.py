@@ -8,7 +8,7 @@ import pytest
 from changes_model import Model, collected, shown
 from pyspark.errors import PySparkException
 
-from frazil.errors import NoSuchSnapshotError, ValidationException
+from frazil.errors import NoSuchSnapshotError, ValidationError
 
 pytestmark = pytest.mark.spark
 
@@ -138,9 +138,9 @@ def test_updates_of_a_key(lake, spark):
         ("UPDATE_BEFORE", 0, "x"),
         ("UPDATE_BEFORE", 1, "Oslo"),
     ]
-    with pytest.raises(ValidationException, match="no column 'nobody'"):
+    with pytest.raises(ValidationError, match="no column 'nobody'"):
         table.changes(start, identifier_columns=["nobody"])
-    with pytest.raises(ValidationException, match="at least one"):
+    with pytest.raises(ValidationError, match="at least one"):
         table.changes(start, identifier_columns=[])
     table.overwrite(
         spark.sql("select * from values (7L, 'a', 1), (7L, 'b', 1) as t(id, city, n)"),
@@ -294,7 +294,7 @@ def test_a_file_that_is_listed_twice_counts_twice(model):
 
 def test_a_column_of_a_changelog_s_name_is_refused(lake, spark):
     table = lake.create_table("db.r", "id bigint, _change_type string")
-    with pytest.raises(ValidationException, match="'_change_type'"):
+    with pytest.raises(ValidationError, match="'_change_type'"):
         table.changes()
 
 

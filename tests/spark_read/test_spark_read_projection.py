@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from frazil.errors import ValidationException
+from frazil.errors import ValidationError
 from frazil.format.schema import Schema
 from frazil.format.types import LongType, NestedField, StringType, StructType
 from frazil.spark.read.projection import FILE, project
@@ -43,7 +43,7 @@ def test_fields_of_a_struct_are_cut_out_at_the_place_of_the_first() -> None:
 
 @pytest.mark.parametrize("columns", [["nope"], ["id", "id"], ["name"]])
 def test_unknown_and_repeated_columns_are_refused(columns: list[str]) -> None:
-    with pytest.raises(ValidationException):
+    with pytest.raises(ValidationError):
         project(SCHEMA, columns)
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from frazil.catalog.static import StaticCatalog
-from frazil.errors import ValidationException
+from frazil.errors import ValidationError
 from frazil.spark.read.layout.variants import with_variants_apart
 from frazil.spark.table import Table
 from frazil.storage.moved import MovedFileIO
@@ -103,7 +103,7 @@ def test_a_promoted_column_asks_for_a_restart(spark, lake, stream):
 
 def test_a_column_of_changes_names_is_told(lake, stream):
     lake.create_table("db.t", "id int, _change_type string")
-    with pytest.raises(ValidationException, match="_change_type"):
+    with pytest.raises(ValidationError, match="_change_type"):
         stream.read(on_delete="changes")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from frazil.errors import AlreadyExistsError, ValidationException
+from frazil.errors import AlreadyExistsError, ValidationError
 from frazil.spark.stream import table_streams
 from frazil.spark.stream.source.follower import Follower
 from frazil.spark.stream.source.log import StreamLog
@@ -146,5 +146,5 @@ def test_one_that_is_never_first_says_so(table, stream, rows, follower, monkeypa
     one = follower()
     table.append(rows(2))
     monkeypatch.setattr(StreamLog, "publish", lambda *arguments: None)
-    with pytest.raises(ValidationException, match="one stream at a time"):
+    with pytest.raises(ValidationError, match="one stream at a time"):
         one.catch_up()

@@ -6,7 +6,7 @@ import datetime as dt
 
 import pytest
 
-from frazil.errors import ConfigurationError, NoSuchSnapshotError, ValidationException
+from frazil.errors import ConfigurationError, NoSuchSnapshotError, ValidationError
 
 
 def ids(rows):
@@ -127,9 +127,9 @@ def test_starts_that_are_not_there(table, stream, rows):
     table.append(rows(1))
     with pytest.raises(NoSuchSnapshotError):
         stream.read(from_snapshot_id=42)
-    with pytest.raises(ValidationException, match="still to come"):
+    with pytest.raises(ValidationError, match="still to come"):
         stream.read(from_timestamp="2999-01-01")
-    with pytest.raises(ValidationException, match="not both"):
+    with pytest.raises(ValidationError, match="not both"):
         stream.read(from_snapshot_id=1, from_timestamp=1)
 
 

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from frazil.errors import NoSuchSnapshotError, ValidationException
+from frazil.errors import NoSuchSnapshotError, ValidationError
 from frazil.spark.write.files import write_data_files
 from frazil.storage.avro import manifests_of, read_manifest
 
@@ -44,11 +44,11 @@ def test_a_removal_fails_a_stream_unless_it_skips_it(begun, stream, rows, kind):
     remove(begun, rows)
     assert begun.current_snapshot.operation == kind
     begun.append(rows(5))
-    with pytest.raises(ValidationException, match=f"{keyword}='skip'") as told:
+    with pytest.raises(ValidationError, match=f"{keyword}='skip'") as told:
         stream.read()
     assert str(begun.current_snapshot.parent_snapshot_id) in str(told.value)
     other = "on_delete" if keyword == "on_overwrite" else "on_overwrite"
-    with pytest.raises(ValidationException, match=keyword):
+    with pytest.raises(ValidationError, match=keyword):
         stream.read(**{other: "skip"})
     assert ids(stream.drain(options={java: "true"})) == [4, 5]
 
@@ -167,7 +167,7 @@ def test_a_rollback_behind_what_was_read_is_told(begun, stream, rows):
     begun.append(rows(4))
     assert ids(stream.drain()) == [4]
     begun.rollback_to_snapshot(first)
-    with pytest.raises(ValidationException, match="not an ancestor"):
+    with pytest.raises(ValidationError, match="not an ancestor"):
         stream.read()
 
 
@@ -181,17 +181,17 @@ def test_files_that_are_gone_fail_the_query(begun, stream, rows):
 
 
 def test_a_checkpoint_is_of_one_table_and_one_kind(begun, stream, lake, rows):
-    with pytest.raises(ValidationException, match="of a stream of rows"):
+    with pytest.raises(ValidationError, match="of a stream of rows"):
         stream.read(on_delete="changes")
     lake.drop_table("db.t")
     lake.create_table("db.t", "id bigint, city string")
-    with pytest.raises(ValidationException, match="give another checkpoint"):
+    with pytest.raises(ValidationError, match="give another checkpoint"):
         stream.read()
 
 
 def test_a_log_that_is_gone_is_told(begun, stream):
     shutil.rmtree(stream.checkpoint + "/frazil")
-    with pytest.raises(ValidationException, match="is gone"):
+    with pytest.raises(ValidationError, match="is gone"):
         stream.read()
 
 

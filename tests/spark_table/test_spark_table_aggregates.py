@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyspark.sql import functions as F
 from test_spark_table_position_deletes import vector, written
 
-from frazil.errors import ValidationException
+from frazil.errors import ValidationError
 from frazil.format.manifests import DataFile
 from frazil.planning.aggregates import Measure, answer
 from frazil.storage.avro import manifests_of, read_manifest
@@ -285,7 +285,7 @@ def test_position_deletes_are_read(lake, spark, tmp_path):
     ],
 )
 def test_wrong_requests(table, aggregates, by, message):
-    with pytest.raises(ValidationException, match=message):
+    with pytest.raises(ValidationError, match=message):
         table.scan().aggregate(aggregates, by=by)
 
 

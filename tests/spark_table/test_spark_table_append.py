@@ -13,7 +13,7 @@ from frazil.errors import (
     ConfigurationError,
     NoSuchRefError,
     SchemaMismatchError,
-    ValidationException,
+    ValidationError,
 )
 
 pytestmark = pytest.mark.spark
@@ -116,7 +116,7 @@ def test_a_branch_that_is_not_there_or_a_tag(lake, spark, files):
     for write in (table.append, table.overwrite, table.overwrite_partitions):
         with pytest.raises(NoSuchRefError, match="nope"):
             write(frame(spark, TWO), branch="nope")
-        with pytest.raises(ValidationException, match="tag"):
+        with pytest.raises(ValidationError, match="tag"):
             write(frame(spark, TWO), branch="v1")
     assert files() == before
     assert rows_of(lake.load_table("db.t")) == ONE
@@ -126,7 +126,7 @@ def test_bad_options_are_found_before_rows_are_written(lake, spark, files):
     table = lake.create_table("db.t", SIMPLE)
     with pytest.raises(ConfigurationError, match="no write options"):
         table.append(frame(spark, ONE), options={"nope": "1"})
-    with pytest.raises(ValidationException, match="operation"):
+    with pytest.raises(ValidationError, match="operation"):
         table.append(frame(spark, ONE), snapshot_properties={"operation": "x"})
     assert not files() | files(".avro")
 
@@ -142,10 +142,10 @@ def test_a_staged_write_is_published(lake, spark, session):
     assert rows_of(table.scan(snapshot_id=staged.snapshot_id)) == [*ONE, *TWO]
     table.publish_changes("job-7")
     assert rows_of(table) == [*ONE, *TWO]
-    with pytest.raises(ValidationException, match="job-7"):
+    with pytest.raises(ValidationError, match="job-7"):
         table.append(frame(spark, TWO), branch="audit")
     session(spark__wap__branch="audit")
-    with pytest.raises(ValidationException, match="set one"):
+    with pytest.raises(ValidationError, match="set one"):
         table.append(frame(spark, TWO))
 
 
@@ -160,7 +160,7 @@ def test_a_session_that_works_on_a_branch(lake, spark, session):
     assert rows_of(table) == [*ONE, *TWO]
     assert rows_of(table.scan(ref="main")) == ONE
     assert set(table.references) == {"main", "audit"}
-    with pytest.raises(ValidationException, match="audit"):
+    with pytest.raises(ValidationError, match="audit"):
         table.append(frame(spark, ONE), branch="other")
     table.set_properties({"write.wap.enabled": "false"})
     assert rows_of(table) == ONE

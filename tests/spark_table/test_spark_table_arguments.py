@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from frazil.errors import EvolutionError, PredicateError, ValidationException
+from frazil.errors import EvolutionError, PredicateError, ValidationError
 
 
 @pytest.fixture
@@ -48,9 +48,9 @@ def test_what_is_no_name_is_refused_with_its_value(lake, cities):
         lambda: lake.create_table("db.u", "id bigint", sort_by=3),
     ]
     for call in calls:
-        with pytest.raises(ValidationException, match=r"holds 3: give a name"):
+        with pytest.raises(ValidationError, match=r"holds 3: give a name"):
             call()
-    with pytest.raises(ValidationException, match="identifier_columns is empty"):
+    with pytest.raises(ValidationError, match="identifier_columns is empty"):
         cities.changes(identifier_columns=[])
 
 
@@ -120,7 +120,7 @@ def test_what_is_no_snapshot_id_is_refused_with_its_value(cities, spark, wrong):
     }
     for argument, each in calls.items():
         for call in each:
-            with pytest.raises(ValidationException) as refused:
+            with pytest.raises(ValidationError) as refused:
                 call()
             assert f"{argument} is {WRONG_IDS[wrong]}" in str(refused.value)
 
@@ -136,7 +136,7 @@ def test_format_versions_are_taken_as_digits(lake, spark):
         lambda: lake.create_table("db.x", "id bigint", format_version="two"),
         lambda: table.upgrade("two"),
     ):
-        with pytest.raises(ValidationException, match="format_version is 'two'"):
+        with pytest.raises(ValidationError, match="format_version is 'two'"):
             call()
 
 
@@ -150,19 +150,19 @@ def test_a_misspelt_column_is_answered_with_the_nearest_and_all(lake, cities):
             builder.add_field("citty")
 
     calls = [
-        (ValidationException, lambda: cities.scan(columns=["citty"])),
+        (ValidationError, lambda: cities.scan(columns=["citty"])),
         (PredicateError, lambda: cities.scan(where="citty = 'Oslo'")),
-        (ValidationException, lambda: cities.scan().aggregate("max(citty)")),
-        (ValidationException, lambda: cities.changes(identifier_columns="citty")),
+        (ValidationError, lambda: cities.scan().aggregate("max(citty)")),
+        (ValidationError, lambda: cities.changes(identifier_columns="citty")),
         (EvolutionError, lambda: update(lambda b: b.delete_column("citty"))),
         (EvolutionError, lambda: update(lambda b: b.rename_column("citty", "town"))),
-        (ValidationException, partition),
-        (ValidationException, lambda: cities.replace_sort_order("citty")),
+        (ValidationError, partition),
+        (ValidationError, lambda: cities.replace_sort_order("citty")),
         (
-            ValidationException,
+            ValidationError,
             lambda: lake.create_table("db.u", cities.schema, partition_by="bucket(4, citty)"),
         ),
-        (ValidationException, lambda: lake.create_table("db.u", cities.schema, sort_by="citty")),
+        (ValidationError, lambda: lake.create_table("db.u", cities.schema, sort_by="citty")),
     ]
     for error, call in calls:
         with pytest.raises(error) as refused:
@@ -172,7 +172,7 @@ def test_a_misspelt_column_is_answered_with_the_nearest_and_all(lake, cities):
 
 
 def test_a_misspelt_field_of_a_struct_is_answered_with_the_nearest(cities):
-    with pytest.raises(ValidationException, match=r"did you mean 'point\.x'"):
+    with pytest.raises(ValidationError, match=r"did you mean 'point\.x'"):
         cities.scan(columns=["pint.x"])
     with pytest.raises(PredicateError, match=r"did you mean 'point'\?\); it has id, city, point"):
         cities.scan(where="pont.x = 1")

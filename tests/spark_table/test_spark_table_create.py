@@ -20,7 +20,7 @@ from frazil.errors import (
     TableAlreadyExistsError,
     UnsupportedError,
     UnsupportedVersionError,
-    ValidationException,
+    ValidationError,
 )
 
 pytestmark = pytest.mark.spark
@@ -87,16 +87,16 @@ def test_everything_that_can_be_given(lake, tmp_path):
 
 
 REFUSED = {
-    "no ddl": ("nonsense", {}, ValidationException, "is no schema"),
-    "no schema": (7, {}, ValidationException, "a schema is DDL text"),
-    "one type": ("bigint", {}, ValidationException, "not a schema"),
+    "no ddl": ("nonsense", {}, ValidationError, "is no schema"),
+    "no schema": (7, {}, ValidationError, "a schema is DDL text"),
+    "one type": ("bigint", {}, ValidationError, "not a schema"),
     "interval": ("i interval day", {}, UnsupportedError, "interval"),
     "version": (SIMPLE, {"format_version": 4}, UnsupportedVersionError, "4"),
-    "column": (SIMPLE, {"partition_by": ["nope"]}, ValidationException, "nope"),
-    "transform": (SIMPLE, {"partition_by": ["month(id)"]}, ValidationException, "month"),
-    "order": (SIMPLE, {"sort_by": ["nope"]}, ValidationException, "nope"),
-    "reserved": (SIMPLE, {"properties": {"uuid": "x"}}, ValidationException, "uuid"),
-    "twice": ("a int, A int", {"partition_by": ["a", "a"]}, ValidationException, "a"),
+    "column": (SIMPLE, {"partition_by": ["nope"]}, ValidationError, "nope"),
+    "transform": (SIMPLE, {"partition_by": ["month(id)"]}, ValidationError, "month"),
+    "order": (SIMPLE, {"sort_by": ["nope"]}, ValidationError, "nope"),
+    "reserved": (SIMPLE, {"properties": {"uuid": "x"}}, ValidationError, "uuid"),
+    "twice": ("a int, A int", {"partition_by": ["a", "a"]}, ValidationError, "a"),
 }
 
 
@@ -206,7 +206,7 @@ def test_a_failed_replace_changes_nothing(lake, spark, files):
     before = files(), files(".avro"), table.metadata_location
     with pytest.raises(Exception, match="boom"):
         lake.replace_table_as_select("db.t", boom(spark))
-    with pytest.raises(ValidationException, match="nope"):
+    with pytest.raises(ValidationError, match="nope"):
         lake.replace_table_as_select("db.t", frame(spark, []), partition_by=["nope"])
     with pytest.raises(NoSuchTableError):
         lake.replace_table_as_select("db.other", frame(spark, []))
@@ -220,7 +220,7 @@ def test_create_or_replace(lake, spark):
     table = lake.load_table("db.t")
     assert rows_of(table) == [(2, "b", 1.0)]
     assert len(table.snapshot_list) == 2
-    with pytest.raises(ValidationException, match="location"):
+    with pytest.raises(ValidationError, match="location"):
         lake.create_or_replace_table_as_select("db.t", frame(spark, []), location="/x")
 
 

@@ -7,7 +7,7 @@ import signal
 import pytest
 from table_rows import SIMPLE, frame, rows_of
 
-from frazil.errors import ConflictError, ValidationException
+from frazil.errors import ConflictError, ValidationError
 
 pytestmark = pytest.mark.spark
 
@@ -75,14 +75,14 @@ def test_without_an_isolation_level_added_rows_are_replaced(lake, spark, table):
 @pytest.mark.parametrize("method", ["overwrite", "overwrite_partitions"])
 def test_other_words_are_no_isolation_level(spark, table, method, files):
     before = files()
-    with pytest.raises(ValidationException, match="serializable and snapshot"):
+    with pytest.raises(ValidationError, match="serializable and snapshot"):
         getattr(table, method)(frame(spark, OTHERS), isolation="foo")
     assert files() == before
 
 
 def test_bad_snapshot_properties_are_refused_before_anything_is_written(spark, table, files):
     before = files()
-    with pytest.raises(ValidationException, match="operation"):
+    with pytest.raises(ValidationError, match="operation"):
         table.append(frame(spark, OTHERS), snapshot_properties={"operation": "mine"})
     assert files() == before
 
@@ -187,7 +187,7 @@ def test_a_transaction_under_a_wap_id_is_published_as_a_whole(lake, spark, table
 def test_a_table_is_not_replaced_while_writes_are_staged(spark, table, session, setting):
     table.set_properties({"write.wap.enabled": "true"})
     session(**{setting: "w"})
-    with pytest.raises(ValidationException, match="cannot be staged"):
+    with pytest.raises(ValidationError, match="cannot be staged"):
         table.replace_as_select(frame(spark, OTHERS))
     session(**{setting: ""})
     assert rows_of(table) == sorted(ROWS)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from table_rows import SIMPLE, frame, rows_of
 
-from frazil.errors import ValidationException
+from frazil.errors import ValidationError
 
 pytestmark = pytest.mark.spark
 
@@ -52,7 +52,7 @@ def test_tables_and_scans_are_rows(lake, table):
 
 @pytest.mark.parametrize("value", [[(1, "a", 0.5)], "db.t", None, 7])
 def test_anything_else_is_a_typed_error(table, value):
-    with pytest.raises(ValidationException, match="pandas or Polars"):
+    with pytest.raises(ValidationError, match="pandas or Polars"):
         table.append(value)
     assert table.snapshot_list == ()
 
@@ -66,15 +66,15 @@ UNFIT = {
 
 @pytest.mark.parametrize("kind", UNFIT)
 def test_what_spark_cannot_hold_is_a_typed_error(lake, table, kind):
-    with pytest.raises(ValidationException):
+    with pytest.raises(ValidationError):
         table.append(UNFIT[kind])
-    with pytest.raises(ValidationException):
+    with pytest.raises(ValidationError):
         lake.create_table_as_select("db.unfit", UNFIT[kind])
     assert table.refresh().snapshot_list == ()
     assert not lake.table_exists("db.unfit")
 
 
 def test_a_frame_without_columns_is_no_table(lake):
-    with pytest.raises(ValidationException, match="column"):
+    with pytest.raises(ValidationError, match="column"):
         lake.create_table_as_select("db.empty", pd.DataFrame())
     assert not lake.table_exists("db.empty")

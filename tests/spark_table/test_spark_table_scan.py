@@ -12,7 +12,7 @@ from frazil.errors import (
     NoSuchRefError,
     NoSuchSnapshotError,
     PredicateError,
-    ValidationException,
+    ValidationError,
 )
 
 pytestmark = pytest.mark.spark
@@ -58,9 +58,9 @@ def test_moments_that_are_not_there(history):
         history.scan(snapshot_id=1)
     with pytest.raises(NoSuchRefError, match="nope"):
         history.scan(ref="nope")
-    with pytest.raises(ValidationException, match="not both"):
+    with pytest.raises(ValidationError, match="not both"):
         history.scan(ref="two", snapshot_id=1)
-    with pytest.raises(ValidationException, match="point in time"):
+    with pytest.raises(ValidationError, match="point in time"):
         history.scan(as_of="yesterday")
 
 
@@ -112,7 +112,7 @@ def test_names_and_their_case(lake, spark, session):
     with pytest.raises(PredicateError, match="CITY"):
         table.scan(where="CITY = 'a'", case_sensitive=True)
     session(spark__sql__caseSensitive="true")
-    with pytest.raises(ValidationException, match="ID"):
+    with pytest.raises(ValidationError, match="ID"):
         table.scan(columns=["ID"])
     assert rows_of(table.scan(columns=["ID"], case_sensitive=False)) == [(1,)]
     with table.update_schema() as change:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import frazil
-from frazil.errors import SchemaMismatchError, ValidationException
+from frazil.errors import SchemaMismatchError, ValidationError
 from frazil.spark.session import temporary_settings
 from frazil.spark.write.rows import rows_of
 
@@ -138,7 +138,7 @@ def test_spark_tables_and_scans(spark, tmp_path):
     "value", [None, 5, "db.t", [(1,)], {"a": [1]}, pd.Series([1]), pl.Series([1]), pl.DataFrame]
 )
 def test_what_is_no_rows_is_refused(spark, value):
-    with pytest.raises(ValidationException, match=r"rows cannot be made of a .*pandas.*Frazil"):
+    with pytest.raises(ValidationError, match=r"rows cannot be made of a .*pandas.*Frazil"):
         rows_of(spark, value)
 
 

@@ -29,7 +29,7 @@ from frazil.errors import (
     InvalidManifestError,
     MissingFileError,
     UnsupportedError,
-    ValidationException,
+    ValidationError,
 )
 from frazil.format.manifests import (
     Content,
@@ -334,7 +334,7 @@ BAD_ENTRIES = [
 def test_wrong_entries_are_refused(
     tmp_path: Path, entry: ManifestEntry, changes: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(ValidationException, match=message):
+    with pytest.raises(ValidationError, match=message):
         written(tmp_path / "m", [entry], **changes)
     assert not (tmp_path / "m").exists()
 

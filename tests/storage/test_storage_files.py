@@ -19,7 +19,7 @@ from frazil.errors import (
     MissingFileError,
     StorageError,
     UnsupportedError,
-    ValidationException,
+    ValidationError,
 )
 from frazil.storage.files import (
     FileIO,
@@ -325,7 +325,7 @@ def test_relative_locations_are_of_the_current_folder(
 
 
 def test_a_foreign_host_is_no_local_file() -> None:
-    with pytest.raises(ValidationException, match="server"):
+    with pytest.raises(ValidationError, match="server"):
         local_path("file://server/share")
 
 
@@ -333,7 +333,7 @@ def test_a_foreign_host_is_no_local_file() -> None:
     "relative", ["", "..", "../x", "a/../../x", "/etc/passwd", "file:/x", "s3://b/x", "a\x00", "."]
 )
 def test_escapes_are_refused(relative: str) -> None:
-    with pytest.raises(ValidationException):
+    with pytest.raises(ValidationError):
         resolve_inside("/base", relative)
 
 

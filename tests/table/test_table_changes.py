@@ -24,7 +24,7 @@ from frazil.catalog.base import Catalog
 from frazil.errors import (
     EvolutionError,
     UnsupportedVersionError,
-    ValidationException,
+    ValidationError,
 )
 from frazil.table.handle import TableHandle
 from frazil.table.updates.references import Retention
@@ -180,7 +180,7 @@ def test_what_contradicts_the_table_is_refused(files_catalog: Catalog, message: 
     table = make_table(files_catalog)
     table.commit_append([A])
     before = table.metadata_location
-    with pytest.raises(ValidationException, match=message):
+    with pytest.raises(ValidationError, match=message):
         REFUSED[message](table)
     assert table.refresh().metadata_location == before
 

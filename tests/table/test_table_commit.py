@@ -23,12 +23,12 @@ from frazil.catalog.base import Catalog, LoadedTable
 from frazil.catalog.filesystem import FilesystemCatalog
 from frazil.catalog.sql import SqlCatalog
 from frazil.errors import (
-    CommitFailedException,
-    CommitStateUnknownException,
+    CommitFailedError,
+    CommitStateUnknownError,
     ConfigurationError,
     ConflictError,
     StorageError,
-    ValidationException,
+    ValidationError,
 )
 from frazil.format.changes import SetProperties
 from frazil.storage.files import FileIO
@@ -68,7 +68,7 @@ class SilentCatalog(FilesystemCatalog):
             return super().commit_table(identifier, requirements, updates)
         if self.commits:
             super().commit_table(identifier, requirements, updates)
-        raise CommitStateUnknownException("no answer")
+        raise CommitStateUnknownError("no answer")
 
 
 def racing(tmp_path: Path, io: FileIO | None = None) -> RacingCatalog:
@@ -120,7 +120,7 @@ def test_too_many_lost_races_leave_nothing_behind(tmp_path: Path) -> None:
     table = make_table(catalog, properties={"commit.retry.num-retries": "2"})
     table.commit_append([A])
     catalog.races = 5
-    with pytest.raises(CommitFailedException, match="3 tries"):
+    with pytest.raises(CommitFailedError, match="3 tries"):
         table.commit_append([B])
     assert catalog.races == 2
     table.refresh()
@@ -193,7 +193,7 @@ def test_an_unknown_outcome_deletes_nothing(tmp_path: Path, commits: bool) -> No
     change = (
         (lambda: table.set_properties(x="y")) if commits else (lambda: table.commit_append([B]))
     )
-    with pytest.raises(CommitStateUnknownException):
+    with pytest.raises(CommitStateUnknownError):
         change()
     written = avro_files(table) - before
     assert len(written) == (0 if commits else 2)
@@ -260,9 +260,9 @@ def test_a_table_under_the_same_name_is_another_table(catalog: Catalog) -> None:
     table = make_table(catalog)
     catalog.drop_table("db.t")
     make_table(catalog, properties={"fresh": "1"})
-    with pytest.raises(ValidationException, match="uuid"):
+    with pytest.raises(ValidationError, match="uuid"):
         table.refresh()
-    with pytest.raises(ValidationException, match="uuid"):
+    with pytest.raises(ValidationError, match="uuid"):
         table.commit_append([A])
 
 

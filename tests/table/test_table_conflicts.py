@@ -16,7 +16,7 @@ from table_cases import (
 )
 
 from frazil.catalog.base import Catalog
-from frazil.errors import CommitFailedException, ConflictError, ValidationException
+from frazil.errors import CommitFailedError, ConflictError, ValidationError
 from frazil.table.conflicts.validation import Validation
 from frazil.table.handle import TableHandle
 from frazil.table.operations import TableOperations
@@ -253,7 +253,7 @@ def test_isolation_levels_are_words_in_any_case(isolation: Any) -> None:
 
 @pytest.mark.parametrize("isolation", ["foo", "", None, 1])
 def test_other_words_are_no_isolation_level(isolation: Any) -> None:
-    with pytest.raises(ValidationException, match="serializable and snapshot"):
+    with pytest.raises(ValidationError, match="serializable and snapshot"):
         Validation(None, isolation)
 
 
@@ -362,5 +362,5 @@ def test_no_retries_means_one_try(files_catalog: Catalog) -> None:
     tx = table.transaction()
     tx.commit_append([B])
     TableHandle(files_catalog, files_catalog.load_table("db.t")).commit_append([C])
-    with pytest.raises(CommitFailedException, match="num-retries"):
+    with pytest.raises(CommitFailedError, match="num-retries"):
         tx.commit()

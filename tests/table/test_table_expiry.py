@@ -19,7 +19,7 @@ from table_cases import (
 
 from frazil.catalog.base import Catalog
 from frazil.errors import (
-    ValidationException,
+    ValidationError,
 )
 from frazil.table.handle import TableHandle
 
@@ -76,7 +76,7 @@ def test_expiry_keeps_the_newest_and_the_young(files_catalog: Catalog) -> None:
     middle = ids(table)[1]
     table.expire_snapshots(snapshot_ids=[middle])
     assert middle not in ids(table)
-    with pytest.raises(ValidationException, match="main"):
+    with pytest.raises(ValidationError, match="main"):
         table.expire_snapshots(snapshot_ids=[ids(table)[-1]])
 
 
@@ -97,7 +97,7 @@ def test_expiry_counts_by_kind_and_keeps_files_when_told(files_catalog: Catalog)
 def test_expiry_needs_gc(files_catalog: Catalog) -> None:
     table = make_table(files_catalog, properties={"gc.enabled": "false"})
     table.commit_append([A])
-    with pytest.raises(ValidationException, match=r"gc\.enabled"):
+    with pytest.raises(ValidationError, match=r"gc\.enabled"):
         table.expire_snapshots(older_than="2999-01-01")
 
 

@@ -23,7 +23,7 @@ from table_cases import (
 
 from ci_share import one_of_each
 from frazil.catalog.base import Catalog
-from frazil.errors import FrazilError, StorageError, ValidationException
+from frazil.errors import FrazilError, StorageError, ValidationError
 from frazil.format.manifests import DataFile
 from frazil.storage.files import FileIO, local_path
 from frazil.table.handle import TableHandle
@@ -36,7 +36,7 @@ class Alarm(Exception):
 
 ERRORS: dict[str, Callable[[str], BaseException]] = {
     "typed": lambda where: StorageError(f"the store failed at {where}"),
-    "refusal": lambda where: ValidationException(f"not a path: {where}"),
+    "refusal": lambda where: ValidationError(f"not a path: {where}"),
     "bug": RuntimeError,
     "memory": MemoryError,
     "interrupt": KeyboardInterrupt,

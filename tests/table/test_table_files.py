@@ -21,7 +21,7 @@ from table_cases import (
 )
 
 from frazil.catalog.base import Catalog
-from frazil.errors import ConflictError, NoSuchRefError, ValidationException
+from frazil.errors import ConflictError, NoSuchRefError, ValidationError
 from frazil.format.manifests import DataFile, EntryStatus
 from frazil.format.schema import Schema
 from frazil.format.types import DoubleType, NestedField
@@ -112,7 +112,7 @@ def test_files_and_summary_after_a_change(files_catalog: Catalog, case: str, ver
 def test_a_partly_matching_file_is_an_error_that_names_it(files_catalog: Catalog) -> None:
     table = make_table(files_catalog)
     table.commit_append([data_file("low", ids=(0, 9)), data_file("mid", ids=(5, 15))])
-    with pytest.raises(ValidationException, match=r"mid\.parquet"):
+    with pytest.raises(ValidationError, match=r"mid\.parquet"):
         table.commit_delete(where="id < 10")
     assert names(table) == ["low", "mid"]
     table.commit_delete(where="id < 16")
@@ -129,7 +129,7 @@ def test_metrics_alone_can_select_whole_files(files_catalog: Catalog) -> None:
 def test_a_file_without_metrics_is_never_dropped_by_a_predicate(files_catalog: Catalog) -> None:
     table = make_table(files_catalog)
     table.commit_append([data_file("unknown")])
-    with pytest.raises(ValidationException, match="unknown"):
+    with pytest.raises(ValidationError, match="unknown"):
         table.commit_delete(where="id < 10")
 
 
@@ -166,7 +166,7 @@ BAD_FILES: dict[str, tuple[int, list[DataFile], str]] = {
 def test_files_that_do_not_fit_are_refused(files_catalog: Catalog, case: str) -> None:
     version, files, message = BAD_FILES[case]
     table = make_table(files_catalog, version=version)
-    with pytest.raises(ValidationException, match=message):
+    with pytest.raises(ValidationError, match=message):
         table.commit_append(files)
     assert table.refresh().current_snapshot is None
 
@@ -193,7 +193,7 @@ def test_delete_files_that_the_version_does_not_allow(files_catalog: Catalog, ca
     version, delete, message = BAD_DELETES[case]
     table = make_table(files_catalog, version=version)
     table.commit_append([A])
-    with pytest.raises(ValidationException, match=message):
+    with pytest.raises(ValidationError, match=message):
         table.commit_row_delta(added_deletes=[delete])
 
 
@@ -414,7 +414,7 @@ def test_snapshot_properties_are_kept_and_counts_win(files_catalog: Catalog) -> 
     table.commit_append([A], snapshot_properties={"job": "7", "added-data-files": "99"})
     found = summary(table)
     assert (found["job"], found["added-data-files"], found["engine-name"]) == ("7", "1", "frazil")
-    with pytest.raises(ValidationException, match="operation"):
+    with pytest.raises(ValidationError, match="operation"):
         table.commit_append([B], snapshot_properties={"operation": "append"})
 
 
@@ -426,7 +426,7 @@ def test_writes_go_to_a_branch_and_never_to_a_tag(files_catalog: Catalog) -> Non
     table.commit_append([B], branch="audit")
     assert names(table) == ["a"]
     assert names(table, ref="audit") == ["a", "b"]
-    with pytest.raises(ValidationException, match="tag"):
+    with pytest.raises(ValidationError, match="tag"):
         table.commit_append([C], branch="v1")
     with pytest.raises(NoSuchRefError, match="nowhere"):
         table.commit_append([C], branch="nowhere")

@@ -10,7 +10,7 @@ import pytest
 from table_cases import data_file, make_table, names, open_catalog, short
 
 from frazil.catalog.base import Catalog
-from frazil.errors import CommitFailedException
+from frazil.errors import CommitFailedError
 from frazil.storage.files import local_path
 from frazil.table.handle import TableHandle
 from frazil.table.snapshots import producer
@@ -36,7 +36,7 @@ def test_threads_that_share_a_handle_lose_no_file(files_catalog: Catalog) -> Non
             while not stop.is_set():
                 try:
                     work()
-                except CommitFailedException:
+                except CommitFailedError:
                     continue
                 except BaseException as error:
                     failures.append(error)

@@ -9,7 +9,7 @@ import pytest
 from table_cases import CATALOGS, data_file, make_table, open_catalog
 
 from frazil.catalog.base import Catalog, LoadedTable
-from frazil.errors import ConfigurationError, ValidationException
+from frazil.errors import ConfigurationError, ValidationError
 from frazil.format.changes import SetProperties
 from frazil.format.table_properties import COLUMN_PROPERTIES, PROPERTIES
 from frazil.table.handle import TableHandle
@@ -77,7 +77,7 @@ def test_a_table_is_not_made_or_replaced_with_wrong_values(files_catalog: Catalo
     with pytest.raises(ConfigurationError, match="10MB"):
         table.replace_transaction(table.schema, properties=wrong)
     numbers: Any = {"owner": 3}
-    with pytest.raises(ValidationException, match="strings"):
+    with pytest.raises(ValidationError, match="strings"):
         make_table(files_catalog, name="db.u", properties=numbers)
 
 

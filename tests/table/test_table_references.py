@@ -13,7 +13,7 @@ from frazil.errors import (
     ConflictError,
     NoSuchRefError,
     NoSuchSnapshotError,
-    ValidationException,
+    ValidationError,
 )
 from frazil.format.metadata.statistics import PartitionStatisticsFile, StatisticsFile
 from frazil.table.updates.references import Retention
@@ -82,7 +82,7 @@ def test_rolling_back_and_setting_the_current_snapshot(catalog: Catalog) -> None
     first, second, third = ids(table)
     table.rollback_to_snapshot(first)
     assert names(table) == ["a"]
-    with pytest.raises(ValidationException, match="not an ancestor"):
+    with pytest.raises(ValidationError, match="not an ancestor"):
         table.rollback_to_snapshot(third)
     table.set_current_snapshot(third)
     assert names(table) == ["a", "b", "c"]
@@ -102,7 +102,7 @@ def test_fast_forward_needs_an_ancestor(files_catalog: Catalog) -> None:
     table.create_branch("side")
     table.commit_append([B], branch="side")
     table.commit_append([C])
-    with pytest.raises(ValidationException, match="ancestor"):
+    with pytest.raises(ValidationError, match="ancestor"):
         table.fast_forward("main", "side")
     table.fast_forward("copy", "side")
     assert names(table, ref="copy") == ["a", "b"]
@@ -153,7 +153,7 @@ def test_only_appends_and_dynamic_overwrites_are_picked(files_catalog: Catalog) 
     table.commit_append([A])
     table.commit_delete(removed=[A], wap_id="w1")
     table.commit_append([B])
-    with pytest.raises(ValidationException, match="neither an append"):
+    with pytest.raises(ValidationError, match="neither an append"):
         table.publish_changes("w1")
 
 
@@ -178,9 +178,9 @@ def test_snapshots_are_found_by_time_reference_and_id(files_catalog: Catalog) ->
         assert found == first
     with pytest.raises(NoSuchSnapshotError):
         table.snapshot(as_of=at - 1)
-    with pytest.raises(ValidationException, match="point in time"):
+    with pytest.raises(ValidationError, match="point in time"):
         table.snapshot(as_of="yesterday")
-    with pytest.raises(ValidationException, match="both"):
+    with pytest.raises(ValidationError, match="both"):
         table.snapshot(1, ref="g")
 
 

@@ -13,7 +13,7 @@ import pytest
 from table_cases import data_file, make_table
 
 from frazil.catalog.base import Catalog
-from frazil.errors import ConfigurationError, NoSuchSnapshotError, ValidationException
+from frazil.errors import ConfigurationError, NoSuchSnapshotError, ValidationError
 from frazil.table.time_travel import timestamp_ms_of
 
 ZONES = ["Asia/Tokyo", "America/Los_Angeles", "Europe/Berlin"]
@@ -107,14 +107,14 @@ def test_the_ends_of_the_calendar(local_zone: Any) -> None:
 
 @pytest.mark.parametrize("wrong", ["yesterday", "2024-02-30", "", True, 1.5, pd.NaT, None, b"x"])
 def test_what_is_no_point_in_time(wrong: Any) -> None:
-    with pytest.raises(ValidationException, match="no point in time"):
+    with pytest.raises(ValidationError, match="no point in time"):
         timestamp_ms_of(wrong)
 
 
 def test_an_unknown_zone_is_named() -> None:
     with pytest.raises(ConfigurationError, match="Mars"):
         timestamp_ms_of("2024-01-01", "Mars/Olympus")
-    with pytest.raises(ValidationException, match="Mars"):
+    with pytest.raises(ValidationError, match="Mars"):
         timestamp_ms_of("2024-01-01 00:00:00 Mars/Olympus", "UTC")
 
 

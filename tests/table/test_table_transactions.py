@@ -21,7 +21,7 @@ from frazil.catalog.base import Catalog
 from frazil.errors import (
     ConflictError,
     TableAlreadyExistsError,
-    ValidationException,
+    ValidationError,
 )
 from frazil.format.new_table import new_table_metadata
 from frazil.format.schema import Schema
@@ -50,7 +50,7 @@ def test_a_transaction_is_one_commit_and_each_step_sees_the_last(catalog: Catalo
     # The log tells what was current, and the first snapshot never was (rule 189).
     assert len(table.metadata.snapshot_log) == 1
     assert len(table.snapshot_list) == 2
-    with pytest.raises(ValidationException, match="closed"):
+    with pytest.raises(ValidationError, match="closed"):
         tx.set_properties(x="z")
 
 

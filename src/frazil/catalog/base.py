@@ -119,7 +119,7 @@ class Catalog(ABC):
 
         Raises:
             NoSuchNamespaceError: it does not exist.
-            ValidationException: a key is both set and removed.
+            ValidationError: a key is both set and removed.
             UnsupportedError: the catalog keeps no properties of namespaces.
         """
 
@@ -156,9 +156,9 @@ class Catalog(ABC):
         Raises:
             TableAlreadyExistsError: the name is taken.
             NoSuchNamespaceError: the namespace does not exist.
-            ValidationException: the metadata does not fit the catalog.
-            CommitFailedException: no answer came, and the table was not made.
-            CommitStateUnknownException: no answer came and none could be had; nothing was deleted.
+            ValidationError: the metadata does not fit the catalog.
+            CommitFailedError: no answer came, and the table was not made.
+            CommitStateUnknownError: no answer came and none could be had; nothing was deleted.
         """
         name = parse_table_identifier(identifier)
         self._require_namespace(name[:-1])
@@ -206,8 +206,8 @@ class Catalog(ABC):
 
         Raises:
             NoSuchTableError: there is no such table.
-            CommitFailedException: no answer came, and the table is as it was.
-            CommitStateUnknownException: no answer came and none could be had.
+            CommitFailedError: no answer came, and the table is as it was.
+            CommitStateUnknownError: no answer came and none could be had.
         """
         self._drop(parse_table_identifier(identifier))
 
@@ -216,7 +216,7 @@ class Catalog(ABC):
 
         Raises:
             NoSuchTableError: there is no such table.
-            ValidationException: the table's gc.enabled is false; nothing was changed.
+            ValidationError: the table's gc.enabled is false; nothing was changed.
             StorageError: files could not be deleted; the table is gone from the catalog.
         """
         table = self.load_table(identifier)
@@ -235,13 +235,13 @@ class Catalog(ABC):
 
         A commit ends in one of three ways:
 
-        - It is refused: a ValidationException, ConfigurationError, UnsupportedError, NotFoundError
-          (but MissingFileError), AlreadyExistsError or CommitFailedException says that the swap
+        - It is refused: a ValidationError, ConfigurationError, UnsupportedError, NotFoundError
+          (but MissingFileError), AlreadyExistsError or CommitFailedError says that the swap
           was not sent, or that the catalog has refused it. The metadata file of this try is
           deleted, and what the caller wrote for the commit is part of nothing.
         - It takes place and returns. What follows the swap, such as the deletion of old metadata
           files, makes no failure of it; an error there is logged.
-        - Everything else says nothing of the outcome: CommitStateUnknownException, StorageError,
+        - Everything else says nothing of the outcome: CommitStateUnknownError, StorageError,
           an error of another kind, an interruption. The swap may have been sent and may still be
           under way. If it was sent nothing is deleted, and the caller may not delete either.
 
@@ -249,11 +249,11 @@ class Catalog(ABC):
             The table after the commit.
 
         Raises:
-            CommitFailedException: a requirement does not hold, another writer was first, or no
+            CommitFailedError: a requirement does not hold, another writer was first, or no
                 answer came and the catalog shows that the swap did not take place.
-            CommitStateUnknownException: no answer came and none could be had.
+            CommitStateUnknownError: no answer came and none could be had.
             NoSuchTableError: there is no such table, and no AssertCreate.
-            ValidationException: the updates contradict the table or the specification.
+            ValidationError: the updates contradict the table or the specification.
             StorageError: the store or the database failed.
         """
         name = parse_table_identifier(identifier)

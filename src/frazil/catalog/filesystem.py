@@ -27,7 +27,7 @@ from frazil.catalog.purge import refuse_purge_without_gc, remove_files_of
 from frazil.catalog.versions import EXTENSIONS, VersionFolder
 from frazil.errors import (
     AlreadyExistsError,
-    CommitFailedException,
+    CommitFailedError,
     ConfigurationError,
     FrazilError,
     InvalidFormatError,
@@ -40,7 +40,7 @@ from frazil.errors import (
     TableAlreadyExistsError,
     UnsupportedError,
     UnsupportedVersionError,
-    ValidationException,
+    ValidationError,
 )
 from frazil.format.metadata import TableMetadata
 from frazil.format.table_properties import METADATA_CODEC, METADATA_PATH
@@ -162,7 +162,7 @@ class FilesystemCatalog(Catalog):
                 raise taken
             try:
                 self._put(path, metadata)
-            except CommitFailedException:
+            except CommitFailedError:
                 raise taken from None
             except BaseException:
                 self._remove_empty_folders(name, versions)
@@ -182,7 +182,7 @@ class FilesystemCatalog(Catalog):
 
     def _swap(self, base: LoadedTable, updated: TableMetadata) -> LoadedTable:
         if updated.location != base.metadata.location:
-            raise ValidationException(
+            raise ValidationError(
                 f"cannot move {shown(base.identifier)} from {base.metadata.location} to "
                 f"{updated.location}: the filesystem catalog's tables stay in their folder"
             )
@@ -206,7 +206,7 @@ class FilesystemCatalog(Catalog):
         if newest is None:
             raise _dropped(base.identifier)
         if newest.version != base_version:
-            raise CommitFailedException(
+            raise CommitFailedError(
                 f"{shown(base.identifier)} is at version {newest.version}, not {base_version}: "
                 f"another writer was first"
             )
@@ -290,8 +290,8 @@ class FilesystemCatalog(Catalog):
         """Create the version's file, which is the swap; the file itself says whose it is.
 
         Raises:
-            CommitFailedException: another writer has made it.
-            CommitStateUnknownException: no answer came, and the store does not tell.
+            CommitFailedError: another writer has made it.
+            CommitStateUnknownError: no answer came, and the store does not tell.
             StorageError: the local disk has refused it.
         """
         data = metadata_bytes(metadata, path=path)
@@ -310,7 +310,7 @@ class FilesystemCatalog(Catalog):
         ):
             return
         if isinstance(reason, AlreadyExistsError) or self.io.exists(path):
-            raise CommitFailedException(f"{path} exists: another writer was first")
+            raise CommitFailedError(f"{path} exists: another writer was first")
         raise reason
 
     def _is_ours(self, path: str, data: bytes, error: Exception) -> bool | None:
@@ -361,12 +361,12 @@ class FilesystemCatalog(Catalog):
 
     def _check_location(self, name: Identifier, metadata: TableMetadata) -> None:
         if not self.io.is_same_place(metadata.location, self._folder(name)):
-            raise ValidationException(
+            raise ValidationError(
                 f"the location of {shown(name)} must be {self._folder(name)}, not "
                 f"{metadata.location}: in the filesystem catalog the folder is the name"
             )
         if METADATA_PATH.name in metadata.properties:
-            raise ValidationException(
+            raise ValidationError(
                 f"write.metadata.path cannot be set on {shown(name)}: "
                 f"the filesystem catalog finds metadata only in the table's folder"
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from frazil.errors import ValidationException
+from frazil.errors import ValidationError
 
 Identifier = tuple[str, ...]
 
@@ -18,17 +18,17 @@ def parse_identifier(identifier: str | Sequence[str]) -> Identifier:
     ('a', 't.1')
 
     Raises:
-        ValidationException: a part is empty, no text that UTF-8 can hold, or has a control
+        ValidationError: a part is empty, no text that UTF-8 can hold, or has a control
             character.
     """
     parts = _split(identifier) if isinstance(identifier, str) else tuple(identifier)
     for part in parts:
         if not isinstance(part, str) or not part.strip():
-            raise ValidationException(f"the name {identifier!r} has an empty part")
+            raise ValidationError(f"the name {identifier!r} has an empty part")
         if any(ord(character) < 32 for character in part):
-            raise ValidationException(f"the name {identifier!r} holds a control character")
+            raise ValidationError(f"the name {identifier!r} holds a control character")
         if any("\ud800" <= character <= "\udfff" for character in part):
-            raise ValidationException(f"the name {identifier!r} is not text that UTF-8 can hold")
+            raise ValidationError(f"the name {identifier!r} is not text that UTF-8 can hold")
     return parts
 
 
@@ -36,11 +36,11 @@ def parse_table_identifier(identifier: str | Sequence[str]) -> Identifier:
     """A table's identifier: at least one namespace level and the table's name.
 
     Raises:
-        ValidationException: there is no namespace, or a part is malformed.
+        ValidationError: there is no namespace, or a part is malformed.
     """
     parts = parse_identifier(identifier)
     if len(parts) < 2:
-        raise ValidationException(
+        raise ValidationError(
             f"the table name {identifier!r} has no namespace: write namespace.table"
         )
     return parts
@@ -50,7 +50,7 @@ def parse_namespace(namespace: str | Sequence[str]) -> Identifier:
     """A namespace's levels; ``()`` and ``""`` are the root.
 
     Raises:
-        ValidationException: a level is malformed.
+        ValidationError: a level is malformed.
     """
     return parse_identifier(namespace) if namespace else ()
 
@@ -59,11 +59,11 @@ def parse_named_namespace(namespace: str | Sequence[str]) -> Identifier:
     """A namespace's levels, at least one.
 
     Raises:
-        ValidationException: it is the root, or a level is malformed.
+        ValidationError: it is the root, or a level is malformed.
     """
     levels = parse_namespace(namespace)
     if not levels:
-        raise ValidationException("a namespace needs a name")
+        raise ValidationError("a namespace needs a name")
     return levels
 
 
@@ -71,11 +71,11 @@ def require_folder_names(parts: Identifier) -> None:
     """Check that each part can be a folder's name, so that no two tables share a place.
 
     Raises:
-        ValidationException: a part is ``.`` or ``..``, or holds a slash or a backslash.
+        ValidationError: a part is ``.`` or ``..``, or holds a slash or a backslash.
     """
     for part in parts:
         if part in (".", "..") or "/" in part or "\\" in part:
-            raise ValidationException(
+            raise ValidationError(
                 f"{part!r} of the name {shown(parts)} cannot be a folder's name, which the place "
                 f"of the table is made of: choose another name, or give the table a location"
             )
@@ -95,7 +95,7 @@ def _split(text: str) -> Identifier:
         if rest.startswith("`"):
             part, quote, rest = rest[1:].partition("`")
             if not quote or (rest and not rest.startswith(".")):
-                raise ValidationException(f"the name {text!r} has an unmatched backtick")
+                raise ValidationError(f"the name {text!r} has an unmatched backtick")
             parts.append(part)
             if not rest:
                 return tuple(parts)

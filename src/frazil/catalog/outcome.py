@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from frazil.errors import AlreadyExistsError, CommitStateUnknownException, FrazilError
+from frazil.errors import AlreadyExistsError, CommitStateUnknownError, FrazilError
 from frazil.format.table_properties import (
     STATUS_CHECKS,
     STATUS_MAX_WAIT,
@@ -81,7 +81,7 @@ def find_outcome(
         reason: how the answer was lost.
 
     Raises:
-        CommitStateUnknownException: the catalog could not be asked, or cannot tell any more.
+        CommitStateUnknownError: the catalog could not be asked, or cannot tell any more.
     """
     # The swap was sent: a malformed property must not become its outcome.
     retries = STATUS_CHECKS.of_or_default(properties)
@@ -100,7 +100,7 @@ def find_outcome(
         if attempt == retries or time.monotonic() - started + pause > total:
             break
         time.sleep(pause)
-    raise CommitStateUnknownException(
+    raise CommitStateUnknownError(
         f"{change} was sent and its outcome is unknown ({reason}); no file was deleted"
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from frazil.errors import InvalidFormatError, MissingFileError, StorageError, ValidationException
+from frazil.errors import InvalidFormatError, MissingFileError, StorageError, ValidationError
 from frazil.format.manifests import ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.table_properties import GC_ENABLED
@@ -13,9 +13,9 @@ from frazil.storage.files import FileIO
 
 
 def refuse_purge_without_gc(metadata: TableMetadata, table: str) -> None:
-    """Raise ValidationException if gc.enabled is false: the table's files may be another's."""
+    """Raise ValidationError if gc.enabled is false: the table's files may be another's."""
     if not GC_ENABLED.of(metadata.properties):
-        raise ValidationException(
+        raise ValidationError(
             f"cannot purge {table}: gc.enabled is false, its files may belong to another table; "
             f"drop it without purge, or set gc.enabled to true"
         )

@@ -35,12 +35,12 @@ from frazil.catalog.sql_schema import (
     has_type_column,
 )
 from frazil.errors import (
-    CommitFailedException,
+    CommitFailedError,
     ConfigurationError,
     InvalidMetadataError,
     NoSuchTableError,
     TableAlreadyExistsError,
-    ValidationException,
+    ValidationError,
 )
 from frazil.format.metadata import TableMetadata
 from frazil.storage.files import FileIO
@@ -106,7 +106,7 @@ class SqlCatalog(Catalog):
     ) -> None:
         changes = dict(updates or {})
         if both := sorted(set(changes) & set(removals)):
-            raise ValidationException(f"the properties {both} are both set and removed")
+            raise ValidationError(f"the properties {both} are both set and removed")
         self._namespaces.update(parse_named_namespace(namespace), changes, removals)
 
     # -- tables ----------------------------------------------------------------------------------
@@ -248,7 +248,7 @@ class SqlCatalog(Catalog):
         row = self._locked_row(connection, base.identifier)
         if row is None:
             raise NoSuchTableError(f"the table {shown(base.identifier)} was dropped or renamed")
-        raise CommitFailedException(
+        raise CommitFailedError(
             f"{shown(base.identifier)} points to {row[0]}, not to {base.metadata_location}: "
             f"another writer was first"
         )

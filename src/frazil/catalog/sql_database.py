@@ -19,7 +19,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from frazil.catalog.outcome import Sending, find_outcome
 from frazil.catalog.sql_engine import WRITES, TimeLimits, is_in_memory, make_engine
-from frazil.errors import CommitFailedException, FrazilError, StorageError
+from frazil.errors import CommitFailedError, FrazilError, StorageError
 from frazil.storage.paths import redact
 
 _LOG = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ class Database:
         """Run queries.
 
         Raises:
-            CommitFailedException: the database undid every try for other writers' sake.
+            CommitFailedError: the database undid every try for other writers' sake.
             StorageError: the database failed.
         """
         return self._tried(lambda: self._query(work), None)
@@ -93,9 +93,9 @@ class Database:
             sending: learns when the COMMIT is sent, and that the database has refused it.
 
         Raises:
-            CommitFailedException: every try lost a race, or no answer came and the change did not
+            CommitFailedError: every try lost a race, or no answer came and the change did not
                 take place; nothing was changed.
-            CommitStateUnknownException: no answer came, and none could be had.
+            CommitStateUnknownError: no answer came, and none could be had.
             StorageError: the database failed before the COMMIT was sent; nothing was changed.
         """
         sent = sending if sending is not None else Sending()
@@ -105,13 +105,13 @@ class Database:
             reason = str(error)
             if not find_outcome(took_place, properties, change=what, reason=reason):
                 sent.refute()
-                raise CommitFailedException(f"{what} did not take place: {reason}") from None
+                raise CommitFailedError(f"{what} did not take place: {reason}") from None
 
     def look(self, work: Callable[[Connection], T]) -> T:
         """Run statements that take locks, and so wait for who is at work, and undo them.
 
         Raises:
-            CommitFailedException: others were at work on the same rows in every try.
+            CommitFailedError: others were at work on the same rows in every try.
             StorageError: the database failed.
         """
         return self._tried(lambda: self._roll_back(work), None)
@@ -144,7 +144,7 @@ class Database:
             if attempt < _TRIES:
                 longest = _LONGEST_PAUSE_SECONDS * attempt / _TRIES
                 time.sleep(random.uniform(0, longest))  # noqa: S311
-        raise CommitFailedException(
+        raise CommitFailedError(
             f"the catalog {self.shown_url} undid each of {_TRIES} tries, since other writers were "
             f"at work on the same rows: {self.reason(lost)}"
         )

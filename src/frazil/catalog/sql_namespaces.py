@@ -15,7 +15,7 @@ from frazil.errors import (
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     NoSuchNamespaceError,
-    ValidationException,
+    ValidationError,
 )
 
 _EXISTS = "exists"
@@ -249,11 +249,11 @@ def namespace_text(levels: Identifier) -> str:
     """A namespace as its rows write it.
 
     Raises:
-        ValidationException: a level holds a dot.
+        ValidationError: a level holds a dot.
     """
     for level in levels:
         if "." in level:
-            raise ValidationException(
+            raise ValidationError(
                 f"the namespace level {level!r} holds a dot, which separates levels here"
             )
     return ".".join(levels)

@@ -12,7 +12,7 @@ from frazil.errors import (
     InvalidFormatError,
     MissingFileError,
     StorageError,
-    ValidationException,
+    ValidationError,
 )
 from frazil.storage.files import FileIO
 from frazil.storage.paths import join, name_of
@@ -45,12 +45,10 @@ class VersionFolder:
         return join(self.folder, f"v{version}{extension}")
 
     def version_of(self, path: str) -> int:
-        """The number in a file's name; ValidationException if there is none."""
+        """The number in a file's name; ValidationError if there is none."""
         match = _NUMBERED.fullmatch(name_of(path))
         if match is None:
-            raise ValidationException(
-                f"{path} is not a numbered metadata file (v<N>.metadata.json)"
-            )
+            raise ValidationError(f"{path} is not a numbered metadata file (v<N>.metadata.json)")
         return int(match.group(1))
 
     def current(self) -> Version | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any, TypeAlias, TypeVar
 
-from frazil.errors import ValidationException
+from frazil.errors import ValidationError
 
 Item = TypeVar("Item")
 
@@ -28,14 +28,14 @@ def one_or_several(
         argument: its name, for messages.
 
     Raises:
-        ValidationException: a part is of another kind.
+        ValidationError: a part is of another kind.
     """
     if isinstance(given, str):
         return (given,)
     parts: tuple[Any, ...] = tuple(given) if isinstance(given, Iterable) else (given,)
     for part in parts:
         if not isinstance(part, (str, *kinds)):
-            raise ValidationException(
+            raise ValidationError(
                 f"{argument} holds {part!r}: give a name as text, or a list of names"
             )
     return parts
@@ -45,7 +45,7 @@ def snapshot_id_of(given: SnapshotId, argument: str = "snapshot_id") -> int:
     """Return a snapshot's id, given as a number or as its digits.
 
     Raises:
-        ValidationException: it is neither.
+        ValidationError: it is neither.
     """
     return _whole_number(given, argument, "a snapshot id is a whole number")
 
@@ -65,7 +65,7 @@ def format_version_of(given: int | str) -> int:
     """Return a format version, given as a number or as its digits.
 
     Raises:
-        ValidationException: it is neither.
+        ValidationError: it is neither.
     """
     return _whole_number(given, "format_version", "a format version is 1, 2 or 3")
 
@@ -100,4 +100,4 @@ def _whole_number(given: int | str, argument: str, expected: str) -> int:
             return operator.index(given)
         except TypeError:
             pass
-    raise ValidationException(f"{argument} is {given!r}: {expected}, or its digits as text")
+    raise ValidationError(f"{argument} is {given!r}: {expected}, or its digits as text")

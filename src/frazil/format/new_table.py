@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from frazil.errors import ValidationException
+from frazil.errors import ValidationError
 from frazil.format.arguments import format_version_of
 from frazil.format.changes.apply import apply_updates
 from frazil.format.changes.updates import (
@@ -64,7 +64,7 @@ def new_table_metadata(
     `format_version` does not, and is not stored; the default is 2.
 
     Raises:
-        ValidationException: a type, partition or sort field that the version or the schema does not
+        ValidationError: a type, partition or sort field that the version or the schema does not
             allow; a reserved property; two different versions asked for.
         ConfigurationError: a property that is known is malformed.
         UnsupportedVersionError: a version other than 1, 2 and 3.
@@ -73,7 +73,7 @@ def new_table_metadata(
     stored, wanted = stored_properties(properties or {})
     version = None if format_version is None else format_version_of(format_version)
     if wanted is not None and version is not None and wanted != version:
-        raise ValidationException(
+        raise ValidationError(
             f"two format versions are asked for: {version}, and {wanted} by property"
         )
     check_new_defaults(schema.fields_by_id.values())
@@ -130,7 +130,7 @@ def replacement_updates(
     never used. A `format-version` property upgrades.
 
     Raises:
-        ValidationException: a partition or sort field whose column the schema lacks.
+        ValidationError: a partition or sort field whose column the schema lacks.
         ConfigurationError: a property that is known is malformed.
     """
     check_properties(properties or {}, beside=base.properties)

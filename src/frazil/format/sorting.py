@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from frazil.errors import InvalidMetadataError, ValidationException
+from frazil.errors import InvalidMetadataError, ValidationError
 from frazil.format.arguments import one_or_several
 from frazil.format.partitions.partitioning import rebound_ids
 from frazil.format.partitions.specs import (
@@ -93,7 +93,7 @@ class SortOrder:
     def __post_init__(self) -> None:
         object.__setattr__(self, "fields", tuple(self.fields))
         if (self.order_id == 0) != (len(self.fields) == 0):
-            raise ValidationException(
+            raise ValidationError(
                 f"a sort order of id {self.order_id} with {len(self.fields)} fields is not "
                 "possible: id 0 is the order without fields, and only that one"
             )
@@ -117,7 +117,7 @@ class SortOrder:
         """Every source is there and of a type that its transform takes.
 
         Raises:
-            ValidationException: naming the column and what is wrong.
+            ValidationError: naming the column and what is wrong.
         """
         for field in self.fields:
             for source_id in field.source_ids:
@@ -148,7 +148,7 @@ class SortOrder:
             )
         try:
             return cls(order_id, tuple(_field_from_json(field, order_id) for field in fields))
-        except ValidationException as error:
+        except ValidationError as error:
             raise InvalidMetadataError(str(error)) from error
 
     def __str__(self) -> str:
@@ -180,14 +180,14 @@ def parse_sort_expr(text: str) -> SortExpr:
     Ascending by default; nulls first where ascending and last where descending.
 
     Raises:
-        ValidationException: where the text is not a sort key.
+        ValidationError: where the text is not a sort key.
     """
     match = _SORT_EXPR.fullmatch(text.strip())
     if match is None:
-        raise ValidationException(f"{text!r} is not a sort key like 'ts desc nulls last'")
+        raise ValidationError(f"{text!r} is not a sort key like 'ts desc nulls last'")
     term = parse_partition_expr(match["term"])
     if term.name is not None:
-        raise ValidationException(f"{text!r} is not a sort key: it has no name of its own")
+        raise ValidationError(f"{text!r} is not a sort key: it has no name of its own")
     direction = SortDirection((match["direction"] or "asc").lower())
     nulls = match["nulls"]
     return SortExpr(
@@ -208,7 +208,7 @@ def order_for(
     """The order of what a user writes: ``["ts desc", "bucket(4, id)"]``; UNSORTED of nothing.
 
     Raises:
-        ValidationException: where an expression cannot be parsed, or its column is missing or of a
+        ValidationError: where an expression cannot be parsed, or its column is missing or of a
             type that the transform does not take.
     """
     built: list[SortField] = []
@@ -241,7 +241,7 @@ def rebind_order(order: SortOrder, old: Schema, new: Schema) -> SortOrder:
     """The order on the columns of the same names in another schema.
 
     Raises:
-        ValidationException: where the new schema has no column of a source's name.
+        ValidationError: where the new schema has no column of a source's name.
     """
     return replace(
         order,

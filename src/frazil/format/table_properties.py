@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from frazil.errors import ConfigurationError, ValidationException
+from frazil.errors import ConfigurationError, ValidationError
 from frazil.format.metrics_mode import TRUNCATE_16
 from frazil.format.property_kinds import (
     FLAG,
@@ -155,13 +155,13 @@ def check_properties(
 
     Raises:
         ConfigurationError: the text of a known one is not of its kind; each is listed.
-        ValidationException: a name or a value is no text.
+        ValidationError: a name or a value is no text.
     """
     for name, text in changes.items():
         if not isinstance(name, str) or not name:
-            raise ValidationException(f"{name!r} is no property name")
+            raise ValidationError(f"{name!r} is no property name")
         if not isinstance(text, str):
-            raise ValidationException(
+            raise ValidationError(
                 f"property {name} is {text!r}; property values are strings, write {str(text)!r}"
             )
     problems = [problem for name, text in changes.items() if (problem := _problem(name, text))]
@@ -191,11 +191,11 @@ def stored_properties(properties: Mapping[str, str]) -> tuple[dict[str, str], in
     """The properties to store, and the format version where they ask for one.
 
     Raises:
-        ValidationException: a reserved name, or a version that is no number.
+        ValidationError: a reserved name, or a version that is no number.
     """
     refused = sorted(RESERVED & properties.keys())
     if refused:
-        raise ValidationException(
+        raise ValidationError(
             f"the table properties {refused} are reserved: the table metadata holds what they name"
         )
     stored = {name: text for name, text in properties.items() if name != FORMAT_VERSION}
@@ -204,7 +204,7 @@ def stored_properties(properties: Mapping[str, str]) -> tuple[dict[str, str], in
     try:
         return stored, value_of(_COUNT, FORMAT_VERSION, properties[FORMAT_VERSION])
     except ConfigurationError as error:
-        raise ValidationException(str(error)) from None
+        raise ValidationError(str(error)) from None
 
 
 def _problem(name: str, text: str) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from frazil.errors import NoSuchSnapshotError, ValidationException
+from frazil.errors import NoSuchSnapshotError, ValidationError
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
 
@@ -64,7 +64,7 @@ def snapshot_range(
 
     Raises:
         NoSuchSnapshotError: a snapshot is unknown or has expired, or one between has.
-        ValidationException: the start is not an ancestor of the end, or both an id and a time
+        ValidationError: the start is not an ancestor of the end, or both an id and a time
             are given for one of them.
     """
     _check_one("from_snapshot_id", from_snapshot_id, "from_timestamp", from_timestamp_ms)
@@ -89,14 +89,12 @@ def snapshot_range(
 
 def _check_one(id_name: str, snapshot_id: int | None, time_name: str, time: int | None) -> None:
     if snapshot_id is not None and time is not None:
-        raise ValidationException(f"give one of {id_name} and {time_name}, not both")
+        raise ValidationError(f"give one of {id_name} and {time_name}, not both")
 
 
 def _check_order(start_ms: int, end_ms: int) -> None:
     if start_ms > end_ms:
-        raise ValidationException(
-            f"from_timestamp ({start_ms} ms) is after to_timestamp ({end_ms} ms)"
-        )
+        raise ValidationError(f"from_timestamp ({start_ms} ms) is after to_timestamp ({end_ms} ms)")
 
 
 def _chain(metadata: TableMetadata, to_snapshot_id: int | None) -> tuple[Snapshot, ...]:
@@ -130,7 +128,7 @@ def _after_snapshot(
     is_cut = oldest.parent_snapshot_id is not None
     if is_cut and _age(start) < _age(oldest):
         raise _cut_off(chain, f"after snapshot {start_id}")
-    raise ValidationException(
+    raise ValidationError(
         f"snapshot {start_id} is not an ancestor of snapshot {ids[0]}: there are no changes from "
         "the one to the other"
     )

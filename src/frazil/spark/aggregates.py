@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, GroupedData, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
-from frazil.errors import ValidationException
+from frazil.errors import ValidationError
 from frazil.format import types as I
 from frazil.format.partitions.transform_exprs import evolved_field_name, parse_partition_expr
 from frazil.format.partitions.transforms import IdentityTransform
@@ -59,11 +59,11 @@ def parse_request(
     """The request that a user writes.
 
     Raises:
-        ValidationException: a text is not an aggregate or not a column, a column is not there or
+        ValidationError: a text is not an aggregate or not a column, a column is not there or
             has no order, or two results have one name.
     """
     if not aggregates:
-        raise ValidationException("no aggregate is asked for: give count(*), min(x), max(x), …")
+        raise ValidationError("no aggregate is asked for: give count(*), min(x), max(x), …")
     request = Request(
         tuple(_measure(text, schema, case_sensitive) for text in aggregates),
         tuple(_key(text, schema, case_sensitive) for text in by),
@@ -71,7 +71,7 @@ def parse_request(
     names = request.names
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        raise ValidationException(
+        raise ValidationError(
             f"several results are named {', '.join(repeated)}: give them names with `as`"
         )
     return request
@@ -229,7 +229,7 @@ def _measure(text: str, schema: Schema, case_sensitive: bool) -> Measure:
     found = _CALL.match(text)
     function = found["function"].lower() if found else ""
     if found is None or function not in _FUNCTIONS:
-        raise ValidationException(
+        raise ValidationError(
             f"{text!r} is not an aggregate: give count(*), count(x), min(x) or max(x), with "
             "`as name` for a name"
         )
@@ -237,14 +237,14 @@ def _measure(text: str, schema: Schema, case_sensitive: bool) -> Measure:
     name = alias.strip("`") if alias else None
     if found["of"] == "*":
         if function != "count":
-            raise ValidationException(f"{text!r}: * can only be counted")
+            raise ValidationError(f"{text!r}: * can only be counted")
         return Measure("count", None, name or "count(*)")
     field, column = _column(found["of"], schema, case_sensitive)
     if function != "count" and (
         not isinstance(field.field_type, I.PrimitiveType)
         or isinstance(field.field_type, _WITHOUT_ORDER)
     ):
-        raise ValidationException(
+        raise ValidationError(
             f"{text!r}: a column of type {field.field_type} has no {function}imum"
         )
     return Measure(cast(Function, function), field, name or f"{function}({column})")
@@ -262,12 +262,12 @@ def _key(text: str, schema: Schema, case_sensitive: bool) -> GroupKey:
 def _column(text: str, schema: Schema, case_sensitive: bool) -> tuple[I.NestedField, str]:
     parsed = parse_partition_expr(text)
     if not isinstance(parsed.transform, IdentityTransform) or parsed.name is not None:
-        raise ValidationException(f"{text!r} is not a column")
+        raise ValidationError(f"{text!r} is not a column")
     return _column_named(parsed.column, schema, case_sensitive)
 
 
 def _column_named(name: str, schema: Schema, case_sensitive: bool) -> tuple[I.NestedField, str]:
     field = schema.find_field(name, case_sensitive=case_sensitive)
     if schema.is_inside_collection(field.field_id):
-        raise ValidationException(f"{name!r} lies inside a list or map: it has many values a row")
+        raise ValidationError(f"{name!r} lies inside a list or map: it has many values a row")
     return field, schema.find_column_name(field.field_id) or field.name

@@ -22,7 +22,7 @@ from frazil.errors import (
     NoSuchNamespaceError,
     NoSuchTableError,
     TableAlreadyExistsError,
-    ValidationException,
+    ValidationError,
 )
 from frazil.format.metadata import TableMetadata
 from frazil.format.new_table import new_table_metadata
@@ -211,7 +211,7 @@ class Lake(OnDriver):
         Raises:
             TableAlreadyExistsError: the name is taken.
             NoSuchNamespaceError: the namespace is not there.
-            ValidationException: the schema, a partition or a sort expression breaks a rule.
+            ValidationError: the schema, a partition or a sort expression breaks a rule.
         """
         metadata = self._new_metadata(
             identifier, schema, partition_by, sort_by, properties, location, format_version
@@ -291,7 +291,7 @@ class Lake(OnDriver):
         if self.catalog.table_exists(identifier):
             fixed = sorted({"location", "format_version"} & set(options))
             if fixed:
-                raise ValidationException(
+                raise ValidationError(
                     f"{shown(parse_table_identifier(identifier))} exists: replacing keeps its "
                     f"{' and '.join(fixed)}"
                 )
@@ -380,7 +380,7 @@ def schema_of(schema: SchemaLike) -> Schema:
     """A Frazil schema of anything that names columns and types.
 
     Raises:
-        ValidationException: it is of another kind.
+        ValidationError: it is of another kind.
         UnsupportedError: a Spark type has no Iceberg type.
     """
     if isinstance(schema, Schema):
@@ -393,7 +393,7 @@ def schema_of(schema: SchemaLike) -> Schema:
     if isinstance(fields, StructType):
         # A query's nullability says little about the table that it fills, so all become optional.
         return query_schema_from_spark(fields)
-    raise ValidationException(
+    raise ValidationError(
         f"a schema is DDL text, a Spark StructType, a DataFrame or a frazil.Schema, "
         f"not {type(schema).__name__}"
     )
@@ -403,9 +403,9 @@ def _parsed(ddl: str) -> StructType:
     try:
         parsed = StructType.fromDDL(ddl)
     except PySparkException as error:
-        raise ValidationException(f"{ddl!r} is no schema: {_first_line(error)}") from error
+        raise ValidationError(f"{ddl!r} is no schema: {_first_line(error)}") from error
     if not isinstance(parsed, StructType):
-        raise ValidationException(
+        raise ValidationError(
             f"{ddl!r} is one type, not a schema; write 'id bigint not null, city string'"
         )
     return parsed

@@ -79,7 +79,7 @@ class Scan(OnDriver):
     Raises:
         NoSuchSnapshotError, NoSuchRefError: there is no such snapshot or reference.
         PredicateError: the predicate cannot be parsed or does not fit the schema.
-        ValidationException: a column that is not there or named twice.
+        ValidationError: a column that is not there or named twice.
     """
 
     def __init__(
@@ -232,7 +232,7 @@ class Scan(OnDriver):
                 partitioned so, their groups are known without reading them.
 
         Raises:
-            ValidationException: a text is no aggregate, a column is not there or has no order, or
+            ValidationError: a text is no aggregate, a column is not there or has no order, or
                 two results have one name.
         """
         request = parse_request(

@@ -136,7 +136,7 @@ class Table(Writes, TableChanges, TableStreams, MetadataFrames, TableHandle):
         Raises:
             NoSuchSnapshotError, NoSuchRefError: there is no such snapshot.
             PredicateError: the predicate does not fit the schema.
-            ValidationException: a column is not there.
+            ValidationError: a column is not there.
         """
         metadata = self.metadata
         if snapshot_id is None and as_of is None:

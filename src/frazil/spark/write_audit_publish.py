@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from frazil.errors import ValidationException
+from frazil.errors import ValidationError
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import MAIN_BRANCH, Snapshot
 from frazil.format.table_properties import WAP_ENABLED
@@ -40,7 +40,7 @@ def destination(spark: SparkSession, metadata: TableMetadata, branch: str | None
     """Where a write to a branch goes, as the session says for write-audit-publish.
 
     Raises:
-        ValidationException: ``spark.wap.id`` and ``spark.wap.branch`` are both set, or one of them
+        ValidationError: ``spark.wap.id`` and ``spark.wap.branch`` are both set, or one of them
             contradicts the branch.
     """
     if not WAP_ENABLED.of(metadata.properties):
@@ -48,18 +48,16 @@ def destination(spark: SparkSession, metadata: TableMetadata, branch: str | None
     wap_id = spark.conf.get(WAP_ID, None) or None
     wap_branch = spark.conf.get(WAP_BRANCH, None) or None
     if wap_id is not None and wap_branch is not None:
-        raise ValidationException(
-            f"{WAP_ID} is {wap_id!r} and {WAP_BRANCH} is {wap_branch!r}: set one"
-        )
+        raise ValidationError(f"{WAP_ID} is {wap_id!r} and {WAP_BRANCH} is {wap_branch!r}: set one")
     if wap_branch is None:
         if wap_id is not None and branch not in (None, MAIN_BRANCH):
-            raise ValidationException(
+            raise ValidationError(
                 f"{WAP_ID} is {wap_id!r}, so the snapshot is staged and cannot go to the branch "
                 f"{branch!r}"
             )
         return Destination(branch, wap_id)
     if branch not in (None, wap_branch):
-        raise ValidationException(
+        raise ValidationError(
             f"the write names the branch {branch!r}, but {WAP_BRANCH} is {wap_branch!r}"
         )
     return Destination(wap_branch, makes_branch=wap_branch not in metadata.refs)
@@ -69,12 +67,12 @@ def refuse_replacement(spark: SparkSession, metadata: TableMetadata) -> None:
     """Refuse to replace a table whose writes the session keeps to itself.
 
     Raises:
-        ValidationException: a replacement is of `main`; it cannot be staged.
+        ValidationError: a replacement is of `main`; it cannot be staged.
     """
     target = destination(spark, metadata, None)
     if target.wap_id is not None or target.branch is not None:
         setting = WAP_ID if target.wap_id is not None else WAP_BRANCH
-        raise ValidationException(
+        raise ValidationError(
             f"the table cannot be replaced while {setting} is set: a replacement cannot be staged; "
             f"unset {setting}, or overwrite the table instead"
         )

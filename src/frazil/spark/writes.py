@@ -72,8 +72,8 @@ class Writes(TableOperations):
         Raises:
             SchemaMismatchError: the rows do not fit; nothing was written.
             NoSuchRefError: there is no such branch.
-            CommitFailedException: other writers kept being first; the files were removed.
-            CommitStateUnknownException: the outcome is unknown; nothing was removed.
+            CommitFailedError: other writers kept being first; the files were removed.
+            CommitStateUnknownError: the outcome is unknown; nothing was removed.
         """
         base = self._prepare()
         target = destination(self.spark, base, branch)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from urllib.parse import unquote
 
-from frazil.errors import ConfigurationError, ValidationException
+from frazil.errors import ConfigurationError, ValidationError
 
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.\-]*):(?=/)")
 _USER_INFO = re.compile(r"(?<=://)[^/@\s'\"]*:[^/\s'\"]*@")
@@ -67,7 +67,7 @@ def local_path(path: str) -> str | None:
     if rest.startswith("//"):
         host, slash, tail = rest[2:].partition("/")
         if host not in ("", "localhost"):
-            raise ValidationException(
+            raise ValidationError(
                 f"the file URI {path!r} names the host {host!r}: a local file is file:///<path>"
             )
         rest = slash + tail
@@ -119,7 +119,7 @@ def resolve_inside(base: str, relative: str) -> str:
     """Join a relative path to a base, refusing every result outside of the base.
 
     Raises:
-        ValidationException: the path is absolute, has a scheme, a NUL character, or climbs out.
+        ValidationError: the path is absolute, has a scheme, a NUL character, or climbs out.
     """
     if (
         not relative
@@ -127,10 +127,10 @@ def resolve_inside(base: str, relative: str) -> str:
         or relative.startswith(("/", "\\"))
         or scheme_of(relative)
     ):
-        raise ValidationException(f"{relative!r} is not a relative path below {base}")
+        raise ValidationError(f"{relative!r} is not a relative path below {base}")
     resolved = posixpath.normpath(relative)
     if resolved in (".", "..") or resolved.startswith("../"):
-        raise ValidationException(f"the path {relative!r} leads out of {base}")
+        raise ValidationError(f"the path {relative!r} leads out of {base}")
     return join(base, resolved)
 
 

@@ -7,7 +7,7 @@ from threading import Lock
 from typing import Self
 
 from frazil.catalog.base import Catalog, LoadedTable
-from frazil.errors import ValidationException
+from frazil.errors import ValidationError
 from frazil.format.arguments import SnapshotId, optional_snapshot_id_of, snapshot_ids_of
 from frazil.format.metadata import TableMetadata
 from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
@@ -206,7 +206,7 @@ class TableHandle(OnDriver, TableOperations):
         """Load what others have committed since.
 
         Raises:
-            ValidationException: the name now belongs to another table (rule 192).
+            ValidationError: the name now belongs to another table (rule 192).
             NoSuchTableError: the table is gone.
         """
         self._refresh()
@@ -226,12 +226,12 @@ class TableHandle(OnDriver, TableOperations):
         """Show a table that was loaded or committed; say no where it is earlier than what is shown.
 
         Raises:
-            ValidationException: it is another table.
+            ValidationError: it is another table.
         """
         with self._showing:
             shown = self._loaded
             if self.uuid is not None and loaded.metadata.table_uuid != self.uuid:
-                raise ValidationException(
+                raise ValidationError(
                     f"{self.name} is another table now: its uuid was {self.uuid} and is "
                     f"{loaded.metadata.table_uuid}; load it again"
                 )
@@ -284,7 +284,7 @@ class TableHandle(OnDriver, TableOperations):
                 branch or tag.
 
         Raises:
-            ValidationException: gc.enabled is false, or a named snapshot is referenced.
+            ValidationError: gc.enabled is false, or a named snapshot is referenced.
         """
         operation = self._expire(older_than, retain_last, snapshot_ids)
         if operation.base is None or operation.after is None:

@@ -95,7 +95,7 @@ class TableOperations(ABC):
         self._run(sort_update.replace_sort_order(fields, case_sensitive=case_sensitive))
 
     def set_properties(self, changes: Mapping[str, str] | None = None, /, **named: str) -> None:
-        """Set table properties; ValidationException for reserved ones."""
+        """Set table properties; ValidationError for reserved ones."""
         self._run(properties.set_properties({**(changes or {}), **named}))
 
     def remove_properties(self, *names: str) -> None:
@@ -142,7 +142,7 @@ class TableOperations(ABC):
         """Remove files by name or by a predicate that all of their rows match, and add others.
 
         Raises:
-            ValidationException: a file holds rows that match `where` and others.
+            ValidationError: a file holds rows that match `where` and others.
             ConflictError: `validation` found a conflict, or a named file is gone.
         """
         self._run(
@@ -182,7 +182,7 @@ class TableOperations(ABC):
         """Remove whole files, by a predicate that all of their rows match or by name (rule 212).
 
         Raises:
-            ValidationException: a file holds rows that match `where` and others.
+            ValidationError: a file holds rows that match `where` and others.
             ConflictError: `validation` found a conflict, or a named file is gone.
         """
         self._run(
@@ -371,7 +371,7 @@ class TableOperations(ABC):
 
         Raises:
             NoSuchSnapshotError: nothing was.
-            ValidationException: several snapshots were that do not build on each other.
+            ValidationError: several snapshots were that do not build on each other.
             ConflictError: it was published already.
         """
         self._run(publication(self.io, self._prepare(), wap_id))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, tzinfo
 
-from frazil.errors import ValidationException
+from frazil.errors import ValidationError
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
 from frazil.format.values.civil import (
@@ -35,18 +35,18 @@ def timestamp_ms_of(moment: Moment, text_zone: str | tzinfo = PROCESS_ZONE) -> i
         text_zone: the zone of text and dates; a session's, or without one the process's.
 
     Raises:
-        ValidationException: it is none of these.
+        ValidationError: it is none of these.
         ConfigurationError: there is no such zone.
     """
     if isinstance(moment, bool):
-        raise ValidationException(f"{moment!r} is no point in time")
+        raise ValidationError(f"{moment!r} is no point in time")
     if isinstance(moment, int):
         return moment
     if isinstance(moment, str):
         try:
             nanos, offset = parse_timestamp(moment)
         except ValueError as error:
-            raise ValidationException(
+            raise ValidationError(
                 f"{moment!r} is no point in time: {error}; write it as 2024-01-31T12:00:00"
             ) from error
         return _ms_of_wall_clock(nanos, text_zone, offset)
@@ -54,7 +54,7 @@ def timestamp_ms_of(moment: Moment, text_zone: str | tzinfo = PROCESS_ZONE) -> i
         return _ms_of_datetime(moment)
     if isinstance(moment, date):
         return _ms_of_wall_clock((moment.toordinal() - _EPOCH_DAY) * NANOS_PER_DAY, text_zone)
-    raise ValidationException(
+    raise ValidationError(
         f"{moment!r} is no point in time; give milliseconds, an ISO text or a datetime"
     )
 
@@ -75,7 +75,7 @@ def _ms_of_datetime(moment: datetime) -> int:
         return (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000
     except (AttributeError, TypeError, ValueError, OverflowError) as error:
         # Such as NaT of pandas, which is a datetime by its class.
-        raise ValidationException(f"{moment!r} is no point in time: {error}") from error
+        raise ValidationError(f"{moment!r} is no point in time: {error}") from error
 
 
 def find_snapshot(
@@ -98,7 +98,7 @@ def find_snapshot(
     Raises:
         NoSuchSnapshotError: there is no such snapshot, or none at that time.
         NoSuchRefError: there is no such branch or tag.
-        ValidationException: more than one of the three is given.
+        ValidationError: more than one of the three is given.
     """
     given = [
         name
@@ -106,7 +106,7 @@ def find_snapshot(
         if value is not None
     ]
     if len(given) > 1:
-        raise ValidationException(f"give one of {' and '.join(given)}, not both")
+        raise ValidationError(f"give one of {' and '.join(given)}, not both")
     if snapshot_id is not None:
         return metadata.snapshot_by_id(snapshot_id)
     if as_of is not None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from frazil.errors import UnsupportedVersionError, ValidationException
+from frazil.errors import UnsupportedVersionError, ValidationError
 from frazil.format.changes import updates as u
 from frazil.format.metadata.statistics import PartitionStatisticsFile, StatisticsFile
 from frazil.format.metadata.table_metadata import (
@@ -40,7 +40,7 @@ def apply_updates(
         now_ms: the time of the change, unless a snapshot of it says; the clock where None.
 
     Raises:
-        ValidationException: an update that contradicts the table or the specification.
+        ValidationError: an update that contradicts the table or the specification.
         UnsupportedVersionError: an upgrade to a version that is not adopted.
     """
     changes = tuple(updates)
@@ -116,7 +116,7 @@ class _State:
             (self._now.default_sort_order_id == _UNSET, "default sort order"),
         ):
             if is_missing:
-                raise ValidationException(f"a table cannot be created without a {what}")
+                raise ValidationError(f"a table cannot be created without a {what}")
 
     def _change(self, **fields: Any) -> None:
         self._now = replace(self._now, **fields)
@@ -130,7 +130,7 @@ class _State:
         current = self._now.format_version
         _check_supported(version)
         if version < current:
-            raise ValidationException(
+            raise ValidationError(
                 f"a table cannot be downgraded: it is of format version {current}, asked for was"
                 f" {version}"
             )
@@ -146,7 +146,7 @@ class _State:
 
     def set_location(self, update: u.SetLocation) -> None:
         if not update.location:
-            raise ValidationException("the location of a table cannot be empty")
+            raise ValidationError("the location of a table cannot be empty")
         self._change(location=update.location)
 
     def set_properties(self, update: u.SetProperties) -> None:
@@ -165,7 +165,7 @@ class _State:
     def add_schema(self, update: u.AddSchema) -> None:
         schema, last_id = update.schema, self._now.last_column_id
         if update.last_column_id is not None and update.last_column_id < last_id:
-            raise ValidationException(
+            raise ValidationError(
                 f"the last column id cannot go back from {last_id} to {update.last_column_id}"
             )
         schema.check_types_for(self._now.format_version)
@@ -201,7 +201,7 @@ class _State:
         ids = [field.field_id for field in spec.fields]
         expected = [FIRST_PARTITION_FIELD_ID + position for position in range(len(ids))]
         if self._now.format_version == 1 and ids != expected:
-            raise ValidationException(
+            raise ValidationError(
                 f"partition field ids of a v1 table count on from {FIRST_PARTITION_FIELD_ID}:"
                 f" expected {expected}, found {ids}"
             )
@@ -226,7 +226,7 @@ class _State:
 
     def remove_schemas(self, update: u.RemoveSchemas) -> None:
         if self._now.current_schema_id in update.schema_ids:
-            raise ValidationException(
+            raise ValidationError(
                 f"the current schema {self._now.current_schema_id} cannot be removed"
             )
         gone = set(update.schema_ids)
@@ -234,7 +234,7 @@ class _State:
 
     def remove_partition_specs(self, update: u.RemovePartitionSpecs) -> None:
         if self._now.default_spec_id in update.spec_ids:
-            raise ValidationException(
+            raise ValidationError(
                 f"the default partition spec {self._now.default_spec_id} cannot be removed"
             )
         gone = set(update.spec_ids)
@@ -243,7 +243,7 @@ class _State:
 
     def _current_schema(self, for_what: str) -> Schema:
         if self._now.current_schema_id == _UNSET:
-            raise ValidationException(f"a {for_what} needs a current schema first")
+            raise ValidationError(f"a {for_what} needs a current schema first")
         return self._now.schema
 
     # -- snapshots and references
@@ -265,17 +265,17 @@ class _State:
         one = f"the snapshot {snapshot.snapshot_id} cannot be added"
         self._current_schema("snapshot")
         if snapshot.snapshot_id in self._now.snapshots_by_id:
-            raise ValidationException(f"{one}: the table has it already")
+            raise ValidationError(f"{one}: the table has it already")
         last = self._now.last_sequence_number
         if self._now.format_version == 1:
             return
         if snapshot.sequence_number <= last:
-            raise ValidationException(
+            raise ValidationError(
                 f"{one}: its sequence number {snapshot.sequence_number} is not above the table's"
                 f" last, {last}"
             )
         if snapshot.manifest_list is None:
-            raise ValidationException(f"{one}: it has no manifest list")
+            raise ValidationError(f"{one}: it has no manifest list")
 
     def _next_row_id_after(self, snapshot: Snapshot) -> int:
         next_row_id = self._now.next_row_id
@@ -284,20 +284,20 @@ class _State:
         first, added = snapshot.first_row_id, snapshot.added_rows
         one = f"the snapshot {snapshot.snapshot_id} cannot be added"
         if first is None or added is None:
-            raise ValidationException(f"{one}: v3 requires its first row id and its added rows")
+            raise ValidationError(f"{one}: v3 requires its first row id and its added rows")
         if first < next_row_id:
-            raise ValidationException(
+            raise ValidationError(
                 f"{one}: its first row id {first} is behind the table's next row id {next_row_id}"
             )
         if added < 0:
-            raise ValidationException(f"{one}: its number of added rows is negative: {added}")
+            raise ValidationError(f"{one}: its number of added rows is negative: {added}")
         return first + added
 
     def set_snapshot_ref(self, update: u.SetSnapshotRef) -> None:
         name, ref = update.name, update.ref
         _check_ref(name, ref)
         if ref.snapshot_id not in self._now.snapshots_by_id:
-            raise ValidationException(
+            raise ValidationError(
                 f"{ref.type} {name!r} cannot be set: there is no snapshot {ref.snapshot_id}"
             )
         if name == MAIN_BRANCH and ref.snapshot_id != self._now.current_snapshot_id:
@@ -379,7 +379,7 @@ class _State:
 
     def add_encryption_key(self, update: u.AddEncryptionKey) -> None:
         if self._now.format_version < 3:
-            raise ValidationException(
+            raise ValidationError(
                 "encryption keys need format version 3, the table is of version"
                 f" {self._now.format_version}"
             )
@@ -404,7 +404,7 @@ def _resolved(given: int, last_added: int | None, what: str) -> int:
     if given != u.LAST_ADDED:
         return given
     if last_added is None:
-        raise ValidationException(f"there is no last added {what}: none was added in this commit")
+        raise ValidationError(f"there is no last added {what}: none was added in this commit")
     return last_added
 
 
@@ -417,13 +417,13 @@ def _check_supported(version: int) -> None:
 
 def _check_ref(name: str, ref: SnapshotRef) -> None:
     if not name:
-        raise ValidationException("a reference needs a name")
+        raise ValidationError("a reference needs a name")
     if name == MAIN_BRANCH and not ref.is_branch:
-        raise ValidationException("main is a branch and cannot be set to a tag")
+        raise ValidationError("main is a branch and cannot be set to a tag")
     if not ref.is_branch and (
         ref.min_snapshots_to_keep is not None or ref.max_snapshot_age_ms is not None
     ):
-        raise ValidationException(
+        raise ValidationError(
             f"the tag {name!r} cannot say how many snapshots to keep: it has no history of its own"
         )
     for what, number in (
@@ -432,7 +432,7 @@ def _check_ref(name: str, ref: SnapshotRef) -> None:
         ("max-ref-age-ms", ref.max_ref_age_ms),
     ):
         if number is not None and number <= 0:
-            raise ValidationException(f"{what} of {ref.type} {name!r} is {number}; it must be > 0")
+            raise ValidationError(f"{what} of {ref.type} {name!r} is {number}; it must be > 0")
 
 
 _APPLY: dict[type[Any], Callable[[_State, Any], None]] = {

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from frazil.errors import CommitFailedException, UnsupportedError
+from frazil.errors import CommitFailedError, UnsupportedError
 from frazil.format.json_fields import JsonObject
 from frazil.format.metadata.table_metadata import TableMetadata
 from frazil.format.snapshots import MAIN_BRANCH
@@ -189,12 +189,12 @@ def check_requirements(
         location: the path of the metadata file.
 
     Raises:
-        CommitFailedException: naming what was expected and what was found.
+        CommitFailedError: naming what was expected and what was found.
     """
     for requirement in requirements:
         broken = _broken_by(metadata, location, requirement)
         if broken is not None:
-            raise CommitFailedException(f"requirement failed: {broken}")
+            raise CommitFailedError(f"requirement failed: {broken}")
 
 
 def _broken_by(

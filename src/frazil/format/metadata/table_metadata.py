@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from frazil.errors import NoSuchRefError, NoSuchSnapshotError, ValidationException
+from frazil.errors import NoSuchRefError, NoSuchSnapshotError, ValidationError
 from frazil.format.metadata.statistics import PartitionStatisticsFile, StatisticsFile
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
@@ -113,29 +113,29 @@ class TableMetadata:
         return self.snapshot_by_id(self.current_snapshot_id)
 
     def schema_by_id(self, schema_id: int) -> Schema:
-        """The schema of that id; ValidationException where there is none."""
+        """The schema of that id; ValidationError where there is none."""
         try:
             return self.schemas_by_id[schema_id]
         except KeyError:
-            raise ValidationException(
+            raise ValidationError(
                 f"the table has no schema {schema_id}; it has {sorted(self.schemas_by_id)}"
             ) from None
 
     def spec_by_id(self, spec_id: int) -> PartitionSpec:
-        """The partition spec of that id; ValidationException where there is none."""
+        """The partition spec of that id; ValidationError where there is none."""
         try:
             return self.specs_by_id[spec_id]
         except KeyError:
-            raise ValidationException(
+            raise ValidationError(
                 f"the table has no partition spec {spec_id}; it has {sorted(self.specs_by_id)}"
             ) from None
 
     def sort_order_by_id(self, order_id: int) -> SortOrder:
-        """The sort order of that id; ValidationException where there is none."""
+        """The sort order of that id; ValidationError where there is none."""
         try:
             return self.sort_orders_by_id[order_id]
         except KeyError:
-            raise ValidationException(
+            raise ValidationError(
                 f"the table has no sort order {order_id}; it has {sorted(self.sort_orders_by_id)}"
             ) from None
 

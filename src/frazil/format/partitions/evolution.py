@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Self
 
-from frazil.errors import EvolutionError, ValidationException
+from frazil.errors import EvolutionError, ValidationError
 from frazil.format.partitions.specs import (
     PartitionField,
     PartitionSpec,
@@ -76,7 +76,7 @@ class PartitionEvolution:
 
         Raises:
             EvolutionError: where the spec has such a field or such a name already.
-            ValidationException: where the column is missing or of a wrong type.
+            ValidationError: where the column is missing or of a wrong type.
         """
         parsed = parse_partition_expr(expr) if isinstance(expr, str) else expr
         wanted = name or parsed.name
@@ -163,7 +163,7 @@ class PartitionEvolution:
             changed = [field for field in kept if field.field_id in self._renamed]
             check_new_fields(self._schema, [*self._added, *changed])
             spec = PartitionSpec(new_id, fields)
-        except ValidationException as error:
+        except ValidationError as error:
             raise EvolutionError(str(error)) from error
         if spec.is_equivalent_to(self._spec):
             return self._spec
@@ -238,7 +238,7 @@ class PartitionEvolution:
         try:
             expr = parse_partition_expr(name_or_expr)
             source_id = expr.resolve(self._schema, case_sensitive=self._case_sensitive)
-        except ValidationException as error:
+        except ValidationError as error:
             raise EvolutionError(self._no_field(name_or_expr)) from error
         for field in fields:
             if field.source_ids == (source_id,) and field.transform == expr.transform:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from frazil.errors import ValidationException
+from frazil.errors import ValidationError
 from frazil.format.arguments import one_or_several
 from frazil.format.partitions.evolution import PartitionEvolution
 from frazil.format.partitions.specs import (
@@ -53,7 +53,7 @@ def spec_for(
     and, for the value itself, the column's own. New field ids count on from 1000 (rule 72).
 
     Raises:
-        ValidationException: where an expression cannot be parsed, its column is missing or of a
+        ValidationError: where an expression cannot be parsed, its column is missing or of a
             type that the transform does not take (rules 70, 77-80), a name is that of another
             column, or two fields say the same.
     """
@@ -85,7 +85,7 @@ def rebind_spec(spec: PartitionSpec, old: Schema, new: Schema) -> PartitionSpec:
     """The spec on the columns of the same names in another schema, with fresh field ids from 1000.
 
     Raises:
-        ValidationException: where the new schema has no column of a source's name.
+        ValidationError: where the new schema has no column of a source's name.
     """
     return replace(
         spec,
@@ -104,7 +104,7 @@ def rebound_ids(source_ids: Sequence[int], old: Schema, new: Schema) -> tuple[in
     """The ids in ``new`` of the columns that have these ids in ``old``, found by name.
 
     Raises:
-        ValidationException: where a column is in only one of the schemas.
+        ValidationError: where a column is in only one of the schemas.
     """
     return tuple(
         new.find_field(".".join(old.name_path(source_id))).field_id for source_id in source_ids
@@ -118,7 +118,7 @@ def unified_partition_type(specs: Iterable[PartitionSpec], schema: Schema) -> St
     is not void. A name that an older field shares with a newer one is followed by its id.
 
     Raises:
-        ValidationException: where two specs of v1 use one id for different fields.
+        ValidationError: where two specs of v1 use one id for different fields.
     """
     newest_first = sorted(specs, key=lambda spec: spec.spec_id, reverse=True)
     names: dict[int, str] = {}
@@ -133,7 +133,7 @@ def unified_partition_type(specs: Iterable[PartitionSpec], schema: Schema) -> St
             elif held.is_void and held.source_ids == field.source_ids:
                 chosen[field.field_id] = field
             elif not field.is_void and not held.is_equivalent_to(field):
-                raise ValidationException(
+                raise ValidationError(
                     f"the partition field id {field.field_id} stands for [{held}] in one spec and "
                     f"for [{field}] in another; their partitions have no common type"
                 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote_plus
 
-from frazil.errors import InvalidMetadataError, ValidationException
+from frazil.errors import InvalidMetadataError, ValidationError
 from frazil.format.partitions.transforms import (
     IdentityTransform,
     TimeTransform,
@@ -125,7 +125,7 @@ class PartitionSpec:
         unknown.
 
         Raises:
-            ValidationException: where a transform does not take the type of its source.
+            ValidationError: where a transform does not take the type of its source.
         """
         return StructType(
             tuple(
@@ -138,10 +138,10 @@ class PartitionSpec:
         """``name=value/name=value`` of a partition tuple, both sides URL-encoded (rule 307).
 
         Raises:
-            ValidationException: where the tuple has not one value for each field.
+            ValidationError: where the tuple has not one value for each field.
         """
         if len(values) != len(self.fields):
-            raise ValidationException(
+            raise ValidationError(
                 f"a partition of spec {self.spec_id} has {len(self.fields)} values, "
                 f"not {len(values)}"
             )
@@ -157,7 +157,7 @@ class PartitionSpec:
         Rules 70, 77-80; void fields may name a column that is gone.
 
         Raises:
-            ValidationException: naming the field and what is wrong.
+            ValidationError: naming the field and what is wrong.
         """
         for field in self.fields:
             if not field.is_void:
@@ -208,7 +208,7 @@ class PartitionSpec:
                     for position, field in enumerate(fields)
                 ),
             )
-        except ValidationException as error:
+        except ValidationError as error:
             raise InvalidMetadataError(str(error)) from error
 
     def __str__(self) -> str:
@@ -219,7 +219,7 @@ def field_result_type(field: PartitionField, schema: Schema) -> IcebergType:
     """The type of a partition field's values.
 
     Raises:
-        ValidationException: where the transform does not take the type of its source.
+        ValidationError: where the transform does not take the type of its source.
     """
     source = schema.field_or_none(field.source_id)
     if source is None:
@@ -231,18 +231,18 @@ def check_source(schema: Schema, source_id: int, transform: Transform) -> None:
     """A column may be the source of a transform (rules 70, 77-80).
 
     Raises:
-        ValidationException: naming the column and why not.
+        ValidationError: naming the column and why not.
     """
     source = schema.find_field(source_id)
     name = schema.find_column_name(source_id)
     if not source.field_type.is_primitive and not isinstance(transform, VoidTransform):
-        raise ValidationException(
+        raise ValidationError(
             f"{transform}({name}) is not possible: {source.field_type} is not a primitive type"
         )
     if schema.is_inside_collection(source_id):
-        raise ValidationException(f"{transform}({name}) is not possible: it is in a list or a map")
+        raise ValidationError(f"{transform}({name}) is not possible: it is in a list or a map")
     if not transform.can_transform(source.field_type):
-        raise ValidationException(
+        raise ValidationError(
             f"{transform}({name}) is not possible: the column is of type {source.field_type}"
         )
 
@@ -254,23 +254,23 @@ def check_new_fields(schema: Schema, fields: Sequence[PartitionField]) -> None:
     month, day and hour, since the finer one holds the coarser.
 
     Raises:
-        ValidationException: naming the field and what it collides with.
+        ValidationError: naming the field and what it collides with.
     """
     seen: dict[tuple[tuple[int, ...], str], PartitionField] = {}
     for field in fields:
         if not field.name:
-            raise ValidationException(f"the partition field [{field}] has no name")
+            raise ValidationError(f"the partition field [{field}] has no name")
         column = schema.field_or_none(field.name)
         own = isinstance(field.transform, IdentityTransform) or field.is_void
         if column is not None and not (own and column.field_id == field.source_id):
-            raise ValidationException(
+            raise ValidationError(
                 f"a partition field cannot be named {field.name!r}: the column of that name is "
                 f"not its own value; give another name with '... as name'"
             )
         kind = "time" if isinstance(field.transform, TimeTransform) else str(field.transform)
         held = seen.setdefault((field.source_ids, kind), field)
         if held is not field:
-            raise ValidationException(f"the partition fields [{held}] and [{field}] are redundant")
+            raise ValidationError(f"the partition fields [{held}] and [{field}] are redundant")
 
 
 def sources_to_json(source_ids: tuple[int, ...]) -> dict[str, Any]:
@@ -313,7 +313,7 @@ def transform_from_json(
         return UnknownTransform(text)
     try:
         return parse_transform(text)
-    except ValidationException as error:
+    except ValidationError as error:
         raise InvalidMetadataError(f"the transform of {place} is wrong: {error}") from error
 
 
@@ -353,7 +353,7 @@ def _check_unique(what: str, values: Sequence[object], spec_id: int) -> None:
     seen: set[object] = set()
     for value in values:
         if value in seen:
-            raise ValidationException(
+            raise ValidationError(
                 f"two fields of the partition spec {spec_id} have the {what} {value!r}"
             )
         seen.add(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from frazil.errors import ValidationException
+from frazil.errors import ValidationError
 from frazil.format.partitions.transforms import (
     BucketTransform,
     DayTransform,
@@ -58,7 +58,7 @@ class PartitionExpr:
         """The id of the source column.
 
         Raises:
-            ValidationException: where there is no such column, or several.
+            ValidationError: where there is no such column, or several.
         """
         return schema.find_field(self.column, case_sensitive=case_sensitive).field_id
 
@@ -72,7 +72,7 @@ def parse_partition_expr(text: str) -> PartitionExpr:
     by ``as name``.
 
     Raises:
-        ValidationException: where the text is none of these.
+        ValidationError: where the text is none of these.
     """
     return _Parser(text, _tokens(text)).parse()
 
@@ -112,7 +112,7 @@ def _tokens(text: str) -> list[_Token]:
     while position < end:
         match = _TOKEN.match(text, position)
         if match is None:
-            raise ValidationException(
+            raise ValidationError(
                 f"{text!r} is not a column or a transform of one: it is not clear what "
                 f"{text[position:].strip()!r} means; write names with other signs in backticks"
             )
@@ -207,5 +207,5 @@ class _Parser:
         self._position += 1
         return token.text
 
-    def _wrong(self, why: str) -> ValidationException:
-        return ValidationException(f"{self._text!r} is not a column or a transform of one: {why}")
+    def _wrong(self, why: str) -> ValidationError:
+        return ValidationError(f"{self._text!r} is not a column or a transform of one: {why}")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from frazil.errors import UnsupportedError, ValidationException
+from frazil.errors import UnsupportedError, ValidationError
 from frazil.format.types import (
     BinaryType,
     DateType,
@@ -67,7 +67,7 @@ class Transform(ABC):
         """The type of the result.
 
         Raises:
-            ValidationException: where the type cannot be transformed.
+            ValidationError: where the type cannot be transformed.
         """
         self.check(source_type)
         return self._result_type(source_type)
@@ -80,15 +80,15 @@ class Transform(ABC):
         """The result for one value of the source type.
 
         Raises:
-            ValidationException: where the type cannot be transformed.
+            ValidationError: where the type cannot be transformed.
         """
         self.check(source_type)
         return None if value is None else self._apply(source_type, value)
 
     def check(self, source_type: IcebergType) -> None:
-        """Raise ValidationException where the type cannot be transformed."""
+        """Raise ValidationError where the type cannot be transformed."""
         if not self.can_transform(source_type):
-            raise ValidationException(f"{self} cannot be applied to a column of type {source_type}")
+            raise ValidationError(f"{self} cannot be applied to a column of type {source_type}")
 
     def human_string(self, result_type: IcebergType, value: Any) -> str:
         """A result as in partition paths (rules 307, 312): ``2024-01-31-10`` for an hour."""
@@ -338,7 +338,7 @@ def parse_transform(text: str) -> Transform:
     """The transform of its text in metadata; one that is not known stays an UnknownTransform.
 
     Raises:
-        ValidationException: where the parameter of bucket or truncate is not positive.
+        ValidationError: where the parameter of bucket or truncate is not positive.
     """
     named = _NAMED.get(text.strip().lower())
     if named is not None:
@@ -354,7 +354,7 @@ def parse_transform(text: str) -> Transform:
 
 def _check_parameter(what: str, parameter: int) -> None:
     if not 0 < parameter <= _MAX_PARAMETER:
-        raise ValidationException(f"{what} must be 1 to {_MAX_PARAMETER}, not {parameter}")
+        raise ValidationError(f"{what} must be 1 to {_MAX_PARAMETER}, not {parameter}")
 
 
 def _units_per_day(source_type: IcebergType) -> int:

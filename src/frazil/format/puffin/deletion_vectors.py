@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from pyroaring import BitMap64
 
-from frazil.errors import InvalidDataFileError, ValidationException
+from frazil.errors import InvalidDataFileError, ValidationError
 from frazil.format.puffin.roaring import bitmap_from_bytes, bitmap_to_bytes
 
 MAGIC = b"\xd1\xd3\x39\x64"
@@ -23,14 +23,14 @@ def deletion_vector_to_bytes(positions: Iterable[int]) -> bytes:
     without a delete, which the format does not ask for.
 
     Raises:
-        ValidationException: a position below 0 or above 2^63-1.
+        ValidationError: a position below 0 or above 2^63-1.
     """
     try:
         bitmap = BitMap64(positions)
     except (OverflowError, ValueError) as cause:
-        raise ValidationException(f"a row position is not within 0 to 2^63-1: {cause}") from cause
+        raise ValidationError(f"a row position is not within 0 to 2^63-1: {cause}") from cause
     if bitmap and bitmap.max() > MAX_POSITION:
-        raise ValidationException(f"the row position {bitmap.max()} is above 2^63-1")
+        raise ValidationError(f"the row position {bitmap.max()} is above 2^63-1")
     body = MAGIC + bitmap_to_bytes(bitmap)
     return struct.pack(">I", len(body)) + body + struct.pack(">I", zlib.crc32(body))
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from frazil.errors import ValidationException
+from frazil.errors import ValidationError
 from frazil.format.types import NestedField, StructType
 
 
@@ -24,11 +24,11 @@ def write_value(field: NestedField) -> Any:
     """The internal value that a writer stores where none is supplied (rules 31, 33, 40).
 
     Raises:
-        ValidationException: where the field is required and has no write default (rule 32).
+        ValidationError: where the field is required and has no write default (rule 32).
     """
     if field.write_default is None:
         if field.required:
-            raise ValidationException(
+            raise ValidationError(
                 f"the column {field.name!r} is required, has no write default, and no value was "
                 "supplied"
             )
@@ -45,7 +45,7 @@ def check_new_defaults(fields: Iterable[NestedField]) -> None:
     then refuses to read, and the table with it.
 
     Raises:
-        ValidationException: a default is one of them, or holds one.
+        ValidationError: a default is one of them, or holds one.
     """
     for field in fields:
         for value in (field.initial_default, field.write_default):
@@ -55,7 +55,7 @@ def check_new_defaults(fields: Iterable[NestedField]) -> None:
 def check_default_value(name: str, value: Any) -> None:
     """Check one default; see `check_new_defaults`."""
     if not _is_finite(value):
-        raise ValidationException(
+        raise ValidationError(
             f"{value!r} cannot be the default of column {name!r}: table metadata can hold no NaN "
             "and no infinity as a default; add the column without one"
         )
@@ -71,13 +71,13 @@ def check_added_field(field: NestedField) -> None:
     """A required field that is added to a schema needs both defaults, also below it (rule 36).
 
     Raises:
-        ValidationException: naming the field and the default that is missing.
+        ValidationError: naming the field and the default that is missing.
     """
     if not field.required:
         return
     if field.initial_default is None or field.write_default is None:
         missing = "an initial" if field.initial_default is None else "a write"
-        raise ValidationException(
+        raise ValidationError(
             f"the required column {field.name!r} cannot be added without {missing} default: "
             "rows that exist have no value for it"
         )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, tzinfo
 from typing import Any, Final, Self
 
-from frazil.errors import EvolutionError, FrazilError, ValidationException
+from frazil.errors import EvolutionError, FrazilError, ValidationError
 from frazil.format.partitions.partitioning import PartitionField
 from frazil.format.schema import Schema
 from frazil.format.schema.defaults import check_default_value, check_new_defaults
@@ -240,7 +240,7 @@ class SchemaEvolution:
             schema.check_types_for(self._format_version)
         except EvolutionError:
             raise
-        except ValidationException as error:
+        except ValidationError as error:
             raise EvolutionError(f"the schema cannot be changed so: {error}") from error
         return schema
 
@@ -300,7 +300,7 @@ class SchemaEvolution:
     def _check_defaults_of(self, field: NestedField) -> None:
         try:
             check_new_defaults(Schema((field,)).fields_by_id.values())
-        except ValidationException as error:
+        except ValidationError as error:
             raise EvolutionError(f"cannot add column {field.name!r}: {error}") from error
 
     def _default_of(self, name: str, field_type: IcebergType, default: Any) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from frazil.errors import ValidationException
+from frazil.errors import ValidationError
 from frazil.format.types import IcebergType, ListType, MapType, NestedField, StructType
 
 
@@ -32,7 +32,7 @@ class SchemaIndex:
         """The id of a dotted name; full names go before short ones.
 
         Raises:
-            ValidationException: where several fields have that name.
+            ValidationError: where several fields have that name.
         """
         names, key = (
             (self._by_name, name) if case_sensitive else (self._by_lower_name, name.lower())
@@ -40,7 +40,7 @@ class SchemaIndex:
         found = names.get(key, ())
         if len(found) > 1:
             full = ", ".join(f"{'.'.join(self.paths[i])} (id {i})" for i in found)
-            raise ValidationException(f"the column name {name!r} is ambiguous: it may be {full}")
+            raise ValidationError(f"the column name {name!r} is ambiguous: it may be {full}")
         return found[0] if found else None
 
     @cached_property
@@ -67,7 +67,7 @@ def index_fields(struct: StructType) -> SchemaIndex:
     """Index all fields of a struct.
 
     Raises:
-        ValidationException: where two fields have one id (rule 14).
+        ValidationError: where two fields have one id (rule 14).
     """
     fields: dict[int, NestedField] = {}
     paths: dict[int, tuple[str, ...]] = {}
@@ -88,7 +88,7 @@ def index_fields(struct: StructType) -> SchemaIndex:
         for field in owner.fields:
             own_path = (*path, field.name)
             if field.field_id in fields:
-                raise ValidationException(
+                raise ValidationError(
                     f"the fields {'.'.join(paths[field.field_id])!r} and {'.'.join(own_path)!r} "
                     f"have the same id {field.field_id}"
                 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from frazil.errors import InvalidMetadataError, ValidationException
+from frazil.errors import InvalidMetadataError, ValidationError
 from frazil.format.arguments import what_there_is
 from frazil.format.schema.checks import check_identifier_fields, check_schema
 from frazil.format.schema.index import SchemaIndex, index_fields
@@ -32,7 +32,7 @@ class Schema:
         identifier_field_ids: the ids of the columns that name a row (rule 64).
 
     Raises:
-        ValidationException: on two fields of one id (rule 14) or of one name in a struct, and on
+        ValidationError: on two fields of one id (rule 14) or of one name in a struct, and on
             identifier fields that rule 65 does not allow.
     """
 
@@ -64,11 +64,11 @@ class Schema:
         part may be left out: ``points.x`` finds ``points.element.x``.
 
         Raises:
-            ValidationException: where there is none, or several in that spelling.
+            ValidationError: where there is none, or several in that spelling.
         """
         found = self.field_or_none(name_or_id, case_sensitive=case_sensitive)
         if found is None:
-            raise ValidationException(
+            raise ValidationError(
                 self.missing(name_or_id)
                 if isinstance(name_or_id, str)
                 else f"there is no column of id {name_or_id}"
@@ -106,7 +106,7 @@ class Schema:
         """The names from the top-level column down to the field, whatever dots they hold.
 
         Raises:
-            ValidationException: where the schema has no such field.
+            ValidationError: where the schema has no such field.
         """
         self.find_field(field_id)
         return self._index.paths[field_id]
@@ -154,7 +154,7 @@ class Schema:
         """The schema of some columns, in this schema's order; a named struct is taken whole.
 
         Raises:
-            ValidationException: where a column is not there.
+            ValidationError: where a column is not there.
         """
         chosen = {
             self.find_field(column, case_sensitive=case_sensitive).field_id for column in columns
@@ -171,7 +171,7 @@ class Schema:
         """Check types, defaults and ids against a format version (rules 17, 29, 36, 38, 39, 66).
 
         Raises:
-            ValidationException: naming the column and the rule's demand.
+            ValidationError: naming the column and the rule's demand.
         """
         check_schema(self._index, format_version)
 
@@ -199,7 +199,7 @@ class Schema:
             )
         try:
             return cls(struct.fields, schema_id, tuple(identifiers))
-        except ValidationException as error:
+        except ValidationError as error:
             raise InvalidMetadataError(f"the schema {schema_id} is wrong: {error}") from error
 
     def to_json(self) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from frazil.errors import ValidationException
+from frazil.errors import ValidationError
 from frazil.format.snapshots.model import MAIN_BRANCH, Snapshot, SnapshotRef
 from frazil.format.table_properties import MAX_REF_AGE, MAX_SNAPSHOT_AGE, MIN_SNAPSHOTS
 
@@ -58,12 +58,12 @@ def snapshots_to_expire(
         snapshot_ids: snapshots that go in any case.
 
     Raises:
-        ValidationException: a named snapshot that a reference points to; a `retain_last` below 1.
+        ValidationError: a named snapshot that a reference points to; a `retain_last` below 1.
         ConfigurationError: a property that is needed is malformed.
     """
     properties = history.properties
     if retain_last is not None and retain_last < 1:
-        raise ValidationException(f"at least 1 snapshot is retained, asked for was {retain_last}")
+        raise ValidationError(f"at least 1 snapshot is retained, asked for was {retain_last}")
     oldest_ms = now_ms - MAX_SNAPSHOT_AGE.of(properties) if older_than_ms is None else older_than_ms
     minimum = MIN_SNAPSHOTS.of(properties) if retain_last is None else retain_last
     held = {snapshot.snapshot_id: snapshot for snapshot in history.snapshots}
@@ -116,7 +116,7 @@ def _retained_refs(
 def _check_not_referenced(named: set[int], refs: Mapping[str, SnapshotRef]) -> None:
     for name, ref in refs.items():
         if ref.snapshot_id in named:
-            raise ValidationException(
+            raise ValidationError(
                 f"the snapshot {ref.snapshot_id} cannot expire: {ref.type} {name!r} points to it"
             )
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from frazil.errors import ValidationException
+from frazil.errors import ValidationError
 from frazil.format.manifests import Content, DataFile, ManifestContent, ManifestFile
 from frazil.format.manifests.deletes import partition_key
 from frazil.format.partitions.partitioning import PartitionSpec
@@ -95,10 +95,10 @@ class SummaryBuilder:
         total that the previous summary lacks, or that a manifest added unread hides, is left out.
 
         Raises:
-            ValidationException: an operation that rule 155 does not know.
+            ValidationError: an operation that rule 155 does not know.
         """
         if operation not in OPERATIONS:
-            raise ValidationException(
+            raise ValidationError(
                 f"unknown operation {operation!r}; expected one of {sorted(OPERATIONS)}"
             )
         summary = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from frazil.errors import ValidationException
+from frazil.errors import ValidationError
 
 DEFAULT_CRS = "OGC:CRS84"
 DEFAULT_EDGE_ALGORITHM = "spherical"
@@ -93,11 +93,11 @@ class DecimalType(PrimitiveType):
 
     def __post_init__(self) -> None:
         if not 1 <= self.precision <= MAX_DECIMAL_PRECISION:
-            raise ValidationException(
+            raise ValidationError(
                 f"a decimal has 1 to {MAX_DECIMAL_PRECISION} digits, not {self.precision}"
             )
         if not 0 <= self.scale <= self.precision:
-            raise ValidationException(
+            raise ValidationError(
                 f"the scale of decimal({self.precision}, {self.scale}) is not within its "
                 f"precision: it must be 0 to {self.precision}"
             )
@@ -171,7 +171,7 @@ class FixedType(PrimitiveType):
 
     def __post_init__(self) -> None:
         if self.length < 0:
-            raise ValidationException(f"the length of fixed[{self.length}] is negative")
+            raise ValidationError(f"the length of fixed[{self.length}] is negative")
 
     def __str__(self) -> str:
         return f"fixed[{self.length}]"
@@ -193,7 +193,7 @@ class UnknownType(PrimitiveType):
 
 def _check_crs(crs: str) -> None:
     if not crs or "," in crs or ")" in crs or "{" in crs:
-        raise ValidationException(
+        raise ValidationError(
             f"{crs!r} is not the name of a coordinate reference system; a definition in PROJJSON "
             "belongs into a table property, named as 'projjson:<property>'"
         )
@@ -224,7 +224,7 @@ class GeographyType(PrimitiveType):
     def __post_init__(self) -> None:
         _check_crs(self.crs)
         if self.algorithm not in EDGE_ALGORITHMS:
-            raise ValidationException(
+            raise ValidationError(
                 f"{self.algorithm!r} is not an edge algorithm; it must be one of "
                 f"{', '.join(EDGE_ALGORITHMS)}"
             )
@@ -284,7 +284,7 @@ class StructType(IcebergType):
         names: dict[str, int] = {}
         for field in self.fields:
             if field.name in names:
-                raise ValidationException(
+                raise ValidationError(
                     f"two fields of one struct are named {field.name!r}: "
                     f"ids {names[field.name]} and {field.field_id}"
                 )

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from frazil.errors import InvalidFormatError, InvalidMetadataError, ValidationException
+from frazil.errors import InvalidFormatError, InvalidMetadataError, ValidationError
 from frazil.format.types.model import (
     DEFAULT_CRS,
     DEFAULT_EDGE_ALGORITHM,
@@ -133,7 +133,7 @@ def parse_type(json_value: Any) -> IcebergType:
             return _parse_text(json_value)
         if isinstance(json_value, Mapping):
             return _parse_object(json_value)
-    except ValidationException as error:
+    except ValidationError as error:
         raise InvalidMetadataError(str(error)) from error
     raise InvalidMetadataError(f"{json_value!r} is not a type")
 
@@ -142,14 +142,14 @@ def as_type(given: IcebergType | str) -> IcebergType:
     """The type that a user names: a type itself, its JSON string, or a usual other name.
 
     Raises:
-        ValidationException: where no primitive type or variant has that name.
+        ValidationError: where no primitive type or variant has that name.
     """
     if isinstance(given, IcebergType):
         return given
     if isinstance(given, str):
         alias = _USERS_NAMES.get(given.strip().lower())
         return _parse_text(given) if alias is None else alias
-    raise ValidationException(
+    raise ValidationError(
         f"{given!r} is not a type; give one of frazil.format.types or a string such as 'long'"
     )
 
@@ -235,7 +235,7 @@ def _parse_text(text: str) -> IcebergType:
         return GeometryType(match[1] or DEFAULT_CRS)
     if match := _GEOGRAPHY.fullmatch(bare):
         return GeographyType(match[1] or DEFAULT_CRS, (match[2] or DEFAULT_EDGE_ALGORITHM).lower())
-    raise ValidationException(
+    raise ValidationError(
         f"{text!r} is not a type of Iceberg; the primitive types are {', '.join(_PLAIN_TYPES)}, "
         "decimal(P, S) and fixed[L]"
     )

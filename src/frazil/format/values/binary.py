@@ -6,7 +6,7 @@ import struct
 import uuid
 from typing import Any
 
-from frazil.errors import InvalidFormatError, UnsupportedError, ValidationException
+from frazil.errors import InvalidFormatError, UnsupportedError, ValidationError
 from frazil.format.types.model import (
     BinaryType,
     BooleanType,
@@ -40,13 +40,13 @@ def to_bytes(value_type: IcebergType, value: Any) -> bytes:
     Geometry and geography values are given and returned as they are.
 
     Raises:
-        ValidationException: where the value is not one of the type, or out of its range.
+        ValidationError: where the value is not one of the type, or out of its range.
         UnsupportedError: for nested types, variant and unknown.
     """
     try:
         return _to_bytes(value_type, value)
     except (struct.error, OverflowError, ValueError, TypeError, AttributeError) as error:
-        raise ValidationException(
+        raise ValidationError(
             f"{value!r} is not an internal value of type {value_type}: {error}"
         ) from error
 

@@ -13,7 +13,7 @@ from numbers import Integral, Real
 from operator import index
 from typing import Any
 
-from frazil.errors import UnsupportedError, ValidationException
+from frazil.errors import UnsupportedError, ValidationError
 from frazil.format.types.model import (
     BinaryType,
     BooleanType,
@@ -64,7 +64,7 @@ def coerce(value_type: IcebergType, value: Any, *, zone: str | tzinfo = UTC) -> 
             local time of the process, as in Python and PySpark.
 
     Raises:
-        ValidationException: where the value is not of the type, is out of its range, or would lose
+        ValidationError: where the value is not of the type, is out of its range, or would lose
             digits.
         UnsupportedError: for variant.
     """
@@ -72,7 +72,7 @@ def coerce(value_type: IcebergType, value: Any, *, zone: str | tzinfo = UTC) -> 
         return None
     try:
         return _coerce(value_type, value, zone)
-    except ValidationException:
+    except ValidationError:
         raise
     except (ValueError, TypeError, OverflowError, DecimalException, AttributeError) as error:
         raise _wrong(value_type, value, str(error)) from error
@@ -85,7 +85,7 @@ def to_python(value_type: IcebergType, value: Any) -> Any:
     and maps become dicts, lists lists.
 
     Raises:
-        ValidationException: for dates and timestamps outside of the years 1 to 9999.
+        ValidationError: for dates and timestamps outside of the years 1 to 9999.
     """
     if value is None:
         return None
@@ -114,7 +114,7 @@ def to_python(value_type: IcebergType, value: Any) -> Any:
                     for key, item in value
                 }
     except OverflowError as error:
-        raise ValidationException(
+        raise ValidationError(
             f"{value} as {value_type} lies outside of the years 1 to 9999 that Python's datetime "
             "holds"
         ) from error
@@ -369,5 +369,5 @@ def _hashable(key: Any) -> Any:
     return tuple(_hashable(item) for item in key) if isinstance(key, list) else key
 
 
-def _wrong(value_type: IcebergType, value: Any, why: str) -> ValidationException:
-    return ValidationException(f"{value!r} is not possible as {value_type}: {why}")
+def _wrong(value_type: IcebergType, value: Any, why: str) -> ValidationError:
+    return ValidationError(f"{value!r} is not possible as {value_type}: {why}")

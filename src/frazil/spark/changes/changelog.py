@@ -8,7 +8,7 @@ from functools import cached_property, reduce
 
 from pyspark.sql import DataFrame, SparkSession
 
-from frazil.errors import ValidationException
+from frazil.errors import ValidationError
 from frazil.format.arguments import one_or_several
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates import Expression
@@ -49,7 +49,7 @@ class Changelog:
     def __post_init__(self) -> None:
         for field in self.schema.fields:
             if field.name.lower() in CHANGELOG_COLUMNS:
-                raise ValidationException(
+                raise ValidationError(
                     f"the table has a column {field.name!r}, which is the name of a column of "
                     "changelogs: rename it to read changes"
                 )
@@ -141,15 +141,15 @@ class Changelog:
     def _identifier(self, columns: str | Sequence[str]) -> list[tuple[str, ...]]:
         names = one_or_several(columns, argument="identifier_columns")
         if not names:
-            raise ValidationException("identifier_columns is empty: give at least one column name")
+            raise ValidationError("identifier_columns is empty: give at least one column name")
         cased = is_case_sensitive(self.spark)
         paths = []
         for name in names:
             field = self.schema.field_or_none(name, case_sensitive=cased)
             if field is None:
-                raise ValidationException(self.schema.missing(name))
+                raise ValidationError(self.schema.missing(name))
             if self.schema.is_inside_collection(field.field_id):
-                raise ValidationException(
+                raise ValidationError(
                     f"rows cannot be identified by {name!r}: it lies inside a list or map"
                 )
             paths.append(self.schema.name_path(field.field_id))

@@ -79,7 +79,7 @@ def with_updates(changes: DataFrame, identifier: Sequence[Sequence[str]]) -> Dat
     listed = ", ".join(".".join(path) for path in identifier)
     repeated = F.raise_error(
         F.concat(
-            F.lit("frazil.errors.ValidationException: updates cannot be told: snapshot "),
+            F.lit("frazil.errors.ValidationError: updates cannot be told: snapshot "),
             F.col(COMMIT_SNAPSHOT_ID).cast("string"),
             F.lit(
                 f" deletes or inserts several rows of one key ({listed}); give identifier_columns "

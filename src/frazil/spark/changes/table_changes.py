@@ -53,7 +53,7 @@ class TableChanges(TableHandle):
 
         Raises:
             NoSuchSnapshotError: a snapshot is unknown or has expired.
-            ValidationException: the start is not an ancestor of the end.
+            ValidationError: the start is not an ancestor of the end.
             PredicateError: the predicate does not fit the schema.
         """
         found, end_id = self._range(from_snapshot_id, to_snapshot_id, from_timestamp, to_timestamp)
@@ -95,7 +95,7 @@ class TableChanges(TableHandle):
 
         Raises:
             NoSuchSnapshotError: a snapshot is unknown or has expired.
-            ValidationException: the start is not an ancestor of the end, or a column is not there.
+            ValidationError: the start is not an ancestor of the end, or a column is not there.
             PredicateError: the predicate does not fit the schema.
             UnsupportedError: a delete or a file that cannot be applied or read rightly.
         """
@@ -120,7 +120,7 @@ class TableChanges(TableHandle):
         those of `changes`; the snapshot told is the one that made the lasting change.
 
         Raises:
-            NoSuchSnapshotError, ValidationException, PredicateError, UnsupportedError: as
+            NoSuchSnapshotError, ValidationError, PredicateError, UnsupportedError: as
                 `changes`.
         """
         found = self._range(from_snapshot_id, to_snapshot_id, from_timestamp, to_timestamp)

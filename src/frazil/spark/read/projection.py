@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from frazil.errors import ValidationException
+from frazil.errors import ValidationError
 from frazil.format.schema import Schema
 from frazil.format.types import (
     BooleanType,
@@ -91,7 +91,7 @@ def project(
     column of that name.
 
     Raises:
-        ValidationException: a column that is not there, or one listed twice.
+        ValidationError: a column that is not there, or one listed twice.
     """
     if columns is None:
         return Projection(schema.fields)
@@ -101,7 +101,7 @@ def project(
     for name in columns:
         field = _find(schema, name, case_sensitive=case_sensitive)
         if field.field_id in seen:
-            raise ValidationException(f"the column {name!r} is listed twice")
+            raise ValidationError(f"the column {name!r} is listed twice")
         seen.add(field.field_id)
         top = field if is_metadata_column(field) else _top_level(schema, field)
         if top.field_id not in wanted:
@@ -188,7 +188,7 @@ def _find(schema: Schema, name: str, *, case_sensitive: bool) -> NestedField:
         return field
     if name in _METADATA_BY_NAME:
         return _METADATA_BY_NAME[name]
-    raise ValidationException(schema.missing(name))
+    raise ValidationError(schema.missing(name))
 
 
 def _top_level(schema: Schema, field: NestedField) -> NestedField:

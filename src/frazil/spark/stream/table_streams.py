@@ -8,7 +8,7 @@ from os import PathLike, fspath
 
 from pyspark.sql import DataFrame, SparkSession
 
-from frazil.errors import ConfigurationError, ValidationException
+from frazil.errors import ConfigurationError, ValidationError
 from frazil.format.arguments import SnapshotId
 from frazil.spark.changes.columns import CHANGELOG_COLUMNS
 from frazil.spark.session import prepare_session
@@ -82,7 +82,7 @@ class TableStreams(TableHandle):
 
         Raises:
             NoSuchSnapshotError: the start, or a snapshot that was not read yet, has expired.
-            ValidationException: a snapshot overwrites or deletes and the stream is to fail; the
+            ValidationError: a snapshot overwrites or deletes and the stream is to fail; the
                 table was rolled back; the checkpoint is of another stream.
             ConfigurationError: an option is unknown or malformed.
             UnsupportedError: a delete or a file that cannot be applied or read rightly.
@@ -121,7 +121,7 @@ class TableStreams(TableHandle):
         if asked.reads_changes:
             for field in fields:
                 if field.name.lower() in CHANGELOG_COLUMNS:
-                    raise ValidationException(
+                    raise ValidationError(
                         f"the table has a column {field.name!r}, which is the name of a column of "
                         "changes: rename it to read them"
                     )

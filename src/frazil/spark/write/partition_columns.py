@@ -52,7 +52,7 @@ def column_of(schema: Schema, field_id: int) -> Column:
     """The column of a field, which may lie inside structs.
 
     Raises:
-        ValidationException: the schema has no such field.
+        ValidationError: the schema has no such field.
     """
     first, *rest = schema.name_path(field_id)
     column = F.col(f"`{first.replace('`', '``')}`")
@@ -67,7 +67,7 @@ def transform_column(transform: Transform, source_type: I.IcebergType, value: Co
     The result of truncate on a decimal may have one digit more than the column's type.
 
     Raises:
-        ValidationException: the transform does not take the type.
+        ValidationError: the transform does not take the type.
         UnsupportedError: an unknown transform, with which no file may be written (rule 7).
     """
     transform.check(source_type)

@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as S
 
-from frazil.errors import SchemaMismatchError, ValidationException
+from frazil.errors import SchemaMismatchError, ValidationError
 from frazil.spark.session import type_support
 
 _ACCEPTED: Final = (
@@ -72,7 +72,7 @@ def rows_of(spark: SparkSession, value: object) -> DataFrame:
             or LazyFrame; a table or scan of Frazil, or what else has ``to_df()``.
 
     Raises:
-        ValidationException: it is something else.
+        ValidationError: it is something else.
         SchemaMismatchError: columns of types that Spark has not.
     """
     if isinstance(value, DataFrame):
@@ -85,7 +85,7 @@ def rows_of(spark: SparkSession, value: object) -> DataFrame:
         if isinstance(made, DataFrame):
             return made
     kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
-    raise ValidationException(f"rows cannot be made of a {kind}: give {_ACCEPTED}")
+    raise ValidationError(f"rows cannot be made of a {kind}: give {_ACCEPTED}")
 
 
 def _arrow_table(value: object) -> pa.Table | None:

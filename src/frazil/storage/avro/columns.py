@@ -16,7 +16,7 @@ import fastavro
 import numpy as np
 import polars as pl
 
-from frazil.errors import InvalidManifestError, ValidationException
+from frazil.errors import InvalidManifestError, ValidationError
 from frazil.format.manifests import ManifestContent, ManifestFile
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
@@ -370,7 +370,7 @@ def _partition_types(
         )
     try:
         fields = spec.partition_type(schema).fields
-    except ValidationException:
+    except ValidationError:
         return {}
     return {field.field_id: field.field_type for field in fields}
 

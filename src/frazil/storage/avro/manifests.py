@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from frazil.errors import InvalidManifestError, ValidationException
+from frazil.errors import InvalidManifestError, ValidationError
 from frazil.format.manifests import (
     UNASSIGNED_SEQUENCE_NUMBER,
     Content,
@@ -72,7 +72,7 @@ def write_manifest(
         UNASSIGNED_SEQUENCE_NUMBER until write_manifest_list gives them.
 
     Raises:
-        ValidationException: entries contradict each other, the spec or the format version.
+        ValidationError: entries contradict each other, the spec or the format version.
         AlreadyExistsError: there is another file of that name.
     """
     for entry in entries:
@@ -162,7 +162,7 @@ def write_manifest_list(
     have been assigned (``assign_first_row_ids``).
 
     Raises:
-        ValidationException: a manifest does not fit the format version.
+        ValidationError: a manifest does not fit the format version.
         AlreadyExistsError: there is another file of that name.
     """
     metadata = {
@@ -321,18 +321,18 @@ def _check_entry(
     ):
         problem = f"is {entry.status.name} without its sequence numbers"
     if problem is not None:
-        raise ValidationException(f"{file.file_path} {problem}")
+        raise ValidationError(f"{file.file_path} {problem}")
 
 
 def _check_manifest(manifest: ManifestFile, format_version: int) -> None:
     if manifest.added_snapshot_id is None:
-        raise ValidationException(f"{manifest.manifest_path} has no added_snapshot_id")
+        raise ValidationError(f"{manifest.manifest_path} has no added_snapshot_id")
     if format_version == 1 and manifest.content is not ManifestContent.DATA:
-        raise ValidationException(
+        raise ValidationError(
             f"{manifest.manifest_path} holds deletes, which format version 1 does not have"
         )
     if format_version > 1 and manifest.min_sequence_number < 0:
-        raise ValidationException(f"{manifest.manifest_path} has no sequence numbers")
+        raise ValidationError(f"{manifest.manifest_path} has no sequence numbers")
 
 
 def _with_counts(io: FileIO, manifest: ManifestFile) -> ManifestFile:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from frazil.errors import ValidationException
+from frazil.errors import ValidationError
 from frazil.format.manifests import FieldSummary
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
@@ -40,12 +40,12 @@ def written_partition_type(
     so that deletes still find their files.
 
     Raises:
-        ValidationException: a tuple has another number of values than the spec has fields.
+        ValidationError: a tuple has another number of values than the spec has fields.
     """
     declared = spec.partition_type(schema)
     for values in partitions:
         if len(values) != len(declared.fields):
-            raise ValidationException(
+            raise ValidationError(
                 f"a partition of {len(values)} values does not fit the spec {spec.spec_id} of "
                 f"{len(declared.fields)} fields"
             )
@@ -117,4 +117,4 @@ def _type_of_values(values: Iterable[Any]) -> IcebergType:
             return DecimalType(_MOST_DIGITS, -int(first.as_tuple().exponent))
         case uuid.UUID():
             return UUIDType()
-    raise ValidationException(f"{first!r} is not a partition value")
+    raise ValidationError(f"{first!r} is not a partition value")

@@ -12,7 +12,7 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 
-from frazil.errors import ConfigurationError, ValidationException
+from frazil.errors import ConfigurationError, ValidationError
 from frazil.storage.avro.container import MAGIC, SYNC_SIZE
 
 _BLOCK_BYTES = 256 * 1024
@@ -46,7 +46,7 @@ def container_bytes(
 
     Raises:
         ConfigurationError: the codec is not known.
-        ValidationException: a record does not fit the schema.
+        ValidationError: a record does not fit the schema.
     """
     avro_codec = avro_codec_of(codec)
     parsed = fastavro.parse_schema(dict(schema))
@@ -70,7 +70,7 @@ def container_bytes(
             fastavro.schemaless_writer(block, parsed, record)
         except Exception as error:
             # fastavro answers a value that does not fit with whatever error it runs into.
-            raise ValidationException(
+            raise ValidationError(
                 f"a manifest record does not fit its schema: {type(error).__name__}: {error}"
             ) from error
         count += 1

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from frazil.catalog.base import Catalog, LoadedTable
 from frazil.errors import (
     AlreadyExistsError,
-    CommitFailedException,
-    CommitStateUnknownException,
+    CommitFailedError,
+    CommitStateUnknownError,
     ConfigurationError,
     ConflictError,
     FrazilError,
@@ -22,7 +22,7 @@ from frazil.errors import (
     NotFoundError,
     StorageError,
     UnsupportedError,
-    ValidationException,
+    ValidationError,
 )
 from frazil.format.changes import AssertMetadataLocation
 from frazil.format.metadata import TableMetadata
@@ -44,7 +44,7 @@ _CLOCK_TOLERANCE_MS = 60_000
 # By these a catalog says that the swap was not sent, or did not take place.
 _REFUSALS = (
     ConflictError,
-    ValidationException,
+    ValidationError,
     UnsupportedError,
     ConfigurationError,
     NoSuchTableError,
@@ -126,10 +126,10 @@ def commit(
 
     Raises:
         ConflictError: a concurrent commit contradicts the operation. Not retried.
-        CommitFailedException: others were first in every try, or the time is over.
-        CommitStateUnknownException: the catalog gave no answer, and a look at the table did not
+        CommitFailedError: others were first in every try, or the time is over.
+        CommitStateUnknownError: the catalog gave no answer, and a look at the table did not
             show the change either. No file was deleted.
-        ValidationException: the operation does not fit the table.
+        ValidationError: the operation does not fit the table.
     """
     tries = _Tries(identifier, sleep)
     current = base
@@ -156,7 +156,7 @@ def commit(
         requirements = (*changes.requirements, AssertMetadataLocation(current.metadata_location))
         try:
             committed = catalog.commit_table(identifier, requirements, changes.updates)
-        except CommitFailedException as error:
+        except CommitFailedError as error:
             tries.wait_after(error, current, operation)
             current = None
             continue
@@ -170,7 +170,7 @@ def commit(
                 if refused is not None:
                     abandon(operation)
                 raise
-        except (CommitStateUnknownException, StorageError):
+        except (CommitStateUnknownError, StorageError):
             # The store may have failed after the swap, so a look at the table decides.
             found = _find_committed(catalog, identifier, operation, current, sleep)
             if found is None:
@@ -190,13 +190,13 @@ def create(
 
     Raises:
         TableAlreadyExistsError: somebody else was first; the operation's files are removed.
-        NoSuchNamespaceError, ValidationException, UnsupportedError: the catalog refuses the table;
+        NoSuchNamespaceError, ValidationError, UnsupportedError: the catalog refuses the table;
             the operation's files are removed.
-        CommitStateUnknownException, StorageError: the outcome is unknown; no file was deleted.
+        CommitStateUnknownError, StorageError: the outcome is unknown; no file was deleted.
     """
     try:
         created = catalog.create_table(identifier, metadata)
-    except (AlreadyExistsError, CommitFailedException, *_REFUSALS):
+    except (AlreadyExistsError, CommitFailedError, *_REFUSALS):
         abandon(operation)
         raise
     _clean_after_success(operation, created)
@@ -234,7 +234,7 @@ class _Tries:
         """Wait before the next try.
 
         Raises:
-            CommitFailedException: there is none any more; the operation's files are removed.
+            CommitFailedError: there is none any more; the operation's files are removed.
             ConfigurationError: a `commit.retry` property is malformed; the same holds.
         """
         try:
@@ -247,7 +247,7 @@ class _Tries:
         elapsed_ms = (time.monotonic() - self._started + wait) * 1000
         if self._count > backoff.num_retries or elapsed_ms > backoff.total_timeout_ms:
             abandon(operation)
-            raise CommitFailedException(
+            raise CommitFailedError(
                 f"table {'.'.join(self._identifier)}: other writers were first in each of "
                 f"{self._count} tries; raise commit.retry.num-retries "
                 f"({backoff.num_retries}) or write less often: {error}"
@@ -274,7 +274,7 @@ def _check_same_table(
 ) -> None:
     found = current.metadata.table_uuid
     if expected_uuid is not None and found != expected_uuid:
-        raise ValidationException(
+        raise ValidationError(
             f"{'.'.join(identifier)} is another table now: its uuid was {expected_uuid} and is "
             f"{found}; load it again"
         )
@@ -328,7 +328,7 @@ def _find_committed(
     for attempt in range(1, backoff.num_retries + 1):
         try:
             loaded = catalog.load_table(identifier)
-        except (StorageError, NotFoundError, CommitStateUnknownException):
+        except (StorageError, NotFoundError, CommitStateUnknownError):
             loaded = None
         if loaded is not None:
             answer = operation.is_in(loaded.metadata)

@@ -55,7 +55,7 @@ class Operation(Protocol):
 
         Raises:
             ConflictError: when what was committed since contradicts the operation; not retried.
-            ValidationException: when the operation does not fit the table; not retried.
+            ValidationError: when the operation does not fit the table; not retried.
         """
         ...
 

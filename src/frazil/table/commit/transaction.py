@@ -8,7 +8,7 @@ from typing import Self
 
 from frazil.catalog.base import Catalog, LoadedTable
 from frazil.catalog.identifiers import parse_table_identifier
-from frazil.errors import ValidationException
+from frazil.errors import ValidationError
 from frazil.format.changes import Update, apply_updates
 from frazil.format.metadata import TableMetadata
 from frazil.storage.files import FileIO
@@ -110,7 +110,7 @@ class Transaction(TableOperations):
 
     def _check_open(self) -> None:
         if not self._is_open:
-            raise ValidationException("the transaction is closed; begin another one")
+            raise ValidationError("the transaction is closed; begin another one")
 
 
 class _Staged(CompositeOperation):
@@ -177,7 +177,7 @@ class CreateTransaction(TableOperations):
     def created(self) -> LoadedTable:
         """The table, once it is created."""
         if self._created is None:
-            raise ValidationException(f"{'.'.join(self._identifier)} is not created yet")
+            raise ValidationError(f"{'.'.join(self._identifier)} is not created yet")
         return self._created
 
     def create(self) -> LoadedTable:

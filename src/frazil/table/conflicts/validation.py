@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 import polars as pl
 
-from frazil.errors import ConflictError, ValidationException
+from frazil.errors import ConflictError, ValidationError
 from frazil.format.manifests import (
     Content,
     DataFile,
@@ -36,12 +36,12 @@ def isolation_named(name: str) -> Isolation:
     """Return the isolation level of a name, in upper or lower case.
 
     Raises:
-        ValidationException: there is no such level.
+        ValidationError: there is no such level.
     """
     for level in get_args(Isolation):
         if isinstance(name, str) and name.lower() == level:
             return level  # type: ignore[no-any-return]
-    raise ValidationException(
+    raise ValidationError(
         f"there is no isolation level {name!r}; the levels are {' and '.join(get_args(Isolation))}"
     )
 
@@ -54,7 +54,7 @@ class Validation:
         from_snapshot: the snapshot that the operation read; None if the branch was empty then.
         isolation: `serializable` also refuses data that was added where the operation read;
             `snapshot` only refuses deletes and removed files. Any other word is a
-            ValidationException.
+            ValidationError.
         conflict_filter: only files that can hold matching rows conflict.
         partitions: only files of these (spec id, partition tuple) pairs conflict, if given. Files
             of specs that do not occur here conflict as well: they cannot be compared.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from frazil.errors import StorageError, ValidationException
+from frazil.errors import StorageError, ValidationError
 from frazil.format.changes import (
     RemovePartitionSpecs,
     RemoveSchemas,
@@ -78,7 +78,7 @@ class ExpireSnapshots(MetadataOperation):
         clock: Callable[[], int] = now_ms,
     ) -> None:
         if retain_last is not None and retain_last < 1:
-            raise ValidationException(f"retain_last is {retain_last}; at least 1 snapshot stays")
+            raise ValidationError(f"retain_last is {retain_last}; at least 1 snapshot stays")
         self._older_than_ms = older_than_ms
         self._retain_last = retain_last
         self._snapshot_ids = frozenset(snapshot_ids)
@@ -100,7 +100,7 @@ class ExpireSnapshots(MetadataOperation):
 
     def _expire(self, base: TableMetadata) -> list[Update]:
         if not GC_ENABLED.of(base.properties):
-            raise ValidationException(
+            raise ValidationError(
                 "cannot expire snapshots: gc.enabled is false, the table's files may belong to "
                 "another table; set gc.enabled to true first"
             )

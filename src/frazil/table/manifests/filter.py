@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from frazil.errors import ConflictError, ValidationException
+from frazil.errors import ConflictError, ValidationError
 from frazil.format.manifests import (
     UNASSIGNED_SEQUENCE_NUMBER,
     DataFile,
@@ -113,7 +113,7 @@ class ManifestFilter:
 
         Raises:
             ConflictError: a file chosen by identity is not in the manifests.
-            ValidationException: a data file holds rows that match the predicate and others.
+            ValidationError: a data file holds rows that match the predicate and others.
         """
         results = [self._filter(metadata, manifest, snapshot_id) for manifest in manifests]
         self.removed = tuple(file for result in results for file in result.removed)
@@ -197,7 +197,7 @@ class ManifestFilter:
             some_rows = row_filter.any_match(metadata, manifest, frame)
             partly = frame.filter(some_rows & ~every_row & ~named & live)
             if len(partly):
-                raise ValidationException(
+                raise ValidationError(
                     f"cannot remove {partly['file_path'][0]}: some of its "
                     f"{partly['record_count'][0]} rows match {row_filter} and others may not; "
                     "rewrite the file instead"

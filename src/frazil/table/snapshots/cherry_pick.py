@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from itertools import pairwise
 
-from frazil.errors import ConflictError, NoSuchSnapshotError, ValidationException
+from frazil.errors import ConflictError, NoSuchSnapshotError, ValidationError
 from frazil.format.changes import Update
 from frazil.format.manifests import DataFile, EntryStatus, ManifestContent
 from frazil.format.metadata import TableMetadata
@@ -65,7 +65,7 @@ class CherryPick(MergingProducer):
         Raises:
             ConflictError: the snapshot or its WAP id is part of `main`, or what it replaces has
                 changed since.
-            ValidationException: it is neither an append, nor a dynamic overwrite, nor a child of
+            ValidationError: it is neither an append, nor a dynamic overwrite, nor a child of
                 the current snapshot.
         """
         picked = base.snapshot_by_id(self._picked.snapshot_id)
@@ -76,7 +76,7 @@ class CherryPick(MergingProducer):
             updates: list[Update] = [move_branch(base, self.options.branch, picked.snapshot_id)]
             return Changes.of(base, updates)
         if picked.operation != APPEND and not self._replaces_partitions:
-            raise ValidationException(
+            raise ValidationError(
                 f"cannot cherry-pick snapshot {picked.snapshot_id}: it is neither an append nor a "
                 f"dynamic overwrite ({picked.operation}), nor a child of the current snapshot"
             )
@@ -90,7 +90,7 @@ class CherryPick(MergingProducer):
         ancestors = () if parent is None else base.ancestors_of(parent.snapshot_id)
         start = self._picked.parent_snapshot_id
         if start is not None and all(snapshot.snapshot_id != start for snapshot in ancestors):
-            raise ValidationException(
+            raise ValidationError(
                 f"cannot cherry-pick the overwrite {self._picked.snapshot_id}: the snapshot that "
                 f"it is based on, {start}, is not an ancestor of the current one"
             )
@@ -124,7 +124,7 @@ class CherryPick(MergingProducer):
             if manifest.added_snapshot_id != picked.snapshot_id:
                 continue
             if manifest.content is ManifestContent.DELETES:
-                raise ValidationException(
+                raise ValidationError(
                     f"cannot cherry-pick snapshot {picked.snapshot_id}: it has delete files"
                 )
             for entry in self.files.entries_of(base, manifest):
@@ -164,7 +164,7 @@ def publication(io: FileIO, base: TableMetadata, wap_id: str) -> Operation:
 
     Raises:
         NoSuchSnapshotError: nothing was staged.
-        ValidationException: several snapshots were, and they do not build on each other.
+        ValidationError: several snapshots were, and they do not build on each other.
     """
     found = [
         snapshot for snapshot in base.snapshots if (snapshot.summary or {}).get(WAP_ID) == wap_id
@@ -173,7 +173,7 @@ def publication(io: FileIO, base: TableMetadata, wap_id: str) -> Operation:
         raise NoSuchSnapshotError(f"no snapshot is staged under the WAP id {wap_id!r}")
     ids = [snapshot.snapshot_id for snapshot in found]
     if any(after.parent_snapshot_id != before.snapshot_id for before, after in pairwise(found)):
-        raise ValidationException(
+        raise ValidationError(
             f"{len(found)} snapshots are staged under the WAP id {wap_id!r}: {ids}; cherry-pick "
             "one by its id"
         )

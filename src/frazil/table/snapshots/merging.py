@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from frazil.errors import ValidationException
+from frazil.errors import ValidationError
 from frazil.format.manifests import (
     Content,
     DataFile,
@@ -57,16 +57,16 @@ class AddedFiles:
         """Add a file; with a data sequence number it counts as as old as that (rule 133).
 
         Raises:
-            ValidationException: it was added before, or its content is of the other kind.
+            ValidationError: it was added before, or its content is of the other kind.
         """
         if (self._content is ManifestContent.DATA) != (file.content is Content.DATA):
-            raise ValidationException(
+            raise ValidationError(
                 f"{file.file_path} holds {file.content.name.lower()}, which a manifest of "
                 f"{self._content.name.lower()} cannot track"
             )
         key = file_key(file)
         if key in self._entries:
-            raise ValidationException(
+            raise ValidationError(
                 f"{file.file_path} was given twice; a live file may be in a snapshot once"
             )
         # New files get their row ids from the manifest list (rule 137), deletes none (rule 140).
@@ -200,32 +200,32 @@ def check_file(metadata: TableMetadata, file: DataFile) -> None:
     """Check a new file against the table that it is to be part of.
 
     Raises:
-        ValidationException: its spec is unknown, its partition tuple has another length, its
+        ValidationError: its spec is unknown, its partition tuple has another length, its
             counts are negative, or its kind is not of the table's format version.
     """
     spec = metadata.spec_by_id(file.spec_id)
     if len(file.partition) != len(spec.fields):
-        raise ValidationException(
+        raise ValidationError(
             f"{file.file_path} has {len(file.partition)} partition values, but partition spec "
             f"{spec.spec_id} has {len(spec.fields)} fields"
         )
     if file.record_count < 0 or file.file_size_in_bytes < 0:
-        raise ValidationException(
+        raise ValidationError(
             f"{file.file_path} states {file.record_count} records and "
             f"{file.file_size_in_bytes} bytes; neither may be negative"
         )
     if file.content is Content.DATA:
         if file.equality_ids is not None or file.referenced_data_file is not None:
-            raise ValidationException(f"{file.file_path} is a data file with fields of a delete")
+            raise ValidationError(f"{file.file_path} is a data file with fields of a delete")
         return
     version = metadata.format_version
     if version < 2:
-        raise ValidationException(
+        raise ValidationError(
             f"{file.file_path} is a delete file, and format version 1 has none; "
             "upgrade the table to version 2"
         )
     if (file.content is Content.EQUALITY_DELETES) != bool(file.equality_ids):
-        raise ValidationException(
+        raise ValidationError(
             f"{file.file_path}: equality_ids are for equality deletes, and required there"
         )
     if file.content is not Content.POSITION_DELETES:
@@ -233,7 +233,7 @@ def check_file(metadata: TableMetadata, file: DataFile) -> None:
     if file.is_deletion_vector:
         _check_deletion_vector(version, file)
     elif version >= 3:
-        raise ValidationException(
+        raise ValidationError(
             f"{file.file_path} is a position delete file, and none may be added in format "
             f"version {version}; write a deletion vector"
         )
@@ -241,12 +241,12 @@ def check_file(metadata: TableMetadata, file: DataFile) -> None:
 
 def _check_deletion_vector(version: int, file: DataFile) -> None:
     if version < 3:
-        raise ValidationException(
+        raise ValidationError(
             f"{file.file_path} is a deletion vector, and format version {version} has none; "
             "write a position delete file"
         )
     blob = (file.referenced_data_file, file.content_offset, file.content_size_in_bytes)
     if None in blob:
-        raise ValidationException(
+        raise ValidationError(
             f"{file.file_path} is a deletion vector without its data file, offset or size"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from frazil.errors import ConflictError, ValidationException
+from frazil.errors import ConflictError, ValidationError
 from frazil.format.manifests import DataFile, ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import AlwaysTrue
@@ -99,13 +99,13 @@ class OverwriteFiles(MergingProducer):
 
         Raises:
             ConflictError: a named file is gone, or others have added a file that matches in part.
-            ValidationException: a file that was there when the table was read matches in part.
+            ValidationError: a file that was there when the table was read matches in part.
         """
         try:
             return super().manifests(base, parent)
         except ConflictError:
             raise
-        except ValidationException as error:
+        except ValidationError as error:
             if not self._others_committed(base, parent):
                 raise
             raise ConflictError(
@@ -181,7 +181,7 @@ class ReplacePartitions(MergingProducer):
             self.added_data.add(file)
             self._touched.add(file.spec_id, file.partition)
         if len(self._touched.spec_ids) > 1:
-            raise ValidationException(
+            raise ValidationError(
                 "files of one dynamic overwrite must be of one partition spec, not of "
                 f"{sorted(self._touched.spec_ids)}"
             )

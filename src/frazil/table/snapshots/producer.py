@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import TypedDict
 
-from frazil.errors import NoSuchRefError, ValidationException
+from frazil.errors import NoSuchRefError, ValidationError
 from frazil.format.changes import AddSnapshot, SetSnapshotRef, Update
 from frazil.format.manifests import (
     ManifestFile,
@@ -55,12 +55,12 @@ class SnapshotOptions:
 
     def __post_init__(self) -> None:
         if "operation" in self.snapshot_properties:
-            raise ValidationException(
+            raise ValidationError(
                 "snapshot property 'operation' is the specification's own; choose another name"
             )
         for name, value in self.snapshot_properties.items():
             if not isinstance(name, str) or not isinstance(value, str):
-                raise ValidationException(
+                raise ValidationError(
                     f"snapshot property {name!r}: names and values are strings, not {value!r}"
                 )
 
@@ -108,10 +108,10 @@ def snapshot_options(
     """Return the options that a commit's keywords say.
 
     Raises:
-        ValidationException: the snapshot is staged and goes to a branch, or a property is unusable.
+        ValidationError: the snapshot is staged and goes to a branch, or a property is unusable.
     """
     if wap_id is not None and branch not in (None, MAIN_BRANCH):
-        raise ValidationException(
+        raise ValidationError(
             f"a snapshot is either staged (WAP id {wap_id!r}) or goes to branch {branch!r}"
         )
     return SnapshotOptions(
@@ -284,7 +284,7 @@ def branch_head(base: TableMetadata, branch: str) -> Snapshot | None:
 
     Raises:
         NoSuchRefError: there is no such branch.
-        ValidationException: the name is a tag's.
+        ValidationError: the name is a tag's.
     """
     ref = base.refs.get(branch)
     if ref is None:
@@ -294,7 +294,7 @@ def branch_head(base: TableMetadata, branch: str) -> Snapshot | None:
             f"the table has no branch {branch!r}; create it first, it has {sorted(base.refs)}"
         )
     if not ref.is_branch:
-        raise ValidationException(f"{branch!r} is a tag, and tags do not move; write to a branch")
+        raise ValidationError(f"{branch!r} is a tag, and tags do not move; write to a branch")
     return base.snapshot_by_id(ref.snapshot_id)
 
 

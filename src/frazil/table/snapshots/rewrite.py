@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from frazil.errors import ValidationException
+from frazil.errors import ValidationError
 from frazil.format.manifests import Content, DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import REPLACE, Snapshot
@@ -90,12 +90,12 @@ class RewriteFiles(MergingProducer):
 
     def _check_is_rewrite(self) -> None:
         if self.removed_data.is_empty and self.removed_deletes.is_empty:
-            raise ValidationException("a rewrite must remove files; to add files, append them")
+            raise ValidationError("a rewrite must remove files; to add files, append them")
         if self.removed_data.is_empty and self.added_data:
-            raise ValidationException(
+            raise ValidationError(
                 "a rewrite that removes no data files cannot add any: that would add rows"
             )
         removed = sum(file.record_count for file in self.removed_data.chosen_files)
         added = sum(file.record_count for file in self.added_data.files)
         if added > removed:
-            raise ValidationException(f"a rewrite of {removed} rows cannot add {added} rows")
+            raise ValidationError(f"a rewrite of {removed} rows cannot add {added} rows")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from frazil.errors import ConflictError, ValidationException
+from frazil.errors import ConflictError, ValidationError
 from frazil.format.manifests import Content, DataFile, ManifestContent, ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import APPEND, DELETE, OVERWRITE, Snapshot
@@ -61,7 +61,7 @@ class RowDelta(MergingProducer):
             self.removed_deletes.choose_file(file)
         both = self._about & {file.file_path for file in self.removed_data.chosen_files}
         if both:
-            raise ValidationException(
+            raise ValidationError(
                 f"{min(both)} is removed, and new deletes are about it; drop the deletes"
             )
 
@@ -110,9 +110,7 @@ class RowDelta(MergingProducer):
         self._about.add(about)
         if delete.is_deletion_vector:
             if about in self._new_vectors:
-                raise ValidationException(
-                    f"two deletion vectors were given for {about}; merge them"
-                )
+                raise ValidationError(f"two deletion vectors were given for {about}; merge them")
             self._new_vectors[about] = delete
 
     def _check_one_vector_a_file(self, base: TableMetadata, parent: Snapshot | None) -> None:

@@ -61,7 +61,7 @@ class UpdatePartitioning:
 
         Raises:
             EvolutionError: the spec has such a field or such a name already.
-            ValidationException: the column is missing or of a wrong type.
+            ValidationError: the column is missing or of a wrong type.
         """
         self._evolution.add_field(expr, name=name)
         return self

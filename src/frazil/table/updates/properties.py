@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from frazil.errors import UnsupportedVersionError, ValidationException
+from frazil.errors import UnsupportedVersionError, ValidationError
 from frazil.format.arguments import format_version_of
 from frazil.format.changes import (
     RemoveProperties,
@@ -25,7 +25,7 @@ def set_properties(properties: Mapping[str, str]) -> MetadataOperation:
     """Set properties; others stay.
 
     Raises:
-        ValidationException: a key is reserved, or a key or value is no string.
+        ValidationError: a key is reserved, or a key or value is no string.
         ConfigurationError: the value of a known property is malformed; every such one is listed.
     """
     _check_keys(properties)
@@ -45,7 +45,7 @@ def remove_properties(names: Iterable[str]) -> MetadataOperation:
     """Remove properties; those that are not set are passed over.
 
     Raises:
-        ValidationException: a key is reserved.
+        ValidationError: a key is reserved.
     """
     wanted = tuple(dict.fromkeys(names))
     _check_keys(wanted)
@@ -72,7 +72,7 @@ def upgrade(format_version: int | str) -> MetadataOperation:
 
     Raises:
         UnsupportedVersionError: the version is not adopted (rule 1).
-        ValidationException: when run, if the table is of a newer version.
+        ValidationError: when run, if the table is of a newer version.
     """
     version = format_version_of(format_version)
     if version not in SUPPORTED_FORMAT_VERSIONS:
@@ -83,7 +83,7 @@ def upgrade(format_version: int | str) -> MetadataOperation:
 
     def updates(base: TableMetadata) -> list[Update]:
         if version < base.format_version:
-            raise ValidationException(
+            raise ValidationError(
                 f"the table is of format version {base.format_version} and cannot go back to "
                 f"{version}"
             )
@@ -97,9 +97,9 @@ def upgrade(format_version: int | str) -> MetadataOperation:
 def _check_keys(names: Iterable[str]) -> None:
     for name in names:
         if not isinstance(name, str) or not name:
-            raise ValidationException(f"{name!r} is no property name")
+            raise ValidationError(f"{name!r} is no property name")
         if name in _RESERVED:
-            raise ValidationException(
+            raise ValidationError(
                 f"property {name!r} is reserved: it is part of the table's metadata"
                 + ("; use upgrade()" if name == FORMAT_VERSION else "")
             )

@@ -9,7 +9,7 @@ from frazil.errors import (
     AlreadyExistsError,
     NoSuchRefError,
     NoSuchSnapshotError,
-    ValidationException,
+    ValidationError,
 )
 from frazil.format.changes import RemoveSnapshotRef, SetSnapshotRef, Update
 from frazil.format.metadata import TableMetadata
@@ -36,12 +36,12 @@ class Retention:
         for name in ("min_snapshots_to_keep", "max_snapshot_age_ms", "max_ref_age_ms"):
             value = getattr(self, name)
             if value is not None and value <= 0:
-                raise ValidationException(f"{name} is {value}; it must be positive")
+                raise ValidationError(f"{name} is {value}; it must be positive")
 
     def check_for_tag(self) -> None:
         """Refuse what only branches have."""
         if self.min_snapshots_to_keep is not None or self.max_snapshot_age_ms is not None:
-            raise ValidationException(
+            raise ValidationError(
                 "min_snapshots_to_keep and max_snapshot_age_ms are for branches; "
                 "a tag has max_ref_age_ms"
             )
@@ -140,7 +140,7 @@ def set_retention(name: str, retention: Retention) -> MetadataOperation:
         if not ref.is_branch:
             retention.check_for_tag()
         if name == MAIN_BRANCH and retention.max_ref_age_ms is not None:
-            raise ValidationException("main never expires; leave max_ref_age_ms out")
+            raise ValidationError("main never expires; leave max_ref_age_ms out")
         replaced = (
             _branch(ref.snapshot_id, retention)
             if ref.is_branch
@@ -154,7 +154,7 @@ def set_retention(name: str, retention: Retention) -> MetadataOperation:
 def remove_branch(name: str) -> MetadataOperation:
     """Remove a branch; its snapshots stay until they expire."""
     if name == MAIN_BRANCH:
-        raise ValidationException("main cannot be removed")
+        raise ValidationError("main cannot be removed")
 
     def updates(base: TableMetadata) -> list[Update]:
         _existing(base, name, "branch")
@@ -177,7 +177,7 @@ def rename_branch(name: str, new_name: str) -> MetadataOperation:
     """Give a branch another name; it keeps its snapshot and its retention."""
     _check_name(new_name)
     if name == MAIN_BRANCH:
-        raise ValidationException("main cannot be renamed; create a branch beside it")
+        raise ValidationError("main cannot be renamed; create a branch beside it")
 
     def updates(base: TableMetadata) -> list[Update]:
         ref = _existing(base, name, "branch")
@@ -190,7 +190,7 @@ def rename_branch(name: str, new_name: str) -> MetadataOperation:
 def fast_forward(branch: str, to: str) -> MetadataOperation:
     """Move a branch to the snapshot of another reference that builds on it.
 
-    A branch that is not there is made. Raises ValidationException when run if the branch has
+    A branch that is not there is made. Raises ValidationError when run if the branch has
     snapshots that `to` does not.
     """
     _check_name(branch)
@@ -201,11 +201,11 @@ def fast_forward(branch: str, to: str) -> MetadataOperation:
             raise NoSuchSnapshotError(f"{to!r} has no snapshot yet")
         ref = base.refs.get(branch)
         if ref is not None and not ref.is_branch:
-            raise ValidationException(f"{branch!r} is a tag, and tags do not move")
+            raise ValidationError(f"{branch!r} is a tag, and tags do not move")
         if ref is not None and ref.snapshot_id == target.snapshot_id:
             return []
         if ref is not None and ref.snapshot_id not in _ancestor_ids(base, target.snapshot_id):
-            raise ValidationException(
+            raise ValidationError(
                 f"cannot fast-forward {branch!r} to {to!r}: snapshot {ref.snapshot_id} of "
                 f"{branch!r} is not an ancestor of {target.snapshot_id}"
             )
@@ -219,7 +219,7 @@ def set_current_snapshot(
 ) -> MetadataOperation:
     """Make a snapshot, or that of a reference, the current one; it need not be an ancestor."""
     if (snapshot_id is None) == (ref is None):
-        raise ValidationException("give either snapshot_id or ref")
+        raise ValidationError("give either snapshot_id or ref")
 
     def updates(base: TableMetadata) -> list[Update]:
         if snapshot_id is not None:
@@ -236,14 +236,14 @@ def set_current_snapshot(
 def rollback_to_snapshot(snapshot_id: int) -> MetadataOperation:
     """Make an ancestor of the current snapshot the current one.
 
-    Raises ValidationException when run if it is no ancestor.
+    Raises ValidationError when run if it is no ancestor.
     """
 
     def updates(base: TableMetadata) -> list[Update]:
         target = base.snapshot_by_id(snapshot_id)
         current = base.current_snapshot_id
         if current is None or snapshot_id not in _ancestor_ids(base, current):
-            raise ValidationException(
+            raise ValidationError(
                 f"cannot roll back to snapshot {snapshot_id}: it is not an ancestor of the "
                 f"current snapshot {current}; set_current_snapshot moves to any snapshot"
             )
@@ -283,7 +283,7 @@ def _ancestor_ids(base: TableMetadata, snapshot_id: int) -> frozenset[int]:
 
 def _check_name(name: str) -> None:
     if not name or not name.strip():
-        raise ValidationException(f"{name!r} is no name for a branch or tag")
+        raise ValidationError(f"{name!r} is no name for a branch or tag")
 
 
 def _check_free(base: TableMetadata, name: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pyspark.sql import SparkSession
 
 from frazil.catalog.base import Catalog
-from frazil.errors import FrazilError, StorageError, ValidationException
+from frazil.errors import FrazilError, StorageError, ValidationError
 from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
 from frazil.format.types import PrimitiveType
@@ -80,7 +80,7 @@ class Follower:
         another follower of the log was first, this one goes on from there.
 
         Raises:
-            ValidationException: a snapshot that the options do not allow; a table that was rolled
+            ValidationError: a snapshot that the options do not allow; a table that was rolled
                 back, replaced or changed a column's type; a log of another stream; others kept
                 being first.
             NoSuchSnapshotError: a snapshot that was not read yet has expired.
@@ -89,7 +89,7 @@ class Follower:
             for _ in range(_TRIES):
                 if self._try_to_catch_up():
                     return
-            raise ValidationException(
+            raise ValidationError(
                 f"another stream moved the checkpoint {self.log.checkpoint} on {_TRIES} times "
                 f"while this one looked at {self._name}: a checkpoint serves one stream at a time"
             )
@@ -163,14 +163,14 @@ class Follower:
             return None
         found = self.log.header() or {}
         if found.get("table-uuid") != metadata.table_uuid:
-            raise ValidationException(
+            raise ValidationError(
                 f"the checkpoint {self.log.checkpoint} is of a stream of {found.get('table')} "
                 f"({found.get('table-uuid')}), not of {self._name} ({metadata.table_uuid}): give "
                 "another checkpoint"
             )
         if found.get("changes") != self._options.reads_changes:
             was, is_now = ("changes", "rows") if found.get("changes") else ("rows", "changes")
-            raise ValidationException(
+            raise ValidationError(
                 f"the checkpoint {self.log.checkpoint} is of a stream of {was}, and {is_now} are "
                 "asked for: give another checkpoint"
             )
@@ -178,7 +178,7 @@ class Follower:
 
     def _check_table(self, metadata: TableMetadata) -> None:
         if metadata.table_uuid != self._uuid:
-            raise ValidationException(
+            raise ValidationError(
                 f"{self._name} is another table since the stream began: its uuid is "
                 f"{metadata.table_uuid}, and was {self._uuid}"
             )
@@ -190,7 +190,7 @@ class Follower:
                 and isinstance(field.field_type, PrimitiveType)
                 and changed.field_type != field.field_type
             ):
-                raise ValidationException(
+                raise ValidationError(
                     f"the column {self.schema.find_column_name(field_id)!r} of {self._name} is a "
                     f"{changed.field_type} since the stream began, which reads it as "
                     f"{field.field_type}: restart the stream"

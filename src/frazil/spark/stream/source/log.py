@@ -36,7 +36,7 @@ from frazil.errors import (
     InvalidFormatError,
     MissingFileError,
     StorageError,
-    ValidationException,
+    ValidationError,
 )
 from frazil.spark.read.parquet.file_log import encode_paths, log_lines
 from frazil.spark.read.parquet.locations import spark_path, spark_paths
@@ -143,10 +143,10 @@ class StreamLog:
         """Say whose log it will be; the first `publish` makes it one.
 
         Raises:
-            ValidationException: the checkpoint has run batches of another log.
+            ValidationError: the checkpoint has run batches of another log.
         """
         if self._io.exists(join(self.checkpoint, "offsets")):
-            raise ValidationException(
+            raise ValidationError(
                 f"the checkpoint {self.checkpoint} has batches, but the log that they were read "
                 f"from ({self.folder}) is gone: start over with another checkpoint"
             )

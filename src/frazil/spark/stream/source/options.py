@@ -8,7 +8,7 @@ from datetime import tzinfo
 from enum import StrEnum
 from typing import Any, Final, TypedDict
 
-from frazil.errors import ConfigurationError, ValidationException
+from frazil.errors import ConfigurationError, ValidationError
 from frazil.format.arguments import SnapshotId, optional_snapshot_id_of
 from frazil.table.time_travel import Moment, timestamp_ms_of
 
@@ -106,7 +106,7 @@ def stream_options(
 
     Raises:
         ConfigurationError: an option is unknown or malformed, or stands for a keyword given too.
-        ValidationException: both a snapshot and a time to start from.
+        ValidationError: both a snapshot and a time to start from.
     """
     given: dict[str, Any] = {
         "from_timestamp": from_timestamp,
@@ -119,7 +119,7 @@ def stream_options(
     }
     given |= _translated(options or {}, given)
     if from_snapshot_id is not None and given["from_timestamp"] is not None:
-        raise ValidationException("give one of from_snapshot_id and from_timestamp, not both")
+        raise ValidationError("give one of from_snapshot_id and from_timestamp, not both")
     start = given["from_timestamp"]
     return StreamOptions(
         from_snapshot_id=optional_snapshot_id_of(from_snapshot_id, "from_snapshot_id"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from frazil.errors import FrazilError, ValidationException
+from frazil.errors import FrazilError, ValidationError
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import APPEND, DELETE, REPLACE, Snapshot
 from frazil.planning.changes_range import SnapshotRange, snapshot_range
@@ -48,14 +48,14 @@ def beginning(metadata: TableMetadata, options: StreamOptions, *, now_ms: int) -
 
     Raises:
         NoSuchSnapshotError: the snapshot to start from is unknown, or what followed has expired.
-        ValidationException: it is not an ancestor of the current one, or the time is to come.
+        ValidationError: it is not an ancestor of the current one, or the time is to come.
     """
     if options.from_snapshot_id is not None:
         found = snapshot_range(metadata, from_snapshot_id=options.from_snapshot_id)
         return Pending(None, (), Position(found.start_id))
     if options.from_timestamp_ms is not None:
         if options.from_timestamp_ms > now_ms:
-            raise ValidationException(
+            raise ValidationError(
                 f"from_timestamp ({options.from_timestamp_ms} ms) is still to come"
             )
         found = snapshot_range(metadata, from_timestamp_ms=options.from_timestamp_ms)
@@ -75,7 +75,7 @@ def since(
 
     Raises:
         NoSuchSnapshotError: a snapshot that was not read yet has expired.
-        ValidationException: the table was rolled back behind the position.
+        ValidationError: the table was rolled back behind the position.
     """
     if metadata.current_snapshot_id == position.snapshot_id:
         return Pending(None, (), position)
@@ -128,9 +128,9 @@ def _part(
     return [Part(chosen, position.change_ordinal + start)]
 
 
-def _refusal(snapshot: Snapshot, name: str) -> ValidationException:
+def _refusal(snapshot: Snapshot, name: str) -> ValidationError:
     keyword = "on_delete" if snapshot.operation == DELETE else "on_overwrite"
-    return ValidationException(
+    return ValidationError(
         f"the stream of {name} has come to snapshot {snapshot.snapshot_id}, which is a "
         f"{snapshot.operation!r}: rows that were read are no longer in the table. Give "
         f"{keyword}='skip' to pass over such snapshots, or start another stream with "
