@@ -13,8 +13,8 @@ from table_rows import frame, rows_of
 import frazil
 from frazil.format.manifests import Content, DataFile
 from frazil.format.puffin import PuffinBuilder, deletion_vector_to_bytes
-from frazil.spark import scan as scans
 from frazil.spark.lake import Lake
+from frazil.spark.read import reader
 from frazil.spark.read.parquet.file_log import FILE_LOG_SETTING
 from frazil.spark.read.prepared import PREPARED_READS
 
@@ -28,13 +28,13 @@ def prepared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], int]]:
     """How many reads were prepared so far."""
     PREPARED_READS.clear()
     counted = Counter[str]()
-    original = scans.prepared_read
+    original = reader.prepared_read
 
     def counting(*arguments: Any, **named: Any) -> Any:
         counted["prepared"] += 1
         return original(*arguments, **named)
 
-    monkeypatch.setattr(scans, "prepared_read", counting)
+    monkeypatch.setattr(reader, "prepared_read", counting)
     yield lambda: counted["prepared"]
     PREPARED_READS.clear()
 

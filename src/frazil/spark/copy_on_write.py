@@ -11,15 +11,13 @@ from pyspark.sql import functions as F
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates import Expression, SparkForms, to_spark_sql
 from frazil.format.schema import Schema
-from frazil.format.schema.table_mapping import name_mapping_of
 from frazil.format.snapshots import Snapshot
 from frazil.format.types import NestedField
 from frazil.planning.plan import plan_rewrite
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.free_names import free_names
-from frazil.spark.read.dataframe import prepared_read
-from frazil.spark.read.inputs import read_input
 from frazil.spark.read.projection import LAST_UPDATED_FIELD, ROW_ID_FIELD, projection_beside
+from frazil.spark.read.reader import TableReader
 from frazil.spark.scan import bound_predicate
 from frazil.spark.session import (
     is_case_sensitive,
@@ -100,14 +98,10 @@ class Overwriting:
         spark = df.sparkSession
         prepare_session(spark)
         support = type_support(spark)
-        read = prepared_read(
-            spark,
-            read_input(self.metadata, self.rewritten),
+        read = TableReader(spark, self.metadata, self.io).rows(
+            self.rewritten,
             projection_beside((ROW_ID_FIELD, LAST_UPDATED_FIELD)[: len(lineage)], schema),
-            io=self.io,
-            support=support,
-            mapping=name_mapping_of(self.metadata),
-        ).frame()
+        )
         named = read.toDF(*(field.name for field in written.fields))
         forms = SparkForms(time="time" if support.time else "long")
         # Rows for which the predicate is NULL do not match it and stay.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -27,26 +27,17 @@ from frazil.format.predicates import (
 )
 from frazil.format.predicates.quoting import quote_name_always
 from frazil.format.schema import Schema
-from frazil.format.schema.table_mapping import name_mapping_of
 from frazil.format.snapshots import Snapshot
 from frazil.format.types import DoubleType, FloatType
 from frazil.planning.aggregates import answer, needed_statistics_of
 from frazil.planning.plan import plan
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.aggregates import Aggregation, parse_request
-from frazil.spark.deletes.resolve import EqualityReading, equality_reading
 from frazil.spark.read.arrow.convert import cut
-from frazil.spark.read.dataframe import prepared_read
 from frazil.spark.read.failures import read_failure
-from frazil.spark.read.inputs import read_input
 from frazil.spark.read.layout.variants import with_variants_apart
-from frazil.spark.read.prepared import (
-    PREPARED_READS,
-    PreparedRead,
-    ReadRequest,
-    settings_of,
-)
 from frazil.spark.read.projection import Projection, project, with_fields
+from frazil.spark.read.reader import TableReader
 from frazil.spark.session import is_case_sensitive, prepare_session, time_zone_of, type_support
 from frazil.spark.types import COMMENT_KEY, SparkTypeSupport
 from frazil.storage.avro.columns import value_column
@@ -144,40 +135,16 @@ class Scan(OnDriver):
         residual = self._plan.residual
         filters = sorted(_filtered_ids(residual))
         read = with_fields(self.projection.fields, self.schema, set(filters))
-        equality = equality_reading(self._spark)
-        if equality is EqualityReading.AUTO and not isinstance(residual, AlwaysTrue):
-            # A filter may skip most of the files: resolving would read the keys of all rows.
-            equality = EqualityReading.KNOWN
-        request = ReadRequest(
-            projection=read,
-            support=support,
-            mapping=name_mapping_of(self._metadata),
-            equality=equality,
-            settings=settings_of(self._spark),
-        )
         with self._explained("to_df"):
-            if self._reads_whole_snapshot:
-                prepare = partial(self._prepared, request)
-                rows = PREPARED_READS.read(self._spark, self._plan, request, prepare)
-            else:
-                rows = self._prepared(request).frame()
+            reader = TableReader(self._spark, self._metadata, self._io)
+            of = reader.rows_of_snapshot if self._reads_whole_snapshot else reader.rows
+            rows = of(self._plan, read)
         if isinstance(residual, AlwaysTrue):
             return rows
         kept = rows.where(spark_condition(residual, support, without_nan=self._without_nan))
         if read.fields == self.projection.fields:
             return kept
         return kept.select(*_narrowed(read, self.projection))
-
-    def _prepared(self, request: ReadRequest) -> PreparedRead:
-        return prepared_read(
-            self._spark,
-            read_input(self._metadata, self._plan),
-            request.projection,
-            io=self._io,
-            support=request.support,
-            mapping=request.mapping,
-            equality=request.equality,
-        )
 
     def to_arrow(self) -> pa.Table:
         """The rows as an Arrow table in this process; a variant as its metadata and its value.

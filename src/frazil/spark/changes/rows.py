@@ -15,7 +15,6 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.predicates import AlwaysTrue, Expression
 from frazil.format.predicates.quoting import quote_name_always
 from frazil.format.schema import Schema
-from frazil.format.schema.table_mapping import name_mapping_of
 from frazil.format.types import NestedField
 from frazil.planning.plan import plan
 from frazil.spark.changes.change_files import LabelledFiles, Part, labelled_files
@@ -26,7 +25,6 @@ from frazil.spark.changes.columns import (
     COMMIT_SNAPSHOT_ID,
 )
 from frazil.spark.free_names import free_names
-from frazil.spark.read.dataframe import prepared_read
 from frazil.spark.read.inputs import ReadInput, read_input
 from frazil.spark.read.projection import (
     DELETED,
@@ -35,6 +33,7 @@ from frazil.spark.read.projection import (
     POS,
     projection_beside,
 )
+from frazil.spark.read.reader import TableReader
 from frazil.spark.scan import spark_condition
 from frazil.spark.session import prepare_session, type_support
 from frazil.storage.files import FileIO
@@ -129,14 +128,9 @@ class ChangedRows:
         columns: Sequence[NestedField] | None = None,
     ) -> DataFrame:
         fields = self.schema.fields if columns is None else columns
-        return prepared_read(
-            self.spark,
-            read,
-            projection_beside(metadata_columns, self.schema, fields),
-            io=self.io,
-            support=type_support(self.spark),
-            mapping=name_mapping_of(self.metadata),
-        ).frame()
+        projection = projection_beside(metadata_columns, self.schema, fields)
+        reader = TableReader(self.spark, self.metadata, self.io)
+        return reader.rows_under_some_deletes(read, projection)
 
     def _finished(self, rows: DataFrame, files: LabelledFiles, *, decided: bool) -> DataFrame:
         """The rows that match, with their labels."""

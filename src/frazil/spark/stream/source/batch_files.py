@@ -41,13 +41,12 @@ from frazil.spark.changes.columns import (
 )
 from frazil.spark.read.arrow.convert import is_scanned
 from frazil.spark.read.arrow.files import TableColumns
-from frazil.spark.read.dataframe import prepared_read
 from frazil.spark.read.inputs import ReadInput, read_input
 from frazil.spark.read.layout.file_layouts import CHECKED_FILES, NO_NATIVE_DEFAULT, survey
 from frazil.spark.read.layout.layouts import Layout, Reader
 from frazil.spark.read.parquet.locations import spark_paths
 from frazil.spark.read.projection import Projection
-from frazil.spark.session import prepare_session, type_support
+from frazil.spark.read.reader import TableReader
 from frazil.spark.stream.source.batches import UNIT_SCHEMA, cut
 from frazil.spark.stream.source.options import StreamOptions
 from frazil.spark.stream.source.pending import Part, Pending
@@ -230,15 +229,8 @@ class Units:
 
     def _read(self, part: ScanPlan) -> DataFrame:
         """The rows of a plan, as a batch query reads them."""
-        prepare_session(self.spark)
-        return prepared_read(
-            self.spark,
-            read_input(self.metadata, part),
-            Projection(self.schema.fields),
-            io=self.io,
-            support=type_support(self.spark),
-            mapping=self._mapping,
-        ).frame()
+        reader = TableReader(self.spark, self.metadata, self.io)
+        return reader.rows(part, Projection(self.schema.fields))
 
     def _written(self, rows: DataFrame) -> pl.DataFrame:
         """The rows as files of the stream: one unit."""
