@@ -48,6 +48,15 @@ OBJECT_STORAGE: Final = Property("write.object-storage.enabled", FLAG, default=F
 PARTITIONED_PATHS: Final = Property("write.object-storage.partitioned-paths", FLAG, default=True)
 WAP_ENABLED: Final = Property("write.wap.enabled", FLAG, default=False)
 
+_MODE: Final = one_of("copy-on-write", "merge-on-read")
+_LEVEL: Final = one_of("serializable", "snapshot")
+DELETE_MODE: Final = Property("write.delete.mode", _MODE, "copy-on-write")
+UPDATE_MODE: Final = Property("write.update.mode", _MODE, "copy-on-write")
+MERGE_MODE: Final = Property("write.merge.mode", _MODE, "copy-on-write")
+DELETE_ISOLATION: Final = Property("write.delete.isolation-level", _LEVEL, "serializable")
+UPDATE_ISOLATION: Final = Property("write.update.isolation-level", _LEVEL, "serializable")
+MERGE_ISOLATION: Final = Property("write.merge.isolation-level", _LEVEL, "serializable")
+
 PARQUET_CODEC: Final = Property(
     "write.parquet.compression-codec",
     one_of("zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed"),

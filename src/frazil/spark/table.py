@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -16,6 +17,7 @@ from frazil.spark.changes.table_changes import TableChanges
 from frazil.spark.engine import engine_summary
 from frazil.spark.metadata_frames.frames import MetadataFrames
 from frazil.spark.read_points import ReadPoints
+from frazil.spark.row_level.commands import RowCommands
 from frazil.spark.scan import Scan
 from frazil.spark.stream.table_streams import TableStreams
 from frazil.spark.transaction import TableTransaction
@@ -23,7 +25,7 @@ from frazil.spark.types import query_schema_from_spark
 from frazil.spark.write.files import write_data_files
 from frazil.spark.write.rows import rows_of
 from frazil.spark.write_audit_publish import branch_to_read, refuse_replacement
-from frazil.spark.writes import OnProgress, Rows, Writes, owning
+from frazil.spark.writes import OnProgress, Rows, owning
 from frazil.table.commit.transaction import CreateTransaction
 from frazil.table.handle import TableHandle
 from frazil.table.snapshots.producer import SnapshotSettings, snapshot_options
@@ -31,7 +33,7 @@ from frazil.table.time_travel import Moment
 from frazil.table.updates.replacement import ReplaceDefinition
 
 
-class Table(Writes, TableChanges, TableStreams, MetadataFrames, TableHandle):
+class Table(RowCommands, TableChanges, TableStreams, MetadataFrames, TableHandle):
     """An Iceberg table: `append`, `overwrite`, `scan`, and every change of a `TableHandle`.
 
     A handle shows the table as it was when it was loaded
@@ -166,6 +168,11 @@ class Table(Writes, TableChanges, TableStreams, MetadataFrames, TableHandle):
     def _prepare(self) -> TableMetadata:
         self._reads = self._reads.showing(self.metadata)
         return super()._prepare()
+
+    @contextmanager
+    def _together(self) -> Iterator[RowCommands]:
+        with self.transaction() as together:
+            yield together
 
     def _followed(self, metadata: TableMetadata, made: frozenset[int]) -> None:
         self._reads.follow(metadata, made)

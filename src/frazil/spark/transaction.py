@@ -10,14 +10,15 @@ from frazil.catalog.base import LoadedTable
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
 from frazil.spark.read_points import ReadPoints
+from frazil.spark.row_level.commands import RowCommands
 from frazil.spark.write.rows import rows_of
 from frazil.spark.write_audit_publish import Destination
-from frazil.spark.writes import OnProgress, Rows, Writes, owning
+from frazil.spark.writes import OnProgress, Rows, owning
 from frazil.table.handle import HandleTransaction, TableHandle
 from frazil.table.snapshots.producer import snapshots_of_transaction, staged_head
 
 
-class TableTransaction(Writes, HandleTransaction):
+class TableTransaction(RowCommands, HandleTransaction):
     """Changes of a table that become visible together, at the end of the `with` block.
 
         with trips.transaction() as tx:

@@ -30,6 +30,11 @@ class RowDelta(MergingProducer):
 
     A new deletion vector replaces the vector (and the position delete files about that data file
     alone) that was there; name those in `removed_deletes` (rule 217).
+
+    Args:
+        changed: the data files whose rows were read to make the new ones. Where they are named,
+            deletes that others added meanwhile conflict for these files only, else for every file
+            that the validation's filter leaves.
     """
 
     operation_name = OVERWRITE
@@ -43,6 +48,7 @@ class RowDelta(MergingProducer):
         removed: Iterable[DataFile] = (),
         removed_deletes: Iterable[DataFile] = (),
         referenced_data_files: Iterable[str] = (),
+        changed: Iterable[DataFile] | None = None,
         validation: Validation | None = None,
         options: SnapshotOptions = DEFAULT_OPTIONS,
     ) -> None:
@@ -50,6 +56,7 @@ class RowDelta(MergingProducer):
         self._validation = validation
         self._new_vectors: dict[str, DataFile] = {}
         self._about: set[str] = set(referenced_data_files)
+        self._changed = None if changed is None else tuple(changed)
         for file in added:
             self.added_data.add(file)
         for file in added_deletes:
@@ -90,9 +97,12 @@ class RowDelta(MergingProducer):
         if options.isolation == "serializable":
             check_no_added_data(history, scope)
         if options.check_deletes:
-            check_no_added_deletes(history, scope)
+            if self._changed is None:
+                check_no_added_deletes(history, scope)
             check_no_new_deletes_for(
-                history, self.removed_data.chosen_files, equality_deletes_still_apply=False
+                history,
+                (*self.removed_data.chosen_files, *(self._changed or ())),
+                equality_deletes_still_apply=False,
             )
 
     def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:

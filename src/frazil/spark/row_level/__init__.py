@@ -1,0 +1,1 @@
+"""Commands that change rows: DELETE, UPDATE, MERGE and upsert."""

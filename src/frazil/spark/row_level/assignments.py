@@ -1,0 +1,180 @@
+"""SET and VALUES of a command: what becomes of each column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from frazil.errors import ValidationError
+from frazil.format import types as I
+from frazil.format.predicates.quoting import quote_name_always
+from frazil.format.schema import Schema
+from frazil.spark.row_level.expressions import check_values
+from frazil.spark.row_level.names import find_path
+from frazil.spark.row_level.store_assignment import StoreAssignment
+from frazil.spark.types import SparkTypeSupport
+from frazil.spark.write.align import default_literal
+
+Value = Any
+"""A value as users write it: SQL text, a Column, or a Python value that is no text."""
+
+
+@dataclass(slots=True)
+class _Node:
+    """What is assigned to a column or field, or to fields below it."""
+
+    value: Column | None = None
+    text: str = ""
+    below: dict[str, _Node] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignments:
+    """The assignments of one clause, by column.
+
+    Attributes:
+        schema: of the table.
+        columns: the assigned columns by name.
+    """
+
+    schema: Schema
+    columns: Mapping[str, _Node]
+    case_sensitive: bool
+
+    @classmethod
+    def of(
+        cls,
+        values: Mapping[str, Value],
+        schema: Schema,
+        *,
+        alias: str,
+        case_sensitive: bool,
+        nested: bool = True,
+    ) -> Assignments:
+        """Read what a user gave.
+
+        Args:
+            values: by the name of the column or of a field of it.
+            schema: of the table.
+            alias: the table's name in the command.
+            nested: whether fields of columns may be assigned.
+
+        Raises:
+            ValidationError: a name that the table does not have, is given twice, or contradicts
+                another one.
+        """
+        if not isinstance(values, Mapping) or not values:
+            raise ValidationError(
+                f"assignments are a mapping of column names to values, not {values!r}"
+            )
+        columns: dict[str, _Node] = {}
+        for name, value in values.items():
+            path = find_path(str(name), schema, alias=alias, case_sensitive=case_sensitive)
+            if len(path) > 1 and not nested:
+                raise ValidationError(f"{name!r} is a field: give its whole column a value")
+            level = columns
+            for each in path[:-1]:
+                node = level.setdefault(each.name, _Node())
+                if node.value is not None:
+                    raise ValidationError(f"both {name!r} and a struct that holds it are assigned")
+                level = node.below
+            last = path[-1].name
+            if last in level:
+                raise ValidationError(f"{name!r} or a part of it is assigned twice")
+            level[last] = _Node(value_of(value), str(value))
+        return cls(schema=schema, columns=columns, case_sensitive=case_sensitive)
+
+    def columns_after(
+        self, scope: DataFrame, support: SparkTypeSupport, *, old: Mapping[str, Column] | None
+    ) -> dict[str, Column]:
+        """Return the new value of every column of the table.
+
+        Args:
+            scope: rows that the values are computed from.
+            support: the session's newer types.
+            old: the columns as they are; for new rows none: what is not assigned has its default.
+
+        Raises:
+            SchemaMismatchError: values of types that the columns cannot hold.
+            ValidationError: a value that cannot be computed from a row.
+        """
+        nodes = [node for node in _all_nodes(self.columns) if node.value is not None]
+        types = _types_of(scope, nodes)
+        store = StoreAssignment(support, case_sensitive=self.case_sensitive)
+        after: dict[str, Column] = {}
+        for column in self.schema.fields:
+            node = self.columns.get(column.name)
+            if node is not None:
+                before = None if old is None else old[column.name]
+                after[column.name] = _built(node, column, before, store, types, column.name)
+            elif old is not None:
+                after[column.name] = old[column.name]
+            elif column.required and column.write_default is None:
+                raise ValidationError(
+                    f"the required column {column.name!r} gets no value and has no default"
+                )
+            else:
+                after[column.name] = default_literal(column)
+        store.finish()
+        return after
+
+
+def value_of(value: Value) -> Column:
+    """Return a user's value as a column: text is SQL."""
+    if isinstance(value, Column):
+        return value
+    return F.expr(value) if isinstance(value, str) else F.lit(value)
+
+
+def _all_nodes(columns: Mapping[str, _Node]) -> list[_Node]:
+    found: list[_Node] = []
+    for node in columns.values():
+        found.append(node)
+        found.extend(_all_nodes(node.below))
+    return found
+
+
+def _types_of(scope: DataFrame, nodes: Sequence[_Node]) -> dict[int, Any]:
+    """The types of the values, by the identity of their nodes."""
+    columns = [node.value for node in nodes if node.value is not None]
+    check_values(scope, columns, [node.text for node in nodes])
+    named = [column.alias(f"v{place}") for place, column in enumerate(columns)]
+    try:
+        schema = scope.select(*named).schema
+    except AnalysisException as error:
+        texts = ", ".join(repr(node.text) for node in nodes)
+        raise ValidationError(f"the values {texts} cannot be computed: {error}") from error
+    return {id(node): each.dataType for node, each in zip(nodes, schema.fields, strict=True)}
+
+
+def _built(
+    node: _Node,
+    column: I.NestedField,
+    old: Column | None,
+    store: StoreAssignment,
+    types: Mapping[int, Any],
+    path: str,
+) -> Column:
+    if node.value is not None:
+        return store.value(node.value, types[id(node)], column, path)
+    kind = column.field_type
+    assert isinstance(kind, I.StructType) and old is not None, path
+    parts = []
+    for each in kind.fields:
+        before = old.getField(each.name)
+        below = node.below.get(each.name)
+        value = before
+        if below is not None:
+            value = _built(below, each, before, store, types, f"{path}.{each.name}")
+        parts.append(value.alias(each.name))
+    return F.struct(*parts)
+
+
+def columns_named(alias: str, names: Sequence[str]) -> dict[str, Column]:
+    """Return the columns of one side of a command by their names."""
+    return {name: F.col(quote_name_always([alias, name])) for name in names}

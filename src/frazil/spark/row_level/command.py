@@ -1,0 +1,362 @@
+"""What every row-level command shares: where it starts, how it writes and how it commits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+from pyspark.sql import DataFrame, SparkSession
+
+from frazil.errors import CommitFailedError, ConflictError, StorageError, ValidationError
+from frazil.format.manifests import DataFile
+from frazil.format.metadata import TableMetadata
+from frazil.format.predicates.expressions import Expression
+from frazil.format.properties_of_commands import COMMANDS
+from frazil.format.snapshots import Snapshot
+from frazil.planning.scan_plan import ScanPlan
+from frazil.spark.deletes.write import WrittenDeletes, write_deletes
+from frazil.spark.row_level.figures import Changed
+from frazil.spark.row_level.target import Target
+from frazil.spark.session import is_case_sensitive
+from frazil.spark.write.files import WriteProgress, write_data_files
+from frazil.spark.write_audit_publish import Destination, destination
+from frazil.storage.avro.manifest_layout import PARTITION_PREFIX
+from frazil.table.conflicts.validation import Isolation, Validation, isolation_named
+from frazil.table.manifests.entry_columns import partition_tuples
+from frazil.table.snapshots.producer import SnapshotSettings
+
+if TYPE_CHECKING:
+    from frazil.spark.writes import Writes
+
+OnProgress = Callable[[WriteProgress], None]
+MERGE_ON_READ: Final = "merge-on-read"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a user says of a command beside its rows.
+
+    Attributes:
+        branch: the branch to change; `main` unless given.
+        isolation: ``serializable`` or ``snapshot``; the table's property unless given.
+        retry: how often the whole command is run again on the new snapshot after a conflict.
+        snapshot_properties: entries for the snapshot's summary.
+        write_options: the Java runtime's write options.
+        on_progress: called as files are written.
+    """
+
+    branch: str | None = None
+    isolation: Isolation | None = None
+    retry: int = 0
+    snapshot_properties: Mapping[str, str] | None = None
+    write_options: Mapping[str, str] | None = None
+    on_progress: OnProgress | None = None
+
+    def __post_init__(self) -> None:
+        if self.isolation is not None:
+            isolation_named(self.isolation)
+        if not isinstance(self.retry, int) or isinstance(self.retry, bool) or self.retry < 0:
+            raise ValidationError(f"retry is a number of tries from 0 on, not {self.retry!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One try of a command, from the metadata it starts with to its commit.
+
+    Attributes:
+        name: ``delete``, ``update`` or ``merge``.
+        mode: ``copy-on-write`` or ``merge-on-read``.
+        head: the snapshot that it reads; None where the branch is empty.
+    """
+
+    writes: Writes
+    name: str
+    base: TableMetadata
+    destination: Destination
+    head: Snapshot | None
+    mode: str
+    isolation: Isolation
+    options: Options
+    settings: SnapshotSettings
+    notes: dict[str, str] = field(default_factory=dict)
+    written: list[str] = field(default_factory=list)
+
+    @classmethod
+    def begin(cls, writes: Writes, name: str, options: Options) -> Command:
+        """Start from the newest metadata.
+
+        Raises:
+            NoSuchRefError: there is no such branch.
+            ConfigurationError: a property of the table is malformed.
+        """
+        base = writes._prepare()
+        target = destination(writes.spark, base, options.branch)
+        head = writes._head(target, base)
+        properties = COMMANDS[name]
+        mode = properties.mode.of(base.properties)
+        level = options.isolation or properties.isolation.of(base.properties)
+        return cls(
+            writes=writes,
+            name=name,
+            base=base,
+            destination=target,
+            head=head,
+            # Version 1 has no delete files.
+            mode=mode if base.format_version > 1 else "copy-on-write",
+            isolation=isolation_named(level),
+            options=options,
+            settings=writes._settings(base, target, options.snapshot_properties),
+        )
+
+    @property
+    def spark(self) -> SparkSession:
+        """The table's session."""
+        return self.writes.spark
+
+    @property
+    def case_sensitive(self) -> bool:
+        """How names are matched."""
+        return is_case_sensitive(self.spark)
+
+    @property
+    def merges_on_read(self) -> bool:
+        """Whether deleted rows are marked in delete files."""
+        return self.mode == MERGE_ON_READ
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """The snapshot that the command reads."""
+        return None if self.head is None else self.head.snapshot_id
+
+    def target(self, spark: SparkSession, where: Expression, beside: Sequence[str] = ()) -> Target:
+        """Plan the files that may hold rows of a predicate."""
+        return Target.of(
+            spark, self.base, self.writes.io, self.head, where=where, beside=beside
+        )
+
+    # -- files -----------------------------------------------------------------------------------
+
+    def write(self, rows: DataFrame, target: Target) -> list[DataFile]:
+        """Write rows in the columns of the target's written schema."""
+        files = write_data_files(
+            self.spark,
+            rows,
+            metadata=self.base,
+            io=self.writes.io,
+            options=self.options.write_options,
+            schema=target.written_schema,
+            on_progress=self.options.on_progress,
+        )
+        self.written.extend(file.file_path for file in files)
+        return files
+
+    def write_deletes(self, places: DataFrame, plan: ScanPlan) -> WrittenDeletes:
+        """Write deletes of rows: the file's ordinal and the position of each."""
+        written = write_deletes(
+            places,
+            plan=plan,
+            metadata=self.base,
+            io=self.writes.io,
+            on_progress=self.options.on_progress,
+        )
+        self.written.extend(written.paths)
+        return written
+
+    @contextmanager
+    def discarding(self) -> Iterator[None]:
+        """Remove what was written where the block fails before its commit begins.
+
+        From then on the commit itself knows which files go.
+        """
+        try:
+            yield
+        except BaseException:
+            for path in self.written:
+                with suppress(StorageError):
+                    self.writes.io.delete(path)
+            raise
+
+    # -- commits ---------------------------------------------------------------------------------
+
+    def commit_nothing(self, plan: ScanPlan | None = None) -> Changed:
+        """Return the figures of a command that changes no row."""
+        return self._figures(plan, "metadata")
+
+    def commit_added(self, added: Sequence[DataFile], plan: ScanPlan, where: Expression, figures: Mapping[str, int]) -> Changed:
+        """Commit new rows alone; rows that others added meanwhile and that match conflict."""
+        self._commit(added, (), lambda settings: self.writes.commit_overwrite(
+            added, validation=self._validation(where, check_deletes=False), **settings
+        ), figures)
+        return self._figures(plan, self.mode, figures, files_added=len(added))
+
+    def commit_rewrite(
+        self,
+        added: Sequence[DataFile],
+        removed: Collection[int],
+        target: Target,
+        where: Expression,
+        figures: Mapping[str, int],
+        mode: str | None = None,
+    ) -> Changed:
+        """Commit files in place of others.
+
+        Args:
+            removed: the ordinals of files that go.
+            where: which rows the command is about.
+        """
+        gone = data_files(self.base, target.plan, removed)
+        self._commit(added, (), lambda settings: self.writes.commit_overwrite(
+            added, removed=gone, validation=self._validation(where, check_deletes=True), **settings
+        ), figures)
+        return self._figures(
+            target.plan, mode or self.mode, figures, files_added=len(added), files_removed=len(gone)
+        )
+
+    def commit_deltas(
+        self,
+        added: Sequence[DataFile],
+        deletes: WrittenDeletes,
+        target: Target,
+        where: Expression,
+        figures: Mapping[str, int],
+        removed: Collection[int] = (),
+        changed: Collection[int] = (),
+    ) -> Changed:
+        """Commit new rows and deletes of rows.
+
+        Args:
+            changed: the ordinals of files whose rows were read to make new ones: what others delete
+                of them meanwhile conflicts.
+            removed: the ordinals of files that go as a whole.
+        """
+        gone = data_files(self.base, target.plan, removed)
+        self._commit(added, deletes.paths, lambda settings: self.writes.commit_row_delta(
+            added=added,
+            added_deletes=deletes.added,
+            removed=gone,
+            removed_deletes=deletes.removed,
+            referenced_data_files=deletes.referenced_paths,
+            changed=data_files(self.base, target.plan, changed),
+            validation=self._validation(where, check_deletes=bool(changed)),
+            **settings,
+        ), figures)
+        return self._figures(
+            target.plan,
+            self.mode,
+            figures,
+            files_added=len(added),
+            files_removed=len(gone),
+            deletes_added=len(deletes.added),
+            deletes_removed=len(deletes.removed),
+        )
+
+    def _commit(
+        self,
+        added: Sequence[DataFile],
+        delete_paths: Sequence[str],
+        commit: Callable[[SnapshotSettings], None],
+        figures: Mapping[str, int],
+    ) -> None:
+        own = (*(file.file_path for file in added), *delete_paths)
+        self.written.clear()
+        summary = {**self.settings.get("snapshot_properties", {}), **self._summary(figures)}
+        commit({**self.settings, "own_files": own, "snapshot_properties": summary})
+
+    def _summary(self, figures: Mapping[str, int]) -> dict[str, str]:
+        """The command's figures under the Java runtime's names."""
+        names = _SUMMARY if self.name == "merge" else {}
+        found = {names[name]: str(count) for name, count in figures.items() if name in names}
+        return {f"spark.merge-into.num-target-rows-{name}": text for name, text in found.items()}
+
+    def _validation(self, where: Expression, *, check_deletes: bool) -> Validation:
+        return Validation(
+            self.snapshot_id,
+            self.isolation,
+            conflict_filter=where,
+            check_deletes=check_deletes,
+            case_sensitive=self.case_sensitive,
+        )
+
+    def _figures(
+        self, plan: ScanPlan | None, mode: str, rows: Mapping[str, int] | None = None, **files: int
+    ) -> Changed:
+        skipped = () if plan is None else plan.skipped
+        counts = [each.files for each in skipped]
+        return Changed(
+            command=self.name,
+            mode=mode,
+            snapshot_id=self.snapshot_id,
+            files_read=0 if plan is None else plan.file_count,
+            files_skipped=None if None in counts else sum(count or 0 for count in counts),
+            skipped=skipped,
+            notes=dict(self.notes),
+            **{**(rows or {}), **files},
+        )
+
+
+_SUMMARY: Final = {
+    "rows_copied": "copied",
+    "rows_updated": "updated",
+    "rows_deleted": "deleted",
+    "rows_inserted": "inserted",
+    "matched_updated": "matched-updated",
+    "matched_deleted": "matched-deleted",
+    "by_source_updated": "not-matched-by-source-updated",
+    "by_source_deleted": "not-matched-by-source-deleted",
+}
+
+
+def repeated(run: Callable[[], Changed], retry: int) -> Changed:
+    """Run a command, again on the new snapshot where another commit contradicts it.
+
+    Args:
+        retry: how often again.
+    """
+    for _ in range(retry):
+        try:
+            return run()
+        except (ConflictError, CommitFailedError):
+            continue
+    return run()
+
+
+def data_files(
+    metadata: TableMetadata, plan: ScanPlan, ordinals: Collection[int]
+) -> list[DataFile]:
+    """Return what a commit needs to remove files of a plan."""
+    if not ordinals:
+        return []
+    chosen = plan.files.filter(
+        pl.col("ordinal").cast(pl.Int64).is_in(pl.Series(list(ordinals), dtype=pl.Int64).implode())
+    )
+    found: list[DataFile] = []
+    for (spec_id,), files in chosen.group_by("spec_id", maintain_order=True):
+        partitions = partition_tuples(metadata, int(str(spec_id)), _unpacked(files))
+        rows = files.select(
+            "file_path", "file_format", "record_count", "file_size_in_bytes"
+        ).iter_rows()
+        found += [
+            DataFile(
+                file_path=path,
+                file_format=kind,
+                spec_id=int(str(spec_id)),
+                partition=partition,
+                record_count=records,
+                file_size_in_bytes=size,
+            )
+            for (path, kind, records, size), partition in zip(rows, partitions, strict=True)
+        ]
+    return found
+
+
+def _unpacked(files: pl.DataFrame) -> pl.DataFrame:
+    kind = files.schema["partition"]
+    if not isinstance(kind, pl.Struct):
+        return files
+    return files.with_columns(
+        pl.col("partition").struct.field(each.name).alias(f"{PARTITION_PREFIX}{each.name}")
+        for each in kind.fields
+    )

@@ -1,0 +1,94 @@
+"""What a row-level command did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from frazil.planning.scan_plan import ScanPlan, Skipped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """Figures of a command.
+
+    Attributes:
+        command: ``delete``, ``update`` or ``merge``.
+        mode: ``copy-on-write``, ``merge-on-read``, or ``metadata`` where no file was written.
+        snapshot_id: the snapshot that the command read; None for a table without one.
+        rows_updated, rows_deleted, rows_inserted: rows of the table that were changed so.
+        rows_copied: unchanged rows that were written anew with others of their file.
+        files_read: data files that the command looked at.
+        files_skipped: data files that it did not; None where manifests do not state their number.
+        files_added, files_removed: data files.
+        deletes_added, deletes_removed: delete files or deletion vectors.
+        skipped: why files were not looked at.
+        matched_updated, matched_deleted: of the rows above, by clauses of a merge for matched rows.
+        by_source_updated, by_source_deleted: by clauses for rows that the source does not match.
+    """
+
+    command: str
+    mode: str
+    snapshot_id: int | None
+    rows_updated: int = 0
+    rows_deleted: int = 0
+    rows_inserted: int = 0
+    rows_copied: int = 0
+    files_read: int = 0
+    files_skipped: int | None = 0
+    files_added: int = 0
+    files_removed: int = 0
+    deletes_added: int = 0
+    deletes_removed: int = 0
+    skipped: tuple[Skipped, ...] = ()
+    matched_updated: int = 0
+    matched_deleted: int = 0
+    by_source_updated: int = 0
+    by_source_deleted: int = 0
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether no row was changed and nothing was committed."""
+        return not (self.rows_updated or self.rows_deleted or self.rows_inserted)
+
+    def __repr__(self) -> str:
+        rows = [
+            f"{count:,} {what}"
+            for count, what in (
+                (self.rows_updated, "updated"),
+                (self.rows_deleted, "deleted"),
+                (self.rows_inserted, "inserted"),
+                (self.rows_copied, "copied"),
+            )
+            if count
+        ]
+        files = [
+            f"{count:,} {what}"
+            for count, what in (
+                (self.files_added, "added"),
+                (self.files_removed, "removed"),
+                (self.deletes_added, "with deletes added"),
+                (self.deletes_removed, "with deletes removed"),
+            )
+            if count
+        ]
+        skipped = "" if not self.files_skipped else f", {self.files_skipped:,} skipped"
+        return "\n".join(
+            [
+                f"{self.command.upper()} ({self.mode})",
+                f"  rows   {', '.join(rows) or 'none changed'}",
+                f"  files  {', '.join([f'{self.files_read:,} read{skipped}', *files])}",
+                *(
+                    f"         {'some' if each.files is None else f'{each.files:,}'} skipped by "
+                    f"{each.reason}"
+                    for each in self.skipped
+                ),
+            ]
+        )
+
+
+def files_skipped(plan: ScanPlan) -> int | None:
+    """Return the number of data files that a plan leaves out; None where it is not known."""
+    counts = [each.files for each in plan.skipped]
+    return None if None in counts else sum(count for count in counts if count is not None)

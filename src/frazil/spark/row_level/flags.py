@@ -1,0 +1,58 @@
+"""Which clause a row falls under."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from frazil.format.predicates.quoting import quote_name_always
+from frazil.spark.row_level.expressions import SUBQUERY_REFUSED, condition_column
+
+
+def first_that_holds(
+    rows: DataFrame,
+    conditions: Sequence[tuple[int, str | Column | None]],
+    *,
+    name: str,
+    key: Sequence[str],
+) -> DataFrame:
+    """Return the keys of rows with the number of the first condition that holds, or NULL.
+
+    Args:
+        rows: with the aliases that the conditions use.
+        conditions: each with its number; None always holds.
+        name: of the result's last column.
+        key: columns that tell the rows apart and are never NULL.
+    """
+    columns = [F.col(quote_name_always([each])) for each in key]
+    tests = [
+        (number, F.lit(True) if each is None else condition_column(each, "a condition"))
+        for number, each in conditions
+    ]
+    chosen = rows.select(*columns, _first(tests).alias(name))
+    try:
+        chosen.schema  # noqa: B018 - asking for it is the analysis
+    except AnalysisException as error:
+        if not (error.getCondition() or "").startswith(SUBQUERY_REFUSED):
+            raise
+    else:
+        return chosen
+    # Spark takes such sub-queries in filters only.
+    found = rows.select(*columns)
+    flags: list[tuple[int, Column]] = []
+    for number, test in tests:
+        flag = f"{name}_{number}"
+        held = rows.where(test).select(*columns).withColumn(flag, F.lit(True))
+        found = found.join(held, list(key), "left")
+        flags.append((number, F.coalesce(F.col(flag), F.lit(False))))
+    return found.select(*columns, _first(flags).alias(name))
+
+
+def _first(tests: Sequence[tuple[int, Column]]) -> Column:
+    chosen: Column | None = None
+    for number, test in tests:
+        chosen = F.when(test, number) if chosen is None else chosen.when(test, number)
+    return F.lit(None).cast("int") if chosen is None else chosen.cast("int")

@@ -1,0 +1,562 @@
+"""MERGE: rows of a source change, delete and add rows of the table.
+
+The source is evaluated once and kept. Matches are found by reading what the conditions name and
+the places of rows; the other columns are read only of files that are touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import and_
+from typing import Final
+
+import polars as pl
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from frazil.errors import ValidationError
+from frazil.format.predicates.expressions import AlwaysTrue, Expression, all_of, any_of
+from frazil.format.predicates.quoting import quote_name_always
+from frazil.format.types import NestedField
+from frazil.spark.free_names import free_names
+from frazil.spark.row_level.assignments import Assignments, columns_named
+from frazil.spark.row_level.clauses import Clause, Do, When
+from frazil.spark.row_level.command import Command
+from frazil.spark.row_level.expressions import check_condition, condition_column
+from frazil.spark.row_level.figures import Changed
+from frazil.spark.row_level.flags import first_that_holds
+from frazil.spark.row_level.pruning import implied_by_matches, implied_by_target, named_fields
+from frazil.spark.row_level.target import Target, file_of, position_of
+from frazil.spark.session import prepare_session, type_support
+
+BROADCAST_BYTES: Final = 64 << 20
+"""Matched rows of up to so many bytes are sent to every task; more are shuffled."""
+
+_ROW_BYTES: Final = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The rows that a merge takes from, evaluated once.
+
+    Attributes:
+        rows: the columns as given, and `number`.
+        names: the columns as given.
+        number: the name of the column that tells rows apart; no other column is called so.
+        count: the rows.
+    """
+
+    rows: DataFrame
+    names: tuple[str, ...]
+    number: str
+    count: int
+
+    @classmethod
+    def of(cls, df: DataFrame, beside: Iterable[str]) -> Source:
+        """Evaluate a DataFrame.
+
+        Args:
+            beside: names of columns that the rows will stand beside.
+        """
+        names = tuple(df.columns)
+        keys = [name.lower() for name in names]
+        twice = sorted({name for name in names if keys.count(name.lower()) > 1 and name in names})
+        if twice and len(set(keys)) != len(keys) and len(set(names)) != len(names):
+            raise ValidationError(f"the source has more than one column {twice[0]!r}")
+        (number,) = free_names(["_frazil_source_row"], [*names, *beside])
+        kept = df.withColumn(number, F.monotonically_increasing_id()).localCheckpoint()
+        return cls(kept, names, number, kept.count())
+
+    def check_keys(self, keys: Sequence[str]) -> None:
+        """Check that no two rows have the same keys.
+
+        Raises:
+            ValidationError: two have.
+        """
+        columns = [F.col(quote_name_always([key])) for key in keys]
+        known = self.rows.where(reduce(and_, (column.isNotNull() for column in columns)))
+        twice = known.groupBy(*columns).count().where("count > 1").limit(1).collect()
+        if twice:
+            shown = ", ".join(f"{key}={twice[0][n]!r}" for n, key in enumerate(keys))
+            raise ValidationError(
+                f"{twice[0]['count']} rows have the keys {shown}; nothing was changed. Leave one "
+                "row for each key, as with dropDuplicates"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merge:
+    """A merge as it was asked for.
+
+    Attributes:
+        on: when a row of the source matches a row of the table.
+        evolves: whether columns that the source lacks keep their values in clauses for all columns.
+        keys: columns in which no two rows of the source may be equal.
+        target_name, source_name: what the two are called in `on`, conditions and values.
+    """
+
+    source: DataFrame
+    on: str | Column
+    clauses: Sequence[Clause]
+    target_name: str
+    source_name: str
+    evolves: bool = False
+    keys: tuple[str, ...] = ()
+
+    def run(self, command: Command) -> Changed:
+        """Run it, once.
+
+        Raises:
+            PredicateError, ValidationError: a condition or a value makes no sense for the rows.
+            SchemaMismatchError: a value's type does not fit its column.
+            ConflictError: a concurrent commit contradicts it; nothing was changed.
+        """
+        spark = self.source.sparkSession
+        prepare_session(spark)
+        checked = _Checked.of(self, command, spark)
+        source = Source.of(self.source, [f.name for f in command.base.schema.fields])
+        if self.keys:
+            source.check_keys(self.keys)
+        with command.discarding():
+            return _Merging(self, command, checked, source, spark).run()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Checked:
+    """The clauses with their assignments, after Spark's analysis of all of them."""
+
+    on: Column
+    updates: Mapping[int, Assignments]
+    inserts: Mapping[int, Assignments]
+
+    @classmethod
+    def of(cls, merge: Merge, command: Command, spark: SparkSession) -> _Checked:
+        """Check everything before a row is read."""
+        schema = command.base.schema
+        nothing = command.target(spark, AlwaysTrue())
+        target = nothing.where(pl.Series([False] * nothing.plan.file_count, dtype=pl.Boolean))
+        rows = target.rows().drop(target.place).alias(merge.target_name)
+        source = merge.source.limit(0).alias(merge.source_name)
+        both = rows.join(source)
+        on = condition_column(merge.on, "on")
+        check_condition(both, on, str(merge.on), "the condition of the match")
+        scopes = {When.MATCHED: both, When.NOT_MATCHED: source, When.BY_SOURCE: rows}
+        support = type_support(spark)
+        updates: dict[int, Assignments] = {}
+        inserts: dict[int, Assignments] = {}
+        for place, clause in enumerate(merge.clauses):
+            scope = scopes[clause.when]
+            if clause.condition is not None:
+                condition = condition_column(clause.condition, "a clause's condition")
+                check_condition(scope, condition, str(clause.condition), f"in a clause for rows {clause.when}, the condition")
+            if clause.do is Do.DELETE:
+                continue
+            values = clause.values
+            if values is None:
+                values = _all_of_source(schema.fields, merge, command.case_sensitive)
+            made = Assignments.of(
+                values,
+                schema,
+                alias=merge.target_name,
+                case_sensitive=command.case_sensitive,
+                nested=clause.do is Do.UPDATE,
+            )
+            old = None
+            if clause.do is Do.UPDATE:
+                old = columns_named(merge.target_name, [f.name for f in schema.fields])
+            scope.select(*made.columns_after(scope, support, old=old).values()).schema  # noqa: B018
+            (updates if clause.do is Do.UPDATE else inserts)[place] = made
+        return cls(on=on, updates=updates, inserts=inserts)
+
+
+def _all_of_source(
+    fields: Sequence[NestedField], merge: Merge, case_sensitive: bool
+) -> dict[str, Column]:
+    """Every column of the table from the source's column of its name."""
+    key = str if case_sensitive else str.lower
+    given = {key(name): name for name in merge.source.columns}
+    missing = [field.name for field in fields if key(field.name) not in given]
+    if merge.evolves and len(missing) < len(fields):
+        fields = [field for field in fields if key(field.name) in given]
+    elif missing:
+        raise ValidationError(
+            f"the source has no column {missing[0]!r}, which a clause for all columns takes from "
+            f"it; it has {', '.join(map(repr, merge.source.columns))}"
+        )
+    return {
+        quote_name_always([field.name]): F.col(
+            quote_name_always([merge.source_name, given[key(field.name)]])
+        )
+        for field in fields
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Merging:
+    """One run of a merge."""
+
+    merge: Merge
+    command: Command
+    checked: _Checked
+    source: Source
+    spark: SparkSession
+
+    def run(self) -> Changed:
+        where = self._where()
+        target = self.command.target(self.spark, where, [*self.source.names, self.source.number])
+        matches = self._matches(target)
+        orphans = self._orphans(target, matches)
+        new = self._inserted(target, matches)
+        touched = _Touched.of(target, self.merge.clauses, matches, orphans)
+        if touched.is_empty:
+            return self._only_inserted(target, where, new)
+        if self.command.merges_on_read:
+            return self._merged_on_read(target, where, touched, matches, orphans, new)
+        return self._rewritten(target, where, touched, matches, orphans, new)
+
+    # -- which rows ------------------------------------------------------------------------------
+
+    def _where(self) -> Expression:
+        """What holds for every row of the table that the merge may touch."""
+        schema, merge = self.command.base.schema, self.merge
+        of_matches = implied_by_matches(
+            merge.on,
+            self.source,
+            schema,
+            spark=self.spark,
+            target_name=merge.target_name,
+            source_name=merge.source_name,
+            case_sensitive=self.command.case_sensitive,
+        )
+        others = [
+            implied_by_target(
+                clause.condition,
+                schema,
+                spark=self.spark,
+                target_name=merge.target_name,
+                case_sensitive=self.command.case_sensitive,
+            )
+            for clause in merge.clauses
+            if clause.when is When.BY_SOURCE
+        ]
+        return any_of([of_matches, *others])
+
+    def _clauses(self, when: When) -> list[tuple[int, Clause]]:
+        return [(n, each) for n, each in enumerate(self.merge.clauses) if each.when is when]
+
+    def _fields(self, target: Target, when: When, *conditions: str | Column) -> list[NestedField]:
+        """The columns of the table that conditions need."""
+        given = [c.condition for _, c in self._clauses(when) if c.condition is not None]
+        return named_fields([*conditions, *given], target.schema)
+
+    def _matches(self, target: Target) -> DataFrame:
+        """The pairs that match: the row's place, the source's row, and the clause, if any.
+
+        With one delete without a condition a row may be matched often; otherwise that is an error.
+        """
+        merge, number = self.merge, self.source.number
+        clauses = self._clauses(When.MATCHED)
+        fields = self._fields(target, When.MATCHED, merge.on)
+        rows = target.rows(fields).alias(merge.target_name)
+        pairs = rows.join(self.source.rows.alias(merge.source_name), self.checked.on)
+        found = first_that_holds(
+            pairs,
+            [(n, clause.condition) for n, clause in clauses],
+            name=_CLAUSE,
+            key=[target.place, number],
+        ).localCheckpoint()
+        is_harmless = len(clauses) == 1 and clauses[0][1].do is Do.DELETE
+        is_harmless = is_harmless and clauses[0][1].condition is None
+        if clauses and not is_harmless:
+            self._check_one_match(target, found)
+        return found
+
+    def _check_one_match(self, target: Target, matches: DataFrame) -> None:
+        twice = matches.groupBy(target.place).agg(
+            F.count("*").alias("matches"), F.min(self.source.number).alias("first")
+        )
+        worst = twice.where("matches > 1").orderBy("first").limit(1).collect()
+        if not worst:
+            return
+        row = (
+            self.source.rows.where(F.col(self.source.number) == worst[0]["first"])
+            .drop(self.source.number)
+            .collect()[0]
+        )
+        shown = ", ".join(f"{name}={row[n]!r}" for n, name in enumerate(self.source.names[:4]))
+        raise ValidationError(
+            f"{worst[0]['matches']} rows of the source match one row of the table, so it is not "
+            f"known which one counts; nothing was changed. One of them: {shown}. Leave one row of "
+            "the source for each match, as with dropDuplicates"
+        )
+
+    def _orphans(self, target: Target, matches: DataFrame) -> DataFrame | None:
+        """The rows that no row of the source matches and a clause is about: place and clause."""
+        clauses = self._clauses(When.BY_SOURCE)
+        if not clauses:
+            return None
+        rows = target.rows(self._fields(target, When.BY_SOURCE))
+        unmatched = rows.join(matches.select(target.place), target.place, "left_anti")
+        return first_that_holds(
+            unmatched.alias(self.merge.target_name),
+            [(n, clause.condition) for n, clause in clauses],
+            name=_CLAUSE,
+            key=[target.place],
+        ).where(F.col(_CLAUSE).isNotNull()).localCheckpoint()
+
+    def _inserted(self, target: Target, matches: DataFrame) -> DataFrame | None:
+        """The new rows, in the columns that are written; None without a clause for them."""
+        clauses = self._clauses(When.NOT_MATCHED)
+        if not clauses:
+            return None
+        number = self.source.number
+        left = self.source.rows.join(matches.select(number), number, "left_anti")
+        chosen = first_that_holds(
+            left.alias(self.merge.source_name),
+            [(n, clause.condition) for n, clause in clauses],
+            name=_CLAUSE,
+            key=[number],
+        ).where(F.col(_CLAUSE).isNotNull())
+        rows = left.join(chosen, number).alias(self.merge.source_name)
+        empty = [F.lit(None).cast("bigint").alias(each.name) for each in target.lineage]
+        support = type_support(self.spark)
+        after = {n: self.checked.inserts[n].columns_after(rows, support, old=None) for n, _ in clauses}
+        columns = _by_clause(after, target.schema.fields)
+        return rows.select(*columns, *empty)
+
+    # -- what becomes of them --------------------------------------------------------------------
+
+    def _only_inserted(self, target: Target, where: Expression, new: DataFrame | None) -> Changed:
+        added = [] if new is None else self.command.write(new, target)
+        inserted = sum(file.record_count for file in added)
+        if not inserted:
+            return self.command.commit_nothing(target.plan)
+        return self.command.commit_added(added, target.plan, where, {"rows_inserted": inserted})
+
+    def _merged_on_read(
+        self,
+        target: Target,
+        where: Expression,
+        touched: _Touched,
+        matches: DataFrame,
+        orphans: DataFrame | None,
+        new: DataFrame | None,
+    ) -> Changed:
+        parts = [] if new is None else [new]
+        updated = target.only(touched.updated_files)
+        if touched.updated:
+            parts.append(self._changed_rows(updated, touched, matches, orphans, "inner"))
+        added = self.command.write(reduce(DataFrame.unionByName, parts), target) if parts else []
+        figures = touched.figures(added=sum(file.record_count for file in added), copied=None)
+        if not touched.places:
+            return self.command.commit_added(added, target.plan, where, figures)
+        deletes = self.command.write_deletes(
+            _places(touched.acted(matches, orphans), target.place),
+            target.only(touched.files).plan,
+        )
+        changed = touched.updated_files if touched.updated else ()
+        return self.command.commit_deltas(
+            added, deletes, target, where, figures, changed=changed
+        )
+
+    def _rewritten(
+        self,
+        target: Target,
+        where: Expression,
+        touched: _Touched,
+        matches: DataFrame,
+        orphans: DataFrame | None,
+        new: DataFrame | None,
+    ) -> Changed:
+        rewritten = target.only(touched.files)
+        rows = self._changed_rows(rewritten, touched, matches, orphans, "left")
+        parts = [rows] if new is None else [rows, new]
+        added = self.command.write(reduce(DataFrame.unionByName, parts), target)
+        written = sum(file.record_count for file in added)
+        copied = touched.live_rows(rewritten) - touched.places
+        figures = touched.figures(added=written, copied=copied)
+        return self.command.commit_rewrite(added, touched.files, target, where, figures)
+
+    def _changed_rows(
+        self,
+        target: Target,
+        touched: _Touched,
+        matches: DataFrame,
+        orphans: DataFrame | None,
+        how: str,
+    ) -> DataFrame:
+        """Rows of files, changed by their clauses and without those that are deleted.
+
+        Args:
+            how: ``inner`` for the changed rows alone, ``left`` for the others too.
+        """
+        merge, number, place = self.merge, self.source.number, target.place
+        acts = touched.acted(matches, orphans)
+        if how == "inner":
+            acts = acts.where(F.col(_CLAUSE).isin(list(self.checked.updates)))
+        with_source = acts.join(self.source.rows, number, "left") if number in acts.columns else acts
+        at, clause = free_names(
+            ["_frazil_at", "_frazil_act"],
+            [*target.rows().columns, *self.source.rows.columns, _CLAUSE, place],
+        )
+        named = with_source.withColumnRenamed(place, at).withColumnRenamed(_CLAUSE, clause)
+        if touched.places * (_ROW_BYTES + 16 * len(self.source.names)) <= BROADCAST_BYTES:
+            named = F.broadcast(named)
+        rows = target.rows(lineage=True).alias(merge.target_name)
+        joined = rows.join(
+            named.alias(merge.source_name),
+            F.col(quote_name_always([merge.target_name, place]))
+            == F.col(quote_name_always([merge.source_name, at])),
+            how,
+        )
+        which = F.col(quote_name_always([merge.source_name, clause]))
+        names = [field.name for field in target.schema.fields]
+        old = columns_named(merge.target_name, names)
+        support = type_support(self.spark)
+        after = {
+            n: made.columns_after(joined, support, old=old)
+            for n, made in self.checked.updates.items()
+        }
+        if how == "left":
+            deletes = [n for n, c in enumerate(merge.clauses) if c.do is Do.DELETE]
+            if deletes:
+                joined = joined.where(which.isNull() | ~which.isin(deletes))
+        columns = _by_clause(after, target.schema.fields, which=which, otherwise=old)
+        lineage = columns_named(merge.target_name, [each.name for each in target.lineage])
+        if lineage:
+            stays = F.when(which.isNull(), lineage[target.last_updated])
+            columns += [
+                lineage[target.row_id].alias(target.row_id),
+                stays.alias(target.last_updated),
+            ]
+        return joined.select(*columns)
+
+
+_CLAUSE: Final = "_frazil_clause"
+
+
+@dataclass(frozen=True, slots=True)
+class _Touched:
+    """The rows that clauses change, counted by file and clause.
+
+    Attributes:
+        counts: ``file``, ``clause`` and ``rows``.
+    """
+
+    clauses: Sequence[Clause]
+    counts: pl.DataFrame
+
+    @classmethod
+    def of(
+        cls,
+        target: Target,
+        clauses: Sequence[Clause],
+        matches: DataFrame,
+        orphans: DataFrame | None,
+    ) -> _Touched:
+        acts = _acted(matches, orphans)
+        counted = (
+            acts.select(file_of(F.col(target.place)).alias("file"), _CLAUSE, target.place)
+            .distinct()
+            .groupBy("file", F.col(_CLAUSE).alias("clause"))
+            .agg(F.count("*").alias("rows"))
+            .toArrow()
+        )
+        counts = pl.DataFrame(pl.from_arrow(counted))
+        return cls(tuple(clauses), counts)
+
+    @property
+    def is_empty(self) -> bool:
+        return self.counts.is_empty()
+
+    @property
+    def files(self) -> list[int]:
+        return [int(each) for each in self.counts["file"].unique().sort()]
+
+    @property
+    def places(self) -> int:
+        return int(self.counts["rows"].sum())
+
+    @property
+    def updated_files(self) -> list[int]:
+        return [int(each) for each in self._of(Do.UPDATE)["file"].unique().sort()]
+
+    @property
+    def updated(self) -> int:
+        return int(self._of(Do.UPDATE)["rows"].sum())
+
+    def acted(self, matches: DataFrame, orphans: DataFrame | None) -> DataFrame:
+        """The places that a clause is about, each once a clause."""
+        return _acted(matches, orphans)
+
+    def _of(self, do: Do, when: When | None = None) -> pl.DataFrame:
+        wanted = [
+            n
+            for n, clause in enumerate(self.clauses)
+            if clause.do is do and (when is None or clause.when is when)
+        ]
+        return self.counts.filter(pl.col("clause").is_in(wanted))
+
+    def live_rows(self, target: Target) -> int:
+        """The rows of files that are rewritten, before the command."""
+        return int(target.rows([]).count())
+
+    def figures(self, *, added: int, copied: int | None) -> dict[str, int]:
+        """The rows that were changed.
+
+        Args:
+            added: rows that were written.
+            copied: of those, rows that were not changed; None for no such rows.
+        """
+        def rows(do: Do, when: When) -> int:
+            return int(self._of(do, when)["rows"].sum())
+
+        updated = self.updated
+        return {
+            "rows_updated": updated,
+            "rows_deleted": int(self._of(Do.DELETE)["rows"].sum()),
+            "rows_inserted": added - updated - (copied or 0),
+            "rows_copied": copied or 0,
+            "matched_updated": rows(Do.UPDATE, When.MATCHED),
+            "matched_deleted": rows(Do.DELETE, When.MATCHED),
+            "by_source_updated": rows(Do.UPDATE, When.BY_SOURCE),
+            "by_source_deleted": rows(Do.DELETE, When.BY_SOURCE),
+        }
+
+
+def _acted(matches: DataFrame, orphans: DataFrame | None) -> DataFrame:
+    acts = matches.where(F.col(_CLAUSE).isNotNull())
+    return acts if orphans is None else acts.unionByName(orphans, allowMissingColumns=True)
+
+
+def _places(acts: DataFrame, place: str) -> DataFrame:
+    at = F.col(place)
+    return acts.select(file_of(at).alias("file"), position_of(at).alias("position"))
+
+
+def _by_clause(
+    after: Mapping[int, Mapping[str, Column]],
+    fields: Sequence[NestedField],
+    *,
+    which: Column | None = None,
+    otherwise: Mapping[str, Column] | None = None,
+) -> list[Column]:
+    """Each column as the row's clause says."""
+    chosen = F.col(_CLAUSE) if which is None else which
+    columns: list[Column] = []
+    for field in fields:
+        column: Column | None = None
+        for n, values in after.items():
+            value = values[field.name]
+            if otherwise is not None and value is otherwise[field.name]:
+                continue
+            condition = chosen == n
+            column = F.when(condition, value) if column is None else column.when(condition, value)
+        if otherwise is not None:
+            old = otherwise[field.name]
+            column = old if column is None else column.otherwise(old)
+        assert column is not None, field.name
+        columns.append(column.alias(field.name))
+    return columns

@@ -1,0 +1,61 @@
+"""Names of columns as users write them in assignments: ``target.s.`a.b` ``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from frazil.errors import ValidationError
+from frazil.format import types as I
+from frazil.format.predicates.columns import split_name
+from frazil.format.schema import Schema
+
+
+def find_path(
+    name: str, schema: Schema, *, alias: str, case_sensitive: bool
+) -> tuple[I.NestedField, ...]:
+    """Return the column that a name means, and the fields below it down to the one named.
+
+    Args:
+        name: maybe with the table's alias before it; a part in backquotes may hold dots.
+        schema: of the table.
+        alias: what the table is called in the command; where a column is called the same, the name
+            is read with the alias first.
+
+    Raises:
+        ValidationError: there is no such column or field.
+    """
+    parts = split_name(name)
+    same = _same if case_sensitive else _alike
+    readings = [parts]
+    if len(parts) > 1 and same(parts[0], alias):
+        readings.insert(0, parts[1:])
+    for reading in readings:
+        found = _path(reading, schema.fields, same)
+        if found is not None:
+            return found
+    raise ValidationError(schema.missing(".".join(readings[0])))
+
+
+def _path(
+    parts: tuple[str, ...],
+    fields: tuple[I.NestedField, ...],
+    same: Callable[[str, str], bool],
+) -> tuple[I.NestedField, ...] | None:
+    found = [field for field in fields if same(field.name, parts[0])]
+    if len(found) != 1:
+        return None
+    if len(parts) == 1:
+        return (found[0],)
+    kind = found[0].field_type
+    if not isinstance(kind, I.StructType):
+        return None
+    below = _path(parts[1:], kind.fields, same)
+    return None if below is None else (found[0], *below)
+
+
+def _same(one: str, other: str) -> bool:
+    return one == other
+
+
+def _alike(one: str, other: str) -> bool:
+    return one.lower() == other.lower()

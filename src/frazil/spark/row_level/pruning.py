@@ -1,0 +1,266 @@
+"""What the condition of a match says of the table's rows before they are read."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as S
+from sqlglot import exp
+
+from frazil.errors import PredicateError
+from frazil.format import types as I
+from frazil.format.predicates.bind import bind
+from frazil.format.predicates.expressions import (
+    AlwaysFalse,
+    AlwaysTrue,
+    Comparison,
+    Expression,
+    In,
+    IsNull,
+    Op,
+    Reference,
+    all_of,
+    any_of,
+)
+from frazil.format.predicates.implied import conjuncts_of, words_of
+from frazil.format.predicates.parse import sql_tree
+from frazil.format.predicates.quoting import quote_name_always
+from frazil.format.schema import Schema
+from frazil.spark.conditions import condition_of
+from frazil.spark.session import time_zone_of
+
+if TYPE_CHECKING:
+    from frazil.spark.row_level.merge import Source
+
+MOST_VALUES: Final = 1_000
+"""Of a source of up to so many rows the keys themselves are looked for, else their range."""
+
+_INTEGERS: Final = (S.ByteType, S.ShortType, S.IntegerType, S.LongType)
+_EPOCH: Final = dt.datetime(1970, 1, 1)
+
+
+def named_fields(conditions: Sequence[str | Column], schema: Schema) -> list[I.NestedField]:
+    """Return the columns that conditions may name: all where that cannot be told."""
+    wanted: set[str] = set()
+    for condition in conditions:
+        words = words_of(condition) if isinstance(condition, str) else None
+        if words is None or words.has_star:
+            return list(schema.fields)
+        wanted.update(f.name for f in schema.fields if words.name_any_of([f.name]))
+    return [field for field in schema.fields if field.name in wanted]
+
+
+def implied_by_target(
+    condition: str | Column | None,
+    schema: Schema,
+    *,
+    spark: SparkSession,
+    target_name: str,
+    case_sensitive: bool,
+) -> Expression:
+    """Return what holds for every row of the table for which a condition on it holds."""
+    return condition_of(
+        condition,
+        schema,
+        spark=spark,
+        case_sensitive=case_sensitive,
+        time_zone=time_zone_of(spark),
+        alias=target_name,
+    ).implied
+
+
+def implied_by_matches(
+    on: str | Column,
+    source: Source,
+    schema: Schema,
+    *,
+    spark: SparkSession,
+    target_name: str,
+    source_name: str,
+    case_sensitive: bool,
+) -> Expression:
+    """Return what holds for every row of the table that a row of the source may match.
+
+    Parts of `on` about the table alone count, and equalities of a column with one of the source:
+    its values lie within those of the source.
+    """
+    if source.count == 0:
+        return AlwaysFalse()
+    if not isinstance(on, str):
+        return AlwaysTrue()
+    names = _Names(schema, source.names, target_name, source_name, case_sensitive)
+    found: list[Expression] = []
+    pairs: list[_Pair] = []
+    for piece in conjuncts_of(on):
+        pair = names.equality(piece)
+        if pair is not None:
+            pairs.append(pair)
+        elif names.is_about_target(piece):
+            try:
+                found.append(
+                    implied_by_target(
+                        piece,
+                        schema,
+                        spark=spark,
+                        target_name=target_name,
+                        case_sensitive=case_sensitive,
+                    )
+                )
+            except PredicateError:
+                continue
+    found += [
+        bind(each, schema, case_sensitive=True) for each in _within_source(pairs, source)
+    ]
+    return all_of(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A column of the table that equals one of the source."""
+
+    target: tuple[str, ...]
+    field: I.NestedField
+    source: str
+    nulls_match: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """What names in `on` mean."""
+
+    schema: Schema
+    source_names: Sequence[str]
+    target_name: str
+    source_name: str
+    case_sensitive: bool
+
+    def is_about_target(self, piece: str) -> bool:
+        """Whether a text surely names no column of the source."""
+        words = words_of(piece)
+        if words is None or words.has_query or words.has_star:
+            return False
+        return not words.name_any_of([self.source_name, *self.source_names_alone])
+
+    @property
+    def source_names_alone(self) -> list[str]:
+        # A name that both have stands for the table's only under the table's alias.
+        own = {field.name.lower() for field in self.schema.fields}
+        return [name for name in self.source_names if name.lower() not in own]
+
+    def equality(self, piece: str) -> _Pair | None:
+        """The pair of columns that a text compares, if it is such a comparison."""
+        try:
+            tree = sql_tree(piece).unnest()
+        except PredicateError:
+            return None
+        if not isinstance(tree, exp.EQ | exp.NullSafeEQ):
+            return None
+        for one, other in ((tree.left, tree.right), (tree.right, tree.left)):
+            target, source = self._target(one), self._source(other)
+            if target is not None and source is not None:
+                path, field = target
+                return _Pair(path, field, source, isinstance(tree, exp.NullSafeEQ))
+        return None
+
+    def _target(self, node: exp.Expression) -> tuple[tuple[str, ...], I.NestedField] | None:
+        parts = _parts(node)
+        if not parts or self._is(parts[0], self.source_name):
+            return None
+        if self._is(parts[0], self.target_name):
+            parts = parts[1:]
+            if not parts:
+                return None
+        elif any(self._is(parts[0], name) for name in self.source_names):
+            return None
+        found = [f for f in self.schema.fields if self._is(f.name, parts[0])]
+        if len(found) != 1 or len(parts) > 1 or self._is_alias(found[0].name):
+            return None
+        return (found[0].name,), found[0]
+
+    def _source(self, node: exp.Expression) -> str | None:
+        parts = _parts(node)
+        if not parts or self._is(parts[0], self.target_name):
+            return None
+        if self._is(parts[0], self.source_name):
+            parts = parts[1:]
+        elif any(self._is(parts[0], f.name) for f in self.schema.fields):
+            return None
+        found = [name for name in self.source_names if parts and self._is(name, parts[0])]
+        if len(found) != 1 or len(parts) > 1 or self._is_alias(found[0]):
+            return None
+        return found[0]
+
+    def _is_alias(self, name: str) -> bool:
+        return self._is(name, self.target_name) or self._is(name, self.source_name)
+
+    def _is(self, one: str, other: str) -> bool:
+        return one == other if self.case_sensitive else one.lower() == other.lower()
+
+
+def _parts(node: exp.Expression) -> tuple[str, ...]:
+    node = node.unnest()
+    if not isinstance(node, exp.Column):
+        return ()
+    return tuple(part.name for part in node.parts)
+
+
+def _within_source(pairs: Sequence[_Pair], source: Source) -> Iterator[Expression]:
+    """For each pair, what the column's value must be; nothing of types that compare otherwise."""
+    types = {field.name: field.dataType for field in source.rows.schema.fields}
+    usable = [pair for pair in pairs if _compares_alike(pair.field.field_type, types[pair.source])]
+    if not usable:
+        return
+    few = source.count <= MOST_VALUES
+    measures: list[Column] = []
+    for pair in usable:
+        value = _plain(F.col(quote_name_always([pair.source])), types[pair.source])
+        measures += [F.collect_set(value)] if few else [F.min(value), F.max(value)]
+    row = source.rows.agg(*(m.alias(f"m{n}") for n, m in enumerate(measures))).collect()[0]
+    values = iter(row)
+    for pair in usable:
+        ref = Reference(pair.target)
+        kind = types[pair.source]
+        if few:
+            found = sorted(_literal(value, kind) for value in next(values))
+            known: Expression = In(ref, tuple(found)) if found else AlwaysFalse()
+        else:
+            low, high = (_literal(next(values), kind) for _ in range(2))
+            known = AlwaysFalse()
+            if low is not None:
+                known = all_of([Comparison(Op.GE, ref, low), Comparison(Op.LE, ref, high)])
+        yield any_of([known, IsNull(ref)]) if pair.nulls_match else known
+
+
+def _compares_alike(target: I.IcebergType, source: S.DataType) -> bool:
+    """Whether equal values have one order and one text on both sides."""
+    match target:
+        case I.IntegerType() | I.LongType():
+            return isinstance(source, _INTEGERS)
+        case I.StringType():
+            return source == S.StringType()
+        case I.DateType():
+            return isinstance(source, S.DateType)
+        case I.TimestampType():
+            return isinstance(source, S.TimestampNTZType)
+        case I.TimestamptzType():
+            return isinstance(source, S.TimestampType)
+        case I.DecimalType(precision=precision, scale=scale):
+            return source == S.DecimalType(precision, scale)
+        case _:
+            return False
+
+
+def _plain(value: Column, kind: S.DataType) -> Column:
+    """A value that arrives in Python as it is, whatever the zones are."""
+    return F.unix_micros(value) if isinstance(kind, S.TimestampType) else value
+
+
+def _literal(value: Any, kind: S.DataType) -> Any:
+    if value is None or not isinstance(kind, S.TimestampType):
+        return value
+    return (_EPOCH + dt.timedelta(microseconds=value)).replace(tzinfo=dt.UTC)

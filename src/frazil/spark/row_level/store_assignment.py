@@ -1,0 +1,157 @@
+"""Values for columns of other types: Spark's ANSI store assignment, by name at every level.
+
+Numbers go into numbers, dates and timestamps into each other, everything simple into a string. A
+value that does not fit stops the command. Text goes into text only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as S
+
+from frazil.errors import SchemaMismatchError
+from frazil.format import types as I
+from frazil.spark.types import SparkTypeSupport, type_to_spark
+from frazil.spark.write.row_checks import stop_with
+
+_INTEGERS: Final = (S.ByteType, S.ShortType, S.IntegerType, S.LongType)
+_NUMBERS: Final = (*_INTEGERS, S.FloatType, S.DoubleType, S.DecimalType)
+_MOMENTS: Final = (S.DateType, S.TimestampType, S.TimestampNTZType)
+_LEFT_TO_ALIGN: Final = (
+    I.UUIDType,
+    I.FixedType,
+    I.TimeType,
+    I.TimestampNanoType,
+    I.TimestamptzNanoType,
+    I.GeometryType,
+    I.GeographyType,
+    I.UnknownType,
+)
+"""Types that Spark has no own type for: a write checks what goes into them."""
+
+
+class StoreAssignment:
+    """Casts values to columns, and collects what cannot be assigned.
+
+    Args:
+        support: the session's newer types.
+        case_sensitive: how fields of structs are matched.
+    """
+
+    def __init__(self, support: SparkTypeSupport, *, case_sensitive: bool) -> None:
+        self._support = support
+        self._key: Callable[[str], str] = str if case_sensitive else str.lower
+        self._problems: list[str] = []
+
+    def value(self, value: Column, source: S.DataType, field: I.NestedField, path: str) -> Column:
+        """Return a value as the column's type.
+
+        Args:
+            value: an expression.
+            source: its type.
+            field: the column or field.
+            path: its name in messages.
+        """
+        return self._assigned(value, source, field.field_type, path)
+
+    def finish(self) -> None:
+        """Raise SchemaMismatchError with every value that cannot be assigned."""
+        if self._problems:
+            raise SchemaMismatchError(
+                "the values do not fit the table, nothing was changed: " + "; ".join(self._problems)
+            )
+
+    def _assigned(
+        self, value: Column, source: S.DataType, target: I.IcebergType, path: str
+    ) -> Column:
+        if isinstance(target, _LEFT_TO_ALIGN) and not isinstance(source, S.NullType):
+            return value
+        wanted = type_to_spark(target, support=self._support)
+        if source == wanted:
+            return value
+        if isinstance(source, S.NullType):
+            return value.cast(wanted)
+        match target, source:
+            case I.StructType(), S.StructType():
+                return self._struct(value, source, target, path)
+            case I.ListType(), S.ArrayType():
+                element = target.element_type
+                return F.transform(
+                    value,
+                    lambda each: self._assigned(
+                        each, source.elementType, element, f"{path}.element"
+                    ),
+                )
+            case I.MapType(), S.MapType():
+                keys = F.transform_keys(
+                    value,
+                    lambda key, _: self._assigned(
+                        key, source.keyType, target.key_type, f"{path}.key"
+                    ),
+                )
+                return F.transform_values(
+                    keys,
+                    lambda _, each: self._assigned(
+                        each, source.valueType, target.value_type, f"{path}.value"
+                    ),
+                )
+            case _ if _may_be_assigned(source, wanted):
+                return _cast(value, source, wanted, path)
+        self._problems.append(
+            f"{path!r} is {wanted.simpleString()} and cannot hold {source.simpleString()}"
+        )
+        return F.lit(None).cast(wanted)
+
+    def _struct(
+        self, value: Column, source: S.StructType, target: I.StructType, path: str
+    ) -> Column:
+        given: dict[str, S.StructField] = {}
+        for each in source.fields:
+            if self._key(each.name) in given:
+                self._problems.append(f"{path!r} gets two fields {each.name!r}")
+            given[self._key(each.name)] = each
+        parts: list[Column] = []
+        for field in target.fields:
+            found = given.pop(self._key(field.name), None)
+            place = f"{path}.{field.name}"
+            if found is None:
+                self._problems.append(f"the value for {path!r} has no field {field.name!r}")
+                continue
+            part = value.getField(found.name)
+            parts.append(self._assigned(part, found.dataType, field.field_type, place).alias(field.name))
+        self._problems.extend(f"{path!r} has no field {each.name!r}" for each in given.values())
+        if not parts:
+            return F.lit(None)
+        return F.when(value.isNotNull(), F.struct(*parts))
+
+
+def _may_be_assigned(source: S.DataType, target: S.DataType) -> bool:
+    if isinstance(source, _NUMBERS) and isinstance(target, _NUMBERS):
+        return True
+    if isinstance(source, _MOMENTS) and isinstance(target, _MOMENTS):
+        return True
+    if isinstance(target, S.StringType | S.CharType | S.VarcharType):
+        nested = S.ArrayType | S.MapType | S.StructType | S.BinaryType
+        return isinstance(source, S.AtomicType) and not isinstance(source, nested)
+    return False
+
+
+def _cast(value: Column, source: S.DataType, target: S.DataType, path: str) -> Column:
+    if _always_fits(source, target):
+        return value.cast(target)
+    # Whatever the session says of ANSI casts: a value that does not fit is never NULL or wrapped.
+    fitted = value.try_cast(target)
+    problem = f"a value does not fit into the column {path!r}, which is {target.simpleString()}"
+    return F.when(value.isNotNull() & fitted.isNull(), stop_with(problem)).otherwise(fitted)
+
+
+def _always_fits(source: S.DataType, target: S.DataType) -> bool:
+    if isinstance(target, S.StringType | S.FloatType | S.DoubleType):
+        return True
+    if isinstance(source, _INTEGERS) and isinstance(target, _INTEGERS):
+        return _INTEGERS.index(type(source)) <= _INTEGERS.index(type(target))
+    return isinstance(source, _MOMENTS) and isinstance(target, _MOMENTS)

@@ -1,0 +1,159 @@
+"""The table of a row-level command: which files it may touch, and their rows by place."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import polars as pl
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from frazil.format.metadata import TableMetadata
+from frazil.format.predicates.expressions import Expression
+from frazil.format.schema import Schema
+from frazil.format.snapshots import Snapshot
+from frazil.format.types import NestedField
+from frazil.planning.changes import restricted
+from frazil.planning.plan import plan_rewrite
+from frazil.planning.scan_plan import ScanPlan
+from frazil.spark.free_names import free_names
+from frazil.spark.read.projection import (
+    FILE_ORDINAL_FIELD,
+    LAST_UPDATED_FIELD,
+    METADATA_COLUMNS,
+    POS,
+    ROW_ID_FIELD,
+    projection_beside,
+)
+from frazil.spark.read.reader import TableReader
+from frazil.storage.files import FileIO
+
+POSITION_BITS: Final = 40
+"""A place is ``file << 40 | position``: room for a trillion rows a file, in eight million files."""
+
+_POS: Final = next(field for field in METADATA_COLUMNS if field.name == POS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Rows of a table that a command may touch, at one snapshot.
+
+    Attributes:
+        spark: the session that the rows are read in.
+        plan: the files, with every delete that applies to them.
+        place: the name of the column that says where a row lies; no column of the table or of the
+            command's source is called so.
+        row_id, last_updated: the names of the row lineage columns.
+    """
+
+    spark: SparkSession
+    metadata: TableMetadata
+    io: FileIO
+    plan: ScanPlan
+    place: str
+    row_id: str
+    last_updated: str
+
+    @classmethod
+    def of(
+        cls,
+        spark: SparkSession,
+        metadata: TableMetadata,
+        io: FileIO,
+        head: Snapshot | None,
+        *,
+        where: Expression,
+        beside: Iterable[str] = (),
+    ) -> Target:
+        """Plan the files that may hold rows of a predicate.
+
+        Args:
+            where: bound to the table's schema.
+            beside: names of columns that the rows will stand beside.
+        """
+        taken = [*(field.name for field in metadata.schema.fields), *beside]
+        place, row_id, last_updated = free_names(
+            ["_frazil_place", ROW_ID_FIELD.name, LAST_UPDATED_FIELD.name], taken
+        )
+        return cls(
+            spark=spark,
+            metadata=metadata,
+            io=io,
+            plan=plan_rewrite(metadata, head, io, where=where),
+            place=place,
+            row_id=row_id,
+            last_updated=last_updated,
+        )
+
+    @property
+    def schema(self) -> Schema:
+        """The table's schema."""
+        return self.metadata.schema
+
+    @property
+    def keeps_lineage(self) -> bool:
+        """Whether the table's rows have ids that a change keeps (SPEC rule 148)."""
+        return self.metadata.format_version >= 3
+
+    @property
+    def lineage(self) -> tuple[NestedField, ...]:
+        """The row lineage columns, under free names; none before version 3."""
+        if not self.keeps_lineage:
+            return ()
+        return (
+            replace(ROW_ID_FIELD, name=self.row_id),
+            replace(LAST_UPDATED_FIELD, name=self.last_updated),
+        )
+
+    @property
+    def written_schema(self) -> Schema:
+        """The schema of rows that are written anew."""
+        return Schema((*self.schema.fields, *self.lineage), self.schema.schema_id)
+
+    def only(self, ordinals: Collection[int]) -> Target:
+        """Return the same with some of the files; they keep their ordinals."""
+        wanted = pl.Series(list(ordinals), dtype=pl.Int64)
+        keep = self.plan.files["ordinal"].cast(pl.Int64).is_in(wanted.implode())
+        return replace(self, plan=restricted(self.plan, keep))
+
+    def where(self, keep: pl.Series) -> Target:
+        """Return the same with the files for which `keep` is true."""
+        return replace(self, plan=restricted(self.plan, keep))
+
+    def rows(self, fields: Sequence[NestedField] | None = None, *, lineage: bool = False) -> DataFrame:
+        """Return the live rows: these columns, their place, and the lineage if asked for.
+
+        Args:
+            fields: top-level columns; all of them unless given.
+        """
+        chosen = self.schema.fields if fields is None else tuple(fields)
+        added = (ROW_ID_FIELD, LAST_UPDATED_FIELD) if lineage and self.keeps_lineage else ()
+        projection = projection_beside(
+            (FILE_ORDINAL_FIELD, _POS, *added), self.schema, chosen
+        )
+        read = TableReader(self.spark, self.metadata, self.io).rows(self.plan, projection)
+        file, position = free_names(
+            ["_frazil_file", "_frazil_pos"],
+            [*(f.name for f in self.schema.fields), self.place, self.row_id, self.last_updated],
+        )
+        names = [field.name for field in chosen]
+        more = [field.name for field in self.lineage[: len(added)]]
+        named = read.toDF(*names, file, position, *more)
+        place = F.shiftleft(F.col(file), POSITION_BITS).bitwiseOR(F.col(position))
+        return named.withColumn(self.place, place).drop(file, position)
+
+    def paths(self, ordinals: Collection[int]) -> tuple[str, ...]:
+        """Return the paths of files."""
+        return tuple(self.only(ordinals).plan.files["file_path"])
+
+
+def file_of(place: Column) -> Column:
+    """Return the ordinal of the file that a place lies in."""
+    return F.shiftright(place, POSITION_BITS)
+
+
+def position_of(place: Column) -> Column:
+    """Return the position in its file of a place."""
+    return place.bitwiseAND(F.lit((1 << POSITION_BITS) - 1))

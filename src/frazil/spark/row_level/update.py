@@ -1,0 +1,115 @@
+"""UPDATE: rows of which a condition is true get new values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from frazil.spark.conditions import Condition
+from frazil.spark.free_names import free_name
+from frazil.spark.row_level.assignments import Assignments, columns_named
+from frazil.spark.row_level.command import Command
+from frazil.spark.row_level.delete import matching_places, rows_by_file
+from frazil.spark.row_level.figures import Changed
+from frazil.spark.row_level.target import Target, file_of, position_of
+from frazil.spark.session import type_support
+
+import polars as pl
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """An update as it was asked for.
+
+    Attributes:
+        values: by column or field, as SQL text, a Column or a Python value.
+        name: what the table is called in the values.
+    """
+
+    values: Mapping[str, Any]
+    condition: Condition
+    name: str
+
+    def run(self, command: Command) -> Changed:
+        """Run it, once.
+
+        Raises:
+            ValidationError, SchemaMismatchError: the values do not fit; nothing was changed.
+        """
+        where = self.condition.implied
+        assignments = Assignments.of(
+            self.values,
+            command.base.schema,
+            alias=self.name,
+            case_sensitive=command.case_sensitive,
+        )
+        target = command.target(command.spark, where)
+        self._check(command, target, assignments)
+        with command.discarding():
+            counts: dict[int, int] = {}
+            if target.plan.file_count:
+                counts = rows_by_file(matching_places(target, self.condition), target.place)
+            if not counts:
+                return command.commit_nothing(target.plan)
+            touched = target.only(counts)
+            figures = {"rows_updated": sum(counts.values())}
+            rows = touched.rows(lineage=True)
+            if command.merges_on_read:
+                changed = self.condition.matching(rows)
+                added = command.write(
+                    self._after(changed, touched, assignments, flag=None), touched
+                )
+                places = matching_places(touched, self.condition)
+                at = F.col(touched.place)
+                deletes = command.write_deletes(
+                    places.select(file_of(at).alias("file"), position_of(at).alias("position")),
+                    touched.plan,
+                )
+                return command.commit_deltas(
+                    added, deletes, target, where, figures, changed=list(counts)
+                )
+            added = command.write(self._all_rows(rows, touched, assignments), touched)
+            written = sum(file.record_count for file in added)
+            figures["rows_copied"] = written - figures["rows_updated"]
+            return command.commit_rewrite(added, list(counts), target, where, figures)
+
+    def _check(self, command: Command, target: Target, assignments: Assignments) -> None:
+        """Let Spark analyse the values before a row is read."""
+        none = pl.Series([False] * target.plan.file_count, dtype=pl.Boolean)
+        rows = target.where(none).rows(lineage=True)
+        self._after(rows, target, assignments, flag=None).schema  # noqa: B018
+
+    def _all_rows(self, rows: DataFrame, target: Target, assignments: Assignments) -> DataFrame:
+        """The rows of files that are rewritten."""
+        if not self.condition.has_subquery:
+            flag = free_name("_frazil_changed", rows.columns)
+            flagged = self.condition.flagged(rows, flag)
+            return self._after(flagged, target, assignments, flag=flag)
+        # Spark takes some sub-queries in filters only.
+        changed = self._after(self.condition.matching(rows), target, assignments, flag=None)
+        return changed.unionByName(self.condition.not_matching(rows).drop(target.place))
+
+    def _after(
+        self, rows: DataFrame, target: Target, assignments: Assignments, *, flag: str | None
+    ) -> DataFrame:
+        """The rows with their new values; with a flag, only where it is true."""
+        scope = rows.alias(self.name)
+        names = [field.name for field in target.schema.fields]
+        old = columns_named(self.name, names)
+        after = assignments.columns_after(scope, type_support(target.spark), old=old)
+        lineage = columns_named(self.name, [each.name for each in target.lineage])
+        if lineage:
+            after[target.row_id] = lineage[target.row_id]
+            after[target.last_updated] = F.lit(None).cast("bigint")
+            old = {**old, **lineage}
+        columns = []
+        for name, value in after.items():
+            changed = value
+            if flag is not None and value is not old[name]:
+                changed = F.when(F.col(flag), value).otherwise(old[name])
+            columns.append(changed.alias(name))
+        return scope.select(*columns)
