@@ -50,7 +50,7 @@ def main(remote, folder):
     counted.natively(spark, align(rows, schema))
     counted.count.ask()
     assert counted.count.told() == 20
-    counted.discard()
+    counted.staging.discard()
     spark.stop()
     print("written")
 

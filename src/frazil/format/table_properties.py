@@ -86,6 +86,27 @@ BLOOM_FILTER_VALUES: Final = ColumnProperty(
 DICTIONARY: Final = ColumnProperty("write.parquet.dict-encoding-enabled.column.", FLAG)
 PARQUET_STATISTICS: Final = ColumnProperty("write.parquet.stats-enabled.column.", FLAG)
 
+DELETE_FORMAT: Final[Property[str | None]] = Property(
+    "write.delete.format.default", optional(one_of("parquet", "avro", "orc")), None
+)
+DELETE_GRANULARITY: Final = Property("write.delete.granularity", one_of("file", "partition"), "file")
+DELETE_TARGET_FILE_SIZE: Final = Property(
+    "write.delete.target-file-size-bytes", _LONG_BYTES, 64 * _MEBIBYTE
+)
+DELETE_CODEC: Final[Property[str | None]] = Property(
+    "write.delete.parquet.compression-codec", optional(PARQUET_CODEC.kind), None
+)
+DELETE_LEVEL: Final = Property("write.delete.parquet.compression-level", LEVEL, None)
+DELETE_ROW_GROUP_SIZE: Final[Property[int | None]] = Property(
+    "write.delete.parquet.row-group-size-bytes", optional(_BYTES), None
+)
+DELETE_PAGE_SIZE: Final[Property[int | None]] = Property(
+    "write.delete.parquet.page-size-bytes", optional(_BYTES), None
+)
+DELETE_DICTIONARY_SIZE: Final[Property[int | None]] = Property(
+    "write.delete.parquet.dict-size-bytes", optional(_BYTES), None
+)
+
 METADATA_PATH: Final = Property("write.metadata.path", optional(TEXT), None)
 METADATA_CODEC: Final = Property("write.metadata.compression-codec", one_of("none", "gzip"), "none")
 PREVIOUS_VERSIONS_MAX: Final = Property("write.metadata.previous-versions-max", _COUNT, 100)
@@ -186,13 +207,27 @@ def parquet_level(properties: Mapping[str, str]) -> int | None:
     Raises:
         ConfigurationError: it is no level, or the codec has no such level.
     """
-    level = PARQUET_LEVEL.of(properties)
-    codec = PARQUET_CODEC.of(properties)
+    return _checked_level(PARQUET_LEVEL, PARQUET_LEVEL.of(properties), PARQUET_CODEC.of(properties))
+
+
+def delete_codec(properties: Mapping[str, str]) -> tuple[str, int | None]:
+    """Return the Parquet codec of delete files and its level; the data files' unless they are set.
+
+    Raises:
+        ConfigurationError: it is no codec or level, or the codec has no such level.
+    """
+    own = DELETE_CODEC.of(properties)
+    level = DELETE_LEVEL.of(properties)
+    if own is None and level is None:
+        return PARQUET_CODEC.of(properties), parquet_level(properties)
+    codec = own or PARQUET_CODEC.of(properties)
+    return codec, _checked_level(DELETE_LEVEL, level, codec)
+
+
+def _checked_level(name: Property[int | None], level: int | None, codec: str) -> int | None:
     highest = _HIGHEST_LEVELS.get(codec)
     if level is not None and highest is not None and level > highest:
-        raise ConfigurationError(
-            f"{PARQUET_LEVEL.name} is {level}: {codec} has the levels 0 to {highest}"
-        )
+        raise ConfigurationError(f"{name.name} is {level}: {codec} has the levels 0 to {highest}")
     return level
 
 

@@ -61,7 +61,7 @@ def match_deletes(
     if data.is_empty() or deletes.is_empty():
         return pl.DataFrame(schema=PAIRS_SCHEMA)
     data_scope, delete_scope = _scopes(data, deletes, specs)
-    about = _referenced(deletes)
+    about = referenced_data_files(deletes)
     position = (deletes["content"] == int(Content.POSITION_DELETES)).to_numpy()
     vector = position & (deletes["file_format"] == "puffin").to_numpy()
     own = position & about.is_not_null().to_numpy()
@@ -121,8 +121,14 @@ def _check_vectors(deletes: pl.DataFrame, vector: npt.NDArray[np.bool_], about: 
         )
 
 
-def _referenced(deletes: pl.DataFrame) -> pl.Series:
-    """The one data file that a position delete is about: stated, or both bounds (rule 308)."""
+def referenced_data_files(deletes: pl.DataFrame) -> pl.Series:
+    """Return the one data file that each position delete is about: stated, or both bounds.
+
+    It is null for deletes of several data files (rule 308).
+
+    Args:
+        deletes: with `referenced_data_file` and the bounds of `file_path`.
+    """
     lower, upper = (_path_bound(deletes, name) for name in ("lower_bounds", "upper_bounds"))
     stated = deletes["referenced_data_file"]
     derived = lower.set((lower != upper).fill_null(True), None)

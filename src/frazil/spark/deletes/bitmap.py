@@ -6,12 +6,14 @@ run of 64 integers that holds any.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pyroaring import BitMap64
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
@@ -27,6 +29,7 @@ from frazil.spark.deletes.bitmap_rows import (
 )
 
 _WORD_SHIFT = 6
+_WORDS_AT_ONCE = 1 << 16
 _CONTAINER_SHIFT = Grain.DENSE.shift - _WORD_SHIFT
 
 
@@ -74,10 +77,32 @@ class Words:
             np.concatenate([each.bits for each in some]),
         )
 
+    def __len__(self) -> int:
+        return int(np.bitwise_count(self.bits).sum())
+
     @property
     def size_in_bytes(self) -> int:
         """The memory that the set takes."""
         return self.places.nbytes + self.bits.nbytes
+
+    def values(self) -> Longs:
+        """Return the integers in order."""
+        octets = self.bits.astype("<u8", copy=False).view(np.uint8).reshape(-1, 8)
+        words, bits = np.nonzero(np.unpackbits(octets, axis=1, bitorder="little"))
+        return (self.places[words] << _WORD_SHIFT) | bits
+
+    def bitmap(self) -> BitMap64:
+        """Return the integers as a Roaring bitmap."""
+        bitmap = BitMap64()
+        for part in self.chunks(_WORDS_AT_ONCE):
+            # Of an array's own buffer a bitmap is made several times faster than of numpy's.
+            bitmap |= BitMap64(array("Q", part.values().tobytes()))
+        return bitmap
+
+    def chunks(self, words: int) -> Iterator[Words]:
+        """Split the set into sets of at most so many words, in order."""
+        for start in range(0, len(self.places), words):
+            yield Words(self.places[start : start + words], self.bits[start : start + words])
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,16 +12,15 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-import numpy as np
 import polars as pl
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from frazil.errors import ConfigurationError
 from frazil.format import types as I
 from frazil.format.schema import Schema
 from frazil.planning.cache import store_key
 from frazil.spark.deletes.bitmap import Words, by_file
+from frazil.spark.deletes.collect import sparse_rows, words_of
 from frazil.spark.deletes.deletion_cache import (
     DELETED_WORDS,
     Deletes,
@@ -50,7 +49,6 @@ PLACES: Final[tuple[I.NestedField, ...]] = (
 """The columns of deleted rows that resolving needs."""
 
 _WORD_BYTES: Final = 16
-_WORD, _BITS = "_frazil_word", "_frazil_bits"
 
 
 class EqualityReading(StrEnum):
@@ -182,15 +180,7 @@ class Resolver:
             deletes=plan.deletes.join(pending, on="delete", how="semi", maintain_order="left"),
             pairs=pending.select(plan.pairs.columns),
         )
-        place = f"shiftleft({FILE_ORDINAL_FIELD.name}, 32) | shiftright({POS}, 6)"
-        bit = f"bit_or(shiftleft(1L, cast({POS} & 63L as int)))"
-        words = (
-            self.deleted_rows(narrowed)
-            .groupBy(F.expr(place).alias(_WORD))
-            .agg(F.expr(bit).alias(_BITS))
+        words = sparse_rows(
+            self.deleted_rows(narrowed), ordinal=FILE_ORDINAL_FIELD.name, position=POS
         )
-        table = words.toArrow()
-        bits = table.column(_BITS).to_numpy().view(np.uint64)
-        return by_file(
-            Words.of_words(table.column(_WORD).to_numpy(), bits), narrowed.files["ordinal"]
-        )
+        return by_file(words_of(words), narrowed.files["ordinal"])

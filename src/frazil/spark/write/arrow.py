@@ -25,8 +25,8 @@ from frazil.format.schema import Schema
 from frazil.spark.write.finish import Finisher
 from frazil.spark.write.options import WriteOptions
 from frazil.spark.write.wire import entry_to_text
+from frazil.storage.file_kinds import DATA_FILES, FileKind
 from frazil.storage.files import local_path
-from frazil.storage.locations import data_file_name
 
 _PLAIN: Final[dict[type[I.IcebergType], pa.DataType]] = {
     I.BooleanType: pa.bool_(),
@@ -106,6 +106,7 @@ class ArrowTask:
         operation_id: of the write, for the files' names.
         options: codec, target size and page sizes.
         partition_type: of the entries.
+        kind: what the files hold.
     """
 
     finisher: Finisher
@@ -114,6 +115,7 @@ class ArrowTask:
     operation_id: str
     options: WriteOptions
     partition_type: I.StructType
+    kind: FileKind = DATA_FILES
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the rows; yield one line of JSON for each file."""
@@ -132,12 +134,11 @@ class ArrowTask:
                         file = None
                     if file is None:
                         count += 1
-                        name = data_file_name(
+                        name = self.kind.file_name(
                             partition_id=task,
                             task_id=attempt,
                             operation_id=self.operation_id,
                             count=count,
-                            extension="parquet",
                         )
                         file = _File(f"{self.folder}/{name}", self.finisher.schema, self.options)
                         current = key

@@ -8,12 +8,11 @@ invisible, and a write that fails removes its own.
 
 from __future__ import annotations
 
-import os
 import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, Literal
 
@@ -21,7 +20,7 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from frazil.errors import FrazilError, InvalidDataFileError, StorageError, UnsupportedError
+from frazil.errors import InvalidDataFileError, UnsupportedError
 from frazil.format import types as I
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
@@ -42,24 +41,19 @@ from frazil.spark.write.finish import Finisher
 from frazil.spark.write.options import CODECS_OF_EVERY_SPARK, WriteOptions, write_options
 from frazil.spark.write.partition_columns import identity_columns, key_names, partition_keys
 from frazil.spark.write.row_count import RowCount
+from frazil.spark.write.staging import StagedFolder
 from frazil.spark.write.wire import entry_from_text, entry_to_text
-from frazil.storage.files import FileInfo, FileIO, local_path
-from frazil.storage.locations import (
-    data_file_name,
-    data_file_path,
-    new_data_folder,
-    partition_folders,
-)
+from frazil.storage.file_kinds import DATA_FILES, FileKind
+from frazil.storage.files import FileInfo, FileIO
+from frazil.storage.locations import new_data_folder
 from frazil.storage.parquet.metrics import MetricsReader
 
 FILES_FOR_DRIVER: Final = 128
 """Up to so many footers are read by the driver's threads; more are read by a Spark job."""
 
 _THREADS: Final = 8
-_DISCARDS: Final = 3
 _TASK_NUMBER = re.compile(r"^(?:part-)?(\d+)-")
 _NO_CODEC: Final = re.compile(r"Codec (was not|not) found|NotFoundException\b.*Codec")
-_RENAMING_SCHEMES: Final = ("hdfs://", "viewfs://")
 
 _RAW_LOCAL_FILES: Final[Mapping[str, str]] = {
     # Without checksum side files, which a patched or moved file would contradict.
@@ -133,9 +127,9 @@ def write_data_files(
             write.count.ask()
             staged = write.entries(own, tell)
             write.check_count(staged)
-        files = write.published(staged)
+        files = write.staging.publish(staged, write.final_path)
     except BaseException as error:
-        write.discard()
+        write.staging.discard()
         failure = write_failure(error, folder=write.folder)
         if failure is not None:
             raise failure from error
@@ -164,10 +158,10 @@ class _Write:
     metadata: TableMetadata
     schema: Schema
     spec: PartitionSpec
+    kind: FileKind
     options: WriteOptions
-    io: FileIO
+    staging: StagedFolder
     operation_id: str
-    folder: str
     count: RowCount
 
     @classmethod
@@ -181,17 +175,21 @@ class _Write:
         settings = write_options(metadata, schema, options)
         spec = metadata.spec_by_id(settings.spec_id)
         operation_id = str(uuid.uuid4())
-        folder = new_data_folder(metadata, operation_id)
-        return cls(metadata, schema, spec, settings, io, operation_id, folder, RowCount())
+        staging = StagedFolder(io, new_data_folder(metadata, operation_id))
+        count = RowCount()
+        return cls(metadata, schema, spec, DATA_FILES, settings, staging, operation_id, count)
+
+    @property
+    def io(self) -> FileIO:
+        return self.staging.io
+
+    @property
+    def folder(self) -> str:
+        return self.staging.path
 
     @property
     def is_local(self) -> bool:
-        return local_path(self.folder) is not None
-
-    @property
-    def renames(self) -> bool:
-        """Whether moving a file is one cheap step of its store."""
-        return self.is_local or self.folder.startswith(_RENAMING_SCHEMES)
+        return self.staging.is_local
 
     @property
     def needs_labels(self) -> bool:
@@ -211,13 +209,16 @@ class _Write:
 
     def finisher(self) -> Finisher:
         order = self.metadata.sort_order_by_id(self.options.sort_order_id)
-        reader = MetricsReader.for_table(
+        modes = self.kind.metrics_modes(
             self.schema,
             self.metadata.properties,
             sorted_ids=[field.source_id for field in order.fields],
         )
+        reader = MetricsReader(self.schema, modes)
         keys = {} if self.needs_arrow else key_names(self.schema, self.spec)
-        return Finisher(self.io, reader, self.spec, order.order_id, self.needs_labels, keys)
+        return Finisher(
+            self.io, reader, self.spec, order.order_id, self.needs_labels, keys, self.kind
+        )
 
     def placed(self, aligned: DataFrame) -> tuple[DataFrame, tuple[str, ...]]:
         """The rows with their partition keys, distributed, counted and sorted."""
@@ -263,14 +264,12 @@ class _Write:
             operation_id=self.operation_id,
             options=self.options,
             partition_type=self.partition_type,
+            kind=self.kind,
         )
-        if self.is_local:
-            self.io.make_folder(self.folder)
+        self.staging.make()
         rows = placed.mapInArrow(task, "entry string").collect()
         staged = [entry_from_text(row["entry"], self.partition_type) for row in rows]
-        # A task that was tried twice leaves the files of the try that failed.
-        kept = {entry.file_path for entry in staged}
-        self.io.delete_many(f.path for f in self.io.list(self.folder) if f.path not in kept)
+        self.staging.keep_only(staged)
         return sorted(staged, key=lambda entry: entry.file_path)
 
     def entries(self, spark: SparkSession, tell: Callable[[WriteProgress], None]) -> list[DataFile]:
@@ -278,7 +277,7 @@ class _Write:
         listed = sorted(self.io.list(self.folder), key=lambda file: file.path)
         # What a late attempt of a task left is hidden, as it is from Spark's own readers.
         hidden = [file.path for file in listed if self._is_hidden(file.path)]
-        if hidden and not self.renames:
+        if hidden and not self.staging.renames:
             self.io.delete_many(hidden)
         written = [
             file
@@ -357,60 +356,18 @@ class _Write:
         entries = [entry_from_text(row["entry"], self.partition_type) for row in rows]
         return sorted(entries, key=lambda entry: entry.file_path)
 
-    def published(self, staged: Sequence[DataFile]) -> list[DataFile]:
-        """The files where the table's layout wants them."""
-        if not self.renames:
-            if not staged:
-                # Spark leaves a marker of the folder.
-                self.discard()
-            return list(staged)
-        moved: list[DataFile] = []
-        try:
-            for count, entry in enumerate(staged):
-                target = self._final_path(entry, count)
-                self._move(entry.file_path, target)
-                moved.append(replace(entry, file_path=target))
-        except BaseException:
-            self.io.delete_many(entry.file_path for entry in moved)
-            raise
-        self.discard()
-        return moved
-
-    def _move(self, source: str, target: str) -> None:
-        old, new = local_path(source), local_path(target)
-        if old is None or new is None:
-            self.io.move(source, target)
-            return
-        # Nobody else knows the name yet, and Spark does not sync its files: no need to sync here.
-        try:
-            os.makedirs(os.path.dirname(new), exist_ok=True)
-            os.replace(old, new)
-        except OSError as error:
-            raise StorageError(f"cannot rename {source} to {target}: {error.strerror}") from error
-
-    def _final_path(self, entry: DataFile, count: int) -> str:
+    def final_path(self, entry: DataFile, count: int) -> str:
+        """Where the table's layout wants a file."""
         task = _TASK_NUMBER.match(entry.file_path.rsplit("/", 1)[-1])
-        name = data_file_name(
+        name = self.kind.file_name(
             partition_id=int(task.group(1)) if task else 0,
             task_id=0,
             operation_id=self.operation_id,
             count=count + 1,
-            extension="parquet",
         )
-        path = ""
-        if not self.spec.is_unpartitioned:
-            path = partition_folders(self.spec.partition_path(self.schema, entry.partition))
-        return data_file_path(self.metadata, name, partition_path=path)
-
-    def discard(self) -> None:
-        """Remove the folder; a store that fails here leaves what no commit refers to."""
-        for _ in range(_DISCARDS):
-            # A task that is still being stopped may add a file while the folder is emptied.
-            try:
-                self.io.delete_folder(self.folder)
-            except FrazilError:
-                continue
-            return
+        return self.kind.file_path(
+            self.metadata, name, spec=self.spec, schema=self.schema, partition=entry.partition
+        )
 
 
 def _on_driver(finisher: Finisher, written: Sequence[FileInfo]) -> list[DataFile]:

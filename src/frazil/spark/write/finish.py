@@ -19,6 +19,7 @@ from frazil.format import types as I
 from frazil.format.manifests import DataFile
 from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
 from frazil.format.schema import Schema
+from frazil.storage.file_kinds import DATA_FILES, FileKind
 from frazil.storage.files import FileIO, local_path
 from frazil.storage.parquet.check import SchemaCheck
 from frazil.storage.parquet.footer import patch_file
@@ -50,6 +51,7 @@ class Finisher:
         labels: whether ids and types must still be put into the footers, of local files.
         keys: the names of the folders that Spark lays files out by, by the field's place in the
             spec; none where it makes no folders.
+        kind: what the files hold.
     """
 
     io: FileIO
@@ -58,6 +60,7 @@ class Finisher:
     sort_order_id: int
     labels: bool
     keys: Mapping[int, str] = field(default_factory=dict)
+    kind: FileKind = DATA_FILES
     _check: SchemaCheck = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -99,7 +102,9 @@ class Finisher:
         partition = tuple(self._partition_value(f, file, path) for f in self.spec.fields)
         self._check_folders(partition, path)
         return DataFile(
+            content=self.kind.content,
             file_path=path,
+            file_format=self.kind.file_format,
             spec_id=self.spec.spec_id,
             partition=partition,
             record_count=metrics.record_count,
@@ -111,6 +116,7 @@ class Finisher:
             lower_bounds=metrics.lower_bounds,
             upper_bounds=metrics.upper_bounds,
             split_offsets=metrics.split_offsets,
+            equality_ids=self.kind.equality_ids,
             sort_order_id=self.sort_order_id,
         )
 

@@ -17,6 +17,11 @@ def stop_with(problem: str) -> Column:
     return F.raise_error(F.lit(f"{_MARK}{problem} [/frazil]"))
 
 
+def stop_with_text(problem: str) -> str:
+    """SQL text that stops as `stop_with` does, with a fact that a text expression makes of a row."""
+    return f"raise_error(concat('{_MARK}', {problem}, ' [/frazil]'))"
+
+
 def value_problem(text: str) -> str | None:
     """The fact that a check in the rows raised, found in the text of Spark's error."""
     match = _MARKED.search(text)

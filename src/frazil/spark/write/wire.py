@@ -42,6 +42,7 @@ def entry_from_text(text: str, partition_type: StructType) -> DataFile:
     for name in _COUNTS:
         if name in found:
             found[name] = {int(key): value for key, value in found[name].items()}
-    if "split_offsets" in found:
-        found["split_offsets"] = tuple(found["split_offsets"])
+    for name in ("split_offsets", "equality_ids"):
+        if name in found:
+            found[name] = tuple(found[name])
     return DataFile(**found)

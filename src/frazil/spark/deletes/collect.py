@@ -1,0 +1,161 @@
+"""Rows that say where deleted rows are, as bitmap words a data file.
+
+A row names a data file by its ordinal in the plan, and a position. Spark puts the positions of 64
+neighbours into one word, so that what is collected is small: at most 16 bytes for 64 rows of data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from frazil.errors import ValidationError
+from frazil.format.predicates.quoting import quote_name_always
+from frazil.spark.deletes.bitmap import Words
+from frazil.spark.deletes.bitmap_rows import KEY, WORDS, Longs
+from frazil.spark.write.row_checks import stop_with_text, value_problem
+
+WORDS_HERE: Final = 2_000_000
+"""Up to so many words (32 MB) are collected by the driver; more stay with the executors."""
+
+COUNTS: Final[dict[str, pl.DataType]] = {
+    "ordinal": pl.Int64(),
+    "words": pl.Int64(),
+    "places": pl.Int64(),
+    "last": pl.Int64(),
+}
+
+_LOW: Final = (1 << 32) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """The places of rows, each once.
+
+    Attributes:
+        counts: one row a data file that has any: `ordinal`, `words`, `places` (rows), and `last`,
+            the highest position rounded up to the end of its word.
+        words: all of them, keyed by ``ordinal << 32 | position >> 6``; None where they are many.
+        rows: the same as rows of `Grain.SPARSE`, where they are many.
+    """
+
+    counts: pl.DataFrame
+    words: Words | None
+    rows: DataFrame | None
+
+
+def sparse_rows(rows: DataFrame, *, ordinal: str, position: str) -> DataFrame:
+    """Return places as rows of `Grain.SPARSE`, one a key.
+
+    Args:
+        rows: places, in any order and as often as they come.
+        ordinal: the column of the data file's ordinal.
+        position: the column of the row's position in the file.
+    """
+    file, place = (f"cast({quote_name_always([name])} as bigint)" for name in (ordinal, position))
+    key = f"shiftleft({file}, 32) | shiftright({place}, 6)"
+    # A position that runs over would be another file's; NULL fails the test too.
+    fits = f"shiftright({file}, 31) = 0 and shiftright({place}, 37) = 0"
+    stop = stop_with_text(
+        f"'no row can be deleted at position ', coalesce({place}, 'NULL'), ' of the data file with "
+        f"the ordinal ', coalesce({file}, 'NULL'), '; positions go from 0 to {(1 << 37) - 1} and "
+        f"ordinals from 0 to {(1 << 31) - 1}'"
+    )
+    bits = f"bit_or(shiftleft(1L, cast({place} & 63L as int)))"
+    return rows.groupBy(F.expr(f"if({fits}, {key}, {stop})").alias(KEY)).agg(
+        F.expr(bits).alias(WORDS)
+    )
+
+
+def words_of(rows: DataFrame) -> Words:
+    """Return rows of `Grain.SPARSE`, which the driver has room for."""
+    table = _arrow(rows)
+    bits = table.column(WORDS).to_numpy().view(np.uint64)
+    return Words.of_words(table.column(KEY).to_numpy(), bits)
+
+
+@contextmanager
+def collected(rows: DataFrame, *, most_words: int) -> Iterator[Collected]:
+    """Collect places: here where they are few, else kept by the executors while the block runs.
+
+    The rows are computed once.
+
+    Args:
+        rows: the data file's ordinal and the row's position, as two columns.
+        most_words: how many words there can be, by the files that the rows are of.
+
+    Raises:
+        ValidationError: an ordinal or a position is NULL, negative or too large.
+    """
+    ordinal, position = rows.columns
+    sparse = sparse_rows(rows, ordinal=ordinal, position=position)
+    if most_words <= WORDS_HERE:
+        yield _here(words_of(sparse))
+        return
+    kept = sparse.persist()
+    try:
+        counts = _counts(kept)
+        if int(counts["words"].sum()) <= WORDS_HERE:
+            yield _here(words_of(kept))
+        else:
+            yield Collected(counts, None, kept)
+    finally:
+        kept.unpersist()
+
+
+def most_words(record_counts: pl.Series) -> int:
+    """Return how many words the rows of files of so many rows can take."""
+    return int((record_counts // 64 + 1).sum())
+
+
+def _here(words: Words) -> Collected:
+    return Collected(word_counts(words), words, None)
+
+
+def word_counts(words: Words) -> pl.DataFrame:
+    """Return the `Collected.counts` of words."""
+    ordinals = words.places >> 32
+    starts = np.flatnonzero(np.diff(ordinals, prepend=-1))
+    ends = np.append(starts[1:], len(ordinals))
+    places: Longs = np.zeros(0, dtype=np.int64)
+    if len(starts):
+        places = np.add.reduceat(np.bitwise_count(words.bits).astype(np.int64), starts)
+    last = words.places[ends - 1] if len(starts) else places
+    return pl.DataFrame(
+        {
+            "ordinal": ordinals[starts],
+            "words": (ends - starts) if len(starts) else places,
+            "places": places,
+            "last": ((last & _LOW) << 6) | 63,
+        },
+        schema=COUNTS,
+    )
+
+
+def _counts(kept: DataFrame) -> pl.DataFrame:
+    counts = kept.groupBy(F.expr(f"shiftright({KEY}, 32)").alias("ordinal")).agg(
+        F.expr("count(*)").alias("words"),
+        F.expr(f"sum(bit_count({WORDS}))").alias("places"),
+        F.expr(f"shiftleft(max({KEY}) & {_LOW}L, 6) | 63L").alias("last"),
+    )
+    found = pl.from_arrow(_arrow(counts))
+    assert isinstance(found, pl.DataFrame)
+    return found.cast(dict(COUNTS)).sort("ordinal")
+
+
+def _arrow(rows: DataFrame) -> pa.Table:
+    try:
+        return rows.toArrow()
+    except Exception as error:  # Spark and the bridge to it have no class in common for this
+        problem = value_problem(str(error))
+        if problem is None:
+            raise
+        raise ValidationError(f"{problem}; nothing was written") from error

@@ -1,0 +1,124 @@
+"""What the files of a table hold, and what follows: their names, places, metrics and entries."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from frazil.format.manifests import Content
+from frazil.format.manifests.model import FileFormat
+from frazil.format.metadata import TableMetadata
+from frazil.format.metrics_mode import FULL, MetricsMode
+from frazil.format.partitions.partitioning import PartitionSpec
+from frazil.format.property_kinds import Property
+from frazil.format.schema import Schema
+from frazil.format.table_properties import DELETE_TARGET_FILE_SIZE, TARGET_FILE_SIZE
+from frazil.storage.locations import (
+    data_file_name,
+    data_file_path,
+    delete_file_name,
+    partition_folders,
+)
+from frazil.storage.parquet.metrics_modes import metrics_modes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileKind:
+    """One kind of file.
+
+    Attributes:
+        content: what its entry says of it.
+        file_format: what it is written in.
+        target_size: the property that says near which size files are closed.
+        in_partition_folder: whether one file is of one partition, and lies in its folder.
+        has_full_bounds: whether bounds are never cut, whatever the table says of its columns.
+        equality_ids: of equality deletes, the fields that are compared; else None.
+    """
+
+    content: Content
+    file_format: FileFormat
+    target_size: Property[int]
+    in_partition_folder: bool = True
+    has_full_bounds: bool = False
+    equality_ids: tuple[int, ...] | None = None
+
+    def file_name(
+        self, *, partition_id: int, task_id: int, operation_id: str, count: int
+    ) -> str:
+        """Return a file's name; deletes are told by it, as in Java's layout."""
+        named = data_file_name if self.content is Content.DATA else delete_file_name
+        return named(
+            partition_id=partition_id,
+            task_id=task_id,
+            operation_id=operation_id,
+            count=count,
+            extension=self.file_format,
+        )
+
+    def file_path(
+        self,
+        metadata: TableMetadata,
+        name: str,
+        *,
+        spec: PartitionSpec,
+        schema: Schema,
+        partition: tuple[Any, ...],
+    ) -> str:
+        """Return where the table's layout wants a file of this name.
+
+        Args:
+            metadata: of the table.
+            name: of the file.
+            spec: of the file.
+            schema: holds the columns that the spec is made from.
+            partition: of the file.
+        """
+        folders = ""
+        if self.in_partition_folder and not spec.is_unpartitioned:
+            folders = partition_folders(spec.partition_path(schema, partition))
+        return data_file_path(metadata, name, partition_path=folders)
+
+    def metrics_modes(
+        self, schema: Schema, properties: Mapping[str, str], *, sorted_ids: Collection[int] = ()
+    ) -> dict[int, MetricsMode]:
+        """Return which statistics of each field its entries keep.
+
+        Raises:
+            ConfigurationError: a property is no metrics mode.
+        """
+        if self.has_full_bounds:
+            return dict.fromkeys(schema.fields_by_id, FULL)
+        return metrics_modes(schema, properties, sorted_ids=sorted_ids)
+
+
+DATA_FILES: Final = FileKind(
+    content=Content.DATA, file_format="parquet", target_size=TARGET_FILE_SIZE
+)
+"""Rows of the table."""
+
+POSITION_DELETE_FILES: Final = FileKind(
+    content=Content.POSITION_DELETES,
+    file_format="parquet",
+    target_size=DELETE_TARGET_FILE_SIZE,
+    has_full_bounds=True,
+)
+"""Deleted rows by data file and position, of version 2."""
+
+VECTOR_FILES: Final = FileKind(
+    content=Content.POSITION_DELETES,
+    file_format="puffin",
+    target_size=DELETE_TARGET_FILE_SIZE,
+    in_partition_folder=False,
+)
+"""Deletion vectors, of version 3; those of one file may be of several partitions."""
+
+
+def equality_delete_files(equality_ids: Collection[int]) -> FileKind:
+    """Return the kind of files whose rows name deleted rows by these fields."""
+    return FileKind(
+        content=Content.EQUALITY_DELETES,
+        file_format="parquet",
+        target_size=DELETE_TARGET_FILE_SIZE,
+        equality_ids=tuple(equality_ids),
+    )
