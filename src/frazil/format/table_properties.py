@@ -89,7 +89,9 @@ PARQUET_STATISTICS: Final = ColumnProperty("write.parquet.stats-enabled.column."
 DELETE_FORMAT: Final[Property[str | None]] = Property(
     "write.delete.format.default", optional(one_of("parquet", "avro", "orc")), None
 )
-DELETE_GRANULARITY: Final = Property("write.delete.granularity", one_of("file", "partition"), "file")
+DELETE_GRANULARITY: Final = Property(
+    "write.delete.granularity", one_of("file", "partition"), "file"
+)
 DELETE_TARGET_FILE_SIZE: Final = Property(
     "write.delete.target-file-size-bytes", _LONG_BYTES, 64 * _MEBIBYTE
 )

@@ -183,9 +183,7 @@ def _planned(
     schemas = _newest_first(schema, metadata)
     pairs = match_deletes(files, deletes, specs=metadata.specs_by_id, schemas=schemas)
     deletes, pairs = _applied(deletes, pairs)
-    deletes = deletes.with_columns(
-        referenced_data_files(deletes).alias("referenced_data_file")
-    )
+    deletes = deletes.with_columns(referenced_data_files(deletes).alias("referenced_data_file"))
     decided = bool(all_rows_match.all())
     return ScanPlan(
         snapshot_id=None if snapshot is None else snapshot.snapshot_id,

@@ -43,9 +43,7 @@ class FileKind:
     has_full_bounds: bool = False
     equality_ids: tuple[int, ...] | None = None
 
-    def file_name(
-        self, *, partition_id: int, task_id: int, operation_id: str, count: int
-    ) -> str:
+    def file_name(self, *, partition_id: int, task_id: int, operation_id: str, count: int) -> str:
         """Return a file's name; deletes are told by it, as in Java's layout."""
         named = data_file_name if self.content is Content.DATA else delete_file_name
         return named(

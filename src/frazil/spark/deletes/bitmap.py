@@ -77,7 +77,9 @@ class Words:
             np.concatenate([each.bits for each in some]),
         )
 
-    def __len__(self) -> int:
+    @property
+    def cardinality(self) -> int:
+        """How many integers are in the set."""
         return int(np.bitwise_count(self.bits).sum())
 
     @property

@@ -91,8 +91,8 @@ class VectorEncoder:
         count = 1
         for each in deletes:
             every = Words.union((each.found, each.earlier))
-            rows = len(every)
-            if rows == len(each.earlier):
+            rows = every.cardinality
+            if rows == each.earlier.cardinality:
                 continue
             puffin.add(each, every, rows)
             if puffin.size >= self.target_size:
@@ -128,7 +128,7 @@ class _PuffinFile:
             content_size_in_bytes=blob.length,
         )
         self.size = blob.offset + blob.length
-        new = rows - len(deletes.earlier)
+        new = rows - deletes.earlier.cardinality
         self.entries.append(NewEntry(entry=entry, ordinals=(deletes.ordinal,), deleted_rows=new))
 
     def encoded(self, path: str) -> EncodedFile:
@@ -169,7 +169,7 @@ class PositionEncoder:
         count = 0
         for each in deletes:
             every = Words.union((each.found, each.earlier))
-            new = len(every) - len(each.earlier)
+            new = every.cardinality - each.earlier.cardinality
             if not new:
                 continue
             if current is not None and not (self.by_partition and group == each.group):

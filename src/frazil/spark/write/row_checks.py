@@ -18,7 +18,7 @@ def stop_with(problem: str) -> Column:
 
 
 def stop_with_text(problem: str) -> str:
-    """SQL text that stops as `stop_with` does, with a fact that a text expression makes of a row."""
+    """SQL text that stops as `stop_with` does, with a fact that SQL text makes of the row."""
     return f"raise_error(concat('{_MARK}', {problem}, ' [/frazil]'))"
 
 

@@ -37,7 +37,9 @@ POSITION_DELETE_SCHEMA: Final = Schema(
 
 _ARROW: Final = pa.schema(
     [
-        pa.field(field.name, kind, nullable=False, metadata={"PARQUET:field_id": str(field.field_id)})
+        pa.field(
+            field.name, kind, nullable=False, metadata={"PARQUET:field_id": str(field.field_id)}
+        )
         for field, kind in zip(
             POSITION_DELETE_SCHEMA.fields,
             (pa.dictionary(pa.int32(), pa.string()), pa.int64()),

@@ -1,0 +1,208 @@
+"""The data files that rows are deleted of, and the deletes of theirs that new ones take over.
+
+A new deletion vector holds all that is deleted of its file by position: there is at most one. A new
+position delete file of one data file holds what earlier ones of it alone do. Deletes of several
+data files stay, since others need them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, Final
+
+import polars as pl
+from pyspark.sql import SparkSession
+
+from frazil.format.manifests import Content, DataFile
+from frazil.format.metadata import TableMetadata
+from frazil.planning.scan_plan import ScanPlan
+from frazil.spark.deletes.bitmap import Words, words_by_file
+from frazil.spark.deletes.position_files import comparable_paths, deleted_rows, vector_positions
+from frazil.spark.deletes.positions import PositionDeletes
+from frazil.spark.read.inputs import POSITION_DELETES, ReadInput, read_input
+from frazil.spark.read.parquet.native import ScanContext
+from frazil.spark.session import type_support
+from frazil.storage.files import FileIO
+from frazil.table.manifests.entry_columns import partition_tuples
+from frazil.table.manifests.file_keys import PartitionKey, partition_key
+
+ABOUT: Final = "about"
+_DELETE_COLUMNS: Final = ("path", "format", "record_count", "content_offset", "content_size")
+
+
+class TakenOver(Enum):
+    """Which earlier deletes of a data file the new ones hold too."""
+
+    ALL = "all"
+    OF_ONE_FILE = "of one file"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class TouchedFiles:
+    """The data files that rows are deleted of.
+
+    Attributes:
+        files: in the order in which deletes are written, by partition and path: `ordinal`, `path`,
+            `compared_path` (which earlier deletes are looked up by), `record_count`, `spec_id`,
+            and `group`, equal for files of one spec and partition.
+        partitions: of each of them.
+        earlier: the deletes that are taken over and what they apply to: `ordinal`, `delete`,
+            `path`, `format`, `size`, `record_count`, `content_offset`, `content_size`, and
+            `about`, the one data file that the delete is about, null for several.
+    """
+
+    read: ReadInput
+    files: pl.DataFrame
+    partitions: tuple[tuple[Any, ...], ...]
+    earlier: pl.DataFrame
+
+    @classmethod
+    def of(
+        cls,
+        plan: ScanPlan,
+        ordinals: pl.Series,
+        *,
+        metadata: TableMetadata,
+        io: FileIO,
+        taken_over: TakenOver,
+    ) -> TouchedFiles:
+        """Return those with these ordinals; others than the plan's are left out."""
+        read = read_input(metadata, plan)
+        files = read.files.filter(pl.col("ordinal").is_in(ordinals.implode()))
+        partitions = _partitions(metadata, files)
+        groups: dict[PartitionKey, int] = {}
+        keys = (partition_key(s, p) for s, p in zip(files["spec_id"], partitions, strict=True))
+        group = pl.Series("group", [groups.setdefault(k, len(groups)) for k in keys], pl.Int64)
+        compared = comparable_paths(files["path"], io).alias("compared_path")
+        columns = ("ordinal", "path", "compared_path", "record_count", "spec_id", "group")
+        ordered = (
+            files.with_columns(group, compared)
+            .select(*columns)
+            .with_row_index("place")
+            .sort("group", pl.col("path").cast(pl.Binary))
+        )
+        return cls(
+            read,
+            ordered.drop("place"),
+            tuple(partitions[place] for place in ordered["place"]),
+            _earlier(plan, read, files, taken_over),
+        )
+
+    def position_deletes(self, spark: SparkSession, io: FileIO) -> PositionDeletes:
+        """Return the deletes that are taken over, to be read."""
+        context = ScanContext(
+            spark=spark,
+            io=io,
+            table_location=self.read.metadata.location,
+            support=type_support(spark),
+        )
+        pairs = self.earlier.select("ordinal", "delete")
+        return PositionDeletes.of(
+            context, replace(self.read, pairs=pairs), pairs["ordinal"].unique()
+        )
+
+    def replaced(self, ordinals: set[int]) -> tuple[DataFile, ...]:
+        """Return the deletes that are about one of these data files alone."""
+        places = {ordinal: place for place, ordinal in enumerate(self.files["ordinal"])}
+        spec_ids = self.files["spec_id"]
+        found = self.earlier.filter(
+            pl.col(ABOUT).is_not_null() & pl.col("ordinal").is_in(list(ordinals))
+        ).unique("delete", maintain_order=True)
+        return tuple(
+            DataFile(
+                content=Content.POSITION_DELETES,
+                file_path=row["path"],
+                file_format=row["format"],
+                # Deletes of a data file are of its partition (rules 176, 177).
+                spec_id=spec_ids[places[row["ordinal"]]],
+                partition=self.partitions[places[row["ordinal"]]],
+                record_count=row["record_count"],
+                file_size_in_bytes=row["size"],
+                referenced_data_file=row[ABOUT],
+                content_offset=row["content_offset"],
+                content_size_in_bytes=row["content_size"],
+            )
+            for row in found.iter_rows(named=True)
+        )
+
+    def texts(self) -> list[str]:
+        """Return what an executor needs to know of each file, as JSON."""
+        lists: dict[int, list[dict[str, Any]]] = {}
+        for row in self.earlier.select("ordinal", *_DELETE_COLUMNS).iter_rows(named=True):
+            lists.setdefault(row["ordinal"], []).append(row)
+        columns = ("ordinal", "path", "compared_path", "group")
+        return [
+            json.dumps({**row, "earlier": lists.get(row["ordinal"], [])})
+            for row in self.files.select(*columns).iter_rows(named=True)
+        ]
+
+
+class EarlierDeletes:
+    """Reads earlier deletes where there is no plan, data file by data file.
+
+    A delete file of several data files is read once for all of them that follow each other in a
+    partition.
+    """
+
+    def __init__(self, io: FileIO) -> None:
+        self._io = io
+        self._group: int | None = None
+        self._read: dict[str, Mapping[str, Words]] = {}
+
+    def words(self, file: Mapping[str, Any]) -> Words:
+        """Return what is deleted of a file of `TouchedFiles.texts`.
+
+        Raises:
+            MissingFileError, InvalidDataFileError: a delete file cannot be read.
+        """
+        if file["group"] != self._group:
+            self._group, self._read = file["group"], {}
+        return Words.union([self._of(file, delete) for delete in file["earlier"]])
+
+    def _of(self, file: Mapping[str, Any], delete: Mapping[str, Any]) -> Words:
+        if delete["format"] == "puffin":
+            return Words.of_values(vector_positions(self._io, delete))
+        path = delete["path"]
+        if path not in self._read:
+            self._read[path] = self._by_path(path, delete["format"])
+        return self._read[path].get(file["compared_path"], Words.none())
+
+    def _by_path(self, path: str, file_format: str) -> Mapping[str, Words]:
+        parts: dict[str, list[Words]] = {}
+        for rows in deleted_rows(self._io, path, file_format):
+            names = rows.paths.to_list()
+            for code, words in words_by_file(rows.codes, rows.positions).items():
+                parts.setdefault(names[code], []).append(words)
+        return {name: Words.union(words) for name, words in parts.items()}
+
+
+def _partitions(metadata: TableMetadata, files: pl.DataFrame) -> list[tuple[Any, ...]]:
+    partitions: list[tuple[Any, ...]] = [()] * len(files)
+    for (spec_id,), members in files.with_row_index("place").group_by("spec_id"):
+        found = partition_tuples(metadata, int(str(spec_id)), members)
+        for place, partition in zip(members["place"], found, strict=True):
+            partitions[place] = partition
+    return partitions
+
+
+def _earlier(
+    plan: ScanPlan, read: ReadInput, files: pl.DataFrame, taken_over: TakenOver
+) -> pl.DataFrame:
+    about = plan.deletes.select(
+        pl.col("delete").cast(pl.Int64), pl.col("referenced_data_file").alias(ABOUT)
+    )
+    deletes = (
+        read.deletes.filter(pl.col("content") == POSITION_DELETES)
+        .join(about, on="delete")
+        .select("delete", *_DELETE_COLUMNS, "size", ABOUT)
+    )
+    if taken_over is TakenOver.NONE:
+        deletes = deletes.clear()
+    elif taken_over is TakenOver.OF_ONE_FILE:
+        deletes = deletes.filter(pl.col(ABOUT).is_not_null())
+    pairs = read.pairs.join(files.select("ordinal"), on="ordinal", how="semi")
+    return pairs.join(deletes, on="delete", maintain_order="left")

@@ -1,0 +1,213 @@
+"""Delete files written by executors: each task has the deletes of some data files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from frazil.format.types import StructType
+from frazil.spark.deletes.bitmap import Words
+from frazil.spark.deletes.bitmap_rows import KEY, WORDS, Longs
+from frazil.spark.deletes.collect import Collected
+from frazil.spark.deletes.earlier import EarlierDeletes, TouchedFiles
+from frazil.spark.deletes.encode import Encoder, FileDeletes, NewEntry
+from frazil.spark.write.staging import StagedFolder
+from frazil.spark.write.wire import entry_from_text, entry_to_text
+from frazil.storage.file_kinds import FileKind
+from frazil.storage.files import FileIO
+
+WORDS_A_TASK: Final = 1 << 17
+"""A task has about so many words; a data file and a deleted row of earlier files count as some."""
+
+_WORDS_OF_A_FILE: Final = 1 << 10
+_EARLIER_ROWS_OF_A_WORD: Final = 16
+_LOW: Final = (1 << 32) - 1
+_TASK, _RANK, _ORDINAL, _FILE = "_frazil_task", "_frazil_rank", "_frazil_ordinal", "_frazil_file"
+_UNPARTITIONED: Final = StructType(())
+_RESULT: Final = "entry string, ordinals array<bigint>, deleted_rows bigint"
+_ARROW_RESULT: Final = pa.schema(
+    {"entry": pa.string(), "ordinals": pa.list_(pa.int64()), "deleted_rows": pa.int64()}
+)
+
+
+def written_by_executors(
+    spark: SparkSession,
+    found: Collected,
+    touched: TouchedFiles,
+    *,
+    encoder: Encoder,
+    kind: FileKind,
+    staging: StagedFolder,
+    operation_id: str,
+) -> tuple[NewEntry, ...]:
+    """Return the new entries, of files in the folder, without spec and partition.
+
+    Files of tasks that were tried again are left in the folder too.
+
+    Raises:
+        PySparkException: a task failed for good.
+    """
+    tasks, count = _tasks(spark, found, touched)
+    ranks = pl.int_range(len(tasks), eager=True)
+    files = pa.table(
+        {
+            _TASK: pa.array(tasks, pa.int32()),
+            # Right before the file's first word.
+            KEY: (ranks.to_numpy() << 32) - 1,
+            WORDS: pa.nulls(len(tasks), pa.int64()),
+            _FILE: pa.array(touched.texts(), pa.string()),
+        }
+    )
+    rows = spark.createDataFrame(files).unionByName(_words(spark, found, touched, tasks))
+    task = _EncodeTask(staging.io, encoder, kind, staging.path, operation_id)
+    placed = rows.repartitionById(count, _TASK).sortWithinPartitions(KEY)
+    told = placed.drop(_TASK).mapInArrow(task, _RESULT).toArrow()
+    entries = [
+        NewEntry(
+            entry=entry_from_text(row["entry"], _UNPARTITIONED),
+            ordinals=tuple(row["ordinals"]),
+            deleted_rows=row["deleted_rows"],
+        )
+        for row in told.to_pylist()
+    ]
+    return tuple(sorted(entries, key=lambda each: each.entry.file_path))
+
+
+def _tasks(spark: SparkSession, found: Collected, touched: TouchedFiles) -> tuple[Longs, int]:
+    """The task of each touched file, in their order, and how many tasks there are."""
+    earlier = touched.earlier.group_by("ordinal").agg(pl.col("record_count").sum().alias("rows"))
+    weights = (
+        touched.files.select("ordinal")
+        .join(found.counts, on="ordinal", how="left", maintain_order="left")
+        .join(earlier, on="ordinal", how="left", maintain_order="left")
+        .select(
+            pl.col("words")
+            + _WORDS_OF_A_FILE
+            + pl.col("rows").fill_null(0) // _EARLIER_ROWS_OF_A_WORD
+        )
+        .to_series()
+        .to_numpy()
+    )
+    most = int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
+    ends = np.cumsum(weights)
+    total = int(ends[-1])
+    count = max(1, min(most, len(weights), -(-total // WORDS_A_TASK)))
+    return (ends - weights // 2) * count // (total + 1), count
+
+
+def _words(spark: SparkSession, found: Collected, touched: TouchedFiles, tasks: Longs) -> DataFrame:
+    """The words with their task, keyed by the rank of their file in place of its ordinal."""
+    ordinals = touched.files["ordinal"].to_numpy()
+    if found.words is not None:
+        order = np.argsort(ordinals)
+        rank = order[np.searchsorted(ordinals, found.words.places >> 32, sorter=order)]
+        table = pa.table(
+            {
+                _TASK: pa.array(tasks[rank], pa.int32()),
+                KEY: (rank << 32) | (found.words.places & _LOW),
+                WORDS: found.words.bits.view(np.int64),
+                _FILE: pa.nulls(len(rank), pa.string()),
+            }
+        )
+        return spark.createDataFrame(table)
+    assert found.rows is not None
+    ranks = pa.table(
+        {
+            _ORDINAL: ordinals,
+            _TASK: pa.array(tasks, pa.int32()),
+            _RANK: np.arange(len(ordinals), dtype=np.int64),
+        }
+    )
+    of_file = F.broadcast(spark.createDataFrame(ranks))
+    joined = found.rows.join(of_file, F.expr(f"shiftright({KEY}, 32) = {_ORDINAL}"))
+    return joined.selectExpr(
+        _TASK,
+        f"shiftleft({_RANK}, 32) | ({KEY} & {_LOW}L) as {KEY}",
+        WORDS,
+        f"cast(null as string) as {_FILE}",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _EncodeTask:
+    """Writes the deletes of a partition, in a Python worker."""
+
+    io: FileIO
+    encoder: Encoder
+    kind: FileKind
+    folder: str
+    operation_id: str
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        task = 0 if context is None else context.partitionId()
+        attempt = 0 if context is None else context.taskAttemptId()
+
+        def path(count: int, ordinal: int) -> str:
+            name = self.kind.file_name(
+                partition_id=task, task_id=attempt, operation_id=self.operation_id, count=count
+            )
+            return f"{self.folder}/{name}"
+
+        earlier = EarlierDeletes(self.io)
+        deletes = (
+            FileDeletes(
+                ordinal=file["ordinal"],
+                path=file["path"],
+                group=file["group"],
+                found=words,
+                earlier=earlier.words(file),
+            )
+            for file, words in _by_file(batches)
+        )
+        for encoded in self.encoder.files(deletes, path):
+            self.io.create_unique(encoded.path, encoded.data)
+            yield pa.RecordBatch.from_pylist(
+                [
+                    {
+                        "entry": entry_to_text(each.entry, _UNPARTITIONED),
+                        "ordinals": list(each.ordinals),
+                        "deleted_rows": each.deleted_rows,
+                    }
+                    for each in encoded.entries
+                ],
+                schema=_ARROW_RESULT,
+            )
+
+
+def _by_file(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[dict[str, Any], Words]]:
+    """The files of sorted rows, each with its words."""
+    file: dict[str, Any] | None = None
+    parts: list[Words] = []
+    for batch in batches:
+        places = batch.column(KEY).to_numpy() & _LOW
+        bits = batch.column(WORDS).fill_null(0).to_numpy().view(np.uint64)
+        texts = batch.column(_FILE)
+        heads = np.flatnonzero(texts.is_valid().to_numpy(zero_copy_only=False))
+        start = 0
+        for head in (*heads.tolist(), len(places)):
+            parts.append(Words(places[start:head].copy(), bits[start:head].copy()))
+            if head < len(places):
+                if file is not None:
+                    yield file, _joined(parts)
+                file, parts = json.loads(texts[head].as_py()), []
+            start = head + 1
+    if file is not None:
+        yield file, _joined(parts)
+
+
+def _joined(parts: list[Words]) -> Words:
+    # They are sorted, and no word comes twice.
+    return Words(
+        np.concatenate([each.places for each in parts] or [np.empty(0, np.int64)]),
+        np.concatenate([each.bits for each in parts] or [np.empty(0, np.uint64)]),
+    )

@@ -1,0 +1,337 @@
+"""Deleted rows become position delete files (version 2) or deletion vectors (version 3).
+
+Where they are few, the driver writes them; where they are many, executors do, and only the new
+entries come back.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+import polars as pl
+from pyspark.sql import DataFrame
+
+from frazil.errors import UnsupportedError, ValidationError
+from frazil.format.manifests import DataFile
+from frazil.format.metadata import TableMetadata
+from frazil.format.partitions.sources import schema_with_sources
+from frazil.format.table_properties import DELETE_FORMAT, DELETE_GRANULARITY, WRITE_FORMAT
+from frazil.planning.scan_plan import ScanPlan
+from frazil.spark.deletes.bitmap import Words, by_file
+from frazil.spark.deletes.collect import Collected, collected, most_words
+from frazil.spark.deletes.earlier import TakenOver, TouchedFiles
+from frazil.spark.deletes.encode import (
+    EncodedFile,
+    Encoder,
+    FileDeletes,
+    NewEntry,
+    PositionEncoder,
+    VectorEncoder,
+)
+from frazil.spark.deletes.spread import written_by_executors
+from frazil.spark.session import prepare_session
+from frazil.spark.write.failures import write_failure
+from frazil.spark.write.files import WriteProgress
+from frazil.spark.write.staging import StagedFolder
+from frazil.storage.file_kinds import POSITION_DELETE_FILES, VECTOR_FILES, FileKind
+from frazil.storage.files import FileIO
+from frazil.storage.locations import new_data_folder
+from frazil.storage.parquet.position_deletes import PositionDeleteOptions
+
+Granularity = Literal["file", "partition"]
+
+ROWS_HERE: Final = 2_000_000
+FILES_HERE: Final = 256
+"""The driver writes up to so many rows, and files: there Spark's job costs as much as they do."""
+
+_THREADS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenDeletes:
+    """What a write of deletes gives to a commit.
+
+    Attributes:
+        added: the new delete files or vectors; several vectors may be in one file.
+        removed: deletes that the new ones replace: the earlier vectors, and position delete files
+            about one data file.
+        deleted_rows: rows that none of the deletes had deleted that the new ones take over.
+        referenced_paths: the data files that the new deletes are about.
+    """
+
+    added: tuple[DataFile, ...] = ()
+    removed: tuple[DataFile, ...] = ()
+    deleted_rows: int = 0
+    referenced_paths: tuple[str, ...] = ()
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files that were written, each once; they go if no commit takes place."""
+        return tuple(dict.fromkeys(file.file_path for file in self.added))
+
+
+def write_deletes(
+    rows: DataFrame,
+    *,
+    plan: ScanPlan,
+    metadata: TableMetadata,
+    io: FileIO,
+    granularity: Granularity | None = None,
+    target_size: int | None = None,
+    on_progress: Callable[[WriteProgress], None] | None = None,
+) -> WrittenDeletes:
+    """Write deletes of rows of a plan's files; nothing is committed.
+
+    In version 3 each data file gets one deletion vector, which holds what all position deletes and
+    the vector that apply to it do. In version 2 a delete file of one data file holds what earlier
+    ones of that file alone do; with the granularity ``partition`` nothing is taken over.
+
+    Args:
+        rows: two columns: the data file's ordinal in the plan, and the row's position in it. A
+            place may come more than once. They are computed once.
+        plan: with every position delete that applies to its files.
+        metadata: of the table.
+        io: of the table.
+        granularity: of position delete files; unless given, `write.delete.granularity` says it.
+        target_size: of delete files, in bytes; `write.delete.target-file-size-bytes` unless given.
+        on_progress: called at each stage.
+
+    Raises:
+        ValidationError: an ordinal is none of the plan's, or a position none of its file's.
+        ConfigurationError: a property is malformed.
+        UnsupportedError: a table of version 1, or another format of delete files than Parquet.
+        MissingFileError, InvalidDataFileError: an earlier delete cannot be read.
+        StorageError: the store refused or failed; what was written is removed.
+    """
+    write = _Write.planned(metadata, io, granularity, target_size)
+    tell = on_progress or _tell_nobody
+    tell(WriteProgress("writing"))
+    prepare_session(rows.sparkSession)
+    with collected(rows, most_words=most_words(plan.files["record_count"])) as found:
+        touched = TouchedFiles.of(
+            plan,
+            found.counts["ordinal"],
+            metadata=metadata,
+            io=io,
+            taken_over=write.taken_over,
+        )
+        _check_places(found.counts, touched.files)
+        new = write.here(rows, found, touched)
+        if new is None:
+            new = write.on_executors(rows, found, touched)
+    ordinals = {ordinal for each in new for ordinal in each.ordinals}
+    paths = touched.files.filter(pl.col("ordinal").is_in(list(ordinals)))["path"]
+    written = WrittenDeletes(
+        added=tuple(each.entry for each in new),
+        removed=touched.replaced(ordinals),
+        deleted_rows=sum(each.deleted_rows for each in new),
+        referenced_paths=tuple(paths),
+    )
+    size = sum(file.size_in_bytes for file in written.added)
+    tell(WriteProgress("done", len(written.paths), written.deleted_rows, size))
+    return written
+
+
+def _tell_nobody(progress: WriteProgress) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """One write of deletes."""
+
+    metadata: TableMetadata
+    io: FileIO
+    kind: FileKind
+    encoder: Encoder
+    taken_over: TakenOver
+    operation_id: str
+
+    @classmethod
+    def planned(
+        cls,
+        metadata: TableMetadata,
+        io: FileIO,
+        granularity: Granularity | None,
+        target_size: int | None,
+    ) -> _Write:
+        properties = metadata.properties
+        if metadata.format_version < 2:
+            raise UnsupportedError(
+                "tables of format version 1 have no delete files; upgrade the table to version 2 "
+                "or 3, or rewrite the data files"
+            )
+        operation_id = str(uuid.uuid4())
+        if metadata.format_version > 2:
+            size = target_size or VECTOR_FILES.target_size.of(properties)
+            vectors = VectorEncoder(size)
+            return cls(metadata, io, VECTOR_FILES, vectors, TakenOver.ALL, operation_id)
+        if (file_format := _delete_format(properties)) != "parquet":
+            raise UnsupportedError(
+                f"writing {file_format} delete files is not supported; set "
+                f"{DELETE_FORMAT.name} to parquet"
+            )
+        by_partition = (granularity or DELETE_GRANULARITY.of(properties)) == "partition"
+        positions = PositionEncoder(
+            PositionDeleteOptions.of(properties),
+            target_size or POSITION_DELETE_FILES.target_size.of(properties),
+            by_partition,
+        )
+        taken_over = TakenOver.NONE if by_partition else TakenOver.OF_ONE_FILE
+        return cls(metadata, io, POSITION_DELETE_FILES, positions, taken_over, operation_id)
+
+    def here(
+        self, rows: DataFrame, found: Collected, touched: TouchedFiles
+    ) -> tuple[NewEntry, ...] | None:
+        """Write on the driver; None where the deletes are too many for it."""
+        if found.words is None or int(found.counts["places"].sum()) > ROWS_HERE:
+            return None
+        is_one_file_each = self.kind is POSITION_DELETE_FILES
+        if is_one_file_each and len(touched.files) > FILES_HERE:
+            return None
+        earlier: Mapping[int, Words] = {}
+        if len(touched.earlier):
+            deletes = touched.position_deletes(rows.sparkSession, self.io)
+            if not deletes.are_few:
+                return None
+            earlier = deletes.words()
+        places = _Places(self, touched)
+
+        def path(count: int, ordinal: int) -> str:
+            name = self.kind.file_name(
+                partition_id=0, task_id=0, operation_id=self.operation_id, count=count
+            )
+            return places.path(name, ordinal)
+
+        encoded = self.encoder.files(_file_deletes(touched, found.words, earlier), path)
+        return places.completed(self._created(encoded))
+
+    def on_executors(
+        self, rows: DataFrame, found: Collected, touched: TouchedFiles
+    ) -> tuple[NewEntry, ...]:
+        """Let executors write, under a fresh folder."""
+        staging = StagedFolder(self.io, new_data_folder(self.metadata, self.operation_id))
+        places = _Places(self, touched)
+        staging.make()
+        try:
+            new = written_by_executors(
+                rows.sparkSession,
+                found,
+                touched,
+                encoder=self.encoder,
+                kind=self.kind,
+                staging=staging,
+                operation_id=self.operation_id,
+            )
+            new = places.completed(new)
+            staged = [each.entry for each in new]
+            staging.keep_only(staged)
+            ordinals = {each.entry.file_path: each.ordinals[0] for each in new}
+            published = staging.publish(
+                staged,
+                lambda entry, _: places.path(
+                    entry.file_path.rsplit("/", 1)[-1], ordinals[entry.file_path]
+                ),
+            )
+        except BaseException as error:
+            staging.discard()
+            failure = write_failure(error, folder=staging.path)
+            if failure is not None:
+                raise failure from error
+            raise
+        return tuple(replace(each, entry=entry) for each, entry in zip(new, published, strict=True))
+
+    def _created(self, encoded: Iterator[EncodedFile]) -> list[NewEntry]:
+        """Write files; all or none stay."""
+        started: list[str] = []
+
+        def create(file: EncodedFile) -> tuple[NewEntry, ...]:
+            started.append(file.path)
+            self.io.create_unique(file.path, file.data)
+            return file.entries
+
+        try:
+            with ThreadPoolExecutor(_THREADS, "frazil-deletes") as pool:
+                return [each for entries in pool.map(create, encoded) for each in entries]
+        except BaseException:
+            self.io.delete_many(started)
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where the files of a write go, and of what partition they are."""
+
+    write: _Write
+    touched: TouchedFiles
+    _by_ordinal: dict[int, int]
+
+    def __init__(self, write: _Write, touched: TouchedFiles) -> None:
+        object.__setattr__(self, "write", write)
+        object.__setattr__(self, "touched", touched)
+        by_ordinal = {ordinal: at for at, ordinal in enumerate(touched.files["ordinal"])}
+        object.__setattr__(self, "_by_ordinal", by_ordinal)
+
+    def path(self, name: str, ordinal: int) -> str:
+        """Return where the table's layout wants a file about this data file."""
+        metadata, at = self.write.metadata, self._by_ordinal[ordinal]
+        return self.write.kind.file_path(
+            metadata,
+            name,
+            spec=metadata.spec_by_id(self.touched.files["spec_id"][at]),
+            schema=schema_with_sources(metadata),
+            partition=self.touched.partitions[at],
+        )
+
+    def completed(self, entries: Sequence[NewEntry]) -> tuple[NewEntry, ...]:
+        """Return the entries with the spec and partition of their data files."""
+        spec_ids = self.touched.files["spec_id"].to_list()
+        found = []
+        for each in entries:
+            at = self._by_ordinal[each.ordinals[0]]
+            partition = self.touched.partitions[at]
+            entry = replace(each.entry, spec_id=spec_ids[at], partition=partition)
+            found.append(replace(each, entry=entry))
+        return tuple(found)
+
+
+def _delete_format(properties: Mapping[str, str]) -> str:
+    return DELETE_FORMAT.of(properties) or WRITE_FORMAT.of(properties)
+
+
+def _file_deletes(
+    touched: TouchedFiles, words: Words, earlier: Mapping[int, Words]
+) -> Iterator[FileDeletes]:
+    found = by_file(words, touched.files["ordinal"])
+    for ordinal, path, group in touched.files.select("ordinal", "path", "group").iter_rows():
+        yield FileDeletes(
+            ordinal=ordinal,
+            path=path,
+            group=group,
+            found=found[ordinal],
+            earlier=earlier.get(ordinal, Words.none()),
+        )
+
+
+def _check_places(counts: pl.DataFrame, files: pl.DataFrame) -> None:
+    """Check that every place is in the plan: else other rows than meant would be deleted."""
+    unknown = counts.join(files, on="ordinal", how="anti")
+    if len(unknown):
+        raise ValidationError(
+            f"rows are to be deleted of the data files {unknown['ordinal'].head(5).to_list()}, "
+            "which are not in the plan: give the plan that the rows were read by"
+        )
+    beyond = counts.join(files, on="ordinal").filter(
+        # The last place is known to 64 rows.
+        (pl.col("last") >> 6) > (pl.col("record_count") - 1) >> 6
+    )
+    if len(beyond):
+        first = beyond.row(0, named=True)
+        raise ValidationError(
+            f"a row near position {first['last']} of {first['path']} is to be deleted, which has "
+            f"{first['record_count']} rows: give the plan that the rows were read by"
+        )
