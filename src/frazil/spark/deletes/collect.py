@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -42,7 +43,7 @@ class Collected:
 
     Attributes:
         counts: one row a data file that has any: `ordinal`, `words`, `places` (rows), and `last`,
-            the highest position rounded up to the end of its word.
+            the highest position.
         words: all of them, keyed by ``ordinal << 32 | position >> 6``; None where they are many.
         rows: the same as rows of `Grain.SPARSE`, where they are many.
     """
@@ -65,9 +66,9 @@ def sparse_rows(rows: DataFrame, *, ordinal: str, position: str) -> DataFrame:
     # A position that runs over would be another file's; NULL fails the test too.
     fits = f"shiftright({file}, 31) = 0 and shiftright({place}, 37) = 0"
     stop = stop_with_text(
-        f"'no row can be deleted at position ', coalesce({place}, 'NULL'), ' of the data file with "
-        f"the ordinal ', coalesce({file}, 'NULL'), '; positions go from 0 to {(1 << 37) - 1} and "
-        f"ordinals from 0 to {(1 << 31) - 1}'"
+        f"'no row can be deleted at position ', coalesce(string({place}), 'NULL'), "
+        f"' of the data file with the ordinal ', coalesce(string({file}), 'NULL'), "
+        f"'; positions go from 0 to {(1 << 37) - 1} and ordinals from 0 to {(1 << 31) - 1}'"
     )
     bits = f"bit_or(shiftleft(1L, cast({place} & 63L as int)))"
     return rows.groupBy(F.expr(f"if({fits}, {key}, {stop})").alias(KEY)).agg(
@@ -128,27 +129,37 @@ def word_counts(words: Words) -> pl.DataFrame:
     places: Longs = np.zeros(0, dtype=np.int64)
     if len(starts):
         places = np.add.reduceat(np.bitwise_count(words.bits).astype(np.int64), starts)
-    last = words.places[ends - 1] if len(starts) else places
+    at = ends[: len(starts)] - 1
     return pl.DataFrame(
         {
             "ordinal": ordinals[starts],
-            "words": (ends - starts) if len(starts) else places,
+            "words": ends[: len(starts)] - starts,
             "places": places,
-            "last": ((last & _LOW) << 6) | 63,
+            "last": _last(words.places[at], words.bits[at]),
         },
         schema=COUNTS,
     )
+
+
+def _last(places: Longs, bits: npt.NDArray[np.uint64]) -> Longs:
+    """The highest position in each of these words."""
+    filled = bits.copy()
+    for shift in (1, 2, 4, 8, 16, 32):
+        filled |= filled >> np.uint64(shift)
+    return ((places & _LOW) << 6) + np.bitwise_count(filled).astype(np.int64) - 1
 
 
 def _counts(kept: DataFrame) -> pl.DataFrame:
     counts = kept.groupBy(F.expr(f"shiftright({KEY}, 32)").alias("ordinal")).agg(
         F.expr("count(*)").alias("words"),
         F.expr(f"sum(bit_count({WORDS}))").alias("places"),
-        F.expr(f"shiftleft(max({KEY}) & {_LOW}L, 6) | 63L").alias("last"),
+        F.expr(f"max({KEY})").alias("last"),
+        F.expr(f"max_by({WORDS}, {KEY})").alias("bits"),
     )
-    found = pl.from_arrow(_arrow(counts))
-    assert isinstance(found, pl.DataFrame)
-    return found.cast(dict(COUNTS)).sort("ordinal")
+    table = _arrow(counts)
+    columns = {name: table.column(name).to_numpy() for name in table.column_names}
+    columns["last"] = _last(columns["last"], columns.pop("bits").view(np.uint64))
+    return pl.DataFrame(columns, schema=COUNTS).sort("ordinal")
 
 
 def _arrow(rows: DataFrame) -> pa.Table:

@@ -15,6 +15,9 @@ from frazil.storage.parquet.position_deletes import PositionDeleteFile, Position
 _WORDS_AT_ONCE: Final = 1 << 15
 """So many words are spelled out as positions at a time."""
 
+_BYTES_OF_A_WORD: Final = 64 * 8
+"""What the positions of a full word take where they are not compressed."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileDeletes:
@@ -164,6 +167,7 @@ class PositionEncoder:
         self, deletes: Iterable[FileDeletes], path: Callable[[int, int], str]
     ) -> Iterator[EncodedFile]:
         """Return Parquet files; see `Encoder`."""
+        words_at_once = max(1, min(_WORDS_AT_ONCE, self.target_size // _BYTES_OF_A_WORD))
         current: _ParquetFile | None = None
         group: int | None = None
         count = 0
@@ -176,7 +180,7 @@ class PositionEncoder:
                 yield current.encoded()
                 current = None
             group = each.group
-            for chunk in every.chunks(_WORDS_AT_ONCE):
+            for chunk in every.chunks(words_at_once):
                 if current is not None and current.file.size_in_bytes >= self.target_size:
                     yield current.encoded()
                     current = None

@@ -14,21 +14,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from frazil.errors import InvalidDataFileError
-from frazil.format import types as I
-from frazil.format.schema import Schema
 from frazil.format.schema.name_mapping import mapping_for
 from frazil.spark.deletes.bitmap_rows import Longs
 from frazil.spark.read.arrow.files import FilePart, TableColumns, read_batches
 from frazil.storage.files import FileIO
 from frazil.storage.moved import MovedFileIO
 from frazil.storage.parquet.footer import read_metadata
+from frazil.storage.parquet.position_deletes import POSITION_DELETE_SCHEMA
 from frazil.storage.vectors import read_deletion_vector
 
-_FIELDS: Final = (
-    I.NestedField(2147483546, "file_path", I.StringType(), required=True),
-    I.NestedField(2147483545, "pos", I.LongType(), required=True),
-)
-_COLUMNS: Final = TableColumns(fields=_FIELDS, mapping=mapping_for(Schema(_FIELDS)))
+_FIELDS: Final = POSITION_DELETE_SCHEMA.fields
+_COLUMNS: Final = TableColumns(fields=_FIELDS, mapping=mapping_for(POSITION_DELETE_SCHEMA))
 _PATH, _POS = (field.name for field in _FIELDS)
 _PARQUET_ID: Final = b"PARQUET:field_id"
 _READ_AS_DICTIONARY: Final = frozenset(

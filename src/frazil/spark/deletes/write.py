@@ -190,8 +190,7 @@ class _Write:
         """Write on the driver; None where the deletes are too many for it."""
         if found.words is None or int(found.counts["places"].sum()) > ROWS_HERE:
             return None
-        is_one_file_each = self.kind is POSITION_DELETE_FILES
-        if is_one_file_each and len(touched.files) > FILES_HERE:
+        if self._file_count(touched) > FILES_HERE:
             return None
         earlier: Mapping[int, Words] = {}
         if len(touched.earlier):
@@ -199,7 +198,7 @@ class _Write:
             if not deletes.are_few:
                 return None
             earlier = deletes.words()
-        places = _Places(self, touched)
+        places = _Places.of(self, touched)
 
         def path(count: int, ordinal: int) -> str:
             name = self.kind.file_name(
@@ -215,7 +214,7 @@ class _Write:
     ) -> tuple[NewEntry, ...]:
         """Let executors write, under a fresh folder."""
         staging = StagedFolder(self.io, new_data_folder(self.metadata, self.operation_id))
-        places = _Places(self, touched)
+        places = _Places.of(self, touched)
         staging.make()
         try:
             new = written_by_executors(
@@ -245,6 +244,16 @@ class _Write:
             raise
         return tuple(replace(each, entry=entry) for each, entry in zip(new, published, strict=True))
 
+    def _file_count(self, touched: TouchedFiles) -> int:
+        """How many files are written at least."""
+        match self.taken_over:
+            case TakenOver.ALL:
+                return 1
+            case TakenOver.OF_ONE_FILE:
+                return len(touched.files)
+            case TakenOver.NONE:
+                return touched.files["group"].n_unique()
+
     def _created(self, encoded: Iterator[EncodedFile]) -> list[NewEntry]:
         """Write files; all or none stay."""
         started: list[str] = []
@@ -268,17 +277,15 @@ class _Places:
 
     write: _Write
     touched: TouchedFiles
-    _by_ordinal: dict[int, int]
+    by_ordinal: Mapping[int, int]
 
-    def __init__(self, write: _Write, touched: TouchedFiles) -> None:
-        object.__setattr__(self, "write", write)
-        object.__setattr__(self, "touched", touched)
-        by_ordinal = {ordinal: at for at, ordinal in enumerate(touched.files["ordinal"])}
-        object.__setattr__(self, "_by_ordinal", by_ordinal)
+    @classmethod
+    def of(cls, write: _Write, touched: TouchedFiles) -> _Places:
+        return cls(write, touched, {o: at for at, o in enumerate(touched.files["ordinal"])})
 
     def path(self, name: str, ordinal: int) -> str:
         """Return where the table's layout wants a file about this data file."""
-        metadata, at = self.write.metadata, self._by_ordinal[ordinal]
+        metadata, at = self.write.metadata, self.by_ordinal[ordinal]
         return self.write.kind.file_path(
             metadata,
             name,
@@ -292,7 +299,7 @@ class _Places:
         spec_ids = self.touched.files["spec_id"].to_list()
         found = []
         for each in entries:
-            at = self._by_ordinal[each.ordinals[0]]
+            at = self.by_ordinal[each.ordinals[0]]
             partition = self.touched.partitions[at]
             entry = replace(each.entry, spec_id=spec_ids[at], partition=partition)
             found.append(replace(each, entry=entry))
@@ -325,13 +332,10 @@ def _check_places(counts: pl.DataFrame, files: pl.DataFrame) -> None:
             f"rows are to be deleted of the data files {unknown['ordinal'].head(5).to_list()}, "
             "which are not in the plan: give the plan that the rows were read by"
         )
-    beyond = counts.join(files, on="ordinal").filter(
-        # The last place is known to 64 rows.
-        (pl.col("last") >> 6) > (pl.col("record_count") - 1) >> 6
-    )
+    beyond = counts.join(files, on="ordinal").filter(pl.col("last") >= pl.col("record_count"))
     if len(beyond):
         first = beyond.row(0, named=True)
         raise ValidationError(
-            f"a row near position {first['last']} of {first['path']} is to be deleted, which has "
+            f"the row at position {first['last']} of {first['path']} is to be deleted, which has "
             f"{first['record_count']} rows: give the plan that the rows were read by"
         )

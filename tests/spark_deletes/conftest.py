@@ -1,0 +1,59 @@
+"""A lake in an empty folder, and writes of deletes by either way."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import pytest
+
+import frazil
+from frazil.planning.plan import plan as plan_of
+from frazil.spark.deletes import collect, spread, write
+
+
+@pytest.fixture
+def lake(spark, tmp_path):
+    """An embedded SQL catalog with the namespace `db`."""
+    with frazil.connect(spark, warehouse=str(tmp_path / "lake")) as opened:
+        opened.create_namespace("db")
+        yield opened
+
+
+@pytest.fixture
+def way(monkeypatch):
+    """Makes writes of deletes take one of three ways."""
+
+    @contextmanager
+    def take(name):
+        with monkeypatch.context() as patch:
+            if name != "driver":
+                patch.setattr(write, "ROWS_HERE", 0)
+                patch.setattr(spread, "WORDS_A_TASK", 1)
+                patch.setattr(spread, "_WORDS_OF_A_FILE", 1)
+            if name == "kept by executors":
+                patch.setattr(collect, "WORDS_HERE", 0)
+            yield
+
+    return take
+
+
+@pytest.fixture
+def places(spark):
+    """Rows of (ordinal, position), as a query gives them: in no order, some twice."""
+
+    def made(pairs):
+        twice = [*pairs, *pairs[:3]]
+        return spark.createDataFrame(twice[::-1], "file bigint, `a row` bigint").repartition(3)
+
+    return made
+
+
+@pytest.fixture
+def planned():
+    """The plan of a table's current snapshot, and each file's ordinal by path."""
+
+    def found(table):
+        made = plan_of(table.refresh().metadata, table.current_snapshot, table.io)
+        return made, dict(zip(made.files["file_path"], made.files["ordinal"], strict=True))
+
+    return found

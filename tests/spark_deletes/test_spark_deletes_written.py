@@ -1,0 +1,446 @@
+"""Deletes by place become position delete files or vectors, and readers leave the rows out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pytest
+from deletes_read_back import local, places_of, rows_of
+from pyiceberg.table import StaticTable
+
+from frazil.errors import (
+    ConfigurationError,
+    InvalidDataFileError,
+    MissingFileError,
+    StorageError,
+    UnsupportedError,
+    ValidationError,
+)
+from frazil.spark.deletes.write import WrittenDeletes, write_deletes
+from frazil.storage.files import FileIO
+
+pytestmark = pytest.mark.spark
+
+WAYS = ("driver", "executors", "kept by executors")
+
+
+def several_specs(lake, spark, version, **properties):
+    """A table of files without a partition, by city, and by city and a bucket."""
+    table = lake.create_table(
+        "db.t", "id bigint, city string", format_version=version, properties=properties
+    )
+    rows = "id", "element_at(array('Oslo', 'Lima', 'a/b', null), int(id % 4) + 1) as city"
+    table.append(spark.range(0, 300).selectExpr(*rows).repartition(2))
+    table.update_partitioning().add_field("city").commit()
+    table.append(spark.range(300, 600).selectExpr(*rows).coalesce(1))
+    table.update_partitioning().add_field("bucket(3, id)").commit()
+    table.append(spark.range(600, 900).selectExpr(*rows).coalesce(1))
+    return table
+
+
+def ids_by_place(table):
+    """The id of the row at each place of each file."""
+    import pyarrow.parquet as pq
+
+    return {
+        path: pq.read_table(local(path), columns=["id"], partitioning=None)["id"].to_pylist()
+        for path in table.inspect.files()["file_path"]
+    }
+
+
+def every(ids, step, start=0):
+    """The places of every so-manieth row."""
+    return {path: set(range(start, len(rows), step)) for path, rows in ids.items()}
+
+
+def pairs(wanted, ordinals):
+    """As (ordinal, position)."""
+    return [(ordinals[path], n) for path, found in wanted.items() for n in sorted(found)]
+
+
+def left(ids, deleted):
+    """The ids of rows that stay."""
+    return sorted(
+        row
+        for path, rows in ids.items()
+        for n, row in enumerate(rows)
+        if n not in deleted.get(path, ())
+    )
+
+
+def read(table):
+    """The ids that Frazil reads."""
+    return sorted(row.id for row in table.refresh().scan().to_df().select("id").collect())
+
+
+def commit(table, written: WrittenDeletes):
+    table.commit_row_delta(
+        added_deletes=written.added,
+        removed_deletes=written.removed,
+        referenced_data_files=written.referenced_paths,
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "granularity", "way_taken"),
+    [
+        (2, "file", "driver"),
+        (2, "file", "executors"),
+        (2, "partition", "driver"),
+        (2, "partition", "kept by executors"),
+        (3, "file", "driver"),
+        (3, "partition", "executors"),
+        (3, "file", "kept by executors"),
+    ],
+)
+def test_files_of_several_specs(lake, spark, places, planned, way, version, granularity, way_taken):
+    table = several_specs(lake, spark, version)
+    ids = ids_by_place(table)
+    wanted = every(ids, 7)
+    plan, ordinals = planned(table)
+    with way(way_taken):
+        written = write_deletes(
+            places(pairs(wanted, ordinals)),
+            plan=plan,
+            metadata=table.metadata,
+            io=table.io,
+            granularity=granularity,
+        )
+    assert places_of(written.added) == wanted
+    assert written.deleted_rows == sum(map(len, wanted.values()))
+    assert set(written.referenced_paths) == set(wanted)
+    assert written.removed == ()
+    files = {f.file_path: (f.spec_id, f.partition) for f in added_files(table)}
+    for delete in written.added:
+        about = {path for path, _ in rows_of(delete)}
+        assert {files[path] for path in about} == {(delete.spec_id, delete.partition)}
+        assert delete.file_path.rsplit(".", 1)[0].endswith("-deletes")
+        if version == 2 and granularity == "file":
+            assert len(about) == 1
+    if version == 2:
+        # A delete file lies beside its data files.
+        folders = {local(path).parent for path in files}
+        assert {local(path).parent for path in written.paths} == folders
+    if granularity == "partition" and version == 2 and way_taken == "driver":
+        assert len(written.added) == len(set(map(repr, files.values())))
+    commit(table, written)
+    assert read(table) == left(ids, wanted)
+    assert not list(Path(str(local(table.metadata.location))).rglob(".*.crc"))
+
+
+def added_files(table):
+    """Entries of data files."""
+    from frazil.table.manifests.files import read_entries
+
+    return [
+        entry.data_file
+        for manifest in table_manifests(table)
+        for entry in read_entries(table.io, table.metadata, manifest)
+        if entry.data_file.is_data
+    ]
+
+
+def table_manifests(table):
+    from frazil.storage import avro
+
+    return avro.manifests_of(table.io, table.current_snapshot)
+
+
+@pytest.mark.parametrize("way_taken", WAYS)
+@pytest.mark.parametrize("version", [2, 3])
+def test_later_deletes_take_over_those_of_one_file(
+    lake, spark, places, planned, way, version, way_taken
+):
+    table = several_specs(lake, spark, version)
+    ids = ids_by_place(table)
+    first, second = every(ids, 5), every(ids, 3)
+    untouched = max(first)
+    del second[untouched]
+    plan, ordinals = planned(table)
+    before = write_deletes(
+        places(pairs(first, ordinals)), plan=plan, metadata=table.metadata, io=table.io
+    )
+    commit(table, before)
+    plan, ordinals = planned(table)
+    with way(way_taken):
+        after = write_deletes(
+            places(pairs(second, ordinals)), plan=plan, metadata=table.metadata, io=table.io
+        )
+    both = {path: first[path] | second[path] for path in second}
+    assert places_of(after.added) == both
+    assert after.deleted_rows == sum(len(second[path] - first[path]) for path in second)
+    keys = {(f.file_path, f.content_offset) for f in before.added}
+    kept = {(f.file_path, f.content_offset) for f in before.added
+            if f.referenced_data_file == untouched}  # fmt: skip
+    assert {(f.file_path, f.content_offset) for f in after.removed} == keys - kept
+    commit(table, after)
+    assert read(table) == left(ids, both | {untouched: first[untouched]})
+    summary = table.current_snapshot.summary
+    live = sum(map(len, both.values())) + len(first[untouched])
+    assert int(summary["total-position-deletes"]) == live
+
+    plan, ordinals = planned(table)
+    with way(way_taken):
+        again = write_deletes(
+            places(pairs(second, ordinals)), plan=plan, metadata=table.metadata, io=table.io
+        )
+    assert again == WrittenDeletes()
+
+
+@pytest.mark.parametrize("way_taken", WAYS)
+def test_vectors_of_an_upgraded_table(lake, spark, places, planned, way, way_taken):
+    """A vector holds what position delete files of both granularities do; shared ones stay."""
+    table = several_specs(lake, spark, 2)
+    ids = ids_by_place(table)
+    shared, own, new = every(ids, 11), every(ids, 13), every(ids, 17)
+    for deleted, granularity in ((shared, "partition"), (own, "file")):
+        plan, ordinals = planned(table)
+        written = write_deletes(
+            places(pairs(deleted, ordinals)),
+            plan=plan,
+            metadata=table.metadata,
+            io=table.io,
+            granularity=granularity,
+        )
+        commit(table, written)
+        if granularity == "partition":
+            of_one = {f.file_path for f in written.added if f.referenced_data_file is not None}
+            assert len(of_one) < len(written.added)
+        else:
+            # A file of one data file is taken over, whichever granularity made it.
+            assert {f.file_path for f in written.removed} == of_one
+            of_one = {f.file_path for f in written.added}
+    table.upgrade(3)
+    plan, ordinals = planned(table)
+    with way(way_taken):
+        written = write_deletes(
+            places(pairs(new, ordinals)), plan=plan, metadata=table.metadata, io=table.io
+        )
+    everything = {path: shared[path] | own[path] | new[path] for path in ids}
+    assert places_of(written.added) == everything
+    assert {f.file_path for f in written.removed} == of_one
+    commit(table, written)
+    assert read(table) == left(ids, everything)
+
+
+@pytest.mark.parametrize("way_taken", ["driver", "executors"])
+def test_a_full_file_is_closed(lake, spark, places, planned, way, way_taken):
+    """Files near the target size, and of row groups as the properties say."""
+    table = lake.create_table(
+        "db.t", "id bigint", format_version=2,
+        properties={
+            "write.delete.parquet.row-group-size-bytes": "8000",
+            "write.delete.parquet.compression-codec": "uncompressed",
+        },
+    )  # fmt: skip
+    table.append(spark.range(20_000).coalesce(1))
+    ids = ids_by_place(table)
+    plan, ordinals = planned(table)
+    wanted = every(ids, 1)
+    with way(way_taken):
+        written = write_deletes(
+            places(pairs(wanted, ordinals)),
+            plan=plan,
+            metadata=table.metadata,
+            io=table.io,
+            target_size=40_000,
+        )
+    assert places_of(written.added) == wanted
+    assert len(written.added) > 3
+    assert all(len(file.split_offsets) > 1 for file in written.added[:-1])
+    assert all(file.file_size_in_bytes < 80_000 for file in written.added)
+    assert written.deleted_rows == 20_000
+    commit(table, written)
+    assert read(table) == []
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_ten_thousand_files(lake, spark, places, planned, version):
+    """Without a file of data: of a plan whose files are only named."""
+    table = lake.create_table("db.t", "id bigint", format_version=version)
+    table.append(spark.range(10).coalesce(1))
+    plan, _ = planned(table)
+    count = 10_000
+    files = pl.concat([plan.files] * count).with_columns(
+        pl.int_range(count, dtype=pl.UInt32).alias("ordinal"),
+        pl.format("file:///data/{}.parquet", pl.int_range(count)).alias("file_path"),
+    )
+    rows = spark.range(0, count * 2, 1, 4).selectExpr("id div 2", "(id % 2) * 5 + id div 5000")
+    written = write_deletes(
+        rows,
+        plan=replace(plan, files=files),
+        metadata=table.metadata,
+        io=table.io,
+        granularity="partition",
+    )
+    wanted: dict[str, set[int]] = {}
+    for n in range(count * 2):
+        wanted.setdefault(f"file:///data/{n // 2}.parquet", set()).add(n % 2 * 5 + n // 5000)
+    if version == 2:
+        assert places_of(written.added) == wanted
+        assert len(written.paths) == 1
+    else:
+        assert len(written.added) == count
+        assert len(written.paths) == 1
+        assert places_of(written.added[::500]) == {
+            f.referenced_data_file: wanted[f.referenced_data_file] for f in written.added[::500]
+        }
+    assert written.deleted_rows == count * 2
+
+
+@pytest.mark.parametrize("way_taken", ["driver", "kept by executors"])
+@pytest.mark.parametrize("version", [2, 3])
+def test_positions_beyond_32_bits(lake, spark, places, planned, way, version, way_taken):
+    table = lake.create_table("db.t", "id bigint", format_version=version)
+    table.append(spark.range(10).coalesce(1))
+    plan, ordinals = planned(table)
+    (path,) = ordinals
+    rows = plan.files.with_columns(pl.lit(2**37).alias("record_count"))
+    wanted = {path: {0, 2**31 - 1, 2**31, 2**32 + 5, 2**37 - 1}}
+    with way(way_taken):
+        written = write_deletes(
+            places(pairs(wanted, ordinals)),
+            plan=replace(plan, files=rows),
+            metadata=table.metadata,
+            io=table.io,
+        )
+    assert places_of(written.added) == wanted
+
+
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [
+        ((5, 0), r"data files \[5\], which are not in the plan"),
+        ((0, 10), "position 10 of .* has 10 rows"),
+        ((0, -1), "at position -1 of the data file with the ordinal 0"),
+        ((0, 1 << 37), "at position 137438953472 "),
+        ((-1, 0), "ordinal -1"),
+        ((0, None), "position NULL"),
+        ((None, 3), "ordinal NULL"),
+    ],
+)
+@pytest.mark.parametrize("way_taken", ["driver", "kept by executors"])
+def test_a_place_that_is_no_row(lake, spark, planned, way, place, told, way_taken):
+    table = lake.create_table("db.t", "id bigint", format_version=3)
+    table.append(spark.range(10).coalesce(1))
+    plan, _ = planned(table)
+    rows = spark.createDataFrame([(0, 1), place], "file bigint, pos bigint")
+    with way(way_taken), pytest.raises(ValidationError, match=told):
+        write_deletes(rows, plan=plan, metadata=table.metadata, io=table.io)
+
+
+def test_tables_that_take_no_such_deletes(lake, spark, places, planned):
+    table = lake.create_table("db.t", "id bigint", format_version=1)
+    table.append(spark.range(10).coalesce(1))
+    plan, _ = planned(table)
+    rows = places([(0, 1)])
+    with pytest.raises(UnsupportedError, match="version 1 have no delete files"):
+        write_deletes(rows, plan=plan, metadata=table.metadata, io=table.io)
+    table.upgrade(2)
+    with table.update_properties() as properties:
+        properties.set("write.delete.format.default", "avro")
+    with pytest.raises(UnsupportedError, match="avro delete files"):
+        write_deletes(rows, plan=plan, metadata=table.metadata, io=table.io)
+    with (
+        pytest.raises(ConfigurationError, match=r"write\.delete\.granularity"),
+        table.update_properties() as properties,
+    ):
+        properties.set("write.delete.granularity", "row")
+
+
+class FullStore(FileIO):
+    """Takes some files and refuses the next."""
+
+    def __init__(self, room: int) -> None:
+        super().__init__()
+        self.room = room
+
+    def create_unique(self, path: str, data: bytes) -> None:
+        if self.room == 0:
+            raise StorageError(f"cannot create {path}: no space left")
+        self.room -= 1
+        super().create_unique(path, data)
+
+
+def below(table):
+    """Every file of a table."""
+    folder = local(table.metadata.location)
+    return {str(path) for path in folder.rglob("*") if path.is_file()}
+
+
+def test_files_of_a_failed_write_are_removed(lake, spark, places, planned):
+    table = several_specs(lake, spark, 2)
+    before = below(table)
+    plan, ordinals = planned(table)
+    rows = places(pairs(every(ids_by_place(table), 7), ordinals))
+    with pytest.raises(StorageError, match="no space left"):
+        write_deletes(rows, plan=plan, metadata=table.metadata, io=FullStore(3))
+    assert below(table) == before
+
+
+@pytest.mark.parametrize("way_taken", WAYS)
+def test_an_earlier_delete_that_cannot_be_read(lake, spark, places, planned, way, way_taken):
+    table = several_specs(lake, spark, 3)
+    ids = ids_by_place(table)
+    plan, ordinals = planned(table)
+    first = write_deletes(
+        places(pairs(every(ids, 5), ordinals)), plan=plan, metadata=table.metadata, io=table.io
+    )
+    commit(table, first)
+    plan, ordinals = planned(table)
+    local(first.added[-1].file_path).write_bytes(b"PFA1")
+    before = below(table)
+    with way(way_taken), pytest.raises((InvalidDataFileError, MissingFileError, StorageError)):
+        write_deletes(
+            places(pairs(every(ids, 7), ordinals)),
+            plan=plan,
+            metadata=table.metadata,
+            io=table.io,
+        )
+    assert below(table) == before
+
+
+@pytest.mark.parametrize("granularity", ["file", "partition"])
+def test_pyiceberg_and_duckdb_read_position_deletes(lake, spark, places, planned, granularity):
+    table = several_specs(lake, spark, 2, **{"write.delete.granularity": granularity})
+    ids = ids_by_place(table)
+    wanted = every(ids, 4)
+    plan, ordinals = planned(table)
+    written = write_deletes(
+        places(pairs(wanted, ordinals)), plan=plan, metadata=table.metadata, io=table.io
+    )
+    commit(table, written)
+    table.refresh()
+    theirs = StaticTable.from_metadata(table.metadata_location).scan().to_arrow()
+    assert sorted(theirs["id"].to_pylist()) == left(ids, wanted)
+    assert by_duckdb(table) == left(ids, wanted)
+
+
+def test_pyiceberg_and_duckdb_read_vectors(lake, spark, places, planned, way):
+    table = several_specs(lake, spark, 3)
+    ids = ids_by_place(table)
+    wanted = every(ids, 4)
+    plan, ordinals = planned(table)
+    with way("executors"):
+        written = write_deletes(
+            places(pairs(wanted, ordinals)), plan=plan, metadata=table.metadata, io=table.io
+        )
+    commit(table, written)
+    table.refresh()
+    theirs = StaticTable.from_metadata(table.metadata_location).scan().to_arrow()
+    assert sorted(theirs["id"].to_pylist()) == left(ids, wanted)
+    assert by_duckdb(table) == left(ids, wanted)
+
+
+def by_duckdb(table):
+    """The ids that DuckDB's own extension reads."""
+    with duckdb.connect() as duck:
+        try:
+            duck.execute("load iceberg")
+        except duckdb.Error:
+            pytest.skip("DuckDB's iceberg extension is not installed")
+        path = local(table.metadata_location)
+        return sorted(n for (n,) in duck.execute(f"select id from iceberg_scan('{path}')").fetchall())
