@@ -518,7 +518,7 @@ def _literal_text(node: Leaf, value: Any) -> str:
     return python_text(value)
 
 
-def with_ref(leaf: Leaf, ref: BoundRef) -> Leaf:
+def with_ref(leaf: Leaf, ref: Reference | BoundRef) -> Leaf:
     """The same predicate on another column."""
     if isinstance(leaf, Comparison):
         return Comparison(leaf.op, ref, leaf.literal)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from sqlglot import exp
@@ -67,6 +67,15 @@ def parse_predicate(text: str) -> Expression:
     Raises:
         PredicateError: where the text is not SQL, or not a predicate of the supported kind.
     """
+    return converted(sql_tree(text), leaf_predicate)
+
+
+def sql_tree(text: str) -> exp.Expression:
+    """Return what sqlglot reads in the text of a WHERE clause, with strings as Spark reads them.
+
+    Raises:
+        PredicateError: the text is not one SQL expression.
+    """
     if not isinstance(text, str):
         raise PredicateError(f"{text!r} is not the text of a predicate")
     try:
@@ -83,7 +92,7 @@ def parse_predicate(text: str) -> Expression:
         raise PredicateError(
             f"{_shortened(text)} holds {len(statements)} SQL expressions; a predicate is one"
         )
-    return _convert(statements[0])
+    return statements[0]
 
 
 def _shortened(text: str) -> str:
@@ -98,7 +107,8 @@ def _unsupported(node: exp.Expression, why: str = "") -> PredicateError:
     return PredicateError(f"{_shortened(text)} is not supported: {why or _SUPPORTED}")
 
 
-def _convert(root: exp.Expression) -> Expression:
+def converted(root: exp.Expression, leaf: Callable[[exp.Expression], Expression]) -> Expression:
+    """Return the predicate of a tree of AND, OR, NOT and parentheses, given that of its leaves."""
     frames: list[tuple[exp.Expression, Iterator[exp.Expression], list[Expression]]] = []
     node: exp.Expression | None = root
     while True:
@@ -108,7 +118,7 @@ def _convert(root: exp.Expression) -> Expression:
         elif isinstance(node, exp.Not | exp.Paren):
             frames.append((node, iter((node.this,)), []))
         else:
-            result = _leaf(node)
+            result = leaf(node)
             if not frames:
                 return result
             frames[-1][2].append(result)
@@ -132,7 +142,12 @@ def _combined(node: exp.Expression, parts: list[Expression]) -> Expression:
     return parts[0].negated() if isinstance(node, exp.Not) else parts[0]
 
 
-def _leaf(node: exp.Expression) -> Expression:
+def leaf_predicate(node: exp.Expression) -> Expression:
+    """Return what a part without AND, OR and NOT says of a column.
+
+    Raises:
+        PredicateError: it is not of the supported kind.
+    """
     stated = {name for name, value in node.args.items() if value}
     if not stated <= _UNDERSTOOD:
         # An argument that is overlooked would change what the predicate means.

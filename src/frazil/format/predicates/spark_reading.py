@@ -1,0 +1,323 @@
+"""Where a comparison of a column with literals means in Spark what `bind` makes of it.
+
+Spark casts the two sides of a comparison to one type, and casts can lose: a bigint becomes a
+double, text becomes a date. What is listed here is alike with ANSI mode and without it. A pair that
+is not listed may differ, and is left to Spark.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, tzinfo
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+
+from sqlglot import exp
+
+from frazil.errors import PredicateError
+from frazil.format.predicates.quoting import TypedText
+from frazil.format.predicates.sql_literals import (
+    NOT_A_LITERAL,
+    literal_value,
+    without_parentheses,
+)
+from frazil.format.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+from frazil.format.values.zones import offset_at, zone_of
+
+
+class Kind(Enum):
+    """Spark's type of a literal, as far as it matters for comparisons."""
+
+    NULL = "null"
+    BOOLEAN = "boolean"
+    INTEGER = "integer"
+    DECIMAL = "decimal"
+    DOUBLE = "double"
+    FLOAT = "float"
+    STRING = "string"
+    BINARY = "binary"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+    TIMESTAMP_NTZ = "timestamp_ntz"
+
+
+@dataclass(frozen=True, slots=True)
+class SparkLiteral:
+    """A literal: its type in Spark and the Python object that predicates hold."""
+
+    kind: Kind
+    value: Any
+
+
+TYPES_OF_OWN = (UUIDType, TimeType, TimestampNanoType, TimestamptzNanoType)
+"""Types that Spark lacks: literals of them are read by their Iceberg type."""
+
+_MOST_DIGITS = 38
+_LONG_DIGITS = 20
+_DOUBLE_DIGITS = 15
+_EXACT_IN_DOUBLE = 1 << 53
+_EXACT_IN_FLOAT = 1 << 24
+_WHOLE_TYPES = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+_WHOLE_TEXT = re.compile(r"0|-?[1-9]\d{0,8}", re.ASCII)
+_NUMBER_TEXT = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_DOUBLE_TEXT = re.compile(rf"NaN|-?Infinity|{_NUMBER_TEXT.pattern}", re.ASCII)
+_UUID_TEXT = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+_DATE_TEXT = re.compile(r"(?!0000)\d{4}-\d\d-\d\d", re.ASCII)
+_MOMENT_TEXT = re.compile(rf"{_DATE_TEXT.pattern}([ T]\d\d:\d\d:\d\d(\.\d{{1,6}})?)?", re.ASCII)
+_ZONED_TEXT = re.compile(rf"{_MOMENT_TEXT.pattern}(Z|[+-]\d\d:\d\d)?", re.ASCII)
+_TIMESTAMPS = {
+    "TIMESTAMP": Kind.TIMESTAMP,
+    "TIMESTAMPTZ": Kind.TIMESTAMP,
+    "TIMESTAMPLTZ": Kind.TIMESTAMP,
+    "TIMESTAMPNTZ": Kind.TIMESTAMP_NTZ,
+}
+_EPOCH = datetime(1970, 1, 1)
+_HOUR = 3600
+# No two offsets of any zone differ by more.
+_WIDEST_CHANGE_HOURS = 30
+# Of older years Java's and Python's zone databases tell different things.
+_FIRST_SURE_YEAR = 1971
+
+
+def spark_literal(node: exp.Expression) -> SparkLiteral | None:
+    """Return a literal that Spark surely reads as `literal_value` does; None for anything else."""
+    try:
+        value = literal_value(node)
+    except PredicateError:
+        return None
+    if value is NOT_A_LITERAL:
+        return None
+    while isinstance(node, exp.Paren | exp.Neg):
+        node = node.this
+    kind = Kind.NULL if isinstance(node, exp.Null) else _kind(node, value)
+    return None if kind is None else SparkLiteral(kind, value)
+
+
+def _kind(node: exp.Expression, value: Any) -> Kind | None:
+    match node:
+        case exp.Boolean():
+            return Kind.BOOLEAN
+        case exp.HexString():
+            return Kind.BINARY
+        case exp.RawString() | exp.Concat():
+            return Kind.STRING
+        case exp.Literal() if node.is_string:
+            return Kind.STRING
+        case exp.Literal() if isinstance(value, float):
+            # Spark refuses a double that is too large for one.
+            return Kind.DOUBLE if math.isfinite(value) else None
+        case exp.Literal():
+            return _numeric(Kind.INTEGER if isinstance(value, int) else Kind.DECIMAL, value)
+        case exp.Cast() if isinstance(without_parentheses(node.this), exp.Literal):
+            return _cast_kind(without_parentheses(node.this), node.to, value)
+        case _:
+            return None
+
+
+def _numeric(kind: Kind, value: int | Decimal) -> Kind | None:
+    whole, scale = _digits(value)
+    return kind if whole + scale <= _MOST_DIGITS else None
+
+
+def _cast_kind(inner: exp.Expression, to: exp.DataType, value: Any) -> Kind | None:
+    name = to.this.name if isinstance(to.this, exp.DataType.Type) else str(to.this)
+    text = str(inner.this)
+    if name in _WHOLE_TYPES:
+        return None if inner.is_string else Kind.INTEGER
+    if name == "DOUBLE" and _DOUBLE_TEXT.fullmatch(text):
+        return Kind.DOUBLE
+    if name == "FLOAT" and not inner.is_string:
+        return Kind.FLOAT
+    if name == "DECIMAL" and _NUMBER_TEXT.fullmatch(text):
+        return _numeric(Kind.DECIMAL, value)
+    if name == "DATE" and inner.is_string and _DATE_TEXT.fullmatch(text):
+        return Kind.DATE
+    if name in _TIMESTAMPS and inner.is_string and _ZONED_TEXT.fullmatch(text):
+        kind = _TIMESTAMPS[name]
+        return None if kind is Kind.TIMESTAMP_NTZ and _has_offset(value) else kind
+    return None
+
+
+def _digits(value: int | Decimal) -> tuple[int, int]:
+    """Digits before and after the point of Spark's decimal type of a number."""
+    _, digits, exponent = Decimal(value).as_tuple()
+    assert isinstance(exponent, int)
+    return max(len(digits) + exponent, 0), max(-exponent, 0)
+
+
+def reads_alike(
+    column_type: IcebergType,
+    literals: Sequence[SparkLiteral],
+    *,
+    listed: bool,
+    time_zone: str | tzinfo,
+) -> bool:
+    """Return whether Spark compares a column with these literals as a bound predicate does.
+
+    Args:
+        literals: all of them are cast to one type, as those of an IN list are.
+        listed: whether they are an IN list.
+        time_zone: the session's zone.
+    """
+    given = [each for each in literals if each.kind is not Kind.NULL]
+    kinds = {each.kind for each in given}
+    values = [each.value for each in given]
+    if not given:
+        return True
+    match column_type:
+        case BooleanType():
+            return kinds == {Kind.BOOLEAN}
+        case IntegerType() | LongType():
+            return _whole_numbers(kinds, values)
+        case FloatType():
+            whole = [value for value in values if isinstance(value, int)]
+            few = len(kinds - {Kind.INTEGER}) <= 1
+            return few and _are_floating(kinds) and _within(whole, _EXACT_IN_FLOAT)
+        case DoubleType():
+            return _are_floating(kinds)
+        case DecimalType(precision=precision, scale=scale):
+            if kinds == {Kind.DOUBLE}:
+                return precision <= _DOUBLE_DIGITS
+            fits = _fit_one_decimal([(precision - scale, scale), *map(_digits_of, values)])
+            return kinds <= {Kind.INTEGER, Kind.DECIMAL} and fits
+        case StringType():
+            return kinds == {Kind.STRING}
+        case UUIDType():
+            return kinds == {Kind.STRING} and all(map(_UUID_TEXT.fullmatch, values))
+        case BinaryType() | FixedType():
+            return kinds == {Kind.BINARY}
+        case DateType():
+            return _dates(kinds, values, time_zone)
+        case TimestampType():
+            return _wall_clocks(kinds, values, listed=listed, time_zone=time_zone)
+        case TimestamptzType():
+            return _instants(kinds, values, listed=listed, time_zone=time_zone)
+        case _:
+            return False
+
+
+def _whole_numbers(kinds: set[Kind], values: Sequence[Any]) -> bool:
+    if kinds == {Kind.STRING}:
+        return all(map(_WHOLE_TEXT.fullmatch, values))
+    if kinds <= {Kind.INTEGER, Kind.DECIMAL}:
+        return _fit_one_decimal([(_LONG_DIGITS, 0), *map(_digits_of, values)])
+    # A bigint is compared with a double as a double.
+    return kinds <= {Kind.INTEGER, Kind.DOUBLE} and _within(values, _EXACT_IN_DOUBLE)
+
+
+def _are_floating(kinds: set[Kind]) -> bool:
+    return kinds <= {Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE, Kind.FLOAT}
+
+
+def _within(values: Sequence[int | float], limit: int) -> bool:
+    return all(abs(value) < limit or not math.isfinite(value) for value in values)
+
+
+def _digits_of(value: Any) -> tuple[int, int]:
+    return _digits(value) if isinstance(value, int | Decimal) else (_MOST_DIGITS, _MOST_DIGITS)
+
+
+def _fit_one_decimal(digits: Sequence[tuple[int, int]]) -> bool:
+    return max(whole for whole, _ in digits) + max(scale for _, scale in digits) <= _MOST_DIGITS
+
+
+def _dates(kinds: set[Kind], values: Sequence[Any], zone: str | tzinfo) -> bool:
+    if kinds == {Kind.STRING}:
+        return all(map(_DATE_TEXT.fullmatch, values))
+    if kinds == {Kind.TIMESTAMP}:
+        return all(_is_steady(value, zone) for value in values)
+    return kinds in ({Kind.DATE}, {Kind.TIMESTAMP_NTZ})
+
+
+def _wall_clocks(
+    kinds: set[Kind], values: Sequence[Any], *, listed: bool, time_zone: str | tzinfo
+) -> bool:
+    if kinds == {Kind.STRING}:
+        return not listed and all(map(_MOMENT_TEXT.fullmatch, values))
+    if kinds == {Kind.TIMESTAMP}:
+        # Spark compares instants: the column's times are taken for times of the session's zone.
+        return all(_is_steady(value, time_zone) for value in values)
+    return kinds in ({Kind.DATE}, {Kind.TIMESTAMP_NTZ})
+
+
+def _instants(
+    kinds: set[Kind], values: Sequence[Any], *, listed: bool, time_zone: str | tzinfo
+) -> bool:
+    if kinds == {Kind.STRING}:
+        fits = not listed and all(map(_ZONED_TEXT.fullmatch, values))
+        return fits and all(_is_sure(value, time_zone) for value in values)
+    one_kind = kinds in ({Kind.DATE}, {Kind.TIMESTAMP}, {Kind.TIMESTAMP_NTZ})
+    return one_kind and all(_is_sure(value, time_zone) for value in values)
+
+
+def _has_offset(value: Any) -> bool:
+    if isinstance(value, str):
+        return _MOMENT_TEXT.fullmatch(value) is None
+    return isinstance(value, datetime) and value.tzinfo is not None
+
+
+def _wall(value: Any) -> datetime:
+    if isinstance(value, TypedText):
+        value = value.text
+    if isinstance(value, str):
+        return datetime.fromisoformat(value).replace(tzinfo=None)
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=None)
+    assert isinstance(value, date)
+    return datetime(value.year, value.month, value.day)
+
+
+def _is_sure(value: Any, time_zone: str | tzinfo) -> bool:
+    """Whether Java and Python place a time of the zone on the same instant."""
+    if _has_offset(value):
+        return True
+    try:
+        wall = _wall(value)
+    except ValueError:
+        return False
+    return wall.year >= _FIRST_SURE_YEAR or _is_fixed(time_zone)
+
+
+def _is_steady(value: Any, time_zone: str | tzinfo) -> bool:
+    """Whether the zone's clocks are not changed anywhere near a time."""
+    if _has_offset(value):
+        return False
+    if _is_fixed(time_zone):
+        return True
+    try:
+        wall = _wall(value)
+    except ValueError:
+        return False
+    if wall.year < _FIRST_SURE_YEAR:
+        return False
+    zone = zone_of(time_zone)
+    seconds = int((wall - _EPOCH).total_seconds())
+    hours = range(-_WIDEST_CHANGE_HOURS, _WIDEST_CHANGE_HOURS + 1)
+    return len({offset_at(zone, seconds + hour * _HOUR) for hour in hours}) == 1
+
+
+def _is_fixed(time_zone: str | tzinfo) -> bool:
+    # A region has a key; an offset has none.
+    return getattr(zone_of(time_zone), "key", None) is None
