@@ -80,7 +80,7 @@ LITERALS: dict[str, list[str]] = {
                "9007199254740992e0", "9223372036854775807", "9223372036854775808", "-0.0", "-0.0D",
                "double('NaN')", "double('-Infinity')", "null", "1.000000000000000000000000000001",
                "12345678901234567890.0123456789", "cast(1.5 as decimal(2,1))", "cast(1.9 as int)",
-               "(1)", "- (5)", "+7", "2 + 5"],
+               "(1)", "- (5)", "+7", "2 + 5", "1 - 1"],
     "text": ["''", "'a'", "'ab'", '"a"', "'it''s'", "'it\\'s'", "'5'", "'A'", "null", "'\\u00e9'", "r'a%'"],
     "day": ["'2024-01-01'", "DATE '2024-01-01'", "DATE '1970-01-01'", "'1969-12-31'", "null",
             "TIMESTAMP_NTZ '2024-01-01 00:00:00'", "TIMESTAMP '2024-01-01 00:00:00'",
@@ -102,11 +102,11 @@ KINDS = {
 NAMES = {"st.a": "st.a", "st.b.c": "st.`b.c`", "L": "L", "s": "`s`"}
 # What only Spark can evaluate, or what could be taken for something else.
 OTHERS = [
-    "upper(s) = 'A'", "i + 1 > 2", "i = L", "abs(f) > 1", "length(s) > 1", "coalesce(flag, false)",
+    "upper(s) = 'A'", "i + 1L > 2", "i = L", "abs(f) > 1", "length(s) > 1", "coalesce(flag, false)",
     "s rlike '^a'", "s ilike 'A%'", "s like '%b'", "(i, L) in ((1, 1), (7, 7))", "i in (L, 7)",
     "case when i > 0 then flag else null end", "st = named_struct('a', 1, 'b.c', 'x')",
     "cast(d as string) like '2024%'", "year(tz) = 2024", "(i = 1) is null", "i = 1 = flag",
-    "isnull(i + 1)", "if(flag, i > 1, g > 1)", "i % 2 = 0", "nvl(g, 2.0D) > 1", "f = g",
+    "isnull(i + 1L)", "if(flag, i > 1, g > 1)", "i % 2 = 0", "nvl(g, 2.0D) > 1", "f = g",
     "not flag = (i = 1)", "i between st.a and L", "cast(i as double) > 1.5", "u like 'f%'",
     "nullif(i, 1) is null", "exists(array(i), x -> x = 1)", "1 = 1", "'a' = 'b'", "null", "true",
     "false", "0.1 = 0.1D", "1.0 = 1", "flag is not distinct from null", "st is null",
@@ -211,7 +211,8 @@ def _leaf(dice: random.Random, *, loose: bool) -> str:
     if column in ("f", "g") and dice.random() < 0.1:
         return f"isnan({name})"
     if KINDS[column] == "text" and dice.random() < 0.3:
-        return f"{name} {dice.choice(['like', 'not like'])} {dice.choice(['''"a%"''', '''"a"''', '''"a_"'''])}"
+        word, pattern = dice.choice(["like", "not like"]), dice.choice(["a%", "a", "a_", "%"])
+        return f"{name} {word} '{pattern}'"
     literals = LITERALS[KINDS[column]]
     one, other = dice.choice(literals), dice.choice(literals)
     match dice.randrange(5):

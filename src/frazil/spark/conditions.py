@@ -19,7 +19,6 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
 from frazil.errors import PredicateError
-from frazil.format.arguments import what_there_is
 from frazil.format.predicates import (
     AlwaysFalse,
     AlwaysTrue,
@@ -349,13 +348,9 @@ class _Maker:
         shown = text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
         unknown = _UNKNOWN_COLUMN.search(message)
         if unknown is not None:
-            parts = [
-                part.replace("``", "`") for part in re.findall(r"`((?:[^`]|``)*)`", unknown[1])
-            ]
-            known = what_there_is(parts[-1], (field.name for field in self.schema.fields))
-            return PredicateError(
-                f"the condition {shown!r} names {'.'.join(parts)!r}, which is no column{known}"
-            )
+            parts = [part.replace("``", "`") for part in re.findall(_QUOTED, unknown[1])]
+            name = ".".join(parts[1:] if parts[1:] and parts[0] == self.alias else parts)
+            return PredicateError(f"in the condition {shown!r}: {self.schema.missing(name)}")
         reason = message.split("; line", 1)[0].split("\n\nJVM stacktrace", 1)[0].strip()
         return PredicateError(f"the condition {shown!r} is refused by Spark: {reason[:_SHOWN]}")
 
@@ -365,5 +360,5 @@ def _joined(node: Expression, parts: list[Expression]) -> Expression:
 
 
 def _float_names(schema: Schema) -> Collection[str]:
-    fields = schema.index.fields.values()
+    fields = schema.fields_by_id.values()
     return {f.name for f in fields if isinstance(f.field_type, FloatType | DoubleType)}
