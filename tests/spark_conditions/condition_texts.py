@@ -95,9 +95,20 @@ LITERALS: dict[str, list[str]] = {
 }
 # fmt: on
 KINDS = {
-    "i": "number", "L": "number", "f": "number", "g": "number", "dec": "number", "big": "number",
-    "st.a": "number", "d": "day", "ts": "moment", "tz": "moment", "s": "text", "st.b.c": "text",
-    "b": "bytes", "u": "uuid",
+    "i": "number",
+    "L": "number",
+    "f": "number",
+    "g": "number",
+    "dec": "number",
+    "big": "number",
+    "st.a": "number",
+    "d": "day",
+    "ts": "moment",
+    "tz": "moment",
+    "s": "text",
+    "st.b.c": "text",
+    "b": "bytes",
+    "u": "uuid",
 }  # fmt: skip
 NAMES = {"st.a": "st.a", "st.b.c": "st.`b.c`", "L": "L", "s": "`s`"}
 # What only Spark can evaluate, or what could be taken for something else.
@@ -205,7 +216,9 @@ def _leaf(dice: random.Random, *, loose: bool) -> str:
     column = dice.choice([*KINDS, "flag"])
     name = NAMES.get(column, column)
     if column == "flag":
-        return dice.choice(["flag", "flag = true", "flag is false", "flag is not true", "flag <> false"])
+        return dice.choice(
+            ["flag", "flag = true", "flag is false", "flag is not true", "flag <> false"]
+        )
     if dice.random() < 0.15:
         return f"{name} is {dice.choice(['null', 'not null'])}"
     if column in ("f", "g") and dice.random() < 0.1:
@@ -223,4 +236,6 @@ def _leaf(dice: random.Random, *, loose: bool) -> str:
         case 2:
             return f"{one} {dice.choice(['=', '<', '>=', '<=>'])} {name}"
         case _:
-            return f"{name} {dice.choice(['=', '==', '!=', '<>', '<', '<=', '>', '>=', '<=>'])} {one}"
+            return (
+                f"{name} {dice.choice(['=', '==', '!=', '<>', '<', '<=', '>', '>=', '<=>'])} {one}"
+            )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 
 import pytest
+from condition_texts import SCHEMA, as_frame, condition, internal, rows
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
-from condition_texts import SCHEMA, as_frame, condition, internal, rows
 from frazil.errors import PredicateError
 from frazil.format.predicates import keeps
 from frazil.spark.conditions import condition_of
@@ -21,7 +21,9 @@ CASES = [("true", "America/New_York", False, 1), ("false", "UTC", True, 2)]
 
 @pytest.mark.spark
 @pytest.mark.parametrize(("ansi", "zone", "loose", "seed"), CASES)
-def test_random_conditions_mean_what_plain_spark_makes_of_them(spark, session, ansi, zone, loose, seed):
+def test_random_conditions_mean_what_plain_spark_makes_of_them(
+    spark, session, ansi, zone, loose, seed
+):
     session(spark__sql__ansi__enabled=ansi, spark__sql__session__timeZone=zone)
     frame = as_frame(spark, ROWS).cache()
     dice = random.Random(seed)
@@ -40,7 +42,9 @@ def test_random_conditions_mean_what_plain_spark_makes_of_them(spark, session, a
     judged = {text: [] for text in made}
     for chunk in range(0, len(made), 50):
         part = list(made)[chunk : chunk + 50]
-        columns = [F.coalesce(F.expr(text), F.lit(False)).alias(f"w{k}") for k, text in enumerate(part)]
+        columns = [
+            F.coalesce(F.expr(text), F.lit(False)).alias(f"w{k}") for k, text in enumerate(part)
+        ]
         flags = [made[text].flag().alias(f"f{k}") for k, text in enumerate(part)]
         for row in frame.select("n", *columns, *flags).collect():
             for k, text in enumerate(part):

@@ -443,4 +443,6 @@ def by_duckdb(table):
         except duckdb.Error:
             pytest.skip("DuckDB's iceberg extension is not installed")
         path = local(table.metadata_location)
-        return sorted(n for (n,) in duck.execute(f"select id from iceberg_scan('{path}')").fetchall())
+        return sorted(
+            n for (n,) in duck.execute(f"select id from iceberg_scan('{path}')").fetchall()
+        )

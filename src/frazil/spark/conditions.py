@@ -348,7 +348,9 @@ class _Maker:
         shown = text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
         unknown = _UNKNOWN_COLUMN.search(message)
         if unknown is not None:
-            parts = [part.replace("``", "`") for part in re.findall(_QUOTED, unknown[1])]
+            parts = [
+                part.replace("``", "`") for part in re.findall(r"`((?:[^`]|``)*)`", unknown[1])
+            ]
             name = ".".join(parts[1:] if parts[1:] and parts[0] == self.alias else parts)
             return PredicateError(f"in the condition {shown!r}: {self.schema.missing(name)}")
         reason = message.split("; line", 1)[0].split("\n\nJVM stacktrace", 1)[0].strip()

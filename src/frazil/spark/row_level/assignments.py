@@ -163,7 +163,8 @@ def _built(
     if node.value is not None:
         return store.value(node.value, types[id(node)], column, path)
     kind = column.field_type
-    assert isinstance(kind, I.StructType) and old is not None, path
+    assert isinstance(kind, I.StructType), path
+    assert old is not None, path
     parts = []
     for each in kind.fields:
         before = old.getField(each.name)

@@ -36,9 +36,7 @@ class MergeBuilder:
     _clauses: list[Clause] = field(default_factory=list)
     _evolves: bool = False
 
-    def when_matched_update(
-        self, set: Values, *, condition: Condition | None = None
-    ) -> Self:
+    def when_matched_update(self, set: Values, *, condition: Condition | None = None) -> Self:
         """Change rows of the table that a row of the source matches.
 
         Args:
@@ -114,31 +112,31 @@ class MergeBuilder:
 
     # -- delta-spark's names ---------------------------------------------------------------------
 
-    def whenMatchedUpdate(  # noqa: N802
+    def whenMatchedUpdate(
         self, condition: Condition | None = None, set: Values | None = None
     ) -> Self:
         """As `when_matched_update`."""
         return self.when_matched_update({} if set is None else set, condition=condition)
 
-    def whenMatchedUpdateAll(self, condition: Condition | None = None) -> Self:  # noqa: N802
+    def whenMatchedUpdateAll(self, condition: Condition | None = None) -> Self:
         """As `when_matched_update_all`."""
         return self.when_matched_update_all(condition=condition)
 
-    def whenMatchedDelete(self, condition: Condition | None = None) -> Self:  # noqa: N802
+    def whenMatchedDelete(self, condition: Condition | None = None) -> Self:
         """As `when_matched_delete`."""
         return self.when_matched_delete(condition=condition)
 
-    def whenNotMatchedInsert(  # noqa: N802
+    def whenNotMatchedInsert(
         self, condition: Condition | None = None, values: Values | None = None
     ) -> Self:
         """As `when_not_matched_insert`."""
         return self.when_not_matched_insert({} if values is None else values, condition=condition)
 
-    def whenNotMatchedInsertAll(self, condition: Condition | None = None) -> Self:  # noqa: N802
+    def whenNotMatchedInsertAll(self, condition: Condition | None = None) -> Self:
         """As `when_not_matched_insert_all`."""
         return self.when_not_matched_insert_all(condition=condition)
 
-    def whenNotMatchedBySourceUpdate(  # noqa: N802
+    def whenNotMatchedBySourceUpdate(
         self, condition: Condition | None = None, set: Values | None = None
     ) -> Self:
         """As `when_not_matched_by_source_update`."""
@@ -146,12 +144,10 @@ class MergeBuilder:
             {} if set is None else set, condition=condition
         )
 
-    def whenNotMatchedBySourceDelete(  # noqa: N802
-        self, condition: Condition | None = None
-    ) -> Self:
+    def whenNotMatchedBySourceDelete(self, condition: Condition | None = None) -> Self:
         """As `when_not_matched_by_source_delete`."""
         return self.when_not_matched_by_source_delete(condition=condition)
 
-    def withSchemaEvolution(self) -> Self:  # noqa: N802
+    def withSchemaEvolution(self) -> Self:
         """As `with_schema_evolution`."""
         return self.with_schema_evolution()

@@ -133,9 +133,7 @@ class Command:
 
     def target(self, spark: SparkSession, where: Expression, beside: Sequence[str] = ()) -> Target:
         """Plan the files that may hold rows of a predicate."""
-        return Target.of(
-            spark, self.base, self.writes.io, self.head, where=where, beside=beside
-        )
+        return Target.of(spark, self.base, self.writes.io, self.head, where=where, beside=beside)
 
     # -- files -----------------------------------------------------------------------------------
 
@@ -185,11 +183,22 @@ class Command:
         """Return the figures of a command that changes no row."""
         return self._figures(plan, "metadata")
 
-    def commit_added(self, added: Sequence[DataFile], plan: ScanPlan, where: Expression, figures: Mapping[str, int]) -> Changed:
+    def commit_added(
+        self,
+        added: Sequence[DataFile],
+        plan: ScanPlan,
+        where: Expression,
+        figures: Mapping[str, int],
+    ) -> Changed:
         """Commit new rows alone; rows that others added meanwhile and that match conflict."""
-        self._commit(added, (), lambda settings: self.writes.commit_overwrite(
-            added, validation=self._validation(where, check_deletes=False), **settings
-        ), figures)
+        self._commit(
+            added,
+            (),
+            lambda settings: self.writes.commit_overwrite(
+                added, validation=self._validation(where, check_deletes=False), **settings
+            ),
+            figures,
+        )
         return self._figures(plan, self.mode, figures, files_added=len(added))
 
     def commit_rewrite(
@@ -208,9 +217,17 @@ class Command:
             where: which rows the command is about.
         """
         gone = data_files(self.base, target.plan, removed)
-        self._commit(added, (), lambda settings: self.writes.commit_overwrite(
-            added, removed=gone, validation=self._validation(where, check_deletes=True), **settings
-        ), figures)
+        self._commit(
+            added,
+            (),
+            lambda settings: self.writes.commit_overwrite(
+                added,
+                removed=gone,
+                validation=self._validation(where, check_deletes=True),
+                **settings,
+            ),
+            figures,
+        )
         return self._figures(
             target.plan, mode or self.mode, figures, files_added=len(added), files_removed=len(gone)
         )
@@ -233,16 +250,21 @@ class Command:
             removed: the ordinals of files that go as a whole.
         """
         gone = data_files(self.base, target.plan, removed)
-        self._commit(added, deletes.paths, lambda settings: self.writes.commit_row_delta(
-            added=added,
-            added_deletes=deletes.added,
-            removed=gone,
-            removed_deletes=deletes.removed,
-            referenced_data_files=deletes.referenced_paths,
-            changed=data_files(self.base, target.plan, changed),
-            validation=self._validation(where, check_deletes=bool(changed)),
-            **settings,
-        ), figures)
+        self._commit(
+            added,
+            deletes.paths,
+            lambda settings: self.writes.commit_row_delta(
+                added=added,
+                added_deletes=deletes.added,
+                removed=gone,
+                removed_deletes=deletes.removed,
+                referenced_data_files=deletes.referenced_paths,
+                changed=data_files(self.base, target.plan, changed),
+                validation=self._validation(where, check_deletes=bool(changed)),
+                **settings,
+            ),
+            figures,
+        )
         return self._figures(
             target.plan,
             self.mode,
@@ -262,7 +284,7 @@ class Command:
     ) -> None:
         own = (*(file.file_path for file in added), *delete_paths)
         self.written.clear()
-        summary = {**self.settings.get("snapshot_properties", {}), **self._summary(figures)}
+        summary = {**(self.settings.get("snapshot_properties") or {}), **self._summary(figures)}
         commit({**self.settings, "own_files": own, "snapshot_properties": summary})
 
     def _summary(self, figures: Mapping[str, int]) -> dict[str, str]:

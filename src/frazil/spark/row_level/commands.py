@@ -110,7 +110,7 @@ class RowCommands(Writes):
     ) -> Changed:
         """Change the rows for which a condition is true, in one commit.
 
-            table.update(set={"fare": "fare * 1.1", "s.note": "upper(s.note)"}, where="city = 'NYC'")
+            table.update(set={"fare": "fare * 1.1", "s.note": "lower(s.note)"}, where="id = 7")
 
         Args:
             set: the new values by column, or by field of a struct as ``"s.x"``: SQL text over the

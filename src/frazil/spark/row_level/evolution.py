@@ -87,5 +87,5 @@ def _type_of(merge: Merge, clause: Clause, value: object) -> S.DataType | None:
     try:
         scope = merge.source.alias(merge.source_name)
         return scope.select(value_of(value).alias("value")).schema.fields[0].dataType
-    except Exception:  # noqa: BLE001 - the analysis of the clause tells what is wrong
+    except Exception:
         return None

@@ -7,7 +7,7 @@ the places of rows; the other columns are read only of files that are touched.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from operator import and_
 from typing import Final
@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from frazil.errors import ValidationError
-from frazil.format.predicates.expressions import AlwaysTrue, Expression, all_of, any_of
+from frazil.format.predicates.expressions import AlwaysTrue, Expression, any_of
 from frazil.format.predicates.quoting import quote_name_always
 from frazil.format.types import NestedField
 from frazil.spark.free_names import free_names
@@ -150,7 +150,12 @@ class _Checked:
             scope = scopes[clause.when]
             if clause.condition is not None:
                 condition = condition_column(clause.condition, "a clause's condition")
-                check_condition(scope, condition, str(clause.condition), f"in a clause for rows {clause.when}, the condition")
+                check_condition(
+                    scope,
+                    condition,
+                    str(clause.condition),
+                    f"in a clause for rows {clause.when}, the condition",
+                )
             if clause.do is Do.DELETE:
                 continue
             values = clause.values
@@ -299,12 +304,16 @@ class _Merging:
             return None
         rows = target.rows(self._fields(target, When.BY_SOURCE))
         unmatched = rows.join(matches.select(target.place), target.place, "left_anti")
-        return first_that_holds(
-            unmatched.alias(self.merge.target_name),
-            [(n, clause.condition) for n, clause in clauses],
-            name=_CLAUSE,
-            key=[target.place],
-        ).where(F.col(_CLAUSE).isNotNull()).localCheckpoint()
+        return (
+            first_that_holds(
+                unmatched.alias(self.merge.target_name),
+                [(n, clause.condition) for n, clause in clauses],
+                name=_CLAUSE,
+                key=[target.place],
+            )
+            .where(F.col(_CLAUSE).isNotNull())
+            .localCheckpoint()
+        )
 
     def _inserted(self, target: Target, matches: DataFrame) -> DataFrame | None:
         """The new rows, in the columns that are written; None without a clause for them."""
@@ -322,7 +331,9 @@ class _Merging:
         rows = left.join(chosen, number).alias(self.merge.source_name)
         empty = [F.lit(None).cast("bigint").alias(each.name) for each in target.lineage]
         support = type_support(self.spark)
-        after = {n: self.checked.inserts[n].columns_after(rows, support, old=None) for n, _ in clauses}
+        after = {
+            n: self.checked.inserts[n].columns_after(rows, support, old=None) for n, _ in clauses
+        }
         columns = _by_clause(after, target.schema.fields)
         return rows.select(*columns, *empty)
 
@@ -357,9 +368,7 @@ class _Merging:
             target.only(touched.files).plan,
         )
         changed = touched.updated_files if touched.updated else ()
-        return self.command.commit_deltas(
-            added, deletes, target, where, figures, changed=changed
-        )
+        return self.command.commit_deltas(added, deletes, target, where, figures, changed=changed)
 
     def _rewritten(
         self,
@@ -396,7 +405,9 @@ class _Merging:
         acts = touched.acted(matches, orphans)
         if how == "inner":
             acts = acts.where(F.col(_CLAUSE).isin(list(self.checked.updates)))
-        with_source = acts.join(self.source.rows, number, "left") if number in acts.columns else acts
+        with_source = (
+            acts.join(self.source.rows, number, "left") if number in acts.columns else acts
+        )
         at, clause = free_names(
             ["_frazil_at", "_frazil_act"],
             [*target.rows().columns, *self.source.rows.columns, _CLAUSE, place],
@@ -510,6 +521,7 @@ class _Touched:
             added: rows that were written.
             copied: of those, rows that were not changed; None for no such rows.
         """
+
         def rows(do: Do, when: When) -> int:
             return int(self._of(do, when)["rows"].sum())
 

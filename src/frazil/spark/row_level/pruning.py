@@ -113,9 +113,7 @@ def implied_by_matches(
                 )
             except PredicateError:
                 continue
-    found += [
-        bind(each, schema, case_sensitive=True) for each in _within_source(pairs, source)
-    ]
+    found += [bind(each, schema, case_sensitive=True) for each in _within_source(pairs, source)]
     return all_of(found)
 
 
@@ -167,7 +165,7 @@ class _Names:
                 return _Pair(path, field, source, isinstance(tree, exp.NullSafeEQ))
         return None
 
-    def _target(self, node: exp.Expression) -> tuple[tuple[str, ...], I.NestedField] | None:
+    def _target(self, node: exp.Expr) -> tuple[tuple[str, ...], I.NestedField] | None:
         parts = _parts(node)
         if not parts or self._is(parts[0], self.source_name):
             return None
@@ -182,7 +180,7 @@ class _Names:
             return None
         return (found[0].name,), found[0]
 
-    def _source(self, node: exp.Expression) -> str | None:
+    def _source(self, node: exp.Expr) -> str | None:
         parts = _parts(node)
         if not parts or self._is(parts[0], self.target_name):
             return None
@@ -202,7 +200,7 @@ class _Names:
         return one == other if self.case_sensitive else one.lower() == other.lower()
 
 
-def _parts(node: exp.Expression) -> tuple[str, ...]:
+def _parts(node: exp.Expr) -> tuple[str, ...]:
     node = node.unnest()
     if not isinstance(node, exp.Column):
         return ()

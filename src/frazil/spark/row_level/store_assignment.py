@@ -122,7 +122,9 @@ class StoreAssignment:
                 self._problems.append(f"the value for {path!r} has no field {field.name!r}")
                 continue
             part = value.getField(found.name)
-            parts.append(self._assigned(part, found.dataType, field.field_type, place).alias(field.name))
+            parts.append(
+                self._assigned(part, found.dataType, field.field_type, place).alias(field.name)
+            )
         self._problems.extend(f"{path!r} has no field {each.name!r}" for each in given.values())
         if not parts:
             return F.lit(None)

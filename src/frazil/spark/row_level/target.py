@@ -122,7 +122,9 @@ class Target:
         """Return the same with the files for which `keep` is true."""
         return replace(self, plan=restricted(self.plan, keep))
 
-    def rows(self, fields: Sequence[NestedField] | None = None, *, lineage: bool = False) -> DataFrame:
+    def rows(
+        self, fields: Sequence[NestedField] | None = None, *, lineage: bool = False
+    ) -> DataFrame:
         """Return the live rows: these columns, their place, and the lineage if asked for.
 
         Args:
@@ -130,9 +132,7 @@ class Target:
         """
         chosen = self.schema.fields if fields is None else tuple(fields)
         added = (ROW_ID_FIELD, LAST_UPDATED_FIELD) if lineage and self.keeps_lineage else ()
-        projection = projection_beside(
-            (FILE_ORDINAL_FIELD, _POS, *added), self.schema, chosen
-        )
+        projection = projection_beside((FILE_ORDINAL_FIELD, _POS, *added), self.schema, chosen)
         read = TableReader(self.spark, self.metadata, self.io).rows(self.plan, projection)
         file, position = free_names(
             ["_frazil_file", "_frazil_pos"],

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import polars as pl
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -17,8 +18,6 @@ from frazil.spark.row_level.delete import matching_places, rows_by_file
 from frazil.spark.row_level.figures import Changed
 from frazil.spark.row_level.target import Target, file_of, position_of
 from frazil.spark.session import type_support
-
-import polars as pl
 
 
 @dataclass(frozen=True, slots=True)

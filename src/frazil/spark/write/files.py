@@ -243,6 +243,8 @@ class _Write:
         if any(_holds(field.field_type, I.VariantType) for field in self.schema.fields):
             shreds = str(self.options.shreds_variants).lower()
             settings["spark.sql.variant.writeShredding.enabled"] = shreds
+            # It would rename the columns of scans, and their field ids would be lost on the way.
+            settings["spark.sql.variant.pushVariantIntoScan"] = "false"
         placed, keys = self.placed(aligned)
         writer = placed.write.options(**self.options.spark_options())
         if self.is_local:
