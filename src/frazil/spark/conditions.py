@@ -44,7 +44,7 @@ from frazil.format.predicates.implied import (
 )
 from frazil.format.schema import Schema
 from frazil.format.types import DoubleType, FloatType
-from frazil.spark.session import type_support
+from frazil.spark.session import is_case_sensitive, temporary_settings, type_support
 from frazil.spark.types import schema_to_spark
 
 _READ_DIFFERENTLY: Final = {
@@ -57,8 +57,9 @@ _READ_DIFFERENTLY: Final = {
 """Settings by which Spark reads a text differently: which texts, and the value to be had."""
 
 _COLUMN_REPR: Final = re.compile(r"Column<'(.*)'>", re.DOTALL)
+_QUOTED: Final = r"`((?:[^`]|``)*)`"
 _UNKNOWN_COLUMN: Final = re.compile(
-    r"\[UNRESOLVED_COLUMN\b.*?name (`(?:[^`]|``)*`(?:\.`(?:[^`]|``)*`)*)", re.DOTALL
+    rf"\[UNRESOLVED_COLUMN\b.*? name ({_QUOTED}(?:\.{_QUOTED})*)", re.DOTALL
 )
 _SHOWN: Final = 400
 
@@ -335,13 +336,16 @@ class _Maker:
 
     def _analyse(self, tests: list[Column], schema: Schema) -> None:
         shape = schema_to_spark(schema, support=type_support(self.spark))
-        rows = self.spark.createDataFrame([], shape)
-        rows = rows if self.alias is None else rows.alias(self.alias)
-        for test in tests:
-            # A filter takes only what is boolean and neither an aggregate nor a window's function.
-            rows = rows.where(test)
-        # Over Spark Connect nothing is analysed before it is asked for.
-        assert isinstance(rows.schema, S.StructType)
+        strict = self.case_sensitive and not is_case_sensitive(self.spark)
+        settings = {"spark.sql.caseSensitive": "true"} if strict else {}
+        with temporary_settings(self.spark, settings):
+            rows = self.spark.createDataFrame([], shape)
+            rows = rows if self.alias is None else rows.alias(self.alias)
+            for test in tests:
+                # A filter takes only what is boolean, no aggregate and no window's function.
+                rows = rows.where(test)
+            # Over Spark Connect nothing is analysed before it is asked for.
+            assert isinstance(rows.schema, S.StructType)
 
     def _refused(self, text: str, error: Exception) -> PredicateError:
         message = str(error)

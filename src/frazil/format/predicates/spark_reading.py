@@ -76,6 +76,7 @@ TYPES_OF_OWN = (UUIDType, TimeType, TimestampNanoType, TimestamptzNanoType)
 
 _MOST_DIGITS = 38
 _LONG_DIGITS = 20
+_LONG_LIMIT = (1 << 63) - 1
 _DOUBLE_DIGITS = 15
 _EXACT_IN_DOUBLE = 1 << 53
 _EXACT_IN_FLOAT = 1 << 24
@@ -222,7 +223,9 @@ def _whole_numbers(kinds: set[Kind], values: Sequence[Any]) -> bool:
     if kinds == {Kind.STRING}:
         return all(map(_WHOLE_TEXT.fullmatch, values))
     if kinds <= {Kind.INTEGER, Kind.DECIMAL}:
-        return _fit_one_decimal([(_LONG_DIGITS, 0), *map(_digits_of, values)])
+        # Spark makes a comparison with a number past every bigint TRUE, also where it is NULL.
+        has_room = all(-_LONG_LIMIT <= value < _LONG_LIMIT for value in values)
+        return has_room and _fit_one_decimal([(_LONG_DIGITS, 0), *map(_digits_of, values)])
     # A bigint is compared with a double as a double.
     return kinds <= {Kind.INTEGER, Kind.DOUBLE} and _within(values, _EXACT_IN_DOUBLE)
 

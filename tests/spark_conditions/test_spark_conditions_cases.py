@@ -1,0 +1,270 @@
+"""What conditions imply, which columns they need, how names are found, what is refused."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F
+
+from condition_texts import SCHEMA
+from frazil.errors import PredicateError
+from frazil.format.predicates import col
+from frazil.format.schema import Schema
+from frazil.format.types import (
+    DoubleType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+    VariantType,
+)
+from frazil.spark.conditions import condition_of
+
+IMPLIED = [
+    # the text, what it implies, whether that is all
+    ("i = 5 and upper(s) = 'A'", "i = 5", False),
+    ("i = 5 or upper(s) = 'A'", "TRUE", False),
+    ("(i = 5 and upper(s) = 'A') or L < 3", "i = 5 OR L < 3L", False),
+    ("not (i = 5 and upper(s) = 'A')", "TRUE", False),
+    ("not (i = 5 or upper(s) = 'A')", "i != 5", False),
+    ("not (not (i = 5 and rand() < 0.5))", "i = 5", False),
+    ("i between 1 and 3 and i + 1 > 2 and d = '2024-01-01'", "i >= 1 AND i <= 3 AND d = DATE '2024-01-01'", False),
+    ("i <> 5", "i != 5", True),
+    ("`st`.`b.c` = 'x'", "st.`b.c` = 'x'", True),
+    ("ST.A = 1", "st.a = 1", True),
+    ("u = 'F79C3E09-677C-4BBD-A479-3F349CB785E7'", "u = 'f79c3e09-677c-4bbd-a479-3f349cb785e7'", True),
+    ("ts >= '2024-03-01' and s = 'Oslo'", "ts >= TIMESTAMP_NTZ '2024-03-01 00:00:00.000000' AND s = 'Oslo'", True),
+    ("ts < current_timestamp()", "TRUE", False),
+    # Spark compares a bigint with a double as doubles, and text with a number as the number.
+    ("L = 9007199254740993D", "TRUE", False),
+    ("s = 5", "TRUE", False),
+    # Spark finds this TRUE of NULL.
+    ("i < 9223372036854775808", "TRUE", False),
+    # Clocks in New York were changed at that time.
+    ("ts < TIMESTAMP '2024-03-10 02:30:00'", "TRUE", False),
+    ("ts < TIMESTAMP '2024-06-01 00:00:00'", "ts < TIMESTAMP_NTZ '2024-06-01 00:00:00.000000'", True),
+]  # fmt: skip
+
+
+def made(spark, where, schema=SCHEMA, **more):
+    zone = more.pop("time_zone", "America/New_York")
+    return condition_of(
+        where, schema, spark=spark, time_zone=zone, **{"case_sensitive": False, **more}
+    )
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("text", "implied", "is_exact"), IMPLIED)
+def test_implied(spark, text, implied, is_exact):
+    condition = made(spark, text)
+    assert (condition.implied.to_sql(), condition.is_exact) == (implied, is_exact)
+    assert (str(condition), condition.has_subquery) == (text, False)
+
+
+@pytest.mark.spark
+def test_none_an_expression_and_columns(spark):
+    rows = spark.createDataFrame([(1, "a"), (2, None), (None, "b")], "i int, s string")
+    schema = Schema((NestedField(1, "i", IntegerType()), NestedField(2, "s", StringType())))
+    everything = made(spark, None, schema)
+    assert everything.is_always_true
+    assert (everything.matching(rows).count(), everything.not_matching(rows).count()) == (3, 0)
+    ours = made(spark, col("i") > 1, schema)
+    assert (ours.text, ours.is_exact, ours.column_names) == ("i > 1", True, {"i"})
+    assert (ours.matching(rows).count(), ours.not_matching(rows).count()) == (1, 2)
+    for column in (F.col("s") != "a", F.expr("t.s <> 'a'"), ~(F.col("t.S") == "a")):
+        theirs = made(spark, column, schema, alias="t")
+        assert (theirs.implied.to_sql(), theirs.is_exact) == ("TRUE", False)
+        assert [row.s for row in theirs.matching(rows).collect()] == ["b"]
+        assert theirs.not_matching(rows).count() == 2
+    assert "Column" not in made(spark, F.col("i") > 1, schema).text
+    never = made(spark, "i = null", schema)
+    assert (never.matching(rows).count(), never.not_matching(rows).count()) == (0, 3)
+
+
+REFUSED = [
+    ("nothing = 1", "there is no column 'nothing'"),
+    ("upper(flagg) = 'A'", "did you mean 'flag'"),
+    ("t.nothing = upper(s)", "there is no column 'nothing'"),
+    ("concat('a', s)", "boolean"),
+    ("i", "boolean"),
+    ("i = = 1", "syntax"),
+    ("i = 1) or (true", "syntax"),
+    ("i = 1; drop table x", "syntax"),
+    ("i > max(L)", "max"),
+    ("row_number() over (order by L) > 1", "window"),
+    ("explode(array(true))", "generator"),
+    ("no_such_function(i) > 1", "no_such_function"),
+    ("d = X'00'", "mismatch"),
+    ("i in (select x from no_such_view)", "no_such_view"),
+    ("", "syntax"),
+    (5, "give SQL text"),
+    (F.col, "give SQL text"),
+]  # fmt: skip
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("where", "words"), REFUSED)
+def test_refused_when_it_is_made(spark, where, words):
+    with pytest.raises(PredicateError, match=f"(?i){words}") as caught:
+        made(spark, where, alias="t")
+    assert len(str(caught.value)) < 1500
+    if isinstance(where, str):
+        assert caught.value.__cause__ is None or isinstance(
+            caught.value.__cause__, AnalysisException
+        )
+
+
+@pytest.mark.spark
+def test_columns_of_no_use_are_refused_when_the_condition_is_made(spark):
+    other = spark.range(3)
+    for column in (F.col("nothing") > 1, other["id"] > 1, F.col("i") + 1, F.max("i") > 1):
+        with pytest.raises(PredicateError, match="condition"):
+            made(spark, column)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("upper(s) = 'flag' and i = 1", {"s", "i"}),
+        ("t.S = upper(`st`.a) or x'00' = b", {"s", "st", "b"}),
+        ("exists(array(i), d -> d = 1)", {"i", "d"}),
+        ("rand() < 0.5", set()),
+        ("struct(*) is null", None),
+        ("t.i = length(t.s)", {"i", "s"}),
+    ],
+)
+def test_columns_that_are_needed(spark, text, names):
+    assert made(spark, text, alias="t").column_names == names
+
+
+@pytest.mark.spark
+def test_an_alias_goes_before_a_struct_of_its_name(spark):
+    schema = Schema(
+        (
+            NestedField(1, "t", StructType((NestedField(2, "id", IntegerType()),))),
+            NestedField(3, "id", IntegerType()),
+        )
+    )
+    rows = spark.sql("select named_struct('id', 1) as t, 2 as id")
+    for text in ("t.id = 2", "t.t.id = 1", "abs(t.id) = 2", "t.id = 2 and abs(t.t.id) = 1"):
+        assert made(spark, text, schema, alias="t").matching(rows).count() == 1, text
+        assert made(spark, text, schema, alias="t").not_matching(rows).count() == 0, text
+    assert made(spark, "t.id = 1", schema).matching(rows).count() == 1
+
+
+@pytest.mark.spark
+def test_names_with_dots_quotes_and_other_cases(spark):
+    names = ["a.b", "select `x`", "Über", "from"]
+    schema = Schema(tuple(NestedField(n, x, IntegerType()) for n, x in enumerate(names, 1)))
+    quoted = ["`" + name.replace("`", "``") + "`" for name in names]
+    rows = spark.sql("select " + ", ".join(f"{n} as {name}" for n, name in enumerate(quoted)))
+    for n, name in enumerate(quoted):
+        condition = made(spark, f"abs({name}) = {n} and {name} = {n}", schema)
+        assert condition.column_names == {names[n]}
+        assert condition.implied.to_sql().endswith(f" = {n}")
+        assert condition.matching(rows).count() == 1
+    assert made(spark, "`über` = 2 and abs(`ÜBER`) = 2", schema).matching(rows).count() == 1
+    with pytest.raises(PredicateError, match="did you mean 'Über'"):
+        made(spark, "`über` = 2", schema, case_sensitive=True)
+    with pytest.raises(PredicateError, match="did you mean 'Über'"):
+        made(spark, "abs(`über`) = 2", schema, case_sensitive=True)
+
+
+@pytest.mark.spark
+def test_types_that_spark_lacks_and_nested_ones(spark):
+    types = {
+        "ns": TimestampNanoType(),
+        "at": TimeType(),
+        "u": UUIDType(),
+        "v": VariantType(),
+        "void": UnknownType(),
+        "list": ListType(101, DoubleType(), True),
+        "map": MapType(102, StringType(), 103, LongType()),
+        "s": StringType(),
+    }
+    schema = Schema(tuple(NestedField(n, x, t) for n, (x, t) in enumerate(types.items(), 1)))
+    rows = spark.sql(
+        "select 1704067200000000001L as ns, 3723000000L as at, 'f79c3e09-677c-4bbd-a479-3f349cb785e7'"
+        " as u, parse_json('1') as v, null as void, array(1.0D) as list, map('k', 5L) as map, 's' as s"
+    )
+    for text in (
+        "ns >= '2024-01-01' and at = '01:02:03' and upper(s) = 'S'",
+        "ns > TIMESTAMP '2024-01-01 00:00:00' or upper(s) = 'X'",
+        "ns = 1704067200000000001",
+        "at = TIME '01:02:03'",
+        "u = 'F79C3E09-677C-4BBD-A479-3F349CB785E7' and lower(s) = 's'",
+        "to_json(v) = '1' and void is null",
+        "list[0] = 1 and size(list) = 1",
+        "map['k'] = 5 and map.k = 5",
+    ):
+        if "TIMESTAMP" in text and " or " in text:
+            # Spark sees a bigint there.
+            with pytest.raises(PredicateError, match="refused by Spark"):
+                made(spark, text, schema)
+            continue
+        condition = made(spark, text, schema)
+        assert condition.matching(rows).count() == 1, text
+        assert condition.not_matching(rows).count() == 0, text
+
+
+@pytest.mark.spark
+def test_no_filter_of_floats_that_parquet_orders_otherwise_is_pushed(spark, tmp_path):
+    """PyArrow leaves NaN out of the range of a column; its dictionary tells 0.0 from -0.0."""
+    nan = float("nan")
+    schema = Schema(
+        (NestedField(1, "g", DoubleType()), NestedField(2, "st", StructType((NestedField(3, "x", DoubleType()),))))
+    )  # fmt: skip
+    for name, value in (("nan", nan), ("zero", -0.0)):
+        table = pa.table({"g": [value, 1.0], "st": [{"x": value}, {"x": 1.0}]})
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    rows = spark.read.parquet(str(tmp_path))
+    for text, count in (
+        ("g > 5", 1),
+        ("g > 5 and abs(g) > 5", 1),
+        ("if(g > 5, true, false)", 1),
+        ("G > 2 + 3", 1),
+        ("st.x > 2 + 3", 1),
+        ("g > (select 5)", 1),
+        ("g = 1 - 1 and upper('a') = 'A'", 1),
+        ("st.x between 1 - 1 and 0", 1),
+    ):
+        condition = made(spark, text, schema)
+        assert condition.matching(rows).count() == count, text
+        assert condition.not_matching(rows).count() == 4 - count, text
+    for column in (F.col("g") > 5, F.col("g") == 0, F.col("st.x") > 5):
+        condition = made(spark, column, schema)
+        assert condition.matching(rows).count() == 1
+        assert condition.not_matching(rows).count() == 3
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("setting", "text", "row"),
+    [
+        ("spark.sql.parser.escapedStringLiterals", r"s = 'a\nb'", r"a\nb"),
+        ("spark.sql.legacy.consecutiveStringLiterals.enabled", "s = 'it''s'", "its"),
+    ],
+)
+def test_settings_that_change_how_text_is_read(spark, session, setting, text, row):
+    session(**{setting.replace(".", "__"): "true"})
+    rows = spark.createDataFrame([(row,)], "s string")
+    condition = made(spark, text, Schema((NestedField(1, "s", StringType()),)))
+    assert (condition.is_exact, condition.matching(rows).count()) == (False, 1)
+
+
+@pytest.mark.spark
+def test_long_conditions(spark):
+    many = " or ".join(f"i = {n}" for n in range(2000))
+    assert made(spark, many).is_exact
+    listed = made(spark, f"i in ({', '.join(map(str, range(5000)))}) and upper(s) = 'A'")
+    assert listed.column_names == {"i", "s"}
