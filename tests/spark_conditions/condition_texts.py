@@ -66,7 +66,8 @@ VALUES: dict[str, list[Any]] = {
             Decimal("12345678901234567890.0123456789")],
     "d": [0, -1, 19_723, 19_792, -141_428],
     "ts": [0, -1, SPRING, SPRING + 3_600_000_000, SPRING - 3_600_000_000, 19_723 * DAY + 5],
-    "tz": [0, -1, SPRING, SPRING + 5 * 3_600_000_000, 19_723 * DAY, 19_723 * DAY + 5 * 3_600_000_000],
+    "tz": [0, -1, SPRING, SPRING + 5 * 3_600_000_000, 19_723 * DAY,
+                 19_723 * DAY + 5 * 3_600_000_000],
     "s": ["", "a", "ab", "A", "a%", "it's", "5", "2024-01-01", "true", "é"],
     "b": [b"", b"a", b"\xff", b"a\x00"],
     "flag": [True, False],
@@ -75,13 +76,15 @@ VALUES: dict[str, list[Any]] = {
     "st.b.c": ["", "x", "xy"],
 }
 LITERALS: dict[str, list[str]] = {
-    "number": ["0", "1", "-1", "5", "7", "3.5", "-1.20", "1.5BD", "1.5D", "0.1", "0.1D", "1.5F", "0.1F",
+    "number": ["0", "1", "-1", "5", "7", "3.5", "-1.20", "1.5BD", "1.5D", "0.1", "0.1D",
+                 "1.5F", "0.1F",
                "1e0", "5L", "7S", "16777217", "9007199254740993", "9007199254740993D",
                "9007199254740992e0", "9223372036854775807", "9223372036854775808", "-0.0", "-0.0D",
                "double('NaN')", "double('-Infinity')", "null", "1.000000000000000000000000000001",
                "12345678901234567890.0123456789", "cast(1.5 as decimal(2,1))", "cast(1.9 as int)",
                "(1)", "- (5)", "+7", "2 + 5", "1 - 1"],
-    "text": ["''", "'a'", "'ab'", '"a"', "'it''s'", "'it\\'s'", "'5'", "'A'", "null", "'\\u00e9'", "r'a%'"],
+    "text": ["''", "'a'", "'ab'", '"a"', "'it''s'", "'it\\'s'", "'5'", "'A'", "null",
+                 "'\\u00e9'", "r'a%'"],
     "day": ["'2024-01-01'", "DATE '2024-01-01'", "DATE '1970-01-01'", "'1969-12-31'", "null",
             "TIMESTAMP_NTZ '2024-01-01 00:00:00'", "TIMESTAMP '2024-01-01 00:00:00'",
             "TIMESTAMP '2024-03-10 02:30:00'", "date('2024-03-10')", "DATE '1582-10-10'"],
@@ -164,8 +167,8 @@ def as_frame(spark: Any, made: list[dict[str, Any]]) -> Any:
 
 
 _SPARK = {"L": "bigint", "i": "int", "f": "float", "g": "double", "dec": "decimal(9,2)",
-          "big": "decimal(30,10)", "d": "date", "ts": "timestamp_ntz", "tz": "timestamp", "s": "string",
-          "b": "binary", "flag": "boolean", "u": "string", "st.a": "int", "st.b.c": "string"}  # fmt: skip
+          "big": "decimal(30,10)", "d": "date", "ts": "timestamp_ntz", "tz": "timestamp", "s": "string",  # noqa: E501
+          "b": "binary", "flag": "boolean", "u": "string", "st.a": "int", "st.b.c": "string"}  # fmt: skip  # noqa: E501
 
 
 def _sql(column: str, value: Any) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from condition_texts import SCHEMA
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
-from condition_texts import SCHEMA
 from frazil.errors import PredicateError
 from frazil.format.predicates import col
 from frazil.format.schema import Schema
@@ -37,12 +37,12 @@ IMPLIED = [
     ("not (i = 5 and upper(s) = 'A')", "TRUE", False),
     ("not (i = 5 or upper(s) = 'A')", "i != 5", False),
     ("not (not (i = 5 and rand() < 0.5))", "i = 5", False),
-    ("i between 1 and 3 and i + 1 > 2 and d = '2024-01-01'", "i >= 1 AND i <= 3 AND d = DATE '2024-01-01'", False),
+    ("i between 1 and 3 and i + 1 > 2 and d = '2024-01-01'", "i >= 1 AND i <= 3 AND d = DATE '2024-01-01'", False),  # noqa: E501
     ("i <> 5", "i != 5", True),
     ("`st`.`b.c` = 'x'", "st.`b.c` = 'x'", True),
     ("ST.A = 1", "st.a = 1", True),
-    ("u = 'F79C3E09-677C-4BBD-A479-3F349CB785E7'", "u = 'f79c3e09-677c-4bbd-a479-3f349cb785e7'", True),
-    ("ts >= '2024-03-01' and s = 'Oslo'", "ts >= TIMESTAMP_NTZ '2024-03-01 00:00:00.000000' AND s = 'Oslo'", True),
+    ("u = 'F79C3E09-677C-4BBD-A479-3F349CB785E7'", "u = 'f79c3e09-677c-4bbd-a479-3f349cb785e7'", True),  # noqa: E501
+    ("ts >= '2024-03-01' and s = 'Oslo'", "ts >= TIMESTAMP_NTZ '2024-03-01 00:00:00.000000' AND s = 'Oslo'", True),  # noqa: E501
     ("ts < current_timestamp()", "TRUE", False),
     # Spark compares a bigint with a double as doubles, and text with a number as the number.
     ("L = 9007199254740993D", "TRUE", False),
@@ -51,7 +51,7 @@ IMPLIED = [
     ("i < 9223372036854775808", "TRUE", False),
     # Clocks in New York were changed at that time.
     ("ts < TIMESTAMP '2024-03-10 02:30:00'", "TRUE", False),
-    ("ts < TIMESTAMP '2024-06-01 00:00:00'", "ts < TIMESTAMP_NTZ '2024-06-01 00:00:00.000000'", True),
+    ("ts < TIMESTAMP '2024-06-01 00:00:00'", "ts < TIMESTAMP_NTZ '2024-06-01 00:00:00.000000'", True),  # noqa: E501
 ]  # fmt: skip
 
 
@@ -194,8 +194,8 @@ def test_types_that_spark_lacks_and_nested_ones(spark):
     }
     schema = Schema(tuple(NestedField(n, x, t) for n, (x, t) in enumerate(types.items(), 1)))
     rows = spark.sql(
-        "select 1704067200000000001L as ns, 3723000000L as at, 'f79c3e09-677c-4bbd-a479-3f349cb785e7'"
-        " as u, parse_json('1') as v, null as void, array(1.0D) as list, map('k', 5L) as map, 's' as s"
+        "select 1704067200000000001L as ns, 3723000000L as at, 'f79c3e09-677c-4bbd-a479-3f349cb785e7'"  # noqa: E501
+        " as u, parse_json('1') as v, null as void, array(1.0D) as list, map('k', 5L) as map, 's' as s"  # noqa: E501
     )
     for text in (
         "ns >= '2024-01-01' and at = '01:02:03' and upper(s) = 'S'",
@@ -222,7 +222,7 @@ def test_no_filter_of_floats_that_parquet_orders_otherwise_is_pushed(spark, tmp_
     """PyArrow leaves NaN out of the range of a column; its dictionary tells 0.0 from -0.0."""
     nan = float("nan")
     schema = Schema(
-        (NestedField(1, "g", DoubleType()), NestedField(2, "st", StructType((NestedField(3, "x", DoubleType()),))))
+        (NestedField(1, "g", DoubleType()), NestedField(2, "st", StructType((NestedField(3, "x", DoubleType()),))))  # noqa: E501
     )  # fmt: skip
     for name, value in (("nan", nan), ("zero", -0.0)):
         table = pa.table({"g": [value, 1.0], "st": [{"x": value}, {"x": 1.0}]})

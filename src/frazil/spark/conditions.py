@@ -109,23 +109,20 @@ class Condition:
 
     def not_matching(self, rows: DataFrame) -> DataFrame:
         """Return the rows for which it is FALSE or NULL."""
-        return self._named(rows).where(~self._flag())
+        return self._named(rows).where(~self.flag())
 
     def flagged(self, rows: DataFrame, name: str) -> DataFrame:
         """Return the rows with a boolean column, never NULL, that says whether a row matches.
 
         A sub-query may stand in it. The column is evaluated once for each row.
         """
-        return self._named(rows).withColumn(name, self._flag())
+        return self._named(rows).withColumn(name, self.flag())
 
     def flag(self) -> Column:
         """Return whether a row matches, as a column that is never NULL.
 
         It belongs over rows that bear the condition's alias, if it has one.
         """
-        return self._flag()
-
-    def _flag(self) -> Column:
         if not self._tests:
             return F.lit(True)
         joined = self._tests[0]
