@@ -340,15 +340,11 @@ def test_tables_that_take_no_such_deletes(lake, spark, places, planned):
     with pytest.raises(UnsupportedError, match="version 1 have no delete files"):
         write_deletes(rows, plan=plan, metadata=table.metadata, io=table.io)
     table.upgrade(2)
-    with table.update_properties() as properties:
-        properties.set("write.delete.format.default", "avro")
+    table.set_properties({"write.delete.format.default": "avro"})
     with pytest.raises(UnsupportedError, match="avro delete files"):
         write_deletes(rows, plan=plan, metadata=table.metadata, io=table.io)
-    with (
-        pytest.raises(ConfigurationError, match=r"write\.delete\.granularity"),
-        table.update_properties() as properties,
-    ):
-        properties.set("write.delete.granularity", "row")
+    with pytest.raises(ConfigurationError, match=r"write\.delete\.granularity"):
+        table.set_properties({"write.delete.granularity": "row"})
 
 
 class FullStore(FileIO):

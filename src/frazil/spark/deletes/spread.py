@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from frazil.format.types import StructType
-from frazil.spark.deletes.bitmap import Words
+from frazil.spark.deletes.bitmap import Words, by_file
 from frazil.spark.deletes.bitmap_rows import KEY, WORDS, Longs
 from frazil.spark.deletes.collect import Collected
 from frazil.spark.deletes.earlier import EarlierDeletes, TouchedFiles
@@ -31,7 +31,8 @@ WORDS_A_TASK: Final = 1 << 17
 _WORDS_OF_A_FILE: Final = 1 << 10
 _EARLIER_ROWS_OF_A_WORD: Final = 16
 _LOW: Final = (1 << 32) - 1
-_TASK, _RANK, _ORDINAL, _FILE = "_frazil_task", "_frazil_rank", "_frazil_ordinal", "_frazil_file"
+_TASK, _RANK, _ORDINAL = "_frazil_task", "_frazil_rank", "_frazil_ordinal"
+_FILE, _PLACES = "_frazil_file", "_frazil_places"
 _UNPARTITIONED: Final = StructType(())
 _RESULT: Final = "entry string, ordinals array<bigint>, deleted_rows bigint"
 _ARROW_RESULT: Final = pa.schema(
@@ -57,18 +58,12 @@ def written_by_executors(
         PySparkException: a task failed for good.
     """
     tasks, count = _tasks(spark, found, touched)
-    ranks = pl.int_range(len(tasks), eager=True)
-    files = pa.table(
-        {
-            _TASK: pa.array(tasks, pa.int32()),
-            # Right before the file's first word.
-            KEY: (ranks.to_numpy() << 32) - 1,
-            WORDS: pa.nulls(len(tasks), pa.int64()),
-            _FILE: pa.array(touched.texts(), pa.string()),
-        }
-    )
-    rows = spark.createDataFrame(files).unionByName(_words(spark, found, touched, tasks))
-    task = _EncodeTask(staging.io, encoder, kind, staging.path, operation_id)
+    if found.words is not None:
+        rows, read = _packed(spark, found.words, touched, tasks), _packed_files
+    else:
+        assert found.rows is not None
+        rows, read = _joined(spark, found.rows, touched, tasks), _joined_files
+    task = _EncodeTask(staging.io, encoder, kind, staging.path, operation_id, read)
     placed = rows.repartitionById(count, _TASK).sortWithinPartitions(KEY)
     told = placed.drop(_TASK).mapInArrow(task, _RESULT).toArrow()
     entries = [
@@ -104,36 +99,85 @@ def _tasks(spark: SparkSession, found: Collected, touched: TouchedFiles) -> tupl
     return (ends - weights // 2) * count // (total + 1), count
 
 
-def _words(spark: SparkSession, found: Collected, touched: TouchedFiles, tasks: Longs) -> DataFrame:
-    """The words with their task, keyed by the rank of their file in place of its ordinal."""
-    ordinals = touched.files["ordinal"].to_numpy()
-    if found.words is not None:
-        order = np.argsort(ordinals)
-        rank = order[np.searchsorted(ordinals, found.words.places >> 32, sorter=order)]
-        table = pa.table(
-            {
-                _TASK: pa.array(tasks[rank], pa.int32()),
-                KEY: (rank << 32) | (found.words.places & _LOW),
-                WORDS: found.words.bits.view(np.int64),
-                _FILE: pa.nulls(len(rank), pa.string()),
-            }
-        )
-        return spark.createDataFrame(table)
-    assert found.rows is not None
-    ranks = pa.table(
+def _packed(spark: SparkSession, words: Words, touched: TouchedFiles, tasks: Longs) -> DataFrame:
+    """A row a file, in their order, with its words as bytes: quicker to send than a row a word."""
+    sets = by_file(words, touched.files["ordinal"]).values()
+    table = pa.table(
         {
-            _ORDINAL: ordinals,
             _TASK: pa.array(tasks, pa.int32()),
-            _RANK: np.arange(len(ordinals), dtype=np.int64),
+            KEY: np.arange(len(tasks), dtype=np.int64),
+            _FILE: pa.array(touched.texts(), pa.string()),
+            _PLACES: pa.array([each.places.tobytes() for each in sets], pa.binary()),
+            WORDS: pa.array([each.bits.tobytes() for each in sets], pa.binary()),
         }
     )
-    of_file = F.broadcast(spark.createDataFrame(ranks))
-    joined = found.rows.join(of_file, F.expr(f"shiftright({KEY}, 32) = {_ORDINAL}"))
-    return joined.selectExpr(
+    return spark.createDataFrame(table)
+
+
+def _packed_files(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[dict[str, Any], Words]]:
+    """The files of `_packed` rows, each with its words."""
+    for batch in batches:
+        columns = (batch.column(name) for name in (_FILE, _PLACES, WORDS))
+        for text, places, bits in zip(*columns, strict=True):
+            words = Words(
+                np.frombuffer(places.as_buffer(), dtype=np.int64),
+                np.frombuffer(bits.as_buffer(), dtype=np.uint64),
+            )
+            yield json.loads(text.as_py()), words
+
+
+def _joined(spark: SparkSession, kept: DataFrame, touched: TouchedFiles, tasks: Longs) -> DataFrame:
+    """A row a word, keyed by the rank of its file, and before the words of each file its row."""
+    ranks = np.arange(len(tasks), dtype=np.int64)
+    task_column = pa.array(tasks, pa.int32())
+    heads = pa.table(
+        {
+            _TASK: task_column,
+            # Right before the file's first word.
+            KEY: (ranks << 32) - 1,
+            WORDS: pa.nulls(len(tasks), pa.int64()),
+            _FILE: pa.array(touched.texts(), pa.string()),
+        }
+    )
+    places = pa.table(
+        {_ORDINAL: touched.files["ordinal"].to_numpy(), _TASK: task_column, _RANK: ranks}
+    )
+    of_file = F.broadcast(spark.createDataFrame(places))
+    words = kept.join(of_file, F.expr(f"shiftright({KEY}, 32) = {_ORDINAL}")).selectExpr(
         _TASK,
         f"shiftleft({_RANK}, 32) | ({KEY} & {_LOW}L) as {KEY}",
         WORDS,
         f"cast(null as string) as {_FILE}",
+    )
+    return spark.createDataFrame(heads).unionByName(words)
+
+
+def _joined_files(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[dict[str, Any], Words]]:
+    """The files of `_joined` rows, each with its words."""
+    file: dict[str, Any] | None = None
+    parts: list[Words] = []
+    for batch in batches:
+        places = batch.column(KEY).to_numpy() & _LOW
+        bits = batch.column(WORDS).fill_null(0).to_numpy().view(np.uint64)
+        texts = batch.column(_FILE)
+        heads = np.flatnonzero(texts.is_valid().to_numpy(zero_copy_only=False))
+        start = 0
+        for head in (*heads.tolist(), len(places)):
+            parts.append(Words(places[start:head].copy(), bits[start:head].copy()))
+            if head < len(places):
+                if file is not None:
+                    yield file, _together(parts)
+                file, parts = json.loads(texts[head].as_py()), []
+            start = head + 1
+    if file is not None:
+        yield file, _together(parts)
+
+
+def _together(parts: list[Words]) -> Words:
+    # They are sorted, and no word comes twice.
+    return Words(
+        np.concatenate([each.places for each in parts] or [np.empty(0, np.int64)]),
+        np.concatenate([each.bits for each in parts] or [np.empty(0, np.uint64)]),
     )
 
 
@@ -146,6 +190,7 @@ class _EncodeTask:
     kind: FileKind
     folder: str
     operation_id: str
+    read: Callable[[Iterator[pa.RecordBatch]], Iterator[tuple[dict[str, Any], Words]]]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
@@ -167,7 +212,7 @@ class _EncodeTask:
                 found=words,
                 earlier=earlier.words(file),
             )
-            for file, words in _by_file(batches)
+            for file, words in self.read(batches)
         )
         for encoded in self.encoder.files(deletes, path):
             self.io.create_unique(encoded.path, encoded.data)
@@ -182,32 +227,3 @@ class _EncodeTask:
                 ],
                 schema=_ARROW_RESULT,
             )
-
-
-def _by_file(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[dict[str, Any], Words]]:
-    """The files of sorted rows, each with its words."""
-    file: dict[str, Any] | None = None
-    parts: list[Words] = []
-    for batch in batches:
-        places = batch.column(KEY).to_numpy() & _LOW
-        bits = batch.column(WORDS).fill_null(0).to_numpy().view(np.uint64)
-        texts = batch.column(_FILE)
-        heads = np.flatnonzero(texts.is_valid().to_numpy(zero_copy_only=False))
-        start = 0
-        for head in (*heads.tolist(), len(places)):
-            parts.append(Words(places[start:head].copy(), bits[start:head].copy()))
-            if head < len(places):
-                if file is not None:
-                    yield file, _joined(parts)
-                file, parts = json.loads(texts[head].as_py()), []
-            start = head + 1
-    if file is not None:
-        yield file, _joined(parts)
-
-
-def _joined(parts: list[Words]) -> Words:
-    # They are sorted, and no word comes twice.
-    return Words(
-        np.concatenate([each.places for each in parts] or [np.empty(0, np.int64)]),
-        np.concatenate([each.bits for each in parts] or [np.empty(0, np.uint64)]),
-    )

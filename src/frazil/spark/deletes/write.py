@@ -44,7 +44,7 @@ from frazil.storage.parquet.position_deletes import PositionDeleteOptions
 
 Granularity = Literal["file", "partition"]
 
-ROWS_HERE: Final = 2_000_000
+ROWS_HERE: Final = 16_000_000
 FILES_HERE: Final = 256
 """The driver writes up to so many rows, and files: there Spark's job costs as much as they do."""
 
