@@ -6,7 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import duckdb
+import duckdb_extension_avro
+import duckdb_extension_iceberg
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 from deletes_read_back import local, places_of, rows_of
 from pyiceberg.table import StaticTable
@@ -20,7 +23,9 @@ from frazil.errors import (
     ValidationError,
 )
 from frazil.spark.deletes.write import WrittenDeletes, write_deletes
+from frazil.storage import avro
 from frazil.storage.files import FileIO
+from frazil.table.manifests.files import read_entries
 
 pytestmark = pytest.mark.spark
 
@@ -43,8 +48,6 @@ def several_specs(lake, spark, version, **properties):
 
 def ids_by_place(table):
     """The id of the row at each place of each file."""
-    import pyarrow.parquet as pq
-
     return {
         path: pq.read_table(local(path), columns=["id"], partitioning=None)["id"].to_pylist()
         for path in table.inspect.files()["file_path"]
@@ -133,8 +136,6 @@ def test_files_of_several_specs(lake, spark, places, planned, way, version, gran
 
 def added_files(table):
     """Entries of data files."""
-    from frazil.table.manifests.files import read_entries
-
     return [
         entry.data_file
         for manifest in table_manifests(table)
@@ -144,8 +145,6 @@ def added_files(table):
 
 
 def table_manifests(table):
-    from frazil.storage import avro
-
     return avro.manifests_of(table.io, table.current_snapshot)
 
 
@@ -433,12 +432,12 @@ def test_pyiceberg_and_duckdb_read_vectors(lake, spark, places, planned, way):
 
 def by_duckdb(table):
     """The ids that DuckDB's own extension reads."""
-    with duckdb.connect() as duck:
-        try:
-            duck.execute("load iceberg")
-        except duckdb.Error:
-            pytest.skip("DuckDB's iceberg extension is not installed")
+    extensions = Path(next(iter(duckdb_extension_iceberg.__path__))) / "extensions"
+    of_avro = Path(next(iter(duckdb_extension_avro.__path__))) / "extensions"
+    version = f"v{duckdb.__version__}"
+    with duckdb.connect(config={"allow_unsigned_extensions": "true"}) as duck:
+        duck.execute(f"load '{of_avro / version / 'avro.duckdb_extension'}'")
+        duck.execute(f"load '{extensions / version / 'iceberg.duckdb_extension'}'")
         path = local(table.metadata_location)
-        return sorted(
-            n for (n,) in duck.execute(f"select id from iceberg_scan('{path}')").fetchall()
-        )
+        rows = duck.execute(f"select id from iceberg_scan('{path}')").fetchall()
+        return sorted(row_id for (row_id,) in rows)
