@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from frazil.catalog.identifiers import (
     Identifier,
+    parse_namespace,
     parse_table_identifier,
     shown,
 )
@@ -128,6 +129,23 @@ class Catalog(ABC):
     @abstractmethod
     def list_tables(self, namespace: str | Sequence[str]) -> list[Identifier]:
         """The tables directly in a namespace, sorted; NoSuchNamespaceError if it does not exist."""
+
+    def list_tables_below(self, namespace: str | Sequence[str] = ()) -> list[Identifier]:
+        """The tables in a namespace and in all namespaces below it, or of the catalog, sorted.
+
+        NoSuchNamespaceError if it does not exist; one that is dropped meanwhile holds none.
+        """
+        top = parse_namespace(namespace)
+        found = self.list_tables(top) if top else []
+        waiting = self.list_namespaces(top)
+        while waiting:
+            current = waiting.pop()
+            try:
+                found.extend(self.list_tables(current))
+                waiting.extend(self.list_namespaces(current))
+            except NoSuchNamespaceError:
+                continue
+        return sorted(found)
 
     @abstractmethod
     def rename_table(self, source: str | Sequence[str], target: str | Sequence[str]) -> None:

@@ -12,7 +12,6 @@ import polars as pl
 
 from frazil.catalog.base import Catalog
 from frazil.catalog.config import DATABASE_NAME, CatalogConfig, open_catalog, resolve
-from frazil.catalog.identifiers import Identifier
 from frazil.catalog.static import StaticCatalog
 from frazil.cli.describe import as_number, describe_table, plan_facts
 from frazil.cli.format import partition_text, rows_of
@@ -133,7 +132,7 @@ def tables(settings: Settings, namespace: str | None, as_json: bool) -> None:
     catalog = settings.catalog()
     found = [
         {"namespace": ".".join(identifier[:-1]), "table": identifier[-1]}
-        for identifier in _all_tables(catalog, namespace)
+        for identifier in catalog.list_tables_below(namespace or ())
     ]
     if as_json:
         show_json(found)
@@ -335,18 +334,6 @@ def scan(
         show_json(rows)
     else:
         show_rows(rows, columns=names, nothing="no rows")
-
-
-def _all_tables(catalog: Catalog, namespace: str | None) -> list[Identifier]:
-    waiting: list[Identifier] = (
-        [tuple(namespace.split("."))] if namespace else catalog.list_namespaces()
-    )
-    found: list[Identifier] = []
-    while waiting:
-        current = waiting.pop(0)
-        found.extend(catalog.list_tables(current))
-        waiting.extend(catalog.list_namespaces(current))
-    return sorted(found)
 
 
 def _show(frame: pl.DataFrame, as_json: bool, *, nothing: str) -> None:

@@ -320,8 +320,14 @@ class Lake(OnDriver):
         """Whether there is a table of that name."""
         return self.catalog.table_exists(identifier)
 
-    def list_tables(self, namespace: str | Sequence[str]) -> list[Identifier]:
-        """The tables directly in a namespace."""
+    def list_tables(self, namespace: str | Sequence[str] | None = None) -> list[Identifier]:
+        """The tables directly in a namespace; without one the tables of all namespaces.
+
+        Raises:
+            NoSuchNamespaceError: there is no such namespace.
+        """
+        if namespace is None:
+            return self.catalog.list_tables_below()
         return self.catalog.list_tables(namespace)
 
     def drop_table(self, identifier: str | Sequence[str]) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
-from typing import TYPE_CHECKING
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from frazil.errors import PredicateError
+from frazil.errors import PredicateError, ValidationError
 from frazil.format.arguments import SnapshotId, one_or_several, optional_snapshot_id_of
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates import (
@@ -48,6 +48,9 @@ from frazil.table.time_travel import Moment, find_snapshot
 if TYPE_CHECKING:
     import pandas as pd
 
+_MOST_ROWS: Final = 2**31 - 1
+"""The largest limit that Spark takes."""
+
 
 class Scan(OnDriver):
     """A read of one snapshot of a table; nothing is read until a method asks for it.
@@ -65,12 +68,14 @@ class Scan(OnDriver):
             is a time in the session's zone, a datetime without one local time.
         ref: read a tag, with its schema, or a branch, with the table's.
         case_sensitive: whether names are matched with their case; the session's setting without.
+        limit: at most so many rows, any of them; all without.
         name: the table's name, for messages.
 
     Raises:
         NoSuchSnapshotError, NoSuchRefError: there is no such snapshot or reference.
         PredicateError: the predicate cannot be parsed or does not fit the schema.
-        ValidationError: a column that is not there or named twice.
+        ValidationError: a column that is not there or named twice, or a limit that is no number of
+            rows.
     """
 
     def __init__(
@@ -85,6 +90,7 @@ class Scan(OnDriver):
         as_of: Moment | None = None,
         ref: str | None = None,
         case_sensitive: bool | None = None,
+        limit: int | None = None,
         name: str = "",
     ) -> None:
         self._spark = spark
@@ -102,6 +108,7 @@ class Scan(OnDriver):
         cased = is_case_sensitive(spark) if case_sensitive is None else case_sensitive
         self._where = bound_predicate(where, self.schema, case_sensitive=cased, time_zone=zone)
         self._case_sensitive = cased
+        self._limit = None if limit is None else _row_limit(limit)
         self._reads_whole_snapshot = isinstance(self._where, AlwaysTrue)
         self.projection: Projection = project(
             self.schema,
@@ -111,9 +118,10 @@ class Scan(OnDriver):
 
     def __repr__(self) -> str:
         snapshot = "no snapshot" if self.snapshot is None else f"{self.snapshot.snapshot_id}"
+        limit = "" if self._limit is None else f", limit {self._limit}"
         return (
             f"Scan({self._name}, snapshot {snapshot}, columns {list(self.projection.names)}, "
-            f"where {self._where.to_sql()})"
+            f"where {self._where.to_sql()}{limit})"
         )
 
     def plan(self) -> ScanPlan:
@@ -130,6 +138,11 @@ class Scan(OnDriver):
             UnsupportedError: a delete or a file that cannot be applied or read rightly.
             MissingFileError, InvalidDataFileError: a file that had to be looked at cannot be read.
         """
+        rows = self._all_rows()
+        return rows if self._limit is None else rows.limit(self._limit)
+
+    def _all_rows(self) -> DataFrame:
+        """The rows, whatever the limit."""
         prepare_session(self._spark)
         support = type_support(self._spark)
         residual = self._plan.residual
@@ -167,6 +180,8 @@ class Scan(OnDriver):
     def count(self) -> int:
         """The number of rows; only files are read whose live rows metadata does not tell.
 
+        With a limit it is the number of rows that the scan gives, the limit at most.
+
         Errors are those of `to_arrow`.
         """
         request = parse_request(["count(*)"], (), self.schema, case_sensitive=True)
@@ -178,11 +193,11 @@ class Scan(OnDriver):
             specs=self._metadata.partition_specs,
         )
         total = int(found.partial["measure0"][0])
-        if len(found.scanned):
+        if len(found.scanned) and (self._limit is None or total < self._limit):
             rows = self._rows_of(found.rest_of(self._plan), frozenset())
             with self._explained("count"):
                 total += int(rows.count())
-        return total
+        return total if self._limit is None else min(total, self._limit)
 
     def aggregate(
         self, aggregates: str | Sequence[str], *, by: str | Sequence[str] = ()
@@ -200,8 +215,14 @@ class Scan(OnDriver):
 
         Raises:
             ValidationError: a text is no aggregate, a column is not there or has no order, or
-                two results have one name.
+                two results have one name, or the scan has a limit: which rows it gives is not
+                said, so nor is what they come to.
         """
+        if self._limit is not None:
+            raise ValidationError(
+                f"the scan gives any {self._limit} of its rows, and aggregates depend on which: "
+                "aggregate a scan without a limit, or scan.to_df() with the limit"
+            )
         request = parse_request(
             one_or_several(aggregates, argument="aggregates"),
             one_or_several(by, argument="by"),
@@ -233,7 +254,7 @@ class Scan(OnDriver):
         scan._reads_whole_snapshot = False
         if field_ids:
             scan.projection = with_fields((), self.schema, set(field_ids))
-        return scan.to_df()
+        return scan._all_rows()
 
     @contextmanager
     def _explained(self, operation: str) -> Iterator[None]:
@@ -294,6 +315,14 @@ def _schema_of(
     if snapshot_id is None and as_of is None and not is_tag:
         return metadata.schema
     return metadata.schemas_by_id.get(snapshot.schema_id, metadata.schema)
+
+
+def _row_limit(given: int) -> int:
+    if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given <= _MOST_ROWS:
+        raise ValidationError(
+            f"limit is {given!r}: give a number of rows, from 0 to {_MOST_ROWS}, or none for all"
+        )
+    return given
 
 
 def bound_predicate(

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from threading import Condition
 from typing import Any, Final
 
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from frazil.spark.types import SparkTypeSupport
@@ -215,4 +216,9 @@ def type_support(spark: SparkSession) -> SparkTypeSupport:
 
 
 def _is_on(spark: SparkSession, key: str) -> bool:
-    return str(spark.conf.get(key, "false")).lower() == "true"
+    try:
+        # A default given here would hide Spark's own.
+        return str(spark.conf.get(key)).lower() == "true"
+    except PySparkException:
+        # This Spark has no such setting.
+        return False

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from typing import Unpack
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -15,11 +15,14 @@ from frazil.format.predicates.expressions import Expression
 from frazil.format.sorting import SortField
 from frazil.spark.changes.table_changes import TableChanges
 from frazil.spark.engine import engine_summary
+from frazil.spark.maintenance import TableMaintenance
 from frazil.spark.metadata_frames.frames import MetadataFrames
+from frazil.spark.metadata_frames.inspector import TableInspector
 from frazil.spark.read_points import ReadPoints
 from frazil.spark.row_level.commands import RowCommands
 from frazil.spark.scan import Scan
 from frazil.spark.stream.table_streams import TableStreams
+from frazil.spark.table_files import TableFiles
 from frazil.spark.transaction import TableTransaction
 from frazil.spark.types import query_schema_from_spark
 from frazil.spark.write.files import write_data_files
@@ -28,13 +31,18 @@ from frazil.spark.write_audit_publish import branch_to_read, refuse_replacement
 from frazil.spark.writes import OnProgress, Rows, owning
 from frazil.table.commit.transaction import CreateTransaction
 from frazil.table.handle import TableHandle
+from frazil.table.inspect.inspector import SnapshotChoice
+from frazil.table.older_names import OlderName
 from frazil.table.snapshots.producer import SnapshotSettings, snapshot_options
 from frazil.table.time_travel import Moment
 from frazil.table.updates.replacement import ReplaceDefinition
 
 
-class Table(RowCommands, TableChanges, TableStreams, MetadataFrames, TableHandle):
+class Table(Writes, TableChanges, TableStreams, TableHandle):
     """An Iceberg table: `append`, `overwrite`, `scan`, and every change of a `TableHandle`.
+
+    Upkeep is at `maintenance`, all metadata tables are at `inspect`, and commits of files that are
+    already written at `files`.
 
     A handle shows the table as it was when it was loaded
     or last changed through it; writes refresh it first, reads do not (`refresh`).
@@ -49,6 +57,25 @@ class Table(RowCommands, TableChanges, TableStreams, MetadataFrames, TableHandle
     def spark(self) -> SparkSession:
         """The session that moves the data."""
         return self._spark
+
+    # -- namespaces ------------------------------------------------------------------------------
+
+    @property
+    def inspect(self) -> TableInspector:
+        """All metadata tables: as Polars frames, and at `inspect.dataframes` as DataFrames."""
+        return TableInspector(
+            self.spark, self.metadata, self.metadata_location, self.io, text_zone=self._text_zone
+        )
+
+    @property
+    def files(self) -> TableFiles:
+        """`files()`: the files of a snapshot as a DataFrame; `files.append(…)`: commit files."""
+        return TableFiles(self, lambda: self._inspected)
+
+    @property
+    def maintenance(self) -> TableMaintenance:
+        """Upkeep: `maintenance.expire_snapshots()` and others."""
+        return TableMaintenance(self)
 
     # -- writes ----------------------------------------------------------------------------------
 
@@ -116,13 +143,14 @@ class Table(RowCommands, TableChanges, TableStreams, MetadataFrames, TableHandle
 
     def scan(
         self,
-        *,
         where: str | Expression | None = None,
+        *,
         columns: str | Sequence[str] | None = None,
         snapshot_id: SnapshotId | None = None,
         as_of: Moment | None = None,
         ref: str | None = None,
         case_sensitive: bool | None = None,
+        limit: int | None = None,
     ) -> Scan:
         """A query of the table; nothing is read yet.
 
@@ -134,11 +162,12 @@ class Table(RowCommands, TableChanges, TableStreams, MetadataFrames, TableHandle
                 zone unless it names one), a datetime (local time unless it has a zone) or a date.
             ref: read a branch or tag.
             case_sensitive: how names are matched; as Spark is set unless given.
+            limit: at most so many rows, any of them.
 
         Raises:
             NoSuchSnapshotError, NoSuchRefError: there is no such snapshot.
             PredicateError: the predicate does not fit the schema.
-            ValidationError: a column is not there.
+            ValidationError: a column is not there, or the limit is no number of rows.
         """
         metadata = self.metadata
         if snapshot_id is None and as_of is None:
@@ -154,11 +183,44 @@ class Table(RowCommands, TableChanges, TableStreams, MetadataFrames, TableHandle
             as_of=as_of,
             ref=ref,
             case_sensitive=case_sensitive,
+            limit=limit,
         )
 
     def to_df(self) -> DataFrame:
         """All rows as a native DataFrame: those of `main`, or of the session's WAP branch."""
         return self.scan().to_df()
+
+    def count(self) -> int:
+        """The number of rows, as `Scan.count` tells it."""
+        return self.scan().count()
+
+    def show(self, n: int = 20, truncate: bool | int = True, vertical: bool = False) -> None:
+        """Print the first rows, as `DataFrame.show` of Spark does.
+
+        Args:
+            n: so many rows at most.
+            truncate: cut text after 20 characters, or after so many; False cuts nothing.
+            vertical: a line a value instead of a line a row.
+        """
+        self.to_df().show(n, truncate, vertical)
+
+    # -- metadata tables of every day ------------------------------------------------------------
+
+    def history(self) -> DataFrame:
+        """made_current_at, snapshot_id, parent_id, is_current_ancestor."""
+        return self._inspected.history()
+
+    def snapshots(self) -> DataFrame:
+        """committed_at, snapshot_id, parent_id, operation, manifest_list, summary."""
+        return self._inspected.snapshots()
+
+    def refs(self) -> DataFrame:
+        """name, type, snapshot_id, max_reference_age_in_ms, min_snapshots_to_keep, …"""
+        return self._inspected.refs()
+
+    def partitions(self, **moment: Unpack[SnapshotChoice]) -> DataFrame:
+        """What each partition of a snapshot holds: rows, files, bytes, deletes."""
+        return self._inspected.partitions(**moment)
 
     # -- parts -----------------------------------------------------------------------------------
 
@@ -176,3 +238,21 @@ class Table(RowCommands, TableChanges, TableStreams, MetadataFrames, TableHandle
 
     def _followed(self, metadata: TableMetadata, made: frozenset[int]) -> None:
         self._reads.follow(metadata, made)
+
+    @property
+    def _inspected(self) -> MetadataFrames:
+        return self.inspect.dataframes
+
+    # -- older names -----------------------------------------------------------------------------
+
+    metadata_log_entries = OlderName("inspect.dataframes", MetadataFrames.metadata_log_entries)
+    manifests = OlderName("inspect.dataframes", MetadataFrames.manifests)
+    entries = OlderName("inspect.dataframes", MetadataFrames.entries)
+    data_files = OlderName("inspect.dataframes", MetadataFrames.data_files)
+    delete_files = OlderName("inspect.dataframes", MetadataFrames.delete_files)
+    position_deletes = OlderName("inspect.dataframes", MetadataFrames.position_deletes)
+    all_manifests = OlderName("inspect.dataframes", MetadataFrames.all_manifests)
+    all_entries = OlderName("inspect.dataframes", MetadataFrames.all_entries)
+    all_files = OlderName("inspect.dataframes", MetadataFrames.all_files)
+    all_data_files = OlderName("inspect.dataframes", MetadataFrames.all_data_files)
+    all_delete_files = OlderName("inspect.dataframes", MetadataFrames.all_delete_files)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Self
 
 from frazil.catalog.base import Catalog, LoadedTable
 from frazil.errors import ValidationError
-from frazil.format.arguments import SnapshotId, optional_snapshot_id_of, snapshot_ids_of
+from frazil.format.arguments import SnapshotId, optional_snapshot_id_of
 from frazil.format.metadata import TableMetadata
 from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
 from frazil.format.schema import Schema
@@ -20,16 +20,19 @@ from frazil.table.commit.loop import commit
 from frazil.table.commit.operation import Operation
 from frazil.table.commit.transaction import Transaction
 from frazil.table.inspect.inspector import Inspector
-from frazil.table.maintenance.expire import (
-    ExpireResult,
-    ExpireSnapshots,
-    delete_unreachable,
-    remove_unused_specs_and_schemas,
-    unreachable_files,
-)
+from frazil.table.maintenance.namespace import Maintenance
+from frazil.table.older_names import OlderName, OlderValue
 from frazil.table.operations import TableOperations
 from frazil.table.time_travel import Moment, find_snapshot
 from frazil.table.updates.replacement import ReplaceDefinition
+
+
+def _snapshots(handle: TableHandle) -> tuple[Snapshot, ...]:
+    return handle.metadata.snapshots
+
+
+def _references(handle: TableHandle) -> Mapping[str, SnapshotRef]:
+    return dict(handle.metadata.refs)
 
 
 class TableHandle(OnDriver, TableOperations):
@@ -153,19 +156,14 @@ class TableHandle(OnDriver, TableOperations):
         return self.metadata.current_snapshot
 
     @property
-    def snapshot_list(self) -> tuple[Snapshot, ...]:
-        """Every snapshot that is kept, in the order of commits."""
-        return self.metadata.snapshots
-
-    @property
-    def references(self) -> Mapping[str, SnapshotRef]:
-        """Branches and tags by name."""
-        return dict(self.metadata.refs)
-
-    @property
     def inspect(self) -> Inspector:
-        """The metadata tables as polars frames."""
-        return Inspector(self.metadata, self.metadata_location, self.io)
+        """The metadata tables as Polars frames."""
+        return Inspector(self.metadata, self.metadata_location, self.io, text_zone=self._text_zone)
+
+    @property
+    def maintenance(self) -> Maintenance:
+        """Upkeep: `maintenance.expire_snapshots()` and others."""
+        return Maintenance(self)
 
     def snapshot(
         self,
@@ -266,64 +264,6 @@ class TableHandle(OnDriver, TableOperations):
         )
         return transaction
 
-    def expire_snapshots(
-        self,
-        *,
-        older_than: Moment | None = None,
-        retain_last: int | None = None,
-        snapshot_ids: SnapshotId | Iterable[SnapshotId] = (),
-    ) -> ExpireResult:
-        """Forget snapshots that retention no longer keeps; delete the files that only they reach.
-
-        Args:
-            older_than: expire what is older, milliseconds since the epoch, ISO text (in the zone
-                of the Spark session, or without one in the process's), a datetime or a date; by
-                default what `history.expire.max-snapshot-age-ms` says, 5 days.
-            retain_last: keep at least so many of each branch.
-            snapshot_ids: expire these too, whatever their age; they must not be the head of a
-                branch or tag.
-
-        Raises:
-            ValidationError: gc.enabled is false, or a named snapshot is referenced.
-        """
-        operation = self._expire(older_than, retain_last, snapshot_ids)
-        if operation.base is None or operation.after is None:
-            return ExpireResult()
-        files = unreachable_files(self.io, operation.base, operation.after)
-        return delete_unreachable(self.io, files, operation)
-
-    def expire_snapshots_keeping_files(
-        self,
-        *,
-        older_than: Moment | None = None,
-        retain_last: int | None = None,
-        snapshot_ids: SnapshotId | Iterable[SnapshotId] = (),
-    ) -> ExpireResult:
-        """`expire_snapshots` without deleting any file."""
-        operation = self._expire(older_than, retain_last, snapshot_ids)
-        return ExpireResult(
-            snapshot_ids=tuple(snapshot.snapshot_id for snapshot in operation.expired),
-            ref_names=operation.expired_refs,
-        )
-
-    def remove_unused_specs_and_schemas(self) -> None:
-        """Forget partition specs and schemas that no snapshot uses."""
-        self._run(remove_unused_specs_and_schemas(self.io))
-
-    def _expire(
-        self,
-        older_than: Moment | None,
-        retain_last: int | None,
-        snapshot_ids: SnapshotId | Iterable[SnapshotId],
-    ) -> ExpireSnapshots:
-        operation = ExpireSnapshots(
-            older_than_ms=None if older_than is None else self._timestamp_ms(older_than),
-            retain_last=retain_last,
-            snapshot_ids=snapshot_ids_of(snapshot_ids, "snapshot_ids"),
-        )
-        self._run(operation)
-        return operation
-
     def _prepare(self) -> TableMetadata:
         return self._refresh().metadata
 
@@ -334,6 +274,18 @@ class TableHandle(OnDriver, TableOperations):
 
     def _followed(self, metadata: TableMetadata, made: frozenset[int]) -> None:
         """Take note of snapshots that were made through this handle."""
+
+    # -- older names ----
+
+    snapshot_list = OlderValue(_snapshots)
+    references = OlderValue(_references)
+    expire_snapshots = OlderName("maintenance", Maintenance.expire_snapshots)
+    expire_snapshots_keeping_files = OlderName(
+        "maintenance", Maintenance.expire_snapshots_keeping_files
+    )
+    remove_unused_specs_and_schemas = OlderName(
+        "maintenance", Maintenance.remove_unused_specs_and_schemas
+    )
 
 
 class HandleTransaction(OnDriver, Transaction):

@@ -6,42 +6,32 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import tzinfo
-from typing import Unpack
 
 from frazil.format.arguments import SnapshotId, optional_snapshot_id_of, snapshot_id_of
-from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
-from frazil.format.metadata.statistics import PartitionStatisticsFile, StatisticsFile
 from frazil.format.sorting import SortExpr, SortField
 from frazil.format.values.zones import PROCESS_ZONE
 from frazil.storage.files import FileIO
 from frazil.table.commit.operation import Operation
-from frazil.table.conflicts.row_filter import Predicate
-from frazil.table.conflicts.validation import Validation
-from frazil.table.snapshots.append import FastAppend, MergeAppend
+from frazil.table.file_changes import FileChanges
+from frazil.table.maintenance.namespace import StatisticsChanges
+from frazil.table.older_names import OlderName, OlderNames
 from frazil.table.snapshots.cherry_pick import CherryPick, publication
 from frazil.table.snapshots.create_branch import CreateBranch
-from frazil.table.snapshots.overwrite import DeleteFiles, OverwriteFiles, ReplacePartitions
-from frazil.table.snapshots.producer import BranchSettings, SnapshotSettings, snapshot_options
-from frazil.table.snapshots.rewrite import RewriteFiles
-from frazil.table.snapshots.row_delta import RowDelta
 from frazil.table.time_travel import Moment, timestamp_ms_of
 from frazil.table.updates import properties, references
 from frazil.table.updates import sort_order as sort_update
-from frazil.table.updates import statistics as table_statistics
 from frazil.table.updates.partitioning import UpdatePartitioning
 from frazil.table.updates.references import DEFAULT_RETENTION, Retention
 from frazil.table.updates.schema import UpdateSchema
 
 
-class TableOperations(ABC):
+class TableOperations(OlderNames, ABC):
     """The operations of a table, by readable names.
 
-    Methods named `commit_…` take files that are already written; engines build on them. They are
-    applied at once on a handle, and with the rest of the block in a transaction. All of them take
-    the keywords of `SnapshotSettings`: `branch`, `snapshot_properties` and `wap_id`.
+    They are applied at once on a handle, and with the rest of the block in a transaction.
     """
 
     @property
@@ -88,6 +78,10 @@ class TableOperations(ABC):
         """A builder of changes to the partitioning, for a `with` block."""
         return UpdatePartitioning(self._prepare(), self._run, case_sensitive=case_sensitive)
 
+    def update_spec(self, *, case_sensitive: bool = True) -> UpdatePartitioning:
+        """The same as `update_partitioning`, by PyIceberg's name."""
+        return self.update_partitioning(case_sensitive=case_sensitive)
+
     def replace_sort_order(
         self, *fields: str | SortExpr | SortField, case_sensitive: bool = True
     ) -> None:
@@ -110,159 +104,17 @@ class TableOperations(ABC):
         """Raise the format version; there is no way back."""
         self._run(properties.upgrade(format_version))
 
-    # -- files ----
+    # -- what serves engines and upkeep ----
 
-    def commit_append(
-        self,
-        files: Iterable[DataFile],
-        **snapshot: Unpack[SnapshotSettings],
-    ) -> None:
-        """Add data files; manifests are merged when enough small ones are there (rule 210)."""
-        self._run(MergeAppend(self.io, files, snapshot_options(**snapshot)))
+    @property
+    def files(self) -> FileChanges:
+        """Commits of files that are already written: `files.append(data_files)` and others."""
+        return FileChanges(self)
 
-    def commit_fast_append(
-        self,
-        files: Iterable[DataFile],
-        **snapshot: Unpack[SnapshotSettings],
-    ) -> None:
-        """Add data files and leave every manifest as it is: the shortest commit (rule 210)."""
-        self._run(FastAppend(self.io, files, snapshot_options(**snapshot)))
-
-    def commit_overwrite(
-        self,
-        added: Iterable[DataFile] = (),
-        *,
-        removed: Iterable[DataFile] = (),
-        removed_paths: Iterable[str] = (),
-        where: Predicate | None = None,
-        validation: Validation | None = None,
-        case_sensitive: bool = True,
-        **snapshot: Unpack[SnapshotSettings],
-    ) -> None:
-        """Remove files by name or by a predicate that all of their rows match, and add others.
-
-        Raises:
-            ValidationError: a file holds rows that match `where` and others.
-            ConflictError: `validation` found a conflict, or a named file is gone.
-        """
-        self._run(
-            OverwriteFiles(
-                self.io,
-                added=added,
-                removed=removed,
-                removed_paths=removed_paths,
-                where=where,
-                validation=validation,
-                case_sensitive=case_sensitive,
-                options=snapshot_options(**snapshot),
-            )
-        )
-
-    def commit_replace_partitions(
-        self,
-        added: Iterable[DataFile],
-        *,
-        validation: Validation | None = None,
-        **snapshot: Unpack[SnapshotSettings],
-    ) -> None:
-        """Dynamic overwrite: the partitions of the new files lose their old ones."""
-        options = snapshot_options(**snapshot)
-        self._run(ReplacePartitions(self.io, added, validation=validation, options=options))
-
-    def commit_delete(
-        self,
-        *,
-        where: Predicate | None = None,
-        removed: Iterable[DataFile] = (),
-        removed_paths: Iterable[str] = (),
-        validation: Validation | None = None,
-        case_sensitive: bool = True,
-        **snapshot: Unpack[SnapshotSettings],
-    ) -> None:
-        """Remove whole files, by a predicate that all of their rows match or by name (rule 212).
-
-        Raises:
-            ValidationError: a file holds rows that match `where` and others.
-            ConflictError: `validation` found a conflict, or a named file is gone.
-        """
-        self._run(
-            DeleteFiles(
-                self.io,
-                where=where,
-                removed=removed,
-                removed_paths=removed_paths,
-                validation=validation,
-                case_sensitive=case_sensitive,
-                options=snapshot_options(**snapshot),
-            )
-        )
-
-    def commit_row_delta(
-        self,
-        *,
-        added: Iterable[DataFile] = (),
-        added_deletes: Iterable[DataFile] = (),
-        removed: Iterable[DataFile] = (),
-        removed_deletes: Iterable[DataFile] = (),
-        referenced_data_files: Iterable[str] = (),
-        changed: Iterable[DataFile] | None = None,
-        validation: Validation | None = None,
-        **snapshot: Unpack[SnapshotSettings],
-    ) -> None:
-        """Merge-on-read change: add data files and delete files, replace earlier deletes.
-
-        `referenced_data_files` are those that position deletes of several files are about; they
-        must still be there if `validation` is given. `changed` are data files whose rows were read
-        to make the added ones.
-        """
-        self._run(
-            RowDelta(
-                self.io,
-                added=added,
-                added_deletes=added_deletes,
-                removed=removed,
-                removed_deletes=removed_deletes,
-                referenced_data_files=referenced_data_files,
-                changed=changed,
-                validation=validation,
-                options=snapshot_options(**snapshot),
-            )
-        )
-
-    def commit_rewrite(
-        self,
-        *,
-        removed: Iterable[DataFile] = (),
-        added: Iterable[DataFile] = (),
-        removed_deletes: Iterable[DataFile] = (),
-        added_deletes: Iterable[DataFile] = (),
-        data_sequence_number: int | None = None,
-        delete_sequence_number: int | None = None,
-        from_snapshot: SnapshotId,
-        **snapshot: Unpack[BranchSettings],
-    ) -> None:
-        """Replace files by files of the same rows, as they were at `from_snapshot`.
-
-        With `data_sequence_number`, that of the snapshot which was read, later equality deletes
-        apply to the new files as well.
-
-        Raises:
-            ConflictError: a file to replace is gone, or others committed deletes or rewrites since
-                `from_snapshot` that the new files contradict.
-        """
-        self._run(
-            RewriteFiles(
-                self.io,
-                removed=removed,
-                added=added,
-                removed_deletes=removed_deletes,
-                added_deletes=added_deletes,
-                data_sequence_number=data_sequence_number,
-                delete_sequence_number=delete_sequence_number,
-                from_snapshot=snapshot_id_of(from_snapshot, "from_snapshot"),
-                options=snapshot_options(**snapshot),
-            )
-        )
+    @property
+    def maintenance(self) -> StatisticsChanges:
+        """Upkeep: here, which statistics files the table has."""
+        return StatisticsChanges(self)
 
     # -- branches, tags, the current snapshot ----
 
@@ -379,19 +231,17 @@ class TableOperations(ABC):
         """
         self._run(publication(self.io, self._prepare(), wap_id))
 
-    # -- statistics ----
+    # -- older names ----
 
-    def set_statistics(self, file: StatisticsFile | PartitionStatisticsFile) -> None:
-        """Register a statistics file of a snapshot, in place of the one before."""
-        if isinstance(file, StatisticsFile):
-            self._run(table_statistics.set_statistics(file))
-        else:
-            self._run(table_statistics.set_partition_statistics(file))
-
-    def remove_statistics(self, snapshot_id: SnapshotId) -> None:
-        """Forget the statistics file of a snapshot; the file stays."""
-        self._run(table_statistics.remove_statistics(snapshot_id_of(snapshot_id)))
-
-    def remove_partition_statistics(self, snapshot_id: SnapshotId) -> None:
-        """Forget the partition statistics of a snapshot; the file stays."""
-        self._run(table_statistics.remove_partition_statistics(snapshot_id_of(snapshot_id)))
+    commit_append = OlderName("files", FileChanges.append)
+    commit_fast_append = OlderName("files", FileChanges.fast_append)
+    commit_overwrite = OlderName("files", FileChanges.overwrite)
+    commit_replace_partitions = OlderName("files", FileChanges.replace_partitions)
+    commit_delete = OlderName("files", FileChanges.delete)
+    commit_row_delta = OlderName("files", FileChanges.row_delta)
+    commit_rewrite = OlderName("files", FileChanges.rewrite)
+    set_statistics = OlderName("maintenance", StatisticsChanges.set_statistics)
+    remove_statistics = OlderName("maintenance", StatisticsChanges.remove_statistics)
+    remove_partition_statistics = OlderName(
+        "maintenance", StatisticsChanges.remove_partition_statistics
+    )

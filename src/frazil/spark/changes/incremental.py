@@ -24,6 +24,7 @@ class IncrementalScan(Scan):
     Args:
         snapshots: the range.
         snapshot_id: its end, where it was asked for.
+        ref: its end, where it was asked for as a branch or tag.
     """
 
     def __init__(
@@ -36,7 +37,9 @@ class IncrementalScan(Scan):
         where: str | Expression | None = None,
         columns: str | Sequence[str] | None = None,
         snapshot_id: int | None = None,
+        ref: str | None = None,
         case_sensitive: bool | None = None,
+        limit: int | None = None,
         name: str = "",
     ) -> None:
         super().__init__(
@@ -46,7 +49,9 @@ class IncrementalScan(Scan):
             where=where,
             columns=columns,
             snapshot_id=snapshot_id,
+            ref=ref,
             case_sensitive=case_sensitive,
+            limit=limit,
             name=name,
         )
         self.snapshots = snapshots

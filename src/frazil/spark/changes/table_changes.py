@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 
-from frazil.format.arguments import SnapshotId, optional_snapshot_id_of
+from frazil.errors import ValidationError
+from frazil.format.arguments import SnapshotId, optional_snapshot_id_of, snapshot_id_of
+from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import Expression
 from frazil.format.schema import Schema
 from frazil.planning.changes_range import SnapshotRange, snapshot_range
@@ -16,11 +20,15 @@ from frazil.spark.changes.incremental import IncrementalScan
 from frazil.table.handle import TableHandle
 from frazil.table.time_travel import Moment
 
+SnapshotOrRef: TypeAlias = "SnapshotId | str"
+"""A snapshot by its id, as a number or its digits, or by the name of a branch or tag."""
+
 
 class TableChanges(TableHandle):
     """What happened to a table between two of its snapshots.
 
-    Every method takes the snapshot to start after and the one to end with, by id or by time: the
+    Every method takes the snapshot to start after and the one to end with, by id, tag, branch or
+    time: the
     start itself is left out, the end is in. Without a start it is the table's first snapshot that
     is read first, without an end the current one is the last. A start by time leaves out every
     snapshot of that time or before, an end by time takes every one of that time or before; times
@@ -35,28 +43,40 @@ class TableChanges(TableHandle):
 
     def incremental(
         self,
+        start: SnapshotOrRef | None = None,
+        end: SnapshotOrRef | None = None,
+        /,
+        *,
         from_snapshot_id: SnapshotId | None = None,
         to_snapshot_id: SnapshotId | None = None,
-        *,
         from_timestamp: Moment | None = None,
         to_timestamp: Moment | None = None,
         where: str | Expression | None = None,
         columns: str | Sequence[str] | None = None,
+        limit: int | None = None,
     ) -> IncrementalScan:
         """The rows that `append` snapshots added; overwrites, deletes and rewrites are skipped.
 
         Args:
-            from_snapshot_id: start after this snapshot; it may be expired if what follows is kept.
-            to_snapshot_id: end with this snapshot.
+            start: start after this snapshot: its id, or a tag or branch by name.
+            end: end with this one.
+            from_snapshot_id: the start by its id; it may be expired if what follows is kept.
+            to_snapshot_id: the end by its id.
             where: which rows, as SQL text or an expression; also prunes partitions and files.
             columns: which columns in which order.
+            limit: at most so many rows, any of them.
 
         Raises:
-            NoSuchSnapshotError: a snapshot is unknown or has expired.
+            NoSuchSnapshotError, NoSuchRefError: a snapshot is unknown or has expired.
             ValidationError: the start is not an ancestor of the end.
             PredicateError: the predicate does not fit the schema.
         """
-        found, end_id = self._range(from_snapshot_id, to_snapshot_id, from_timestamp, to_timestamp)
+        found, last = self._range(
+            _one(start, from_snapshot_id, "from"),
+            _one(end, to_snapshot_id, "to"),
+            from_timestamp,
+            to_timestamp,
+        )
         return IncrementalScan(
             self.spark,
             self.metadata,
@@ -64,15 +84,20 @@ class TableChanges(TableHandle):
             snapshots=found,
             where=where,
             columns=columns,
-            snapshot_id=end_id,
+            snapshot_id=last.snapshot_id,
+            ref=last.ref,
+            limit=limit,
             name=self.name,
         )
 
     def changes(
         self,
+        start: SnapshotOrRef | None = None,
+        end: SnapshotOrRef | None = None,
+        /,
+        *,
         from_snapshot_id: SnapshotId | None = None,
         to_snapshot_id: SnapshotId | None = None,
-        *,
         from_timestamp: Moment | None = None,
         to_timestamp: Moment | None = None,
         where: str | Expression | None = None,
@@ -86,20 +111,27 @@ class TableChanges(TableHandle):
         it; snapshots that only rewrite files (`replace`) have none.
 
         Args:
-            from_snapshot_id: start after this snapshot.
-            to_snapshot_id: end with this snapshot.
+            start: start after this snapshot: its id, or a tag or branch by name.
+            end: end with this one.
+            from_snapshot_id: the start by its id.
+            to_snapshot_id: the end by its id.
             where: which rows, before and after a change alike; also prunes partitions and files.
             identifier_columns: the key by which a delete and an insert of one snapshot are one
                 update; updates stay a delete and an insert unless given. Running the DataFrame
                 fails where a snapshot that does both has two rows of one key on a side.
 
         Raises:
-            NoSuchSnapshotError: a snapshot is unknown or has expired.
+            NoSuchSnapshotError, NoSuchRefError: a snapshot is unknown or has expired.
             ValidationError: the start is not an ancestor of the end, or a column is not there.
             PredicateError: the predicate does not fit the schema.
             UnsupportedError: a delete or a file that cannot be applied or read rightly.
         """
-        found = self._range(from_snapshot_id, to_snapshot_id, from_timestamp, to_timestamp)
+        found = self._range(
+            _one(start, from_snapshot_id, "from"),
+            _one(end, to_snapshot_id, "to"),
+            from_timestamp,
+            to_timestamp,
+        )
         changelog = self._changelog(*found, where)
         if identifier_columns is None:
             return changelog.changes()
@@ -107,9 +139,12 @@ class TableChanges(TableHandle):
 
     def net_changes(
         self,
+        start: SnapshotOrRef | None = None,
+        end: SnapshotOrRef | None = None,
+        /,
+        *,
         from_snapshot_id: SnapshotId | None = None,
         to_snapshot_id: SnapshotId | None = None,
-        *,
         from_timestamp: Moment | None = None,
         to_timestamp: Moment | None = None,
         where: str | Expression | None = None,
@@ -120,43 +155,93 @@ class TableChanges(TableHandle):
         those of `changes`; the snapshot told is the one that made the lasting change.
 
         Raises:
-            NoSuchSnapshotError, ValidationError, PredicateError, UnsupportedError: as
-                `changes`.
+            NoSuchSnapshotError, NoSuchRefError, ValidationError, PredicateError,
+                UnsupportedError: as `changes`.
         """
-        found = self._range(from_snapshot_id, to_snapshot_id, from_timestamp, to_timestamp)
+        found = self._range(
+            _one(start, from_snapshot_id, "from"),
+            _one(end, to_snapshot_id, "to"),
+            from_timestamp,
+            to_timestamp,
+        )
         return self._changelog(*found, where).net_changes()
 
     def _range(
         self,
-        from_snapshot_id: SnapshotId | None,
-        to_snapshot_id: SnapshotId | None,
+        start: SnapshotOrRef | None,
+        end: SnapshotOrRef | None,
         from_timestamp: Moment | None,
         to_timestamp: Moment | None,
-    ) -> tuple[SnapshotRange, int | None]:
-        """The range, and the id of its end where the end was asked for."""
-        start, end = (
+    ) -> tuple[SnapshotRange, _End]:
+        """The range, and its end as it was asked for."""
+        metadata = self.metadata
+        start_ms, end_ms = (
             None if moment is None else self._timestamp_ms(moment)
             for moment in (from_timestamp, to_timestamp)
         )
+        end_id, ref = _resolved(metadata, end, "to_snapshot_id")
         found = snapshot_range(
-            self.metadata,
-            from_snapshot_id=optional_snapshot_id_of(from_snapshot_id, "from_snapshot_id"),
-            to_snapshot_id=optional_snapshot_id_of(to_snapshot_id, "to_snapshot_id"),
-            from_timestamp_ms=start,
-            to_timestamp_ms=end,
+            metadata,
+            from_snapshot_id=_resolved(metadata, start, "from_snapshot_id")[0],
+            to_snapshot_id=end_id,
+            from_timestamp_ms=start_ms,
+            to_timestamp_ms=end_ms,
         )
-        asked = to_snapshot_id is not None or to_timestamp is not None
-        return found, found.end.snapshot_id if asked and found.end is not None else None
+        if ref is not None:
+            return found, _End(ref=ref)
+        if found.end is None or (end_id is None and end_ms is None):
+            return found, _End()
+        return found, _End(snapshot_id=found.end.snapshot_id)
 
     def _changelog(
-        self, found: SnapshotRange, end_id: int | None, where: str | Expression | None
+        self, found: SnapshotRange, end: _End, where: str | Expression | None
     ) -> Changelog:
-        return Changelog(self.spark, self.metadata, self.io, found, self._schema_at(end_id), where)
+        return Changelog(self.spark, self.metadata, self.io, found, self._schema_at(end), where)
 
-    def _schema_at(self, snapshot_id: int | None) -> Schema:
-        if snapshot_id is None:
-            return self.metadata.schema
-        schema_id = self.metadata.snapshot_by_id(snapshot_id).schema_id
+    def _schema_at(self, end: _End) -> Schema:
+        metadata = self.metadata
+        if end.ref is not None and not metadata.ref(end.ref).is_branch:
+            end = _End(snapshot_id=metadata.ref(end.ref).snapshot_id)
+        if end.snapshot_id is None:
+            return metadata.schema
+        schema_id = metadata.snapshot_by_id(end.snapshot_id).schema_id
         if schema_id is None:
-            return self.metadata.schema
-        return self.metadata.schemas_by_id.get(schema_id, self.metadata.schema)
+            return metadata.schema
+        return metadata.schemas_by_id.get(schema_id, metadata.schema)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _End:
+    """The end of a range as it was asked for: rows are read with the schema of then.
+
+    Attributes:
+        snapshot_id: a snapshot, also where a time was given.
+        ref: a branch or tag.
+    """
+
+    snapshot_id: int | None = None
+    ref: str | None = None
+
+
+def _one(
+    given: SnapshotOrRef | None, snapshot_id: SnapshotId | None, side: str
+) -> SnapshotOrRef | None:
+    if given is not None and snapshot_id is not None:
+        raise ValidationError(f"give {given!r} or {side}_snapshot_id={snapshot_id!r}, not both")
+    return given if given is not None else snapshot_id
+
+
+def _resolved(
+    metadata: TableMetadata, given: SnapshotOrRef | None, argument: str
+) -> tuple[int | None, str | None]:
+    """The snapshot's id, and the branch or tag if the snapshot was given as one.
+
+    Digits that are the id of a kept snapshot are that, whatever a tag is called.
+    """
+    if not isinstance(given, str):
+        return optional_snapshot_id_of(given, argument), None
+    is_number = given.strip().isdigit()
+    is_kept = is_number and int(given) in metadata.snapshots_by_id
+    if is_number and (is_kept or given not in metadata.refs):
+        return snapshot_id_of(given, argument), None
+    return metadata.ref(given).snapshot_id, given

@@ -1,81 +1,73 @@
-"""The methods of a table that give its metadata tables."""
+"""MetadataFrames: the metadata tables as DataFrames of Spark."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TypedDict, Unpack
+from typing import Unpack
 
 import polars as pl
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.format import types as I
-from frazil.format.arguments import SnapshotId
 from frazil.format.manifests import ManifestContent, ManifestFile
+from frazil.format.metadata import TableMetadata
 from frazil.spark.metadata_frames import cluster
 from frazil.spark.metadata_frames.cluster import Cluster, EntryTable, is_small
 from frazil.spark.metadata_frames.partitions import partitions_of
-from frazil.spark.metadata_frames.position_deletes import PositionDeletes
+from frazil.spark.metadata_frames.position_deletes import DeletedPositions
 from frazil.spark.metadata_frames.shape import dataframe_of, spark_schema
 from frazil.spark.session import prepare_session, type_support
-from frazil.table.handle import TableHandle
+from frazil.storage.files import FileIO
+from frazil.storage.on_driver import OnDriver
 from frazil.table.inspect import schemas as columns
 from frazil.table.inspect.files import EntryTables, partitions_frame, read_all
-from frazil.table.inspect.inspector import of_data, of_deletes
+from frazil.table.inspect.inspector import Inspector, SnapshotChoice, of_data, of_deletes
 from frazil.table.inspect.manifests import ManifestTables
-from frazil.table.time_travel import Moment
 
 _ANY = frozenset(ManifestContent)
 _DATA = frozenset({ManifestContent.DATA})
 _DELETES = frozenset({ManifestContent.DELETES})
 
 
-class SnapshotChoice(TypedDict, total=False):
-    """Which snapshot a metadata table is about; the current one where nothing is said.
-
-    Attributes:
-        snapshot_id: this snapshot.
-        as_of: what was current then: milliseconds since the epoch, ISO text, a datetime or a date.
-        ref: the head of a branch, or a tag.
-    """
-
-    snapshot_id: SnapshotId | None
-    as_of: Moment | None
-    ref: str | None
-
-
-class MetadataFrames(TableHandle):
-    """What a table knows of itself: `history`, `snapshots`, `files` and the others.
+class MetadataFrames(OnDriver):
+    """The metadata tables of one table as DataFrames of Spark.
 
     Tables about files show the current snapshot, or the one that ``snapshot_id``, ``as_of`` or
     ``ref`` says; those named ``all_…`` show every snapshot that is kept. Where the manifests are
     many or large, executors decode them and nothing is collected.
+
+    Raises:
+        NoSuchSnapshotError, NoSuchRefError: there is no such snapshot.
+        ValidationError: more than one is named.
     """
 
-    @property
-    @abstractmethod
-    def spark(self) -> SparkSession:
-        """The session that the DataFrames belong to."""
+    def __init__(
+        self, spark: SparkSession, metadata: TableMetadata, io: FileIO, inspector: Inspector
+    ) -> None:
+        self._spark = spark
+        self._metadata = metadata
+        self._io = io
+        self._inspector = inspector
 
     def history(self) -> DataFrame:
         """made_current_at, snapshot_id, parent_id, is_current_ancestor."""
-        return self._local(self.inspect.history(), columns.HISTORY)
+        return self._local(self._inspector.history(), columns.HISTORY)
 
     def metadata_log_entries(self) -> DataFrame:
         """timestamp, file, latest_snapshot_id, latest_schema_id, latest_sequence_number."""
-        return self._local(self.inspect.metadata_log_entries(), columns.METADATA_LOG_ENTRIES)
+        return self._local(self._inspector.metadata_log_entries(), columns.METADATA_LOG_ENTRIES)
 
     def snapshots(self) -> DataFrame:
         """committed_at, snapshot_id, parent_id, operation, manifest_list, summary."""
-        return self._local(self.inspect.snapshots(), columns.SNAPSHOTS)
+        return self._local(self._inspector.snapshots(), columns.SNAPSHOTS)
 
     def refs(self) -> DataFrame:
         """name, type, snapshot_id, max_reference_age_in_ms, min_snapshots_to_keep, …"""
-        return self._local(self.inspect.refs(), columns.REFS)
+        return self._local(self._inspector.refs(), columns.REFS)
 
     def manifests(self, **moment: Unpack[SnapshotChoice]) -> DataFrame:
         """The manifests of a snapshot, with counts and partition summaries."""
-        return self._local(self.inspect.manifests(self.snapshot(**moment)), columns.MANIFESTS)
+        return self._local(self._inspector.manifests(**moment), columns.MANIFESTS)
 
     def entries(self, **moment: Unpack[SnapshotChoice]) -> DataFrame:
         """The manifest entries of a snapshot, those of removed files too."""
@@ -96,12 +88,12 @@ class MetadataFrames(TableHandle):
     def partitions(self, **moment: Unpack[SnapshotChoice]) -> DataFrame:
         """What each partition of a snapshot holds: rows, files, bytes, deletes."""
         manifests = self._manifests(moment)
-        tables = EntryTables.of(self.metadata)
+        tables = EntryTables.of(self._metadata)
         shown = columns.partitions_struct(tables.partition)
         if is_small(manifests):
-            holdings = read_all(tables.holdings, tables.no_holdings(), self.io, manifests)
-            return self._local(partitions_frame(holdings, self.metadata), shown)
-        return partitions_of(self._cluster, manifests, tables, self.metadata)
+            holdings = read_all(tables.holdings, tables.no_holdings(), self._io, manifests)
+            return self._local(partitions_frame(holdings, self._metadata), shown)
+        return partitions_of(self._cluster, manifests, tables, self._metadata)
 
     def position_deletes(self, **moment: Unpack[SnapshotChoice]) -> DataFrame:
         """Every position that a delete file or a deletion vector of a snapshot deletes.
@@ -115,17 +107,17 @@ class MetadataFrames(TableHandle):
         counts = [manifest.added_files_count for manifest in manifests]
         counts += [manifest.existing_files_count for manifest in manifests]
         known = sum(count for count in counts if count is not None)
-        most = int(self.spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
+        most = int(self._spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
         partitions = most if None in counts else max(1, min(known, most))
         shown = columns.position_deletes_struct(
-            self.metadata.schema,
-            columns.partition_struct_type(self.metadata),
-            self.metadata.format_version,
+            self._metadata.schema,
+            columns.partition_struct_type(self._metadata),
+            self._metadata.format_version,
         )
-        support = type_support(self.spark)
-        deletes = PositionDeletes(
-            io=self.io,
-            schema=self.metadata.schema,
+        support = type_support(self._spark)
+        deletes = DeletedPositions(
+            io=self._io,
+            schema=self._metadata.schema,
             support=support,
             columns=spark_schema(shown, support),
         )
@@ -133,10 +125,10 @@ class MetadataFrames(TableHandle):
 
     def all_manifests(self) -> DataFrame:
         """The manifests of every snapshot, with the snapshot that refers to them."""
-        if len(self.metadata.snapshots) <= cluster.ON_DRIVER_SNAPSHOTS:
-            return self._local(self.inspect.all_manifests(), columns.ALL_MANIFESTS)
-        tables = ManifestTables.of(self.metadata)
-        return self._cluster.manifests(self.metadata.snapshots, tables, columns.ALL_MANIFESTS)
+        if len(self._metadata.snapshots) <= cluster.ON_DRIVER_SNAPSHOTS:
+            return self._local(self._inspector.all_manifests(), columns.ALL_MANIFESTS)
+        tables = ManifestTables.of(self._metadata)
+        return self._cluster.manifests(self._metadata.snapshots, tables, columns.ALL_MANIFESTS)
 
     def all_entries(self) -> DataFrame:
         """The entries of every manifest that some snapshot has."""
@@ -158,16 +150,16 @@ class MetadataFrames(TableHandle):
 
     @property
     def _cluster(self) -> Cluster:
-        prepare_session(self.spark)
-        return Cluster(spark=self.spark, io=self.io, support=type_support(self.spark))
+        prepare_session(self._spark)
+        return Cluster(spark=self._spark, io=self._io, support=type_support(self._spark))
 
     def _manifests(self, moment: SnapshotChoice) -> tuple[ManifestFile, ...]:
-        return self.inspect.manifests_of(self.snapshot(**moment))
+        return self._inspector.manifests_of(**moment)
 
     def _all(self, table: EntryTable, contents: frozenset[ManifestContent]) -> DataFrame:
-        snapshots = self.metadata.snapshots
+        snapshots = self._metadata.snapshots
         if len(snapshots) <= cluster.ON_DRIVER_SNAPSHOTS:
-            manifests = self.inspect.all_manifests_once()
+            manifests = self._inspector.all_manifests_once()
             return self._entries(table, [m for m in manifests if m.content in contents])
         tasks = self._cluster.tasks_of_snapshots(snapshots, contents)
         return self._read(table, tasks)
@@ -175,21 +167,21 @@ class MetadataFrames(TableHandle):
     def _entries(self, table: EntryTable, manifests: Sequence[ManifestFile]) -> DataFrame:
         if not is_small(manifests):
             return self._read(table, self._cluster.tasks(manifests))
-        tables = EntryTables.of(self.metadata)
+        tables = EntryTables.of(self._metadata)
         one, none = (
             (tables.files, tables.no_files())
             if table == "files"
             else (tables.entries, tables.no_entries())
         )
-        return self._local(read_all(one, none, self.io, manifests), self._columns(table))
+        return self._local(read_all(one, none, self._io, manifests), self._columns(table))
 
     def _read(self, table: EntryTable, tasks: DataFrame) -> DataFrame:
-        tables = EntryTables.of(self.metadata)
+        tables = EntryTables.of(self._metadata)
         return self._cluster.entries(tasks, tables, table, self._columns(table))
 
     def _columns(self, table: EntryTable) -> I.StructType:
         of = columns.files_struct if table == "files" else columns.entries_struct
-        return of(self.metadata.schema, columns.partition_struct_type(self.metadata))
+        return of(self._metadata.schema, columns.partition_struct_type(self._metadata))
 
     def _local(self, frame: pl.DataFrame, shown: I.StructType) -> DataFrame:
-        return dataframe_of(self.spark, frame, shown, type_support(self.spark))
+        return dataframe_of(self._spark, frame, shown, type_support(self._spark))

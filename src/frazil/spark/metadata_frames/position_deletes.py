@@ -40,7 +40,7 @@ _FILE: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PositionDeletes:
+class DeletedPositions:
     """How delete files become rows.
 
     Attributes:

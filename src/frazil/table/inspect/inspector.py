@@ -3,35 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import tzinfo
+from typing import TypedDict, Unpack
 
 import polars as pl
 
+from frazil.errors import ValidationError
+from frazil.format.arguments import SnapshotId, optional_snapshot_id_of
 from frazil.format.manifests import ManifestContent, ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
 from frazil.format.snapshots.json_form import stored_id
+from frazil.format.values.zones import PROCESS_ZONE
 from frazil.storage.avro import manifests_of
 from frazil.storage.files import FileIO
 from frazil.storage.forks import check_threads
 from frazil.table.inspect.files import EntryTables, partitions_frame, read_all
 from frazil.table.inspect.manifests import ManifestTables
+from frazil.table.time_travel import Moment, find_snapshot
 
 TIMESTAMP = pl.Datetime("ms", "UTC")
 _SUMMARY = pl.List(pl.Struct({"key": pl.String(), "value": pl.String()}))
 
 
-class Inspector:
-    """The metadata tables of one table; times are UTC, maps are lists of key and value.
+class SnapshotChoice(TypedDict, total=False):
+    """Which snapshot a metadata table is about; the current one where nothing is said.
 
-    Tables about files take a snapshot, by default the current one; those named `all_…` are about
-    every snapshot that is kept.
+    Attributes:
+        snapshot_id: this snapshot.
+        as_of: what was current then: milliseconds since the epoch, ISO text, a datetime or a date.
+        ref: the head of a branch, or a tag.
     """
 
-    def __init__(self, metadata: TableMetadata, metadata_location: str, io: FileIO) -> None:
+    snapshot_id: SnapshotId | None
+    as_of: Moment | None
+    ref: str | None
+
+
+class Inspector:
+    """The metadata tables of one table as Polars frames, read in this process.
+
+    Times are UTC, maps are lists of key and value. Tables about files show the current snapshot,
+    or the one that ``snapshot_id``, ``as_of`` or ``ref`` says, or a `Snapshot` that is given; those
+    named ``all_…`` are about every snapshot that is kept.
+
+    Raises:
+        NoSuchSnapshotError, NoSuchRefError: there is no such snapshot.
+        ValidationError: more than one is named.
+    """
+
+    def __init__(
+        self,
+        metadata: TableMetadata,
+        metadata_location: str,
+        io: FileIO,
+        *,
+        text_zone: str | tzinfo = PROCESS_ZONE,
+    ) -> None:
         check_threads()
         self._metadata = metadata
         self._metadata_location = metadata_location
         self._io = io
+        self._text_zone = text_zone
 
     def history(self) -> pl.DataFrame:
         """When which snapshot became current."""
@@ -132,9 +165,11 @@ class Inspector:
             orient="row",
         )
 
-    def manifests(self, snapshot: Snapshot | None = None) -> pl.DataFrame:
+    def manifests(
+        self, snapshot: Snapshot | None = None, **moment: Unpack[SnapshotChoice]
+    ) -> pl.DataFrame:
         """The manifests of a snapshot."""
-        return ManifestTables.of(self._metadata).manifests(self.manifests_of(snapshot))
+        return ManifestTables.of(self._metadata).manifests(self.manifests_of(snapshot, **moment))
 
     def all_manifests(self) -> pl.DataFrame:
         """The manifests of every snapshot, once for each."""
@@ -145,25 +180,33 @@ class Inspector:
         ]
         return ManifestTables.of(self._metadata).all_manifests(found)
 
-    def entries(self, snapshot: Snapshot | None = None) -> pl.DataFrame:
+    def entries(
+        self, snapshot: Snapshot | None = None, **moment: Unpack[SnapshotChoice]
+    ) -> pl.DataFrame:
         """The manifest entries of a snapshot, those of removed files too."""
-        return self._entries(self.manifests_of(snapshot))
+        return self._entries(self.manifests_of(snapshot, **moment))
 
     def all_entries(self) -> pl.DataFrame:
         """The entries of every manifest that some snapshot has."""
         return self._entries(self.all_manifests_once())
 
-    def files(self, snapshot: Snapshot | None = None) -> pl.DataFrame:
+    def files(
+        self, snapshot: Snapshot | None = None, **moment: Unpack[SnapshotChoice]
+    ) -> pl.DataFrame:
         """Data and delete files of a snapshot."""
-        return self._files(self.manifests_of(snapshot))
+        return self._files(self.manifests_of(snapshot, **moment))
 
-    def data_files(self, snapshot: Snapshot | None = None) -> pl.DataFrame:
+    def data_files(
+        self, snapshot: Snapshot | None = None, **moment: Unpack[SnapshotChoice]
+    ) -> pl.DataFrame:
         """Data files of a snapshot."""
-        return self._files(of_data(self.manifests_of(snapshot)))
+        return self._files(of_data(self.manifests_of(snapshot, **moment)))
 
-    def delete_files(self, snapshot: Snapshot | None = None) -> pl.DataFrame:
+    def delete_files(
+        self, snapshot: Snapshot | None = None, **moment: Unpack[SnapshotChoice]
+    ) -> pl.DataFrame:
         """Delete files and deletion vectors of a snapshot."""
-        return self._files(of_deletes(self.manifests_of(snapshot)))
+        return self._files(of_deletes(self.manifests_of(snapshot, **moment)))
 
     def all_files(self) -> pl.DataFrame:
         """Data and delete files of every snapshot, once for each manifest that holds them."""
@@ -177,16 +220,20 @@ class Inspector:
         """Delete files of every snapshot, once for each manifest that holds them."""
         return self._files(of_deletes(self.all_manifests_once()))
 
-    def partitions(self, snapshot: Snapshot | None = None) -> pl.DataFrame:
+    def partitions(
+        self, snapshot: Snapshot | None = None, **moment: Unpack[SnapshotChoice]
+    ) -> pl.DataFrame:
         """What each partition of a snapshot holds."""
         tables = EntryTables.of(self._metadata)
-        manifests = self.manifests_of(snapshot)
+        manifests = self.manifests_of(snapshot, **moment)
         holdings = read_all(tables.holdings, tables.no_holdings(), self._io, manifests)
         return partitions_frame(holdings, self._metadata)
 
-    def manifests_of(self, snapshot: Snapshot | None = None) -> tuple[ManifestFile, ...]:
+    def manifests_of(
+        self, snapshot: Snapshot | None = None, **moment: Unpack[SnapshotChoice]
+    ) -> tuple[ManifestFile, ...]:
         """The manifests of a snapshot as values, by default of the current one."""
-        chosen = snapshot if snapshot is not None else self._metadata.current_snapshot
+        chosen = self._chosen(snapshot, moment)
         return () if chosen is None else manifests_of(self._io, chosen)
 
     def all_manifests_once(self) -> tuple[ManifestFile, ...]:
@@ -197,6 +244,24 @@ class Inspector:
             for manifest in manifests_of(self._io, snapshot)
         }
         return tuple(found.values())
+
+    def _chosen(self, snapshot: Snapshot | None, moment: SnapshotChoice) -> Snapshot | None:
+        if snapshot is None:
+            return find_snapshot(
+                self._metadata,
+                snapshot_id=optional_snapshot_id_of(moment.get("snapshot_id")),
+                as_of=moment.get("as_of"),
+                ref=moment.get("ref"),
+                text_zone=self._text_zone,
+            )
+        if not isinstance(snapshot, Snapshot):
+            raise ValidationError(
+                f"{snapshot!r} is no snapshot: name it, as snapshot_id=…, as_of=… or ref=…"
+            )
+        named = [name for name, value in moment.items() if value is not None]
+        if named:
+            raise ValidationError(f"give a snapshot or {' and '.join(named)}, not both")
+        return snapshot
 
     def _entries(self, manifests: Sequence[ManifestFile]) -> pl.DataFrame:
         tables = EntryTables.of(self._metadata)

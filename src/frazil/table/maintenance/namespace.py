@@ -1,0 +1,103 @@
+"""What `table.maintenance` has: statistics files, expiry, what no snapshot uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from frazil.format.arguments import SnapshotId, snapshot_id_of, snapshot_ids_of
+from frazil.format.metadata.statistics import PartitionStatisticsFile, StatisticsFile
+from frazil.storage.on_driver import OnDriver
+from frazil.table.changeable import Changeable
+from frazil.table.maintenance.expire import (
+    ExpireResult,
+    ExpireSnapshots,
+    delete_unreachable,
+    remove_unused_specs_and_schemas,
+    unreachable_files,
+)
+from frazil.table.time_travel import Moment
+from frazil.table.updates import statistics as table_statistics
+
+
+class StatisticsChanges(OnDriver):
+    """Which statistics files a table has: what of its upkeep a transaction can do."""
+
+    def __init__(self, table: Changeable) -> None:
+        self._table = table
+
+    def set_statistics(self, file: StatisticsFile | PartitionStatisticsFile) -> None:
+        """Register a statistics file of a snapshot, in place of the one before."""
+        if isinstance(file, StatisticsFile):
+            self._table._run(table_statistics.set_statistics(file))
+        else:
+            self._table._run(table_statistics.set_partition_statistics(file))
+
+    def remove_statistics(self, snapshot_id: SnapshotId) -> None:
+        """Forget the statistics file of a snapshot; the file stays."""
+        self._table._run(table_statistics.remove_statistics(snapshot_id_of(snapshot_id)))
+
+    def remove_partition_statistics(self, snapshot_id: SnapshotId) -> None:
+        """Forget the partition statistics of a snapshot; the file stays."""
+        self._table._run(table_statistics.remove_partition_statistics(snapshot_id_of(snapshot_id)))
+
+
+class Maintenance(StatisticsChanges):
+    """Upkeep of a table: what keeps it small, and leaves its rows as they are."""
+
+    def expire_snapshots(
+        self,
+        *,
+        older_than: Moment | None = None,
+        retain_last: int | None = None,
+        snapshot_ids: SnapshotId | Iterable[SnapshotId] = (),
+    ) -> ExpireResult:
+        """Forget snapshots that retention no longer keeps; delete the files that only they reach.
+
+        Args:
+            older_than: expire what is older, milliseconds since the epoch, ISO text (in the zone
+                of the Spark session, or without one in the process's), a datetime or a date; by
+                default what `history.expire.max-snapshot-age-ms` says, 5 days.
+            retain_last: keep at least so many of each branch.
+            snapshot_ids: expire these too, whatever their age; they must not be the head of a
+                branch or tag.
+
+        Raises:
+            ValidationError: gc.enabled is false, or a named snapshot is referenced.
+        """
+        operation = self._expire(older_than, retain_last, snapshot_ids)
+        if operation.base is None or operation.after is None:
+            return ExpireResult()
+        files = unreachable_files(self._table.io, operation.base, operation.after)
+        return delete_unreachable(self._table.io, files, operation)
+
+    def expire_snapshots_keeping_files(
+        self,
+        *,
+        older_than: Moment | None = None,
+        retain_last: int | None = None,
+        snapshot_ids: SnapshotId | Iterable[SnapshotId] = (),
+    ) -> ExpireResult:
+        """`expire_snapshots` without deleting any file."""
+        operation = self._expire(older_than, retain_last, snapshot_ids)
+        return ExpireResult(
+            snapshot_ids=tuple(snapshot.snapshot_id for snapshot in operation.expired),
+            ref_names=operation.expired_refs,
+        )
+
+    def remove_unused_specs_and_schemas(self) -> None:
+        """Forget partition specs and schemas that no snapshot uses."""
+        self._table._run(remove_unused_specs_and_schemas(self._table.io))
+
+    def _expire(
+        self,
+        older_than: Moment | None,
+        retain_last: int | None,
+        snapshot_ids: SnapshotId | Iterable[SnapshotId],
+    ) -> ExpireSnapshots:
+        operation = ExpireSnapshots(
+            older_than_ms=None if older_than is None else self._table._timestamp_ms(older_than),
+            retain_last=retain_last,
+            snapshot_ids=snapshot_ids_of(snapshot_ids, "snapshot_ids"),
+        )
+        self._table._run(operation)
+        return operation
