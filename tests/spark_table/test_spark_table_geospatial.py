@@ -64,3 +64,12 @@ def test_a_reference_system_is_named_in_any_case(lake, spark, session):
     ]  # fmt: skip
     (row,) = rows.selectExpr(*SHOWN[:4], "lower(hex(other))").collect()
     assert tuple(row) == (*EXPECTED[:4], POINT)
+
+
+def test_spark_says_whether_it_has_these_types_where_nobody_set_it(lake, spark):
+    """Spark 4.3 has them unless they are switched off, Spark 4.1 if they are switched on."""
+    has_them = spark.conf.get("spark.sql.geospatial.enabled") == "true"
+    table = lake.create_table("db.t", COLUMNS, format_version=3)
+    shown = types_of(table.to_df().schema)
+    assert (shown == types_of(COLUMNS)) is has_them
+    assert has_them is not spark.version.startswith("4.1")

@@ -1,0 +1,117 @@
+"""What a table keeps apart from its daily methods: `maintenance`, `files`, `inspect`."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from polars.testing import assert_frame_equal
+
+from frazil import Table
+from frazil.errors import NoSuchRefError, UnsupportedError, ValidationError
+
+pytestmark = pytest.mark.spark
+
+TABLES = (
+    "history", "metadata_log_entries", "snapshots", "refs", "manifests", "entries", "files",
+    "data_files", "delete_files", "partitions", "all_manifests", "all_entries", "all_files",
+    "all_data_files", "all_delete_files",
+)  # fmt: skip
+OLDER = {
+    "maintenance": (
+        "expire_snapshots", "expire_snapshots_keeping_files", "remove_unused_specs_and_schemas",
+        "set_statistics", "remove_statistics", "remove_partition_statistics",
+    ),
+    "inspect.dataframes": tuple({*TABLES, "position_deletes"} - {
+        "history", "snapshots", "refs", "partitions", "files",
+    }),
+}  # fmt: skip
+
+
+@pytest.fixture
+def cities(lake, spark):
+    """A partitioned table of two appends; `first` tags the one before."""
+    rows = spark.sql("select 1L as id, 'Oslo' as city")
+    table = lake.create_table_as_select("db.cities", rows, partition_by="city")
+    table.create_tag("first")
+    table.append(spark.sql("select 2L as id, 'Rome' as city"))
+    return table
+
+
+def ids(df):
+    return sorted(row.id for row in df.collect())
+
+
+def test_maintenance_expires_snapshots_and_keeps_rows(cities):
+    cities.remove_tag("first")
+    gone = cities.metadata.snapshots[0].snapshot_id
+    result = cities.maintenance.expire_snapshots(older_than="2999-01-01", retain_last=1)
+    assert result.snapshot_ids == (gone,)
+    assert [s.snapshot_id for s in cities.metadata.snapshots] != [gone]
+    assert ids(cities.to_df()) == [1, 2]
+
+
+def test_files_is_a_metadata_table_and_commits_files(cities, lake):
+    assert cities.files().count() == 2
+    assert cities.files(ref="first").count() == 1
+    copy = lake.create_table("db.copy", cities.schema, partition_by="city")
+    written = cities.inspect.files()
+    assert copy.files().count() == 0
+    with cities.transaction() as change:
+        change.files.delete(removed_paths=written["file_path"].to_list())
+    assert cities.count() == 0
+    assert cities.files().count() == 0
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_metadata_table_has_the_same_rows_as_polars_and_as_dataframe(cities, name):
+    frame = getattr(cities.inspect, name)()
+    shown = getattr(cities.inspect.dataframes, name)()
+    assert shown.columns == frame.columns
+    assert shown.count() == len(frame)
+
+
+def test_a_metadata_table_is_of_the_snapshot_that_is_named(cities):
+    first = cities.metadata.snapshots[0]
+    choices = (
+        {"snapshot_id": first.snapshot_id},
+        {"as_of": first.timestamp_ms},
+        {"ref": "first"},
+    )
+    for choice in choices:
+        assert len(cities.inspect.files(**choice)) == 1
+        assert cities.inspect.dataframes.files(**choice).count() == 1
+    assert_frame_equal(cities.inspect.files(first), cities.inspect.files(ref="first"))
+    with pytest.raises(NoSuchRefError, match="'none'"):
+        cities.inspect.files(ref="none")
+    with pytest.raises(ValidationError, match="give a snapshot or ref, not both"):
+        cities.inspect.files(first, ref="first")
+    with pytest.raises(ValidationError, match="snapshot_id=…, as_of=… or ref=…"):
+        cities.inspect.files("first")
+
+
+def test_older_spellings_work_and_are_not_shown(cities):
+    assert [s.snapshot_id for s in cities.snapshot_list] == [
+        row.snapshot_id for row in cities.snapshots().collect()
+    ]
+    assert set(cities.references) == {row.name for row in cities.refs().collect()}
+    for namespace, names in OLDER.items():
+        place = cities
+        for part in namespace.split("."):
+            place = getattr(place, part)
+        for name in names:
+            assert getattr(cities, name).__func__ is getattr(place, name).__func__
+            assert name not in dir(cities)
+    assert cities.commit_append.__func__ is cities.files.append.__func__
+    with cities.transaction() as change:
+        assert change.commit_rewrite.__func__ is change.files.rewrite.__func__
+    shown = [name for name in dir(Table) if not name.startswith("_")]
+    assert {"snapshot_list", "references", "commit_append"}.isdisjoint(dir(cities))
+    daily = [name for name in dir(cities) if not name.startswith("_")]
+    assert len(daily) < 70 < len(shown)
+
+
+def test_namespaces_stay_on_the_driver(cities):
+    for namespace in (cities.files, cities.maintenance, cities.inspect.dataframes):
+        with pytest.raises(UnsupportedError, match="lives on the driver"):
+            pickle.dumps(namespace)
