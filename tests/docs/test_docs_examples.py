@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import typing
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from frazil.format.predicates.columns import Column
 from frazil.format.table_properties import COLUMN_PROPERTIES, PROPERTIES
 from frazil.spark.transaction import TableTransaction
 from frazil.spark.write.options import _OPTIONS, _OTHER_OPTIONS
+from frazil.table.older_names import OlderName, OlderValue
 from frazil.table.updates.partitioning import UpdatePartitioning
 from frazil.table.updates.schema import UpdateSchema
 
@@ -42,35 +44,57 @@ KNOWN = {
 
 
 def names_used(tree):
-    """(name, attribute, call or None) for each attribute of a known name."""
+    """(known name, what follows it by dots, call or None), of `trips.files()` and the like."""
     calls = {id(node.func): node for node in ast.walk(tree) if isinstance(node, ast.Call)}
     for node in ast.walk(tree):
         if not isinstance(node, ast.Attribute):
             continue
-        value = node.value
+        path, value = [node.attr], node.value
+        while isinstance(value, ast.Attribute):
+            path.insert(0, value.attr)
+            value = value.value
         if isinstance(value, ast.Name) and value.id in KNOWN:
-            yield value.id, node.attr, calls.get(id(node))
+            yield value.id, path, calls.get(id(node))
         elif (
             isinstance(value, ast.Call)
             and isinstance(value.func, ast.Attribute)
             and value.func.attr == "scan"
         ):
-            yield "scan", node.attr, calls.get(id(node))
+            yield "scan", path, calls.get(id(node))
+
+
+def class_of(owner, attribute):
+    """The class that a property of one of Frazil's classes gives; None for anything else."""
+    found = getattr(owner, attribute, None)
+    if not isinstance(found, property):
+        return None
+    given = typing.get_type_hints(found.fget)["return"]
+    return given if getattr(given, "__module__", "").startswith("frazil.") else None
 
 
 @pytest.mark.parametrize("text", BLOCKS)
 def test_python_blocks_compile_and_name_what_there_is(text):
     tree = ast.parse(text)
-    for name, attribute, call in names_used(tree):
-        owners = [owner for owner in KNOWN[name] if hasattr(owner, attribute)]
-        assert owners, f"{name}.{attribute} does not exist"
+    for name, path, call in names_used(tree):
+        owners = KNOWN[name]
+        for step in path[:-1]:
+            owners = [inner for owner in owners if (inner := class_of(owner, step))]
+        if not owners:
+            continue
+        shown = f"{name}.{'.'.join(path)}"
+        owners = [owner for owner in owners if hasattr(owner, path[-1])]
+        assert owners, f"{shown} does not exist"
+        older = isinstance(getattr(owners[0], path[-1]), OlderName | OlderValue)
+        assert not older, f"{shown} is an older name"
         if call is None:
             continue
-        parameters = inspect.signature(getattr(owners[0], attribute)).parameters.values()
+        namespace = class_of(owners[0], path[-1])
+        called = namespace.__call__ if namespace else getattr(owners[0], path[-1])
+        parameters = inspect.signature(called).parameters.values()
         if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
             continue
         given = {keyword.arg for keyword in call.keywords if keyword.arg}
-        assert given <= {parameter.name for parameter in parameters}, f"{name}.{attribute}"
+        assert given <= {parameter.name for parameter in parameters}, shown
 
 
 @pytest.mark.spark

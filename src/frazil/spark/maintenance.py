@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from frazil.spark.writes import Writes
-from frazil.table.maintenance.namespace import Maintenance
+from frazil.table.maintenance.upkeep import Maintenance
 
 
 class TableMaintenance(Maintenance):

@@ -136,7 +136,7 @@ class Table(Writes, TableChanges, TableStreams, TableHandle):
         snapshot_options(**settings)
         files = write_data_files(spark, df, metadata=metadata, io=catalog.io)
         with CreateTransaction(catalog, identifier, metadata) as transaction:
-            transaction.commit_append(files, **owning(settings, files))
+            transaction.files.append(files, **owning(settings, files))
         return cls(spark, catalog, transaction.created)
 
     # -- reads -----------------------------------------------------------------------------------

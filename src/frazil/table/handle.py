@@ -20,7 +20,7 @@ from frazil.table.commit.loop import commit
 from frazil.table.commit.operation import Operation
 from frazil.table.commit.transaction import Transaction
 from frazil.table.inspect.inspector import Inspector
-from frazil.table.maintenance.namespace import Maintenance
+from frazil.table.maintenance.upkeep import Maintenance
 from frazil.table.older_names import OlderName, OlderValue
 from frazil.table.operations import TableOperations
 from frazil.table.time_travel import Moment, find_snapshot

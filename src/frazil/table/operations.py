@@ -16,7 +16,7 @@ from frazil.format.values.zones import PROCESS_ZONE
 from frazil.storage.files import FileIO
 from frazil.table.commit.operation import Operation
 from frazil.table.file_changes import FileChanges
-from frazil.table.maintenance.namespace import StatisticsChanges
+from frazil.table.maintenance.upkeep import StatisticsChanges
 from frazil.table.older_names import OlderName, OlderNames
 from frazil.table.snapshots.cherry_pick import CherryPick, publication
 from frazil.table.snapshots.create_branch import CreateBranch

@@ -23,7 +23,7 @@ class Transaction(TableOperations):
         with table.transaction() as tx:
             with tx.update_schema() as u:
                 u.add_column("tip", "double")
-            tx.commit_append(files)
+            tx.files.append(files)
 
     Each operation sees what those before it did (`tx.metadata`), and nobody else sees anything
     until the end. An exception inside of the block commits nothing. When another writer is first,
@@ -133,7 +133,7 @@ class CreateTransaction(TableOperations):
     """A table that does not exist yet, and its first operations; the `with` block creates it.
 
         with CreateTransaction(catalog, "db.t", metadata) as tx:
-            tx.commit_append(files)
+            tx.files.append(files)
         table = TableHandle(catalog, tx.created)
 
     Raises TableAlreadyExistsError at the end of the block if somebody else was first; then, and
