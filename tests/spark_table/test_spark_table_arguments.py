@@ -109,8 +109,8 @@ def test_what_is_no_snapshot_id_is_refused_with_its_value(cities, spark, wrong):
         ],
         "snapshot_ids": [lambda: cities.expire_snapshots(snapshot_ids=[wrong])],
         "from_snapshot_id": [
-            lambda: cities.changes(wrong),
-            lambda: cities.incremental(wrong),
+            lambda: cities.changes(from_snapshot_id=wrong),
+            lambda: cities.incremental(from_snapshot_id=wrong),
             lambda: cities.read_stream(checkpoint="/nowhere", from_snapshot_id=wrong),
         ],
         "to_snapshot_id": [lambda: cities.changes(to_snapshot_id=wrong)],

@@ -80,8 +80,13 @@ def test_changes_start_and_end_at_tags_branches_and_ids(numbers):
     assert ids(numbers.incremental(None, "start").to_df()) == list(range(10))
     assert ids(numbers.changes("start", "side")) == [99]
     assert ids(numbers.net_changes("start", "main")) == after
-    with pytest.raises(NoSuchRefError, match="no branch or tag 'begin'"):
-        numbers.incremental("begin")
+    for name in ("begin", "²", ""):
+        with pytest.raises(NoSuchRefError, match=f"no branch or tag '{name}'"):
+            numbers.incremental(name)
+    with pytest.raises(ValidationError, match="from_snapshot_id is True"):
+        numbers.changes(True)
+    with pytest.raises(ValidationError, match="to_snapshot_id is 'start'"):
+        numbers.changes(to_snapshot_id="start")
     with pytest.raises(ValidationError, match="'start' or from_snapshot_id=1, not both"):
         numbers.changes("start", from_snapshot_id=1)
     with pytest.raises(ValidationError, match="not an ancestor"):

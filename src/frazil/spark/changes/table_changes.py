@@ -72,8 +72,8 @@ class TableChanges(TableHandle):
             PredicateError: the predicate does not fit the schema.
         """
         found, last = self._range(
-            _one(start, from_snapshot_id, "from"),
-            _one(end, to_snapshot_id, "to"),
+            _Side("from_snapshot_id", start, from_snapshot_id),
+            _Side("to_snapshot_id", end, to_snapshot_id),
             from_timestamp,
             to_timestamp,
         )
@@ -127,8 +127,8 @@ class TableChanges(TableHandle):
             UnsupportedError: a delete or a file that cannot be applied or read rightly.
         """
         found = self._range(
-            _one(start, from_snapshot_id, "from"),
-            _one(end, to_snapshot_id, "to"),
+            _Side("from_snapshot_id", start, from_snapshot_id),
+            _Side("to_snapshot_id", end, to_snapshot_id),
             from_timestamp,
             to_timestamp,
         )
@@ -159,8 +159,8 @@ class TableChanges(TableHandle):
                 UnsupportedError: as `changes`.
         """
         found = self._range(
-            _one(start, from_snapshot_id, "from"),
-            _one(end, to_snapshot_id, "to"),
+            _Side("from_snapshot_id", start, from_snapshot_id),
+            _Side("to_snapshot_id", end, to_snapshot_id),
             from_timestamp,
             to_timestamp,
         )
@@ -168,8 +168,8 @@ class TableChanges(TableHandle):
 
     def _range(
         self,
-        start: SnapshotOrRef | None,
-        end: SnapshotOrRef | None,
+        start: _Side,
+        end: _Side,
         from_timestamp: Moment | None,
         to_timestamp: Moment | None,
     ) -> tuple[SnapshotRange, _End]:
@@ -179,10 +179,10 @@ class TableChanges(TableHandle):
             None if moment is None else self._timestamp_ms(moment)
             for moment in (from_timestamp, to_timestamp)
         )
-        end_id, ref = _resolved(metadata, end, "to_snapshot_id")
+        end_id, ref = end.resolved(metadata)
         found = snapshot_range(
             metadata,
-            from_snapshot_id=_resolved(metadata, start, "from_snapshot_id")[0],
+            from_snapshot_id=start.resolved(metadata)[0],
             to_snapshot_id=end_id,
             from_timestamp_ms=start_ms,
             to_timestamp_ms=end_ms,
@@ -223,25 +223,38 @@ class _End:
     ref: str | None = None
 
 
-def _one(
-    given: SnapshotOrRef | None, snapshot_id: SnapshotId | None, side: str
-) -> SnapshotOrRef | None:
-    if given is not None and snapshot_id is not None:
-        raise ValidationError(f"give {given!r} or {side}_snapshot_id={snapshot_id!r}, not both")
-    return given if given is not None else snapshot_id
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One side of a range as the caller names it.
 
-
-def _resolved(
-    metadata: TableMetadata, given: SnapshotOrRef | None, argument: str
-) -> tuple[int | None, str | None]:
-    """The snapshot's id, and the branch or tag if the snapshot was given as one.
-
-    Digits that are the id of a kept snapshot are that, whatever a tag is called.
+    Attributes:
+        argument: the keyword for its id.
+        given: what came without a keyword.
+        snapshot_id: what came with it.
     """
-    if not isinstance(given, str):
-        return optional_snapshot_id_of(given, argument), None
-    is_number = given.strip().isdigit()
-    is_kept = is_number and int(given) in metadata.snapshots_by_id
-    if is_number and (is_kept or given not in metadata.refs):
-        return snapshot_id_of(given, argument), None
-    return metadata.ref(given).snapshot_id, given
+
+    argument: str
+    given: SnapshotOrRef | None
+    snapshot_id: SnapshotId | None
+
+    def resolved(self, metadata: TableMetadata) -> tuple[int | None, str | None]:
+        """Return the snapshot's id, and the branch or tag if it was given as one.
+
+        Digits that are the id of a kept snapshot are that, whatever a tag is called.
+        """
+        if self.given is None:
+            return optional_snapshot_id_of(self.snapshot_id, self.argument), None
+        if self.snapshot_id is not None:
+            raise ValidationError(
+                f"give {self.given!r} or {self.argument}={self.snapshot_id!r}, not both"
+            )
+        text = self.given.strip() if isinstance(self.given, str) else ""
+        if isinstance(self.given, str) and not self._is_id(text, metadata):
+            return metadata.ref(self.given).snapshot_id, self.given
+        return snapshot_id_of(self.given, self.argument), None
+
+    def _is_id(self, text: str, metadata: TableMetadata) -> bool:
+        is_number = text.isascii() and text.isdigit()
+        return is_number and (
+            int(text) in metadata.snapshots_by_id or self.given not in metadata.refs
+        )
