@@ -33,8 +33,9 @@ from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot, SnapshotRef
 from frazil.format.types import LongType, NestedField, StringType
 from frazil.format.values import to_bytes
-from frazil.planning.cache import ManifestCache
+from frazil.planning.cache import ManifestCache, memory_of_plan
 from frazil.planning.entries import added_entries, deleted_entries, entries
+from frazil.planning.frames import memory_of
 from frazil.planning.plan import plan
 from frazil.planning.scan_plan import ScanPlan, SkipReason
 from frazil.storage import avro
@@ -422,8 +423,7 @@ def test_a_kept_plan_is_of_one_schema_and_its_specs(table: Writer) -> None:
 
 def test_a_plan_that_would_take_the_room_of_many_manifests_is_not_kept(table: Writer) -> None:
     first = table.plan()
-    frames = (first.files, first.deletes, first.pairs)
-    size = sum(int(frame.estimated_size()) for frame in frames)
+    size = memory_of_plan(first)
     small, large = ManifestCache(size * 15), ManifestCache(size * 17)
     assert table.plan(cache=small) is not table.plan(cache=small)
     assert table.plan(cache=large) is table.plan(cache=large)
@@ -431,7 +431,7 @@ def test_a_plan_that_would_take_the_room_of_many_manifests_is_not_kept(table: Wr
 
 def test_the_cache_makes_room_for_what_was_used_last() -> None:
     frame = pl.DataFrame({"x": [1, 2, 3]})
-    size = int(frame.estimated_size())
+    size = memory_of(frame)
     cache = ManifestCache(max_bytes=2 * size)
     cache.keep_manifest("a", frame)
     cache.keep_manifest("b", frame)

@@ -26,6 +26,7 @@ from frazil.format.table_properties import (
     STATUS_MIN_WAIT,
     STATUS_TIMEOUT,
 )
+from frazil.storage.bounded_cache import CACHE_SIZES, resize_caches
 from frazil.storage.paths import is_local, join, local_path, normalize_location, redact_properties
 from frazil.storage.stores.remote_options import is_storage_property, storage_property_names
 
@@ -52,6 +53,7 @@ _CATALOG_PROPERTIES = frozenset(
         "jdbc.password",
         CONNECT_TIMEOUT,
         STATEMENT_TIMEOUT,
+        *(size.name for size in CACHE_SIZES.values()),
         *(each.name for each in (STATUS_CHECKS, STATUS_MIN_WAIT, STATUS_MAX_WAIT, STATUS_TIMEOUT)),
     }
 )
@@ -153,6 +155,7 @@ def open_catalog(config: CatalogConfig) -> Catalog:
         )
     if _KINDS[kind] is SqlCatalog and "uri" not in properties:
         properties["uri"] = _default_database(config.name, properties)
+    resize_caches(properties)
     return _KINDS[kind](config.name, properties)
 
 

@@ -29,7 +29,7 @@ from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import PartitionField, spec_for
 from frazil.format.schema import Schema
 from frazil.format.sorting import SortField, order_for
-from frazil.spark.session import prepare_session
+from frazil.spark.session import prepare_session, take_cache_sizes
 from frazil.spark.stream.source.options import StreamSettings
 from frazil.spark.table import Table
 from frazil.spark.types import query_schema_from_spark, schema_from_spark
@@ -77,6 +77,7 @@ def connect(
     if warehouse is not None:
         given["warehouse"] = warehouse
     prepare_session(spark)
+    take_cache_sizes(spark)
     return Lake(spark, load_catalog(name, **given))
 
 
@@ -103,6 +104,7 @@ def open_table(
     refuse_unknown(properties)
     session = spark or SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
     prepare_session(session)
+    take_cache_sizes(session)
     io = MovedFileIO(moved, properties) if moved else FileIO(properties)
     catalog = StaticCatalog(os.fspath(location), properties, io=io)
     return Table(session, catalog, catalog.load_table(catalog.identifier))

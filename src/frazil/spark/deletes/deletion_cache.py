@@ -7,17 +7,15 @@ values: at most 16 bytes for 64 rows.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from threading import Lock
 from typing import Final
 
 import polars as pl
 
 from frazil.spark.deletes.bitmap import Words
+from frazil.storage.bounded_cache import BoundedCache, Sized, process_cache
 
-DEFAULT_MAX_BYTES: Final = 256 * 1024 * 1024
 _SETS_OF_ONE: Final = 4
 _ENTRY_BYTES: Final = 512
 _NAME_BYTES: Final = 256
@@ -42,75 +40,58 @@ NOTHING: Final = Known(frozenset(), Words.none())
 
 
 class DeletedWords:
-    """The least recently used entries make room for new ones; safe to share between threads.
+    """What deletes delete, by their owner, in a cache that is bounded in bytes.
 
     An owner is what the deletes apply to: a data file, or the keys as such.
 
     Args:
         max_bytes: the size of everything kept; 0 keeps nothing.
+        kept: the cache to use, in place of one of that size.
     """
 
-    def __init__(self, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
-        self._max_bytes = max_bytes
-        self._lock = Lock()
-        self._items: OrderedDict[Hashable, tuple[Known, ...]] = OrderedDict()
-        self._sets: dict[Deletes, tuple[Deletes, int]] = {}
-        self._size = 0
+    def __init__(
+        self,
+        max_bytes: int = 256 << 20,
+        *,
+        kept: BoundedCache[tuple[Known, ...]] | None = None,
+    ) -> None:
+        self._kept = BoundedCache[tuple[Known, ...]](max_bytes) if kept is None else kept
 
     @property
     def max_bytes(self) -> int:
         """The bound."""
-        return self._max_bytes
+        return self._kept.max_bytes
 
     @property
     def size_in_bytes(self) -> int:
         """The size of what is kept, about."""
-        return self._size
+        return self._kept.size_in_bytes
 
     def covered(self, owner: Hashable, deletes: Deletes) -> Known:
         """What is known of the most of these delete files, and of no other."""
-        with self._lock:
-            found = [k for k in self._items.get(owner, ()) if k.deletes <= deletes]
-            if not found:
-                return NOTHING
-            self._items.move_to_end(owner)
-        return max(found, key=lambda known: len(known.deletes))
+        found = [k for k in self._kept.get(owner) or () if k.deletes <= deletes]
+        return max(found, key=lambda known: len(known.deletes), default=NOTHING)
 
     def keep(self, owner: Hashable, known: Known) -> None:
         """Keep what these delete files delete, beside what other sets of them do."""
-        with self._lock:
-            others = self._items.pop(owner, ())
-            self._release(others)
-            others = tuple(each for each in others if each.deletes != known.deletes)
-            self._items[owner] = tuple(map(self._held, (known, *others)[:_SETS_OF_ONE]))
-            while self._size > self._max_bytes and self._items:
-                self._release(self._items.popitem(last=False)[1])
+
+        def beside(before: tuple[Known, ...] | None) -> Sized[tuple[Known, ...]]:
+            # Files under the same deletes hold one set of names, which counts once.
+            shared = Known(self._kept.shared(known.deletes), known.words)
+            others = [each for each in before or () if each.deletes != known.deletes]
+            held = (shared, *others)[:_SETS_OF_ONE]
+            size = sum(each.words.size_in_bytes + _ENTRY_BYTES for each in held)
+            names = tuple((each.deletes, len(each.deletes) * _NAME_BYTES) for each in held)
+            return Sized(held, size, names)
+
+        self._kept.change(owner, beside)
 
     def clear(self) -> None:
         """Forget everything."""
-        with self._lock:
-            self._items.clear()
-            self._sets.clear()
-            self._size = 0
-
-    def _held(self, known: Known) -> Known:
-        """The same with the one set of delete files that all its holders share."""
-        deletes, holders = self._sets.get(known.deletes, (known.deletes, 0))
-        self._sets[deletes] = (deletes, holders + 1)
-        self._size += known.words.size_in_bytes + _ENTRY_BYTES
-        self._size += 0 if holders else len(deletes) * _NAME_BYTES
-        return Known(deletes, known.words)
-
-    def _release(self, entries: Iterable[Known]) -> None:
-        for known in entries:
-            deletes, holders = self._sets.pop(known.deletes)
-            if holders > 1:
-                self._sets[deletes] = (deletes, holders - 1)
-            self._size -= known.words.size_in_bytes + _ENTRY_BYTES
-            self._size -= 0 if holders > 1 else len(deletes) * _NAME_BYTES
+        self._kept.clear()
 
 
-DELETED_WORDS: Final = DeletedWords()
+DELETED_WORDS: Final = DeletedWords(kept=process_cache("deletes"))
 """What is kept in this process."""
 
 

@@ -7,10 +7,8 @@ table a row. Many become rows that are joined.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from threading import Lock
 from typing import Final, Protocol
 
 import numpy as np
@@ -22,6 +20,7 @@ from pyspark.sql import types as S
 from frazil.spark.deletes.bitmap import Words, word_rows
 from frazil.spark.deletes.bitmap_rows import KEY, WORDS, WORDS_PER_CONTAINER, Grain
 from frazil.spark.read.parquet.file_log import NAMED_PLACE, ORDINAL, POSITION, RowPlace
+from frazil.storage.bounded_cache import BoundedCache, process_cache
 
 BROADCAST_BYTES: Final = 32 * 1024 * 1024
 """Bitmaps up to this size are sent to every executor; larger ones are shuffled with the rows."""
@@ -32,7 +31,8 @@ ARRAY_BYTES: Final = 4 * 1024 * 1024
 _ARRAY_OVERHEAD: Final = 16
 """An array within an array has its own length and offset."""
 
-_KEPT: Final = 8
+_BYTES_PER_FRAME: Final = 64 * 1024
+"""What Spark keeps of a frame beside its rows, about."""
 
 _ELEMENT: Final = "element"
 _OF_FILE: Final = pa.list_(pa.field(_ELEMENT, pa.int64(), nullable=False))
@@ -135,13 +135,16 @@ def bitmaps_of_words(spark: SparkSession, sets: Mapping[int, Words]) -> Bitmaps:
     lengths = _lengths(sets)
     distance = max(lengths, default=0)
     made = None
-    if 8 * distance * len(lengths) <= ARRAY_BYTES:
+    size = 8 * distance * len(lengths)
+    apart = 8 * sum(lengths) + _ARRAY_OVERHEAD * len(lengths)
+    if size <= ARRAY_BYTES:
         made = ArrayBitmaps(_value(spark, _one_array(sets, distance), S.LongType()), distance)
-    elif 8 * sum(lengths) + _ARRAY_OVERHEAD * len(lengths) <= ARRAY_BYTES:
+    elif apart <= ARRAY_BYTES:
+        size = apart
         words = S.ArrayType(S.LongType(), containsNull=False)
         made = ArrayBitmaps(_value(spark, _arrays(sets, lengths), words), None)
     if made is not None:
-        _ARRAYS.keep(spark, sets, made)
+        _ARRAYS.keep(spark, sets, made, size)
         return made
     found = word_rows(sets)
     rows = spark.createDataFrame(found.table, found.grain.spark_schema)
@@ -190,28 +193,22 @@ def _value(spark: SparkSession, column: pa.Array, element: S.DataType) -> DataFr
 class _Arrays:
     """The arrays that were used last: to hand one to Spark takes 20 ms."""
 
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._kept: OrderedDict[Hashable, ArrayBitmaps] = OrderedDict()
+    def __init__(self, kept: BoundedCache[ArrayBitmaps]) -> None:
+        self._kept = kept
 
     def find(self, spark: SparkSession, sets: Mapping[int, Words]) -> ArrayBitmaps | None:
         """What was kept for these sets, the same objects, in this session."""
-        key = self._key(spark, sets)
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-            return self._kept.get(key)
+        return self._kept.get(self._key(spark, sets))
 
-    def keep(self, spark: SparkSession, sets: Mapping[int, Words], made: ArrayBitmaps) -> None:
-        """Keep it in the place of what was used longest ago."""
-        with self._lock:
-            self._kept[self._key(spark, sets)] = made
-            while len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
+    def keep(
+        self, spark: SparkSession, sets: Mapping[int, Words], made: ArrayBitmaps, size: int
+    ) -> None:
+        """Keep an array of so many bytes, while what was used longest ago makes room."""
+        self._kept.put(self._key(spark, sets), made, size + _BYTES_PER_FRAME)
 
     @staticmethod
     def _key(spark: SparkSession, sets: Mapping[int, Words]) -> Hashable:
         return (spark, *sorted(sets.items()))
 
 
-_ARRAYS: Final = _Arrays()
+_ARRAYS: Final = _Arrays(process_cache("bitmaps"))

@@ -11,21 +11,23 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
-from threading import Lock
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.format.schema.name_mapping import NameMapping
+from frazil.planning.cache import memory_of_plan
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.resolve import EqualityReading
 from frazil.spark.read.parquet.file_log import READING_SETTINGS
 from frazil.spark.read.parquet.locations import LOCATION_SETTINGS
 from frazil.spark.read.projection import Projection
 from frazil.spark.types import SparkTypeSupport
+from frazil.storage.bounded_cache import BoundedCache, process_cache
 
-_MOST_READS: Final = 16
-_MOST_FILES: Final = 10_000
+_BYTES_PER_READ: Final = 256 * 1024
+_BYTES_PER_FILE: Final = 2_400
+"""What Spark's driver keeps of a read, and of each of its files, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,25 +91,34 @@ def settings_of(spark: SparkSession) -> tuple[str | None, ...]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Kept:
-    """A read and what it was made for."""
+class _ReadKey:
+    """What a read was made for: this session, this very plan, and a request that is equal."""
 
     spark: SparkSession
     plan: ScanPlan
     request: ReadRequest
-    read: PreparedRead
 
-    def serves(self, spark: SparkSession, plan: ScanPlan, request: ReadRequest) -> bool:
-        """Whether it is the read of this session and this very plan."""
-        return self.spark is spark and self.plan is plan and self.request == request
+    def __hash__(self) -> int:
+        return hash((id(self.spark), id(self.plan)))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, _ReadKey)
+            and self.spark is other.spark
+            and self.plan is other.plan
+            and self.request == other.request
+        )
 
 
 class PreparedReads:
-    """The reads that were used last; safe to share between threads."""
+    """The reads that were used last, in a cache that is bounded in bytes.
 
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._kept: list[_Kept] = []
+    Args:
+        kept: the cache.
+    """
+
+    def __init__(self, kept: BoundedCache[PreparedRead]) -> None:
+        self._kept = kept
 
     def read(
         self,
@@ -117,24 +128,20 @@ class PreparedReads:
         prepare: Callable[[], PreparedRead],
     ) -> DataFrame:
         """The rows of what is kept for this very plan, else of what is prepared now."""
-        with self._lock:
-            found = next((kept for kept in self._kept if kept.serves(spark, plan, request)), None)
-            if found is not None:
-                self._kept = [*(kept for kept in self._kept if kept is not found), found]
+        key = _ReadKey(spark, plan, request)
+        found = self._kept.get(key)
         if found is not None:
-            return found.read.frame()
+            return found.frame()
         made = prepare()
-        if made.can_be_repeated and plan.file_count <= _MOST_FILES:
-            with self._lock:
-                made_now = _Kept(spark, plan, request, made)
-                self._kept = [*self._kept[1 - _MOST_READS :], made_now]
+        if made.can_be_repeated:
+            size = _BYTES_PER_READ + plan.file_count * _BYTES_PER_FILE + memory_of_plan(plan)
+            self._kept.put(key, made, size)
         return made.frame()
 
     def clear(self) -> None:
         """Forget everything."""
-        with self._lock:
-            self._kept.clear()
+        self._kept.clear()
 
 
-PREPARED_READS: Final = PreparedReads()
+PREPARED_READS: Final = PreparedReads(process_cache("reads"))
 """What is kept in this process."""

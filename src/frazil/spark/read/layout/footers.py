@@ -2,22 +2,22 @@
 
 A manifest does not tell whether a data file has field ids (a migrated file has none), under which
 names its columns are stored, or whether it holds a column at all. Facts of a file never change, so
-they are kept, bounded in number, for the life of the process.
+they are kept, bounded in bytes, for the life of the process.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from threading import Lock
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
 
 from frazil.errors import FrazilError, InvalidDataFileError, MissingFileError
+from frazil.storage.bounded_cache import BoundedCache, Sized, process_cache
 from frazil.storage.files import FileIO
 from frazil.storage.parquet.footer import read_description
 
@@ -30,7 +30,8 @@ OF_UNSIGNED_LONGS: Final = (20, 0)
 """Precision and scale of the decimals as which Spark reads unsigned longs."""
 
 _THREADS: Final = 16
-_KEPT: Final = 20_000
+_BYTES_PER_FILE: Final = 512
+_BYTES_PER_COLUMN: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,30 +64,32 @@ class FileFacts:
 
 
 class FactsCache:
-    """Facts by path, the most recently used ones."""
+    """Facts by path, in a cache that is bounded in bytes; files of one layout share its columns."""
 
-    def __init__(self, limit: int = _KEPT) -> None:
-        self._limit = limit
-        self._facts: OrderedDict[str, FileFacts] = OrderedDict()
-        self._lock = Lock()
+    def __init__(self, kept: BoundedCache[FileFacts]) -> None:
+        self._kept = kept
 
     def known(self, paths: Sequence[str]) -> dict[str, FileFacts]:
         """The facts of those paths that are kept."""
-        with self._lock:
-            found = {path: self._facts[path] for path in paths if path in self._facts}
-            for path in found:
-                self._facts.move_to_end(path)
-            return found
+        found = ((path, self._kept.get(path)) for path in paths)
+        return {path: facts for path, facts in found if facts is not None}
 
     def keep(self, facts: Mapping[str, FileFacts]) -> None:
-        """Remember facts and forget the oldest beyond the limit."""
-        with self._lock:
-            self._facts.update(facts)
-            while len(self._facts) > self._limit:
-                self._facts.popitem(last=False)
+        """Remember facts; those that were not used for longest make room."""
+        for path, each in facts.items():
+            self._kept.change(path, partial(self._shared, each))
+
+    def _shared(self, facts: FileFacts, _: FileFacts | None) -> Sized[FileFacts]:
+        columns = self._kept.shared(facts.columns)
+        size = _BYTES_PER_COLUMN * _column_count(columns)
+        return Sized(replace(facts, columns=columns), _BYTES_PER_FILE, ((columns, size),))
 
 
-FACTS: Final = FactsCache()
+FACTS: Final = FactsCache(process_cache("footers"))
+
+
+def _column_count(columns: Sequence[FileColumn]) -> int:
+    return sum(1 + _column_count(column.children) for column in columns)
 
 
 def file_facts(io: FileIO, paths: Sequence[str]) -> dict[str, FileFacts]:

@@ -1,0 +1,232 @@
+"""What this process keeps of files that never change: caches bounded in bytes.
+
+The process's own caches have names. Their sizes are properties (`CACHE_SIZES`), which the
+environment sets first and `resize_caches` later; `clear_caches` empties them all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any, Final, Generic, TypeVar
+
+from frazil.format.property_kinds import LONG_MAX, Property, whole_number
+
+Value = TypeVar("Value")
+Part = TypeVar("Part", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class CacheStatistics:
+    """What a cache holds and how often it helped.
+
+    Attributes:
+        entries: how many values are kept.
+        size_in_bytes: of all of them.
+        max_bytes: the bound.
+        hits: look-ups that found a value.
+        misses: look-ups that found none.
+    """
+
+    entries: int
+    size_in_bytes: int
+    max_bytes: int
+    hits: int
+    misses: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sized(Generic[Value]):
+    """A value with the memory that it takes.
+
+    Attributes:
+        value: what is kept.
+        size: bytes of its own.
+        parts: what it shares with other values, each with its bytes, which count once.
+    """
+
+    value: Value
+    size: int
+    parts: tuple[tuple[Hashable, int], ...] = ()
+
+
+@dataclass(slots=True)
+class _SharedPart:
+    part: Hashable
+    size: int
+    holders: int
+
+
+class BoundedCache(Generic[Value]):
+    """Values by key; the least recently used make room for new ones. Safe under threads.
+
+    Args:
+        max_bytes: the size of everything kept; 0 keeps nothing.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._lock = Lock()
+        self._items: OrderedDict[Hashable, Sized[Value]] = OrderedDict()
+        self._parts: dict[Hashable, _SharedPart] = {}
+        self._size = self._hits = self._misses = 0
+
+    @property
+    def max_bytes(self) -> int:
+        """The bound."""
+        return self._max_bytes
+
+    @property
+    def size_in_bytes(self) -> int:
+        """The size of what is kept."""
+        return self._size
+
+    @property
+    def statistics(self) -> CacheStatistics:
+        """What is kept, and hits and misses since the start."""
+        with self._lock:
+            return CacheStatistics(
+                len(self._items), self._size, self._max_bytes, self._hits, self._misses
+            )
+
+    def get(self, key: Hashable) -> Value | None:
+        """Return what is kept under the key, which counts as used now, or None."""
+        with self._lock:
+            found = self._items.get(key)
+            if found is None:
+                self._misses += 1
+                return None
+            self._hits += 1
+            self._items.move_to_end(key)
+            return found.value
+
+    def put(self, key: Hashable, value: Value, size: int) -> None:
+        """Keep a value of so many bytes in place of the one before; not if it is over the bound."""
+        self.change(key, lambda _: Sized(value, size))
+
+    def change(self, key: Hashable, make: Callable[[Value | None], Sized[Value]]) -> None:
+        """Keep what is made of the value before, of None where there is none.
+
+        The cache is locked meanwhile, so `make` must be quick.
+        """
+        with self._lock:
+            before = self._items.pop(key, None)
+            made = make(None if before is None else before.value)
+            # Held before the old one is released, so that parts in both stay the same objects.
+            self._hold(made)
+            if before is not None:
+                self._release(before)
+            if self._cost_alone(made) > self._max_bytes:
+                self._release(made)
+                return
+            self._items[key] = made
+            self._make_room()
+
+    def shared(self, part: Part) -> Part:
+        """Return the part that kept values hold and that equals this one, or this one.
+
+        Only for use within `change`.
+        """
+        found = self._parts.get(part)
+        return part if found is None else found.part  # type: ignore[return-value]
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._items.clear()
+            self._parts.clear()
+            self._size = 0
+
+    def resize(self, max_bytes: int) -> None:
+        """Change the bound; what no longer fits is forgotten at once."""
+        with self._lock:
+            self._max_bytes = max_bytes
+            self._make_room()
+
+    @staticmethod
+    def _cost_alone(item: Sized[Value]) -> int:
+        return item.size + sum(size for _, size in item.parts)
+
+    def _hold(self, item: Sized[Value]) -> None:
+        self._size += item.size
+        for part, size in item.parts:
+            shared = self._parts.get(part)
+            if shared is None:
+                self._parts[part] = _SharedPart(part, size, 1)
+                self._size += size
+            else:
+                shared.holders += 1
+
+    def _release(self, item: Sized[Value]) -> None:
+        self._size -= item.size
+        for part, _ in item.parts:
+            shared = self._parts[part]
+            shared.holders -= 1
+            if not shared.holders:
+                del self._parts[part]
+                self._size -= shared.size
+
+    def _make_room(self) -> None:
+        while self._size > self._max_bytes and self._items:
+            self._release(self._items.popitem(last=False)[1])
+
+
+_MEBIBYTE: Final = 1 << 20
+_BYTES: Final = whole_number("bytes", largest=LONG_MAX)
+
+CACHE_SIZES: Final[Mapping[str, Property[int]]] = {
+    name: Property(f"cache.{name}-bytes", _BYTES, default)
+    for name, default in {
+        "manifests": 512 * _MEBIBYTE,
+        "deletes": 256 * _MEBIBYTE,
+        "bitmaps": 32 * _MEBIBYTE,
+        "footers": 64 * _MEBIBYTE,
+        "reads": 256 * _MEBIBYTE,
+    }.items()
+}
+"""The size of each cache of the process, by the cache's name."""
+
+_of_process: Final[dict[str, BoundedCache[Any]]] = {}
+_sizes: Final[dict[str, str]] = {}
+
+
+def process_cache(name: str) -> BoundedCache[Any]:
+    """Return the process's cache of a name of `CACHE_SIZES`, empty if it is the first call.
+
+    Raises:
+        ConfigurationError: its size in the environment is not a number of bytes.
+    """
+    size = CACHE_SIZES[name]
+    if name not in _of_process:
+        _of_process[name] = BoundedCache(size.of({**_from_environment(), **_sizes}))
+    return _of_process[name]
+
+
+def resize_caches(properties: Mapping[str, str]) -> None:
+    """Change the sizes that properties name; what no longer fits is forgotten at once.
+
+    Args:
+        properties: by the names of `CACHE_SIZES`; others are left alone.
+
+    Raises:
+        ConfigurationError: one is not a number of bytes; no size is changed then.
+    """
+    stated = {name: size for name, size in CACHE_SIZES.items() if size.name in properties}
+    wanted = {name: size.of(properties) for name, size in stated.items()}
+    for name, max_bytes in wanted.items():
+        _sizes[CACHE_SIZES[name].name] = str(max_bytes)
+        process_cache(name).resize(max_bytes)
+
+
+def clear_caches() -> None:
+    """Forget everything that the caches of this process keep."""
+    for cache in _of_process.values():
+        cache.clear()
+
+
+def _from_environment() -> dict[str, str]:
+    variables = {f"FRAZIL_CACHE_{name.upper()}_BYTES": size for name, size in CACHE_SIZES.items()}
+    return {size.name: os.environ[v] for v, size in variables.items() if v in os.environ}

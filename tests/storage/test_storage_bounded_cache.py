@@ -1,0 +1,94 @@
+"""Caches of the process: bounded in bytes, sized by properties, cleared at once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from frazil.catalog.config import CatalogConfig, open_catalog
+from frazil.errors import ConfigurationError
+from frazil.planning.cache import MANIFESTS, clear_cache
+from frazil.storage.bounded_cache import BoundedCache, Sized, process_cache, resize_caches
+
+
+def test_the_least_recently_used_make_room() -> None:
+    cache = BoundedCache[str](max_bytes=3)
+    for key in "abc":
+        cache.put(key, key.upper(), 1)
+    assert cache.get("a") == "A"
+    cache.put("d", "D", 2)
+    assert [cache.get(key) for key in "abcd"] == ["A", None, None, "D"]
+    assert (cache.statistics.hits, cache.statistics.misses) == (3, 2)
+    cache.resize(1)
+    assert cache.statistics.entries == 0, "what was used last is larger than the new bound"
+
+
+def test_what_is_over_the_bound_is_not_kept_and_nothing_gives_way_to_it() -> None:
+    cache = BoundedCache[str](max_bytes=3)
+    cache.put("a", "A", 1)
+    cache.put("b", "B", 4)
+    assert (cache.get("a"), cache.get("b"), cache.size_in_bytes) == ("A", None, 1)
+
+
+def test_what_values_share_counts_once_and_stays_one_object() -> None:
+    cache = BoundedCache[frozenset[str]](max_bytes=100)
+    for key in range(3):
+        cache.change(
+            key, lambda _: Sized(s := cache.shared(frozenset(["x"])), size=1, parts=((s, 10),))
+        )
+    assert cache.size_in_bytes == 13
+    assert cache.get(0) is cache.get(2)
+    for key in range(3):
+        assert cache.size_in_bytes == 13 - key
+        cache.put(key, frozenset(), 0)
+    assert cache.size_in_bytes == 0
+
+
+def test_threads_leave_a_true_account() -> None:
+    cache = BoundedCache[int](max_bytes=500)
+
+    def work(number: int) -> None:
+        for key in range(200):
+            cache.put((number + key) % 97, key, key % 11)
+            cache.get(key % 97)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(16)))
+    assert cache.size_in_bytes <= 500
+    cache.resize(0)
+    assert cache.size_in_bytes == 0
+
+
+def test_sizes_come_from_properties_and_one_call_clears_all() -> None:
+    before = process_cache("manifests").max_bytes
+    kept = process_cache("footers")
+    try:
+        open_catalog(
+            CatalogConfig("c", {"type": "hadoop", "warehouse": "/w", "cache.manifests-bytes": "7"})
+        )
+        assert MANIFESTS.statistics.max_bytes == 7
+        with pytest.raises(ConfigurationError, match=r"cache\.footers-bytes is '1e3'"):
+            resize_caches({"cache.manifests-bytes": "8", "cache.footers-bytes": "1e3"})
+        assert MANIFESTS.statistics.max_bytes == 7
+    finally:
+        resize_caches({"cache.manifests-bytes": str(before)})
+    kept.put("a", object(), 1)
+    clear_cache()
+    assert kept.statistics.entries == 0
+
+
+@pytest.mark.parametrize(("text", "expected"), [("12345", "12345"), ("many", "many")])
+def test_the_environment_states_sizes(text: str, expected: str) -> None:
+    program = "from frazil.planning.cache import MANIFESTS; print(MANIFESTS.statistics.max_bytes)"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": ":".join(sys.path), "FRAZIL_CACHE_MANIFESTS_BYTES": text},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert expected in done.stdout + done.stderr
+    assert done.returncode == (0 if text.isdigit() else 1)
