@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 
 import polars as pl
 
@@ -61,35 +62,27 @@ def memory_of(frame: pl.DataFrame) -> int:
     Polars counts the values alone. To them come the views of texts and bytes, what each column and
     each one within it costs, and an eighth for buffers that grew while they were decoded.
     """
-    values = int(frame.estimated_size())
     columns = views = 0
-    for name, dtype in frame.schema.items():
-        columns += _columns_in(dtype)
-        if dtype in _VIEWED:
-            views += len(frame)
-        elif isinstance(dtype, pl.List) and (inside := _views_in(dtype)):
-            views += inside * int(frame[name].list.len().sum())
-    whole = values + views * _BYTES_PER_VIEW
+    for series in frame:
+        nodes, each, in_list = _costs_of(series.dtype)
+        columns += nodes
+        views += each * len(series)
+        if in_list:
+            views += in_list * int(series.list.len().sum())
+    whole = int(frame.estimated_size()) + views * _BYTES_PER_VIEW
     return whole + whole // 8 + columns * _BYTES_PER_COLUMN
 
 
-_VIEWED = (pl.String(), pl.Binary())
-
-
-def _columns_in(dtype: pl.DataType) -> int:
+@lru_cache(maxsize=256)
+def _costs_of(dtype: pl.DataType) -> tuple[int, int, int]:
+    """Columns in a column of the type; views in each of its values; views in a list's elements."""
     if isinstance(dtype, pl.List):
-        return 1 + _columns_in(_inner(dtype))
+        nodes, views, _ = _costs_of(_inner(dtype))
+        return (1 + nodes, 0, views)
     if isinstance(dtype, pl.Struct):
-        return 1 + sum(_columns_in(_type_of(field)) for field in dtype.fields)
-    return 1
-
-
-def _views_in(dtype: pl.DataType) -> int:
-    """How many texts or bytes one element of a list holds, lists within it aside."""
-    inner = _inner(dtype) if isinstance(dtype, pl.List) else dtype
-    if isinstance(inner, pl.Struct):
-        return sum(_type_of(field) in _VIEWED for field in inner.fields)
-    return int(inner in _VIEWED)
+        costs = [_costs_of(_type_of(field)) for field in dtype.fields]
+        return (1 + sum(nodes for nodes, _, _ in costs), sum(views for _, views, _ in costs), 0)
+    return (1, int(dtype in (pl.String(), pl.Binary())), 0)
 
 
 def _inner(dtype: pl.List) -> pl.DataType:
