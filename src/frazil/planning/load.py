@@ -66,14 +66,7 @@ class ManifestLoader:
         Raises:
             InvalidManifestError, MissingFileError, StorageError: it cannot be read.
         """
-        if snapshot.manifest_list is None:
-            return manifests_of(self.io, snapshot)
-        key = (store_key(self.io), snapshot.manifest_list)
-        found = self.cache.manifest_list(key)
-        if found is None:
-            found = manifests_of(self.io, snapshot)
-            self.cache.keep_manifest_list(key, found)
-        return found
+        return listed_manifests(self.io, snapshot, cache=self.cache)
 
     def entries(
         self,
@@ -157,6 +150,24 @@ class ManifestLoader:
     def _source_type(self, field_id: int) -> str:
         field = self.schema.field_or_none(field_id)
         return "dropped" if field is None else str(field.field_type)
+
+
+def listed_manifests(
+    io: FileIO, snapshot: Snapshot, *, cache: ManifestCache = MANIFESTS
+) -> tuple[ManifestFile, ...]:
+    """Return the manifests of a snapshot, in the order of its list, which is read once.
+
+    Raises:
+        InvalidManifestError, MissingFileError, StorageError: it cannot be read.
+    """
+    if snapshot.manifest_list is None:
+        return manifests_of(io, snapshot)
+    key = (store_key(io), snapshot.manifest_list)
+    found = cache.manifest_list(key)
+    if found is None:
+        found = manifests_of(io, snapshot)
+        cache.keep_manifest_list(key, found)
+    return found
 
 
 @lru_cache(maxsize=1)

@@ -7,6 +7,7 @@ from frazil.storage.avro.manifests import (
     read_file_paths,
     read_manifest,
     read_manifest_list,
+    read_stated_entries,
     write_manifest,
     write_manifest_list,
 )
@@ -16,6 +17,7 @@ __all__ = [
     "read_file_paths",
     "read_manifest",
     "read_manifest_list",
+    "read_stated_entries",
     "write_manifest",
     "write_manifest_list",
 ]

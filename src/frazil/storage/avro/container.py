@@ -38,11 +38,20 @@ class AvroContainer:
         metadata: the header's key-value pairs, `avro.schema` among them.
         count: the number of records in all blocks.
         blocks: the records, one after the other, in Avro's binary encoding.
+        packed: each block as the file holds it, compressed.
+        counts: the number of records in each block.
     """
 
     metadata: Mapping[str, bytes]
     count: int
     blocks: tuple[bytes, ...]
+    packed: tuple[memoryview, ...] = ()
+    counts: tuple[int, ...] = ()
+
+    @property
+    def codec(self) -> str:
+        """Avro's name of the codec of the packed blocks."""
+        return self.metadata.get("avro.codec", b"null").decode("ascii")
 
 
 def read_container(data: bytes, *, file: str) -> AvroContainer:
@@ -66,7 +75,8 @@ def read_container(data: bytes, *, file: str) -> AvroContainer:
         sync = data[position : position + SYNC_SIZE]
         codec = metadata.get("avro.codec", b"null").decode("ascii")
         bodies: list[bytes] = []
-        count = 0
+        packed: list[memoryview] = []
+        counts: list[int] = []
         room = most = max(_ALWAYS_ALLOWED, _LARGEST_RATIO * len(data))
         for records, block in _blocks(data, position + SYNC_SIZE, sync):
             body = _decompress(codec, block, room)
@@ -76,25 +86,37 @@ def read_container(data: bytes, *, file: str) -> AvroContainer:
             if records > len(body):
                 raise ValueError(f"a block of {len(body)} bytes states {records} records")
             bodies.append(body)
-            count += records
+            packed.append(block)
+            counts.append(records)
     except UnsupportedError as error:
         raise UnsupportedError(f"{error} ({file})") from None
     except (ValueError, OSError, EOFError, zlib.error, lzma.LZMAError, pa.ArrowException) as error:
         raise InvalidManifestError(f"damaged Avro container: {error}", file=file) from error
-    return AvroContainer(metadata, count, tuple(bodies))
+    return AvroContainer(metadata, sum(counts), tuple(bodies), tuple(packed), tuple(counts))
 
 
 def as_container(schema: Mapping[str, Any], count: int, blocks: Sequence[bytes]) -> bytes:
     """An uncompressed container of one block: records under another, byte-compatible schema."""
     text = json.dumps(schema, separators=(",", ":")).encode()
-    header = [MAGIC, _varint(2)]
+    header = [MAGIC, zigzag(2)]
     for key, value in ((b"avro.schema", text), (b"avro.codec", b"null")):
-        header += [_varint(len(key)), key, _varint(len(value)), value]
-    header += [_varint(0), _SYNC]
+        header += [zigzag(len(key)), key, zigzag(len(value)), value]
+    header += [zigzag(0), _SYNC]
     if not count:
         return b"".join(header)
     size = sum(map(len, blocks))
-    return b"".join([*header, _varint(count), _varint(size), *blocks, _SYNC])
+    return b"".join([*header, zigzag(count), zigzag(size), *blocks, _SYNC])
+
+
+def zigzag(value: int) -> bytes:
+    """A number of at most 64 bits as Avro writes it."""
+    raw = (value << 1) ^ (value >> 63)
+    out = bytearray()
+    while raw > 0x7F:
+        out.append(raw & 0x7F | 0x80)
+        raw >>= 7
+    out.append(raw)
+    return bytes(out)
 
 
 def _read_header(data: bytes) -> tuple[dict[str, bytes], int]:
@@ -198,13 +220,3 @@ def _read_bytes(data: bytes, position: int) -> tuple[bytes, int]:
     if size < 0 or end > len(data):
         raise ValueError(f"{size} bytes at byte {position} reach beyond the end")
     return data[position:end], end
-
-
-def _varint(value: int) -> bytes:
-    raw = value << 1
-    out = bytearray()
-    while raw > 0x7F:
-        out.append(raw & 0x7F | 0x80)
-        raw >>= 7
-    out.append(raw)
-    return bytes(out)

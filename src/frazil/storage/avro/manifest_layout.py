@@ -25,6 +25,7 @@ import numpy as np
 import polars as pl
 
 from frazil.errors import InvalidManifestError
+from frazil.storage.avro.container import zigzag
 
 ENTRY_FIELDS: Mapping[int, str] = {
     0: "status",
@@ -190,7 +191,7 @@ def fixed_maps(
         usable = name in STATISTICS and pairs and _nullable_array(avro) and _plain_pairs(avro)
         if pairs and usable and _ends_in_zero(previous):
             keys = tuple(pair["key"] for pair in pairs)
-            head = b"\x00\x02" + _zigzag(len(keys)) + _zigzag(keys[0])
+            head = b"\x00\x02" + zigzag(len(keys)) + zigzag(keys[0])
             patterns[name] = head[:_PATTERN_BYTES]
             proposals[name] = FixedMap(name, keys)
         previous = avro
@@ -258,16 +259,6 @@ def _kind_of(kind: Any) -> Any:
 def _ends_in_zero(avro: Mapping[str, Any] | None) -> bool:
     """Whether the bytes of a field end in 0: an array's end, or the null branch of one."""
     return avro is not None and _nullable_array(avro)
-
-
-def _zigzag(value: int) -> bytes:
-    raw = (value << 1) ^ (value >> 63)
-    out = bytearray()
-    while raw > 0x7F:
-        out.append(raw & 0x7F | 0x80)
-        raw >>= 7
-    out.append(raw)
-    return bytes(out)
 
 
 @dataclass(slots=True)

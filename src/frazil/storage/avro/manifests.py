@@ -87,7 +87,7 @@ def write_manifest(
     data = container_bytes(
         avro_schema,
         (entry_record(entry, _partition_columns(avro_schema)) for entry in entries),
-        metadata=_manifest_metadata(spec, schema, format_version, content),
+        metadata=manifest_header(spec, schema, format_version, content),
         codec=codec,
     )
     io.create_unique(path, data)
@@ -130,6 +130,22 @@ def read_manifest(
         InvalidManifestError: the file breaks the specification, or its spec is unknown.
         UnsupportedError: the file is encrypted.
     """
+    entries = read_stated_entries(io, manifest, specs=specs, schema=schema)
+    return list(inherit(entries, manifest))
+
+
+def read_stated_entries(
+    io: FileIO,
+    manifest: ManifestFile,
+    *,
+    specs: Mapping[int, PartitionSpec],
+    schema: Schema,
+) -> list[ManifestEntry]:
+    """A manifest's entries as they stand in the file, without what they inherit.
+
+    Raises:
+        MissingFileError, InvalidManifestError, UnsupportedError: as `read_manifest`.
+    """
     path = manifest.manifest_path
     spec = specs.get(manifest.partition_spec_id)
     if spec is None:
@@ -141,7 +157,7 @@ def read_manifest(
     records = read_records(io.read(path), ENTRY_LEVEL, file=path)
     types = tuple(field.field_type for field in spec.partition_type(schema).fields)
     reader = EntryReader.of(records, spec, types, file=path)
-    return list(inherit((reader.entry(row) for row in records.rows), manifest))
+    return [reader.entry(row) for row in records.rows]
 
 
 def write_manifest_list(
@@ -256,9 +272,10 @@ def _spec_id_in(io: FileIO, path: str) -> int:
     return int(text)
 
 
-def _manifest_metadata(
+def manifest_header(
     spec: PartitionSpec, schema: Schema, format_version: int, content: ManifestContent
 ) -> dict[str, str]:
+    """The header's pairs of a new manifest beside those of Avro (rule 104)."""
     metadata = {
         "schema": json.dumps(schema.to_json(), separators=(",", ":")),
         "schema-id": str(schema.schema_id),

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+import polars as pl
+
 from frazil.errors import ValidationError
 from frazil.format.manifests import FieldSummary
 from frazil.format.partitions.partitioning import PartitionSpec
@@ -27,6 +29,7 @@ from frazil.format.types import (
     UUIDType,
 )
 from frazil.format.values import to_bytes
+from frazil.storage.avro.manifest_layout import PARTITION_PREFIX
 
 _MOST_DIGITS = 38
 
@@ -56,6 +59,42 @@ def written_partition_type(
             kind = _type_of_values(values[position] for values in partitions)
         fields.append(NestedField(each.field_id, each.name, kind))
     return StructType(tuple(fields))
+
+
+def partition_rows(
+    spec: PartitionSpec, schema: Schema, entries: pl.DataFrame
+) -> list[tuple[Any, ...]]:
+    """The partition of each entry as internal values in the order of the spec.
+
+    Args:
+        spec: of the entries.
+        schema: which its types are derived from.
+        entries: in the form of `frazil.storage.avro.columns`.
+    """
+    columns: list[list[Any]] = []
+    for field in spec.partition_type(schema).fields:
+        name = f"{PARTITION_PREFIX}{field.field_id}"
+        if name not in entries.columns:
+            columns.append([None] * len(entries))
+            continue
+        values = entries[name].to_list()
+        if isinstance(field.field_type, UUIDType):
+            values = [uuid.UUID(bytes=v) if isinstance(v, bytes) else v for v in values]
+        columns.append(values)
+    return list(zip(*columns, strict=True)) if columns else [()] * len(entries)
+
+
+def distinct_partitions(
+    spec: PartitionSpec, schema: Schema, entries: pl.DataFrame
+) -> list[tuple[Any, ...]]:
+    """The partitions that entries are of: each once, or more often where they hold floats."""
+    names = [name for name in entries.columns if name.startswith(PARTITION_PREFIX)]
+    if not names:
+        return partition_rows(spec, schema, entries.head(1))
+    # Polars takes 0.0 and -0.0 for one.
+    if not any(entries.schema[name].is_float() for name in names):
+        entries = entries.unique(names, maintain_order=True)
+    return partition_rows(spec, schema, entries)
 
 
 @dataclass(slots=True)

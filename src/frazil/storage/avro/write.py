@@ -7,13 +7,15 @@ import os
 import zlib
 from collections.abc import Iterable, Mapping
 from io import BytesIO
-from typing import Any
+from typing import Any, TypeAlias
 
 import fastavro
 import pyarrow as pa
 
 from frazil.errors import ConfigurationError, ValidationError
-from frazil.storage.avro.container import MAGIC, SYNC_SIZE
+from frazil.storage.avro.container import MAGIC, SYNC_SIZE, zigzag
+
+Buffer: TypeAlias = "bytes | memoryview"
 
 _BLOCK_BYTES = 256 * 1024
 _CODECS = {
@@ -48,38 +50,83 @@ def container_bytes(
         ConfigurationError: the codec is not known.
         ValidationError: a record does not fit the schema.
     """
-    avro_codec = avro_codec_of(codec)
     parsed = fastavro.parse_schema(dict(schema))
-    sync = os.urandom(SYNC_SIZE)
-    out = BytesIO()
-    out.write(MAGIC)
-    header = {
-        "avro.schema": json.dumps(schema, separators=(",", ":")),
-        "avro.codec": avro_codec,
-        **metadata,
-    }
-    fastavro.schemaless_writer(
-        out,
-        {"type": "map", "values": "bytes"},
-        {key: value.encode() for key, value in header.items()},
-    )
-    out.write(sync)
-    block, count = BytesIO(), 0
+    writer = ContainerWriter(schema, metadata=metadata, codec=codec)
     for record in records:
+        encoded = BytesIO()
         try:
-            fastavro.schemaless_writer(block, parsed, record)
+            fastavro.schemaless_writer(encoded, parsed, record)
         except Exception as error:
             # fastavro answers a value that does not fit with whatever error it runs into.
             raise ValidationError(
                 f"a manifest record does not fit its schema: {type(error).__name__}: {error}"
             ) from error
-        count += 1
-        if block.tell() >= _BLOCK_BYTES:
-            _write_block(out, count, block.getvalue(), avro_codec, sync)
-            block, count = BytesIO(), 0
-    if count:
-        _write_block(out, count, block.getvalue(), avro_codec, sync)
-    return out.getvalue()
+        writer.add(1, encoded.getvalue())
+    return writer.finish()
+
+
+class ContainerWriter:
+    """Writes encoded records into a container, block by block.
+
+    Args:
+        schema: the Avro schema, stored as it is with its field ids.
+        metadata: further key-value pairs of the header.
+        codec: gzip, deflate, snappy, zstd or none (``write.manifest.compression-codec``).
+
+    Raises:
+        ConfigurationError: the codec is not known.
+    """
+
+    def __init__(
+        self, schema: Mapping[str, Any], *, metadata: Mapping[str, str], codec: str
+    ) -> None:
+        self.avro_codec = avro_codec_of(codec)
+        self._sync = os.urandom(SYNC_SIZE)
+        self._parts: list[Buffer] = []
+        self._size = self._count = 0
+        self._out = BytesIO()
+        self._out.write(MAGIC)
+        header = {
+            "avro.schema": json.dumps(schema, separators=(",", ":")),
+            "avro.codec": self.avro_codec,
+            **metadata,
+        }
+        fastavro.schemaless_writer(
+            self._out,
+            {"type": "map", "values": "bytes"},
+            {key: value.encode() for key, value in header.items()},
+        )
+        self._out.write(self._sync)
+
+    def add(self, count: int, *parts: Buffer) -> None:
+        """Add records, whose bytes are these parts one after the other."""
+        self._parts += parts
+        self._size += sum(map(len, parts))
+        self._count += count
+        if self._size >= _BLOCK_BYTES:
+            self._end_block()
+
+    def add_block(self, count: int, packed: Buffer) -> None:
+        """Add a block that is compressed by this container's codec already."""
+        self._end_block()
+        self._write_block(count, packed)
+
+    def finish(self) -> bytes:
+        """The whole container."""
+        self._end_block()
+        return self._out.getvalue()
+
+    def _end_block(self) -> None:
+        if self._count:
+            packed = _compressed(b"".join(self._parts), self.avro_codec)
+            self._write_block(self._count, packed)
+            self._parts, self._size, self._count = [], 0, 0
+
+    def _write_block(self, count: int, packed: Buffer) -> None:
+        self._out.write(zigzag(count))
+        self._out.write(zigzag(len(packed)))
+        self._out.write(packed)
+        self._out.write(self._sync)
 
 
 def avro_codec_of(codec: str) -> str:
@@ -90,12 +137,6 @@ def avro_codec_of(codec: str) -> str:
             f"write.manifest.compression-codec is {codec!r}: use gzip, snappy, zstd or none"
         )
     return found
-
-
-def _write_block(out: BytesIO, count: int, body: bytes, codec: str, sync: bytes) -> None:
-    fastavro.schemaless_writer(out, "long", count)
-    fastavro.schemaless_writer(out, "bytes", _compressed(body, codec))
-    out.write(sync)
 
 
 def _compressed(body: bytes, codec: str) -> bytes:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from typing import Any
-from uuid import UUID
 
 import polars as pl
 
 from frazil.format.manifests import Content, EntryStatus, ManifestContent, ManifestFile
 from frazil.format.metadata import TableMetadata
-from frazil.format.types import UUIDType
-from frazil.storage.avro.columns import read_manifest_columns, value_column
-from frazil.storage.avro.manifest_layout import PARTITION_PREFIX
+from frazil.planning.load import ManifestLoader
+from frazil.storage.avro.columns import value_column
+from frazil.storage.avro.partition_summaries import partition_rows
 from frazil.storage.files import FileIO
 from frazil.table.manifests.file_keys import FILE_PATH_ID
 
@@ -29,8 +28,9 @@ def read_entry_columns(
 ) -> pl.DataFrame:
     """A manifest's entries, one row each in the order of the file.
 
-    To the columns of `read_manifest_columns` comes `about`: the one data file that a position
-    delete file or vector is about, null for others (rule 308).
+    What was read before is not read again. To the columns of `read_manifest_columns` comes
+    `about`: the one data file that a position delete file or vector is about, null for others
+    (rule 308).
 
     Args:
         io: the table's files.
@@ -43,14 +43,7 @@ def read_entry_columns(
     if of_deletes:
         for name, ids in _PATH_BOUNDS.items():
             wanted.setdefault(name, set()).update(ids)
-    frame = read_manifest_columns(
-        io,
-        manifest,
-        specs=metadata.specs_by_id,
-        schema=metadata.schema,
-        statistics=(),
-        values=wanted,
-    )
+    [frame] = ManifestLoader.of(metadata, io).entries([manifest], values=wanted)
     if not of_deletes:
         return frame.with_columns(pl.lit(None, pl.String).alias(ABOUT))
     lower = pl.col(value_column("lower_bounds", FILE_PATH_ID))
@@ -77,15 +70,4 @@ def partition_tuples(
     metadata: TableMetadata, spec_id: int, frame: pl.DataFrame
 ) -> list[tuple[Any, ...]]:
     """The partition of each entry as internal values in the order of the spec."""
-    spec = metadata.spec_by_id(spec_id)
-    columns: list[list[Any]] = []
-    for field in spec.partition_type(metadata.schema).fields:
-        name = f"{PARTITION_PREFIX}{field.field_id}"
-        if name not in frame.columns:
-            columns.append([None] * len(frame))
-            continue
-        values = frame[name].to_list()
-        if isinstance(field.field_type, UUIDType):
-            values = [UUID(bytes=v) if isinstance(v, bytes) else v for v in values]
-        columns.append(values)
-    return list(zip(*columns, strict=True)) if columns else [()] * len(frame)
+    return partition_rows(metadata.spec_by_id(spec_id), metadata.schema, frame)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import uuid
 from collections.abc import Iterable, Sequence
 
+import polars as pl
+
 from frazil.format.manifests import (
+    DataFile,
+    EntryStatus,
     ManifestContent,
     ManifestEntry,
     ManifestFile,
@@ -13,7 +18,10 @@ from frazil.format.manifests import (
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
 from frazil.format.table_properties import MANIFEST_CODEC
+from frazil.planning.load import listed_manifests
 from frazil.storage import avro, locations
+from frazil.storage.avro.columns import decode_manifests
+from frazil.storage.avro.manifest_copy import CarriedEntries, Carry, copy_manifest, entries_at
 from frazil.storage.files import FileIO
 
 ENTRIES_PER_MANIFEST = 10_000
@@ -30,7 +38,7 @@ class ManifestFiles:
         self.io = io
         self.commit_uuid = str(uuid.uuid4())
         self._counter = 0
-        self._entries: dict[str, tuple[ManifestEntry, ...]] = {}
+        self._entries: dict[str, tuple[ManifestEntry, ...] | None] = {}
         self._attempts = 1
         self._lists: list[str] = []
 
@@ -41,12 +49,78 @@ class ManifestFiles:
 
     def manifests_of(self, snapshot: Snapshot | None) -> tuple[ManifestFile, ...]:
         """The manifests of a snapshot, in the order of its list; none for no snapshot."""
-        return () if snapshot is None else avro.manifests_of(self.io, snapshot)
+        return () if snapshot is None else listed_manifests(self.io, snapshot)
 
     def entries_of(self, metadata: TableMetadata, manifest: ManifestFile) -> list[ManifestEntry]:
         """The entries of a manifest, inherited; those written here still without numbers."""
-        own = self._entries.get(manifest.manifest_path)
-        return list(own) if own is not None else read_entries(self.io, metadata, manifest)
+        if manifest.manifest_path not in self._entries:
+            return read_entries(self.io, metadata, manifest)
+        own = self._entries[manifest.manifest_path]
+        if own is not None:
+            return list(own)
+        return avro.read_stated_entries(
+            self.io, manifest, specs=metadata.specs_by_id, schema=metadata.schema
+        )
+
+    def opened(self, metadata: TableMetadata, manifest: ManifestFile) -> CarriedEntries:
+        """A manifest with all of its entries, to be carried over as they are."""
+        data = self.io.read(manifest.manifest_path)
+        [frame] = decode_manifests(
+            [(manifest, data)], specs=metadata.specs_by_id, schema=metadata.schema, statistics=()
+        )
+        as_they_are = pl.repeat(int(Carry.AS_IT_IS), len(frame), dtype=pl.Int8, eager=True)
+        return CarriedEntries(manifest, data, frame, as_they_are)
+
+    def carry(
+        self,
+        metadata: TableMetadata,
+        sources: Sequence[CarriedEntries],
+        *,
+        spec_id: int,
+        content: ManifestContent,
+        snapshot_id: int,
+    ) -> ManifestFile:
+        """One new manifest of entries of others, all of one spec.
+
+        Records are copied as bytes where the manifests are laid out like new ones.
+        """
+        path = self._next_path(metadata)
+        self._entries[path] = None
+        copied = copy_manifest(
+            self.io,
+            path,
+            sources,
+            spec=metadata.spec_by_id(spec_id),
+            schema=metadata.schema,
+            format_version=metadata.format_version,
+            content=content,
+            snapshot_id=snapshot_id,
+            codec=MANIFEST_CODEC.of(metadata.properties),
+        )
+        if copied is not None:
+            return copied
+        entries = [
+            carried
+            for source in sources
+            for entry, carry in zip(
+                self.entries_of(metadata, source.manifest), source.carry, strict=True
+            )
+            if (carried := _carried(entry, Carry(carry), snapshot_id)) is not None
+        ]
+        return self._write(
+            path, metadata, entries, spec_id=spec_id, content=content, snapshot_id=snapshot_id
+        )
+
+    def files_at(
+        self, metadata: TableMetadata, source: CarriedEntries, rows: pl.Series
+    ) -> tuple[DataFile, ...]:
+        """The files of these rows of a manifest, with all that is known of them."""
+        spec = metadata.spec_by_id(source.manifest.partition_spec_id)
+        found = entries_at(source, rows.to_list(), spec=spec, schema=metadata.schema)
+        if found is None:
+            entries = self.entries_of(metadata, source.manifest)
+            found = [entries[row] for row in rows]
+        return tuple(entry.data_file for entry in found)
 
     def write(
         self,
@@ -58,8 +132,30 @@ class ManifestFiles:
         snapshot_id: int,
     ) -> ManifestFile:
         """One new manifest of the entries, all of one spec (rules 102, 103)."""
+        return self._write(
+            self._next_path(metadata),
+            metadata,
+            entries,
+            spec_id=spec_id,
+            content=content,
+            snapshot_id=snapshot_id,
+        )
+
+    def _next_path(self, metadata: TableMetadata) -> str:
         path = locations.manifest_path(metadata, self.commit_uuid, self._counter)
         self._counter += 1
+        return path
+
+    def _write(
+        self,
+        path: str,
+        metadata: TableMetadata,
+        entries: Sequence[ManifestEntry],
+        *,
+        spec_id: int,
+        content: ManifestContent,
+        snapshot_id: int,
+    ) -> ManifestFile:
         self._entries[path] = tuple(entries)
         return avro.write_manifest(
             self.io,
@@ -145,3 +241,28 @@ def read_entries(
     return list(
         avro.read_manifest(io, manifest, specs=metadata.specs_by_id, schema=metadata.schema)
     )
+
+
+def as_existing(entry: ManifestEntry) -> ManifestEntry:
+    """The entry as a later snapshot's manifest carries it (rules 111, 134)."""
+    return (
+        entry
+        if entry.status is EntryStatus.EXISTING
+        else dataclasses.replace(entry, status=EntryStatus.EXISTING)
+    )
+
+
+def as_deleted(entry: ManifestEntry, snapshot_id: int) -> ManifestEntry:
+    """The entry of a file that this snapshot removes (rules 109, 134)."""
+    return dataclasses.replace(entry, status=EntryStatus.DELETED, snapshot_id=snapshot_id)
+
+
+def _carried(entry: ManifestEntry, carry: Carry, snapshot_id: int) -> ManifestEntry | None:
+    match carry:
+        case Carry.DROPPED:
+            return None
+        case Carry.EXISTING:
+            return as_existing(entry)
+        case Carry.DELETED:
+            return as_deleted(entry, snapshot_id)
+    return entry

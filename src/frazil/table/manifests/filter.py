@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -12,12 +11,11 @@ from frazil.errors import ConflictError, ValidationError
 from frazil.format.manifests import (
     UNASSIGNED_SEQUENCE_NUMBER,
     DataFile,
-    EntryStatus,
     ManifestContent,
-    ManifestEntry,
     ManifestFile,
 )
 from frazil.format.metadata import TableMetadata
+from frazil.storage.avro.manifest_copy import CarriedEntries, Carry
 from frazil.table.commit.kept import KeptBetweenTries
 from frazil.table.conflicts.row_filter import RowFilter
 from frazil.table.manifests.entry_columns import (
@@ -154,31 +152,32 @@ class ManifestFilter:
     def _rewrite(
         self, metadata: TableMetadata, manifest: ManifestFile, snapshot_id: int
     ) -> _Filtered:
-        """Choose by columns; entries are decoded one by one only where something is chosen."""
-        chosen = self._chosen(metadata, manifest)
+        """Choose by columns; of entries only those that go are decoded one by one."""
+        frame, chosen = self._chosen(metadata, manifest)
         if not chosen.any():
             return _Filtered(manifest, ())
-        kept: list[ManifestEntry] = []
-        removed: list[DataFile] = []
-        entries = self._files.entries_of(metadata, manifest)
-        for entry, is_chosen in zip(entries, chosen, strict=True):
-            if not entry.is_live:
-                continue
-            if is_chosen:
-                removed.append(entry.data_file)
-                kept.append(as_deleted(entry, snapshot_id))
-            else:
-                kept.append(as_existing(entry))
-        written = self._files.write(
+        carry = pl.select(
+            pl.when(~is_live(frame))
+            .then(int(Carry.DROPPED))
+            .when(chosen)
+            .then(int(Carry.DELETED))
+            .otherwise(int(Carry.EXISTING))
+            .cast(pl.Int8)
+        ).to_series()
+        data = self._files.io.read(manifest.manifest_path)
+        source = CarriedEntries(manifest, data, frame, carry)
+        written = self._files.carry(
             metadata,
-            kept,
+            [source],
             spec_id=manifest.partition_spec_id,
             content=manifest.content,
             snapshot_id=snapshot_id,
         )
-        return _Filtered(written, tuple(removed))
+        return _Filtered(written, self._files.files_at(metadata, source, chosen.arg_true()))
 
-    def _chosen(self, metadata: TableMetadata, manifest: ManifestFile) -> pl.Series:
+    def _chosen(
+        self, metadata: TableMetadata, manifest: ManifestFile
+    ) -> tuple[pl.DataFrame, pl.Series]:
         row_filter = self._row_filter
         frame = read_entry_columns(
             self._files.io,
@@ -191,7 +190,7 @@ class ManifestFilter:
             named |= self._is_dangling(frame)
         live = is_live(frame)
         if row_filter is None:
-            return named & live
+            return frame, named & live
         every_row = row_filter.all_match(metadata, manifest, frame)
         if self._content is ManifestContent.DATA:
             some_rows = row_filter.any_match(metadata, manifest, frame)
@@ -202,7 +201,7 @@ class ManifestFilter:
                     f"{partly['record_count'][0]} rows match {row_filter} and others may not; "
                     "rewrite the file instead"
                 )
-        return (named | every_row) & live
+        return frame, (named | every_row) & live
 
     def _is_named(
         self, metadata: TableMetadata, manifest: ManifestFile, frame: pl.DataFrame
@@ -241,20 +240,6 @@ class ManifestFilter:
         if self._referenced:
             dangling |= frame[ABOUT].is_in(list(self._referenced)).fill_null(False)
         return dangling
-
-
-def as_existing(entry: ManifestEntry) -> ManifestEntry:
-    """The entry as a later snapshot's manifest carries it (rules 111, 134)."""
-    return (
-        entry
-        if entry.status is EntryStatus.EXISTING
-        else dataclasses.replace(entry, status=EntryStatus.EXISTING)
-    )
-
-
-def as_deleted(entry: ManifestEntry, snapshot_id: int) -> ManifestEntry:
-    """The entry of a file that this snapshot removes (rules 109, 134)."""
-    return dataclasses.replace(entry, status=EntryStatus.DELETED, snapshot_id=snapshot_id)
 
 
 def smallest_live_sequence_number(manifests: Iterable[ManifestFile], default: int) -> int:

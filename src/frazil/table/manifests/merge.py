@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from frazil.format.manifests import EntryStatus, ManifestEntry, ManifestFile
+import polars as pl
+
+from frazil.format.manifests import EntryStatus, ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.table_properties import (
     MANIFEST_MERGE,
     MANIFEST_MIN_COUNT,
     MANIFEST_TARGET_SIZE,
 )
+from frazil.storage.avro.manifest_copy import CarriedEntries, Carry
 from frazil.table.commit.kept import KeptBetweenTries
 from frazil.table.manifests.files import ManifestFiles
-from frazil.table.manifests.filter import as_existing
 
 
 class ManifestMerger:
@@ -58,15 +61,10 @@ class ManifestMerger:
         self, metadata: TableMetadata, group: Sequence[ManifestFile], snapshot_id: int
     ) -> ManifestFile:
         def write() -> ManifestFile:
-            entries = [
-                kept
-                for manifest in group
-                for entry in self._files.entries_of(metadata, manifest)
-                if (kept := _carried(entry, snapshot_id)) is not None
-            ]
-            return self._files.write(
+            opened = [self._files.opened(metadata, manifest) for manifest in group]
+            return self._files.carry(
                 metadata,
-                entries,
+                [_to_merge(source, snapshot_id) for source in opened],
                 spec_id=group[0].partition_spec_id,
                 content=group[0].content,
                 snapshot_id=snapshot_id,
@@ -94,10 +92,16 @@ def pack_from_the_end(
     return [group[::-1] for group in reversed(bins)]
 
 
-def _carried(entry: ManifestEntry, snapshot_id: int) -> ManifestEntry | None:
-    """The entry in a merged manifest; deletions of older snapshots are dropped."""
-    if entry.status is EntryStatus.DELETED:
-        return entry if entry.snapshot_id == snapshot_id else None
-    if entry.status is EntryStatus.ADDED and entry.snapshot_id == snapshot_id:
-        return entry
-    return as_existing(entry)
+def _to_merge(source: CarriedEntries, snapshot_id: int) -> CarriedEntries:
+    """What becomes of each entry; deletions of older snapshots are dropped."""
+    status = pl.col("status")
+    mine = pl.col("snapshot_id") == snapshot_id
+    carry = source.entries.select(
+        pl.when(mine & (status != int(EntryStatus.EXISTING)))
+        .then(int(Carry.AS_IT_IS))
+        .when(status == int(EntryStatus.DELETED))
+        .then(int(Carry.DROPPED))
+        .otherwise(int(Carry.EXISTING))
+        .cast(pl.Int8)
+    ).to_series()
+    return replace(source, carry=carry)

@@ -1,0 +1,355 @@
+"""A new manifest from the entries of others, whose records are copied as bytes.
+
+Only what an entry's place says changes: its status, snapshot id, sequence numbers and first row id
+(SPEC rules 109, 111, 134, 138). Blocks in which nothing changes are taken over compressed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from functools import cached_property
+from io import BytesIO
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from frazil.format.manifests import (
+    UNASSIGNED_SEQUENCE_NUMBER,
+    Content,
+    EntryStatus,
+    ManifestContent,
+    ManifestEntry,
+    ManifestFile,
+)
+from frazil.format.manifests.schemas import entry_schema
+from frazil.format.partitions.partitioning import PartitionSpec
+from frazil.format.schema import Schema
+from frazil.storage.avro.container import AvroContainer, as_container, read_container
+from frazil.storage.avro.entry_records import FIRST_ROW_ID, HEAD, EntryRecords, flat_schema_of
+from frazil.storage.avro.manifest_layout import FlatSchema, flatten
+from frazil.storage.avro.manifest_records import ENTRY_LEVEL, EntryReader
+from frazil.storage.avro.manifests import manifest_header
+from frazil.storage.avro.partition_summaries import (
+    SummaryBuilder,
+    distinct_partitions,
+    written_partition_type,
+)
+from frazil.storage.avro.records import read_records
+from frazil.storage.avro.write import ContainerWriter
+from frazil.storage.files import FileIO
+
+_SMALLEST_BLOCK_BYTES: Final = 64 * 1024
+
+
+class Carry(IntEnum):
+    """What becomes of an entry in the new manifest."""
+
+    DROPPED = 0
+    AS_IT_IS = 1
+    EXISTING = 2
+    DELETED = 3
+
+
+@dataclass(frozen=True)
+class CarriedEntries:
+    """A manifest whose entries go into a new one.
+
+    Attributes:
+        manifest: as its list states it.
+        data: the file's bytes.
+        entries: its rows in the form of `frazil.storage.avro.columns`, with what they inherit.
+        carry: what becomes of each row, as numbers of `Carry`.
+    """
+
+    manifest: ManifestFile
+    data: bytes
+    entries: pl.DataFrame
+    carry: pl.Series
+
+    @property
+    def kept(self) -> pl.DataFrame:
+        """The entries that the new manifest has."""
+        return self.entries.filter(self.carry != int(Carry.DROPPED))
+
+    @cached_property
+    def flat(self) -> FlatSchema:
+        """How the records are laid out."""
+        path = self.manifest.manifest_path
+        return flatten(self._container.metadata["avro.schema"], file=path)
+
+    @cached_property
+    def records(self) -> EntryRecords | None:
+        """The records as bytes, or None where they cannot be told apart."""
+        found = EntryRecords.of(self._container, self.flat)
+        return found if found is not None and len(found.stated) == len(self.entries) else None
+
+    @cached_property
+    def _container(self) -> AvroContainer:
+        return read_container(self.data, file=self.manifest.manifest_path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Records to be copied, and what their heads are to say.
+
+    Attributes:
+        after: a row each record, with its new head, its first row id and whether it changes.
+    """
+
+    records: EntryRecords
+    after: pl.DataFrame
+
+
+def copy_manifest(
+    io: FileIO,
+    path: str,
+    sources: Sequence[CarriedEntries],
+    *,
+    spec: PartitionSpec,
+    schema: Schema,
+    format_version: int,
+    content: ManifestContent,
+    snapshot_id: int,
+    codec: str,
+) -> ManifestFile | None:
+    """Write a new manifest of the carried entries; None where their records cannot be copied.
+
+    That is so where a manifest is of another layout than this table's new ones (of another format
+    version, or of a writer that leaves fields out), and where an entry may not be written at all.
+    Nothing is written then. Arguments and result are those of `write_manifest`.
+
+    Raises:
+        InvalidManifestError: a manifest is damaged.
+        AlreadyExistsError: there is another file of that name.
+    """
+    kept = [source.kept for source in sources]
+    if not all(_may_be_written(frame, content, format_version) for frame in kept):
+        return None
+    partitions = [row for frame in kept for row in distinct_partitions(spec, schema, frame)]
+    partition_type = written_partition_type(spec, schema, partitions)
+    avro_schema = entry_schema(format_version, partition_type)
+    flat = flat_schema_of(avro_schema, file=path)
+    found: list[_Source] = []
+    for source in sources:
+        opened = _opened(source, flat, snapshot_id)
+        if opened is None:
+            return None
+        found.append(opened)
+    writer = ContainerWriter(
+        avro_schema,
+        metadata=manifest_header(spec, schema, format_version, content),
+        codec=codec,
+    )
+    try:
+        for opened in found:
+            _copy(opened, writer)
+    except ValueError:
+        return None
+    data = writer.finish()
+    after = pl.concat([opened.after.filter("kept") for opened in found])
+    if not _reads_as(data, flat, after):
+        return None
+    io.create_unique(path, data)
+    summaries = [SummaryBuilder(field.field_type) for field in partition_type.fields]
+    for values in partitions:
+        for builder, value in zip(summaries, values, strict=True):
+            builder.add(value)
+    counts: dict[str, int] = {}
+    for status in EntryStatus:
+        rows = after.filter(pl.col("status") == int(status))["record_count"]
+        counts[f"{status.name.lower()}_files_count"] = len(rows)
+        counts[f"{status.name.lower()}_rows_count"] = int(rows.sum())
+    unassigned = UNASSIGNED_SEQUENCE_NUMBER if format_version > 1 else 0
+    return ManifestFile(
+        manifest_path=path,
+        manifest_length=len(data),
+        partition_spec_id=spec.spec_id,
+        content=content,
+        sequence_number=unassigned,
+        min_sequence_number=_smallest_number(after) if format_version > 1 else 0,
+        added_snapshot_id=snapshot_id,
+        partitions=tuple(builder.summary() for builder in summaries),
+        **counts,  # type: ignore[arg-type]
+    )
+
+
+def entries_at(
+    source: CarriedEntries, rows: Sequence[int], *, spec: PartitionSpec, schema: Schema
+) -> list[ManifestEntry] | None:
+    """Some entries of a manifest with all that they hold; None where they cannot be told apart.
+
+    Raises:
+        InvalidManifestError: the manifest is damaged.
+    """
+    records = source.records
+    if records is None:
+        return None
+    file = source.manifest.manifest_path
+    written = json.loads(records.container.metadata["avro.schema"])
+    some = as_container(written, len(rows), [bytes(records.between(row, row + 1)) for row in rows])
+    decoded = read_records(some, ENTRY_LEVEL, file=file)
+    types = tuple(field.field_type for field in spec.partition_type(schema).fields)
+    reader = EntryReader.of(decoded, spec, types, file=file)
+    found: list[ManifestEntry] = []
+    for row, each in zip(rows, decoded.rows, strict=True):
+        entry = reader.entry(each)
+        inherited = source.entries.row(row, named=True)
+        found.append(
+            replace(
+                entry,
+                snapshot_id=inherited["snapshot_id"],
+                sequence_number=inherited["sequence_number"],
+                file_sequence_number=inherited["file_sequence_number"],
+                data_file=replace(entry.data_file, first_row_id=inherited[FIRST_ROW_ID]),
+            )
+        )
+    return found
+
+
+def _opened(source: CarriedEntries, flat: FlatSchema, snapshot_id: int) -> _Source | None:
+    records = source.records if source.flat == flat else None
+    if records is None:
+        return None
+    after = _after(records, source, snapshot_id)
+    changes = after.filter(pl.col("kept") & pl.col("changes"))
+    if any(changes[name].null_count() for name in records.layout.head):
+        return None
+    return _Source(records, after)
+
+
+def _after(records: EntryRecords, source: CarriedEntries, snapshot_id: int) -> pl.DataFrame:
+    """The head, first row id and row count of each record as the new manifest has them."""
+    stated, entries = records.stated, source.entries
+    frame = pl.DataFrame(
+        {
+            "carry": source.carry,
+            "file_path": entries["file_path"],
+            "record_count": entries["record_count"],
+            **{name: entries[name] for name in (*HEAD, FIRST_ROW_ID)},
+            **{
+                f"stated.{name}": stated[name] if name in stated.columns else entries[name]
+                for name in (*HEAD, FIRST_ROW_ID)
+            },
+        }
+    )
+    as_it_is = pl.col("carry") == int(Carry.AS_IT_IS)
+    deleted = pl.col("carry") == int(Carry.DELETED)
+    gone, there = int(EntryStatus.DELETED), int(EntryStatus.EXISTING)
+    wanted = {
+        "status": pl.when(deleted).then(gone).otherwise(there),
+        "snapshot_id": pl.when(deleted).then(snapshot_id).otherwise(pl.col("snapshot_id")),
+    }
+    after = frame.with_columns(
+        pl.when(as_it_is)
+        .then(pl.col(f"stated.{name}"))
+        .otherwise(wanted.get(name, pl.col(name)))
+        .cast(entries.schema[name])
+        .alias(name)
+        for name in (*HEAD, FIRST_ROW_ID)
+    )
+    compared = [*records.layout.head, *([FIRST_ROW_ID] if records.layout.tail else [])]
+    changes = pl.any_horizontal(pl.col(n).ne_missing(pl.col(f"stated.{n}")) for n in compared)
+    kept = pl.col("carry") != int(Carry.DROPPED)
+    return after.select(
+        *HEAD,
+        FIRST_ROW_ID,
+        "file_path",
+        "record_count",
+        changes.alias("changes"),
+        kept.alias("kept"),
+    )
+
+
+def _copy(source: _Source, writer: ContainerWriter) -> None:
+    """Copy the records that are kept, block by block."""
+    records, container = source.records, source.records.container
+    heads = records.layout.heads(source.after)
+    row_ids = source.after[FIRST_ROW_ID].to_list()
+    of_block = np.repeat(np.arange(len(container.counts), dtype=np.uint32), container.counts)
+    for block, start, end, changes in _runs(source.after, of_block):
+        size = len(container.blocks[block])
+        if changes:
+            for row in range(start, end):
+                writer.add(1, *records.changed(row, heads[row], row_ids[row]))
+        elif (
+            end - start == container.counts[block]
+            and container.codec == writer.avro_codec
+            and size >= _SMALLEST_BLOCK_BYTES
+        ):
+            writer.add_block(end - start, container.packed[block])
+        else:
+            writer.add(end - start, records.between(start, end))
+
+
+def _runs(
+    after: pl.DataFrame, of_block: npt.NDArray[np.uint32]
+) -> Iterator[tuple[int, int, int, bool]]:
+    """Neighbours of one block that are kept and all change or all stay as they are.
+
+    Yields:
+        their block, the first of them, the first after them, and whether they change.
+    """
+    rows = after.select("kept", "changes", pl.lit(pl.Series("block", of_block)), pl.row_index())
+    same = [pl.col(name).ne_missing(pl.col(name).shift()) for name in ("kept", "changes", "block")]
+    firsts = rows.filter(pl.any_horizontal(same))
+    ends = [*firsts["index"][1:], *([len(after)] if len(after) else [])]
+    for (kept, changes, block, start), end in zip(firsts.iter_rows(), ends, strict=True):
+        if kept:
+            yield block, start, end, changes
+
+
+def _may_be_written(frame: pl.DataFrame, content: ManifestContent, format_version: int) -> bool:
+    """Whether every entry fits a manifest of this content and version."""
+    if content is ManifestContent.DATA:
+        return bool((frame["content"] == int(Content.DATA)).all()) and not bool(
+            frame["equality_ids"].is_not_null().any()
+        )
+    vector = (frame["file_format"] == "puffin") & (
+        frame["content"] == int(Content.POSITION_DELETES)
+    )
+    complete = pl.Series(
+        frame.select(
+            pl.all_horizontal(
+                pl.col(
+                    "referenced_data_file", "content_offset", "content_size_in_bytes"
+                ).is_not_null()
+            )
+        ).to_series()
+    )
+    by_equality = frame["content"] == int(Content.EQUALITY_DELETES)
+    return (
+        format_version > 1
+        and bool((frame["content"] != int(Content.DATA)).all())
+        and bool((by_equality == frame["equality_ids"].is_not_null()).all())
+        and not bool((vector & ~complete).any())
+        and (format_version > 2 or not vector.any())
+        and frame[FIRST_ROW_ID].null_count() == len(frame)
+    )
+
+
+def _reads_as(data: bytes, flat: FlatSchema, after: pl.DataFrame) -> bool:
+    """Whether the written bytes decode to the paths and heads that they were meant to hold."""
+    container = read_container(data, file="a new manifest")
+    names = [
+        name for name in (*HEAD, "file_path", FIRST_ROW_ID, "record_count") if name in flat.names
+    ]
+    body = as_container(flat.as_avro(), container.count, container.blocks)
+    try:
+        found = pl.read_avro(BytesIO(body), columns=names)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
+        return False
+    return len(found) == len(after) and found.select(
+        pl.col(name).cast(after.schema[name]) for name in names
+    ).equals(after.select(names))
+
+
+def _smallest_number(after: pl.DataFrame) -> int:
+    """The smallest data sequence number of live files (rule 166), as far as it is known."""
+    live = after.filter(pl.col("status") != int(EntryStatus.DELETED))
+    smallest = live["sequence_number"].min()
+    return UNASSIGNED_SEQUENCE_NUMBER if smallest is None else int(smallest)  # type: ignore[arg-type]
