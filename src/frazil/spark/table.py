@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Unpack
 
 from pyspark.sql import DataFrame, SparkSession
@@ -38,7 +39,7 @@ from frazil.table.time_travel import Moment
 from frazil.table.updates.replacement import ReplaceDefinition
 
 
-class Table(Writes, TableChanges, TableStreams, TableHandle):
+class Table(RowCommands, TableChanges, TableStreams, TableHandle):
     """An Iceberg table: `append`, `overwrite`, `scan`, and every change of a `TableHandle`.
 
     Upkeep is at `maintenance`, all metadata tables are at `inspect`, and commits of files that are

@@ -123,13 +123,15 @@ class FileChanges(OnDriver):
         removed: Iterable[DataFile] = (),
         removed_deletes: Iterable[DataFile] = (),
         referenced_data_files: Iterable[str] = (),
+        changed: Iterable[DataFile] | None = None,
         validation: Validation | None = None,
         **snapshot: Unpack[SnapshotSettings],
     ) -> None:
         """Merge-on-read change: add data files and delete files, replace earlier deletes.
 
         `referenced_data_files` are those that position deletes of several files are about; they
-        must still be there if `validation` is given.
+        must still be there if `validation` is given. `changed` are data files whose rows were read
+        to make the added ones.
         """
         self._table._run(
             RowDelta(
@@ -139,6 +141,7 @@ class FileChanges(OnDriver):
                 removed=removed,
                 removed_deletes=removed_deletes,
                 referenced_data_files=referenced_data_files,
+                changed=changed,
                 validation=validation,
                 options=snapshot_options(**snapshot),
             )

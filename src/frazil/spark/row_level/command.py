@@ -194,7 +194,7 @@ class Command:
         self._commit(
             added,
             (),
-            lambda settings: self.writes.commit_overwrite(
+            lambda settings: self.writes.files.overwrite(
                 added, validation=self._validation(where, check_deletes=False), **settings
             ),
             figures,
@@ -220,7 +220,7 @@ class Command:
         self._commit(
             added,
             (),
-            lambda settings: self.writes.commit_overwrite(
+            lambda settings: self.writes.files.overwrite(
                 added,
                 removed=gone,
                 validation=self._validation(where, check_deletes=True),
@@ -253,7 +253,7 @@ class Command:
         self._commit(
             added,
             deletes.paths,
-            lambda settings: self.writes.commit_row_delta(
+            lambda settings: self.writes.files.row_delta(
                 added=added,
                 added_deletes=deletes.added,
                 removed=gone,
