@@ -13,6 +13,7 @@ from pathlib import Path
 import frazil
 from bench import (
     changelog,
+    changes,
     commits,
     deletes,
     equality,
@@ -36,6 +37,7 @@ MEASUREMENTS: dict[str, Callable[[Context], Iterator[Figure]]] = {
     "deletes": deletes.run,
     "matching": matching.run,
     "changelog": changelog.run,
+    "changes": changes.run,
     "streams": streams.run,
     "equality": equality.run,
 }

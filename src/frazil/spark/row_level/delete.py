@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import polars as pl
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from frazil.format.predicates.implied import words_of
 from frazil.spark.conditions import Condition
 from frazil.spark.row_level.command import Command
+from frazil.spark.row_level.expressions import check_condition
 from frazil.spark.row_level.figures import Changed
 from frazil.spark.row_level.target import Target, file_of, position_of
 
@@ -38,9 +41,10 @@ class Delete:
         every = command.target(command.spark, where)
         gone = _live_rows(every.only(whole)) if whole else 0
         counts: dict[int, int] = {}
+        test: Test = self.condition
         if rest.plan.file_count:
-            found = matching_places(rest, self.condition)
-            counts = rows_by_file(found, rest.place)
+            test = repeatable(rest, self.condition)
+            counts = rows_by_file(matching_places(rest, test), rest.place)
         if not counts and not whole:
             return command.commit_nothing(every.plan)
         deleted = gone + sum(counts.values())
@@ -49,25 +53,88 @@ class Delete:
             return command.commit_rewrite((), whole, every, where, figures, mode="metadata")
         touched = rest.only(counts)
         if command.merges_on_read:
-            places = matching_places(touched, self.condition)
+            places = matching_places(touched, test)
             at = F.col(touched.place)
             deletes = command.write_deletes(
                 places.select(file_of(at).alias("file"), position_of(at).alias("position")),
                 touched.plan,
             )
             return command.commit_deltas((), deletes, every, where, figures, removed=whole)
-        kept = self.condition.not_matching(touched.rows(lineage=True)).drop(touched.place)
+        kept = test.not_matching(touched.rows(lineage=True)).drop(touched.place)
         added = command.write(kept, touched)
         figures["rows_copied"] = sum(file.record_count for file in added)
         return command.commit_rewrite(added, [*whole, *counts], every, where, figures)
 
 
-def matching_places(target: Target, condition: Condition) -> DataFrame:
-    """Return the places of the rows that match; only what the condition names is read."""
+@dataclass(frozen=True, slots=True)
+class AtPlaces:
+    """Rows that were found to match, by their places: another look finds the same ones.
+
+    Attributes:
+        places: a column of places, evaluated once; each occurs once.
+        place: the name of the column, here and in the rows that are tested.
+    """
+
+    places: DataFrame
+    place: str
+    column_names: frozenset[str] | None = frozenset()
+    has_subquery: bool = False
+
+    def matching(self, rows: DataFrame) -> DataFrame:
+        """Return the rows that match."""
+        return rows.join(self.places, self.place, "left_semi")
+
+    def not_matching(self, rows: DataFrame) -> DataFrame:
+        """Return the others."""
+        return rows.join(self.places, self.place, "left_anti")
+
+    def flagged(self, rows: DataFrame, name: str) -> DataFrame:
+        """Return the rows with a column that says whether a row matches, never NULL."""
+        marked = rows.join(self.places.withColumn(name, F.lit(True)), self.place, "left")
+        return marked.withColumn(name, F.coalesce(F.col(name), F.lit(False)))
+
+
+Test = Condition | AtPlaces
+"""What tells the rows that a command is about."""
+
+
+def repeatable(target: Target, condition: Condition) -> Test:
+    """Return a test that gives the same rows at each look.
+
+    A condition with a sub-query or the time of day is evaluated now, once.
+
+    Raises:
+        PredicateError: the condition is random, so that nobody can say what it meant.
+    """
+    if condition.is_exact:
+        return condition
+    nothing = target.where(pl.Series([False] * target.plan.file_count, dtype=pl.Boolean)).rows()
+    named = nothing if condition.alias is None else nothing.alias(condition.alias)
+    check_condition(named, condition.flag(), condition.text, "the condition")
+    words = words_of(condition.text)
+    if not (condition.has_subquery or words is None or words.name_any_of(_CLOCKS)):
+        return condition
+    return AtPlaces(matching_places(target, condition).localCheckpoint(), target.place)
+
+
+_CLOCKS: Final = (
+    "current_date",
+    "current_time",
+    "current_timestamp",
+    "curdate",
+    "now",
+    "localtimestamp",
+    "unix_timestamp",
+    "to_unix_timestamp",
+)
+
+
+def matching_places(target: Target, test: Test) -> DataFrame:
+    """Return the places of the rows that match; only what the test names is read."""
     fields = None
-    if condition.column_names is not None:
-        fields = [f for f in target.schema.fields if f.name in condition.column_names]
-    return condition.matching(target.rows(fields)).select(target.place)
+    if test.column_names is not None:
+        fields = [f for f in target.schema.fields if f.name in test.column_names]
+    return test.matching(target.rows(fields)).select(target.place)
 
 
 def rows_by_file(places: DataFrame, place: str) -> dict[int, int]:

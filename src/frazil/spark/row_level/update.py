@@ -14,7 +14,7 @@ from frazil.spark.conditions import Condition
 from frazil.spark.free_names import free_name
 from frazil.spark.row_level.assignments import Assignments, columns_named
 from frazil.spark.row_level.command import Command
-from frazil.spark.row_level.delete import matching_places, rows_by_file
+from frazil.spark.row_level.delete import Test, matching_places, repeatable, rows_by_file
 from frazil.spark.row_level.figures import Changed
 from frazil.spark.row_level.target import Target, file_of, position_of
 from frazil.spark.session import type_support
@@ -50,19 +50,21 @@ class Update:
         self._check(command, target, assignments)
         with command.discarding():
             counts: dict[int, int] = {}
+            test: Test = self.condition
             if target.plan.file_count:
-                counts = rows_by_file(matching_places(target, self.condition), target.place)
+                test = repeatable(target, self.condition)
+                counts = rows_by_file(matching_places(target, test), target.place)
             if not counts:
                 return command.commit_nothing(target.plan)
             touched = target.only(counts)
             figures = {"rows_updated": sum(counts.values())}
             rows = touched.rows(lineage=True)
             if command.merges_on_read:
-                changed = self.condition.matching(rows)
+                changed = test.matching(rows)
                 added = command.write(
                     self._after(changed, touched, assignments, flag=None), touched
                 )
-                places = matching_places(touched, self.condition)
+                places = matching_places(touched, test)
                 at = F.col(touched.place)
                 deletes = command.write_deletes(
                     places.select(file_of(at).alias("file"), position_of(at).alias("position")),
@@ -71,7 +73,7 @@ class Update:
                 return command.commit_deltas(
                     added, deletes, target, where, figures, changed=list(counts)
                 )
-            added = command.write(self._all_rows(rows, touched, assignments), touched)
+            added = command.write(self._all_rows(rows, test, touched, assignments), touched)
             written = sum(file.record_count for file in added)
             figures["rows_copied"] = written - figures["rows_updated"]
             return command.commit_rewrite(added, list(counts), target, where, figures)
@@ -82,15 +84,12 @@ class Update:
         rows = target.where(none).rows(lineage=True)
         self._after(rows, target, assignments, flag=None).schema  # noqa: B018
 
-    def _all_rows(self, rows: DataFrame, target: Target, assignments: Assignments) -> DataFrame:
+    def _all_rows(
+        self, rows: DataFrame, test: Test, target: Target, assignments: Assignments
+    ) -> DataFrame:
         """The rows of files that are rewritten."""
-        if not self.condition.has_subquery:
-            flag = free_name("_frazil_changed", rows.columns)
-            flagged = self.condition.flagged(rows, flag)
-            return self._after(flagged, target, assignments, flag=flag)
-        # Spark takes some sub-queries in filters only.
-        changed = self._after(self.condition.matching(rows), target, assignments, flag=None)
-        return changed.unionByName(self.condition.not_matching(rows).drop(target.place))
+        flag = free_name("_frazil_changed", rows.columns)
+        return self._after(test.flagged(rows, flag), target, assignments, flag=flag)
 
     def _after(
         self, rows: DataFrame, target: Target, assignments: Assignments, *, flag: str | None

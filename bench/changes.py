@@ -1,0 +1,170 @@
+"""Merge, delete and update of 10 million rows in 50 partitions, beside the Java runtime."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+
+import frazil
+from bench.context import Context, run_all
+from bench.figures import Bar, Figure, compare, interleaved, report
+from bench.rows import FLAT_DDL, flat
+
+ROUNDS = 3
+PARTITIONS = 50
+MODES = {"merge-on-read": "MoR", "copy-on-write": "CoW"}
+COMMANDS = ("delete", "update", "merge")
+
+
+def run(context: Context) -> Iterator[Figure]:
+    """Each command on a table of its own on either side, rolled back after each round."""
+    if not context.has_java:
+        return
+    for mode, short in MODES.items():
+        pair = _Pair(context, mode=mode, version=2)
+        yield from pair.measured(
+            f"merge 1 %, {short}",
+            lambda table: _merge(table, context),
+            lambda name: _java_merge(name, context),
+            Bar(at_most=0.7),
+        )
+        yield from pair.measured(
+            f"update 5 %, {short}",
+            lambda table: table.update(set={"d": "d + 1"}, where="i % 20 = 3"),
+            lambda name: context.spark.sql(f"UPDATE {name} SET d = d + 1 WHERE i % 20 = 3"),
+            Bar(at_most=0.9),
+        )
+        if mode == "merge-on-read":
+            yield from pair.measured(
+                "delete 1 %, positions", _delete, _java_delete(context), _DELETE
+            )
+        pair.purge()
+    pair = _Pair(context, mode="merge-on-read", version=3)
+    yield from pair.measured("delete 1 %, vectors", _delete, _java_delete(context), _DELETE)
+    pair.purge()
+    yield from _upsert(context)
+
+
+_DELETE = Bar(at_most=0.8)
+
+
+def _merge(table: frazil.Table, context: Context) -> object:
+    source = context.spark.table("changes_source")
+    return (
+        table.merge(source, on="target.id = source.id")
+        .when_matched_update_all()
+        .when_not_matched_insert_all()
+        .execute()
+    )
+
+
+def _java_merge(name: str, context: Context) -> object:
+    return context.spark.sql(
+        f"MERGE INTO {name} t USING changes_source s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    )
+
+
+def _delete(table: frazil.Table) -> object:
+    return table.delete("k % 100 = 7")
+
+
+def _java_delete(context: Context) -> Callable[[str], object]:
+    return lambda name: context.spark.sql(f"DELETE FROM {name} WHERE k % 100 = 7")
+
+
+class _Pair:
+    """Two tables of the same rows, one changed by each side."""
+
+    def __init__(self, context: Context, *, mode: str, version: int) -> None:
+        self._context = context
+        self._suffix = f" v{version}{context.suffix}"
+        properties = {f"write.{command}.mode": mode for command in COMMANDS}
+        rows = flat(context.spark, context.rows).selectExpr("*", f"int(i % {PARTITIONS}) as p")
+        changed = flat(context.spark, context.rows).where("id % 100 = 42")
+        changed = changed.selectExpr(
+            "id", "k", "d + 1 as d", "s", "i", "ts", f"int(i % {PARTITIONS}) as p"
+        )
+        folder = str(context.folder / "changes-source")
+        changed.write.mode("overwrite").parquet(folder)
+        context.spark.read.parquet(folder).createOrReplaceTempView("changes_source")
+        self._tables: dict[str, frazil.Table] = {}
+        for side in ("ours", "java"):
+            table = context.lake.create_table(
+                f"bench.changes_{side}",
+                FLAT_DDL + ", p int",
+                partition_by=["p"],
+                format_version=version,
+                properties=properties,
+            )
+            table.append(rows)
+            self._tables[side] = table
+        self._base = {side: t.metadata.current_snapshot_id for side, t in self._tables.items()}
+
+    def measured(
+        self,
+        title: str,
+        ours: Callable[[frazil.Table], object],
+        java: Callable[[str], object],
+        bar: Bar,
+    ) -> Iterator[Figure]:
+        """The command, and the first read after it."""
+        sides: Mapping[str, Callable[[], object]] = {
+            "ours": lambda: ours(self._tables["ours"]),
+            "java": lambda: java("java.bench.changes_java"),
+        }
+        took: dict[str, list[float]] = {"ours": [], "java": []}
+        reads: dict[str, list[float]] = {"ours": [], "java": []}
+        for index in range(ROUNDS + 1):
+            order = list(sides) if index % 2 == 0 else list(sides)[::-1]
+            for side in order:
+                started = time.perf_counter()
+                sides[side]()
+                between = time.perf_counter()
+                self._read(side)
+                ended = time.perf_counter()
+                self._back(side)
+                if index:
+                    took[side].append(between - started)
+                    reads[side].append(ended - between)
+        name = title + self._suffix
+        yield compare(name, "Java runtime", _median(took["ours"]), _median(took["java"]), bar)
+        yield report(
+            f"first read after {name}",
+            _median(reads["ours"]),
+            unit="s",
+            against="Java runtime",
+            theirs=_median(reads["java"]),
+        )
+
+    def _read(self, side: str) -> None:
+        if side == "ours":
+            run_all(self._tables[side].to_df())
+        else:
+            run_all(self._context.java("bench.changes_java"))
+
+    def _back(self, side: str) -> None:
+        table = self._tables[side]
+        table.refresh()
+        snapshot = self._base[side]
+        assert snapshot is not None
+        table.rollback_to_snapshot(snapshot)
+
+    def purge(self) -> None:
+        """Remove both tables."""
+        for side in self._tables:
+            self._context.lake.purge_table(f"bench.changes_{side}")
+
+
+def _median(times: list[float]) -> float:
+    return sorted(times)[len(times) // 2]
+
+
+def _upsert(context: Context) -> Iterator[Figure]:
+    """10 000 rows into a tenth of the rows."""
+    table = context.lake.create_table("bench.upserted", FLAT_DDL, format_version=2)
+    table.append(flat(context.spark, context.rows // 10))
+    rows = flat(context.spark, context.rows // 10).where("id % 100 = 1").limit(10_000)
+    took = interleaved({"ours": lambda: table.upsert(rows, keys=["id"])}, rounds=ROUNDS)
+    yield report(f"upsert 10 000 rows{context.suffix}", took["ours"], unit="s")
+    context.lake.purge_table("bench.upserted")
