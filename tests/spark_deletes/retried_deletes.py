@@ -1,0 +1,57 @@
+"""Deletes whose tasks fail at their first attempt, after they wrote files."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+
+import frazil
+from frazil.planning.plan import plan
+from frazil.spark.deletes import spread, write
+from frazil.storage.files import FileIO
+
+
+class FailsOnce(FileIO):
+    """Fails each task's first attempt once it has written a file."""
+
+    def create_unique(self, path, data):
+        super().create_unique(path, data)
+        context = TaskContext.get()
+        if context is not None and context.attemptNumber() == 0:
+            raise RuntimeError("the first attempt fails")
+
+
+def main(folder):
+    spark = (
+        SparkSession.builder.master("local[2, 3]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("OFF")
+    write.ROWS_HERE = 0
+    spread.WORDS_A_TASK = 1
+    lake = frazil.connect(spark, warehouse=f"{folder}/lake")
+    lake.create_namespace("db")
+    for version in (2, 3):
+        table = lake.create_table(f"db.t{version}", "id bigint", format_version=version)
+        table.append(spark.range(0, 4000, 1, 4))
+        found = plan(table.metadata, table.current_snapshot, table.io)
+        rows = (
+            spark.range(4000).selectExpr("id % 4 as file", "id div 4 as pos").where("pos % 5 = 0")
+        )
+        written = write.write_deletes(rows, plan=found, metadata=table.metadata, io=FailsOnce())
+        table.commit_row_delta(added_deletes=written.added)
+        assert written.deleted_rows == 800, written.deleted_rows
+        assert table.refresh().scan().count() == 3200
+        left = {path.as_uri() for path in Path(folder).rglob(f"t{version}/**/*-deletes.*")}
+        assert left == set(written.paths), left
+    spark.stop()
+    print("right")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
