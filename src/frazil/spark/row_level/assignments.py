@@ -40,11 +40,13 @@ class Assignments:
     Attributes:
         schema: of the table.
         columns: the assigned columns by name.
+        types: Spark's types of the values, once they are known.
     """
 
     schema: Schema
     columns: Mapping[str, _Node]
     case_sensitive: bool
+    types: dict[int, Any] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -94,6 +96,8 @@ class Assignments:
     ) -> dict[str, Column]:
         """Return the new value of every column of the table.
 
+        Spark analyses the values once, at the first call.
+
         Args:
             scope: rows that the values are computed from.
             support: the session's newer types.
@@ -104,7 +108,9 @@ class Assignments:
             ValidationError: a value that cannot be computed from a row.
         """
         nodes = [node for node in _all_nodes(self.columns) if node.value is not None]
-        types = _types_of(scope, nodes)
+        if not self.types:
+            self.types.update(_types_of(scope, nodes))
+        types = self.types
         store = StoreAssignment(support, case_sensitive=self.case_sensitive)
         after: dict[str, Column] = {}
         for column in self.schema.fields:

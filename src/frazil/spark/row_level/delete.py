@@ -40,30 +40,34 @@ class Delete:
         where = self.condition.implied
         every = command.target(command.spark, where)
         gone = _live_rows(every.only(whole)) if whole else 0
-        counts: dict[int, int] = {}
-        test: Test = self.condition
-        if rest.plan.file_count:
-            test = repeatable(rest, self.condition)
-            counts = rows_by_file(matching_places(rest, test), rest.place)
-        if not counts and not whole:
-            return command.commit_nothing(every.plan)
-        deleted = gone + sum(counts.values())
-        figures = {"rows_deleted": deleted}
-        if not counts:
-            return command.commit_rewrite((), whole, every, where, figures, mode="metadata")
-        touched = rest.only(counts)
+        figures = {"rows_deleted": gone}
+        if not rest.plan.file_count:
+            return self._whole_files(command, every, whole, figures)
+        test = repeatable(rest, self.condition)
         if command.merges_on_read:
-            places = matching_places(touched, test)
-            at = F.col(touched.place)
-            deletes = command.write_deletes(
-                places.select(file_of(at).alias("file"), position_of(at).alias("position")),
-                touched.plan,
-            )
+            deletes = command.write_deletes(places_of(rest, test), rest.plan)
+            if not deletes.deleted_rows:
+                return self._whole_files(command, every, whole, figures)
+            figures["rows_deleted"] += deletes.deleted_rows
             return command.commit_deltas((), deletes, every, where, figures, removed=whole)
+        counts = rows_by_file(matching_places(rest, test), rest.place)
+        if not counts:
+            return self._whole_files(command, every, whole, figures)
+        touched = rest.only(counts)
         kept = test.not_matching(touched.rows(lineage=True)).drop(touched.place)
         added = command.write(kept, touched)
+        figures["rows_deleted"] += sum(counts.values())
         figures["rows_copied"] = sum(file.record_count for file in added)
         return command.commit_rewrite(added, [*whole, *counts], every, where, figures)
+
+    def _whole_files(
+        self, command: Command, every: Target, whole: list[int], figures: dict[str, int]
+    ) -> Changed:
+        """Commit what metadata alone says."""
+        if not whole:
+            return command.commit_nothing(every.plan)
+        where = self.condition.implied
+        return command.commit_rewrite((), whole, every, where, figures, mode="metadata")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +139,14 @@ def matching_places(target: Target, test: Test) -> DataFrame:
     if test.column_names is not None:
         fields = [f for f in target.schema.fields if f.name in test.column_names]
     return test.matching(target.rows(fields)).select(target.place)
+
+
+def places_of(target: Target, test: Test) -> DataFrame:
+    """Return the file and the position of the rows that match."""
+    at = F.col(target.place)
+    return matching_places(target, test).select(
+        file_of(at).alias("file"), position_of(at).alias("position")
+    )
 
 
 def rows_by_file(places: DataFrame, place: str) -> dict[int, int]:

@@ -18,6 +18,7 @@ def first_that_holds(
     *,
     name: str,
     key: Sequence[str],
+    beside: Sequence[str] = (),
 ) -> DataFrame:
     """Return the keys of rows with the number of the first condition that holds, or NULL.
 
@@ -26,8 +27,9 @@ def first_that_holds(
         conditions: each with its number; None always holds.
         name: of the result's last column.
         key: columns that tell the rows apart and are never NULL.
+        beside: other columns to return.
     """
-    columns = [F.col(quote_name_always([each])) for each in key]
+    columns = [F.col(quote_name_always([each])) for each in (*beside, *key)]
     tests = [
         (number, F.lit(True) if each is None else condition_column(each, "a condition"))
         for number, each in conditions
@@ -45,7 +47,7 @@ def first_that_holds(
     flags: list[tuple[int, Column]] = []
     for number, test in tests:
         flag = f"{name}_{number}"
-        held = rows.where(test).select(*columns).withColumn(flag, F.lit(True))
+        held = rows.where(test).select(*key).withColumn(flag, F.lit(True))
         found = found.join(held, list(key), "left")
         flags.append((number, F.coalesce(F.col(flag), F.lit(False))))
     return found.select(*columns, _first(flags).alias(name))

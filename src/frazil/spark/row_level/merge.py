@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 
 from frazil.errors import ValidationError
 from frazil.format.predicates.expressions import AlwaysTrue, Expression, any_of
+from frazil.format.predicates.implied import words_of
 from frazil.format.predicates.quoting import quote_name_always
 from frazil.format.types import NestedField
 from frazil.spark.free_names import free_names
@@ -213,8 +214,10 @@ class _Merging:
         target = self.command.target(self.spark, where, [*self.source.names, self.source.number])
         matches = self._matches(target)
         orphans = self._orphans(target, matches)
-        new = self._inserted(target, matches)
         touched = _Touched.of(target, self.merge.clauses, matches, orphans)
+        if touched.most_matches > 1 and not self._may_match_often:
+            self._check_one_match(target, matches)
+        new = self._inserted(target, matches, touched)
         if touched.is_empty:
             return self._only_inserted(target, where, new)
         if self.command.merges_on_read:
@@ -256,27 +259,49 @@ class _Merging:
         given = [c.condition for _, c in self._clauses(when) if c.condition is not None]
         return named_fields([*conditions, *given], target.schema)
 
-    def _matches(self, target: Target) -> DataFrame:
-        """The pairs that match: the row's place, the source's row, and the clause, if any.
+    def _sent(self, rows: DataFrame, count: int) -> DataFrame:
+        """Few rows go to every task, so that the table's rows need not be shuffled."""
+        width = sum(field.dataType.jsonValue() != "string" for field in rows.schema.fields)
+        size = count * (_ROW_BYTES + 16 * width + 40 * (len(rows.columns) - width))
+        return F.broadcast(rows) if size <= BROADCAST_BYTES else rows
 
-        With one delete without a condition a row may be matched often; otherwise that is an error.
-        """
+    def _matches(self, target: Target) -> DataFrame:
+        """The pairs that match: the row's place, the source's row, and the clause, if any."""
         merge, number = self.merge, self.source.number
         clauses = self._clauses(When.MATCHED)
         fields = self._fields(target, When.MATCHED, merge.on)
         rows = target.rows(fields).alias(merge.target_name)
-        pairs = rows.join(self.source.rows.alias(merge.source_name), self.checked.on)
-        found = first_that_holds(
+        source = self._sent(self._named_of_source(merge.on), self.source.count)
+        pairs = rows.join(source.alias(merge.source_name), self.checked.on)
+        return first_that_holds(
             pairs,
             [(n, clause.condition) for n, clause in clauses],
             name=_CLAUSE,
             key=[target.place, number],
         ).localCheckpoint()
-        is_harmless = len(clauses) == 1 and clauses[0][1].do is Do.DELETE
-        is_harmless = is_harmless and clauses[0][1].condition is None
-        if clauses and not is_harmless:
-            self._check_one_match(target, found)
-        return found
+
+    def _named_of_source(self, *conditions: str | Column) -> DataFrame:
+        """The source's columns that the matching needs, and its number."""
+        matched = [c.condition for _, c in self._clauses(When.MATCHED) if c.condition is not None]
+        wanted: set[str] = set()
+        for each in (*conditions, *matched):
+            words = words_of(each) if isinstance(each, str) else None
+            if words is None or words.has_star:
+                return self.source.rows
+            wanted.update(name for name in self.source.names if words.name_any_of([name]))
+        columns = [name for name in self.source.names if name in wanted]
+        return self.source.rows.select(
+            *(F.col(quote_name_always([name])) for name in (*columns, self.source.number))
+        )
+
+    @property
+    def _may_match_often(self) -> bool:
+        """Whether several rows of the source for a row of the table are no contradiction."""
+        clauses = self._clauses(When.MATCHED)
+        if not clauses:
+            return True
+        only = clauses[0][1]
+        return len(clauses) == 1 and only.do is Do.DELETE and only.condition is None
 
     def _check_one_match(self, target: Target, matches: DataFrame) -> None:
         twice = matches.groupBy(target.place).agg(
@@ -315,20 +340,22 @@ class _Merging:
             .localCheckpoint()
         )
 
-    def _inserted(self, target: Target, matches: DataFrame) -> DataFrame | None:
+    def _inserted(self, target: Target, matches: DataFrame, touched: _Touched) -> DataFrame | None:
         """The new rows, in the columns that are written; None without a clause for them."""
         clauses = self._clauses(When.NOT_MATCHED)
         if not clauses:
             return None
         number = self.source.number
-        left = self.source.rows.join(matches.select(number), number, "left_anti")
+        matched = self._sent(matches.select(number), touched.pairs)
+        left = self.source.rows.join(matched, number, "left_anti")
         chosen = first_that_holds(
             left.alias(self.merge.source_name),
             [(n, clause.condition) for n, clause in clauses],
             name=_CLAUSE,
             key=[number],
-        ).where(F.col(_CLAUSE).isNotNull())
-        rows = left.join(chosen, number).alias(self.merge.source_name)
+            beside=self.source.names,
+        )
+        rows = chosen.where(F.col(_CLAUSE).isNotNull()).alias(self.merge.source_name)
         empty = [F.lit(None).cast("bigint").alias(each.name) for each in target.lineage]
         support = type_support(self.spark)
         after = {
@@ -405,16 +432,20 @@ class _Merging:
         acts = touched.acted(matches, orphans)
         if how == "inner":
             acts = acts.where(F.col(_CLAUSE).isin(list(self.checked.updates)))
-        with_source = (
-            acts.join(self.source.rows, number, "left") if number in acts.columns else acts
-        )
+        source = self._sent(self.source.rows, self.source.count)
+        with_source = acts.join(source, number, "left")
         at, clause = free_names(
             ["_frazil_at", "_frazil_act"],
-            [*target.rows().columns, *self.source.rows.columns, _CLAUSE, place],
+            [
+                *(field.name for field in target.written_schema.fields),
+                *self.source.names,
+                number,
+                _CLAUSE,
+                place,
+            ],
         )
         named = with_source.withColumnRenamed(place, at).withColumnRenamed(_CLAUSE, clause)
-        if touched.places * (_ROW_BYTES + 16 * len(self.source.names)) <= BROADCAST_BYTES:
-            named = F.broadcast(named)
+        named = self._sent(named, touched.places)
         rows = target.rows(lineage=True).alias(merge.target_name)
         joined = rows.join(
             named.alias(merge.source_name),
@@ -454,10 +485,14 @@ class _Touched:
 
     Attributes:
         counts: ``file``, ``clause`` and ``rows``.
+        pairs: rows of the table with rows of the source, and rows without.
+        most_matches: of a row of the table with rows of the source.
     """
 
     clauses: Sequence[Clause]
     counts: pl.DataFrame
+    pairs: int
+    most_matches: int
 
     @classmethod
     def of(
@@ -467,16 +502,22 @@ class _Touched:
         matches: DataFrame,
         orphans: DataFrame | None,
     ) -> _Touched:
-        acts = _acted(matches, orphans)
+        pairs = matches if orphans is None else _together(matches, orphans)
         counted = (
-            acts.select(file_of(F.col(target.place)).alias("file"), _CLAUSE, target.place)
-            .distinct()
-            .groupBy("file", F.col(_CLAUSE).alias("clause"))
-            .agg(F.count("*").alias("rows"))
+            pairs.groupBy(target.place)
+            .agg(F.max(_CLAUSE).alias("clause"), F.count("*").alias("matches"))
+            .groupBy(file_of(F.col(target.place)).alias("file"), "clause")
+            .agg(
+                F.count("*").alias("rows"),
+                F.max("matches").alias("most"),
+                F.sum("matches").alias("pairs"),
+            )
             .toArrow()
         )
         counts = pl.DataFrame(pl.from_arrow(counted))
-        return cls(tuple(clauses), counts)
+        most = max(counts["most"].to_list(), default=0)
+        total = int(counts["pairs"].sum())
+        return cls(tuple(clauses), counts.drop_nulls("clause"), total, most)
 
     @property
     def is_empty(self) -> bool:
@@ -540,7 +581,11 @@ class _Touched:
 
 def _acted(matches: DataFrame, orphans: DataFrame | None) -> DataFrame:
     acts = matches.where(F.col(_CLAUSE).isNotNull())
-    return acts if orphans is None else acts.unionByName(orphans, allowMissingColumns=True)
+    return acts if orphans is None else _together(acts, orphans)
+
+
+def _together(matches: DataFrame, orphans: DataFrame) -> DataFrame:
+    return matches.unionByName(orphans, allowMissingColumns=True)
 
 
 def _places(acts: DataFrame, place: str) -> DataFrame:

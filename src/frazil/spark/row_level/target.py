@@ -118,6 +118,15 @@ class Target:
         keep = self.plan.files["ordinal"].cast(pl.Int64).is_in(wanted.implode())
         return replace(self, plan=restricted(self.plan, keep))
 
+    def named(self, paths: Collection[str]) -> Target:
+        """Return the same with the files of these paths."""
+        return self.where(self.plan.files["file_path"].is_in(pl.Series(list(paths)).implode()))
+
+    @property
+    def ordinals(self) -> list[int]:
+        """The ordinals of the files."""
+        return [int(each) for each in self.plan.files["ordinal"]]
+
     def where(self, keep: pl.Series) -> Target:
         """Return the same with the files for which `keep` is true."""
         return replace(self, plan=restricted(self.plan, keep))
@@ -143,10 +152,6 @@ class Target:
         named = read.toDF(*names, file, position, *more)
         place = F.shiftleft(F.col(file), POSITION_BITS).bitwiseOR(F.col(position))
         return named.withColumn(self.place, place).drop(file, position)
-
-    def paths(self, ordinals: Collection[int]) -> tuple[str, ...]:
-        """Return the paths of files."""
-        return tuple(self.only(ordinals).plan.files["file_path"])
 
 
 def file_of(place: Column) -> Column:

@@ -14,9 +14,15 @@ from frazil.spark.conditions import Condition
 from frazil.spark.free_names import free_name
 from frazil.spark.row_level.assignments import Assignments, columns_named
 from frazil.spark.row_level.command import Command
-from frazil.spark.row_level.delete import Test, matching_places, repeatable, rows_by_file
+from frazil.spark.row_level.delete import (
+    Test,
+    matching_places,
+    places_of,
+    repeatable,
+    rows_by_file,
+)
 from frazil.spark.row_level.figures import Changed
-from frazil.spark.row_level.target import Target, file_of, position_of
+from frazil.spark.row_level.target import Target
 from frazil.spark.session import type_support
 
 
@@ -48,31 +54,29 @@ class Update:
         )
         target = command.target(command.spark, where)
         self._check(command, target, assignments)
+        if not target.plan.file_count:
+            return command.commit_nothing(target.plan)
+        test = repeatable(target, self.condition)
         with command.discarding():
-            counts: dict[int, int] = {}
-            test: Test = self.condition
-            if target.plan.file_count:
-                test = repeatable(target, self.condition)
-                counts = rows_by_file(matching_places(target, test), target.place)
+            if command.merges_on_read:
+                deletes = command.write_deletes(places_of(target, test), target.plan)
+                if not deletes.deleted_rows:
+                    return command.commit_nothing(target.plan)
+                touched = target.named(deletes.referenced_paths)
+                changed = test.matching(touched.rows(lineage=True))
+                added = command.write(
+                    self._after(changed, touched, assignments, flag=None), touched
+                )
+                figures = {"rows_updated": sum(file.record_count for file in added)}
+                return command.commit_deltas(
+                    added, deletes, target, where, figures, changed=touched.ordinals
+                )
+            counts = rows_by_file(matching_places(target, test), target.place)
             if not counts:
                 return command.commit_nothing(target.plan)
             touched = target.only(counts)
             figures = {"rows_updated": sum(counts.values())}
             rows = touched.rows(lineage=True)
-            if command.merges_on_read:
-                changed = test.matching(rows)
-                added = command.write(
-                    self._after(changed, touched, assignments, flag=None), touched
-                )
-                places = matching_places(touched, test)
-                at = F.col(touched.place)
-                deletes = command.write_deletes(
-                    places.select(file_of(at).alias("file"), position_of(at).alias("position")),
-                    touched.plan,
-                )
-                return command.commit_deltas(
-                    added, deletes, target, where, figures, changed=list(counts)
-                )
             added = command.write(self._all_rows(rows, test, touched, assignments), touched)
             written = sum(file.record_count for file in added)
             figures["rows_copied"] = written - figures["rows_updated"]
