@@ -13,12 +13,12 @@ demo: .venv/.ready java
 	$(PY) examples/flights.py
 
 test: .venv/.ready java
-	@$(MAKE) -j2 lint docs .venv/spark/jars/spark.jar
+	@$(MAKE) -j2 lint docs
 	@scripts/postgres.sh >/dev/null
 	scripts/test.sh $(PY)
 
 # The same tests on Spark 4.1; not part of CI, where `interop` runs on it.
-test41: .venv41/spark/jars/spark.jar java
+test41: .venv41/.ready java
 	@scripts/postgres.sh >/dev/null
 	scripts/test.sh $(PY41)
 
@@ -30,7 +30,7 @@ soak: .venv/.ready .venv41/.ready java
 	FRAZIL_REQUIRE_POSTGRES=1 $(PY) -m pytest -m soak tests
 	$(PY41) -m pytest -p no:cacheprovider -m soak interop
 
-interop: .venv/.ready .venv41/spark/jars/spark.jar java
+interop: .venv/.ready .venv41/.ready java
 	scripts/interop.sh $(PY41)
 
 conformance: .venv/.ready java
@@ -56,10 +56,6 @@ java:
 
 .venv41/.ready: requirements/spark41.txt
 	scripts/environment.sh .venv41 requirements/spark41.txt
-
-# Spark with one jar, for tests.
-%/spark/jars/spark.jar: %/.ready scripts/one_jar.py
-	$*/bin/python scripts/one_jar.py $*/spark
 
 clean:
 	rm -rf .venv .venv41 site build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -2,7 +2,6 @@
 # The comparison with other engines in two processes side by side, each with a session of its own.
 set -u
 python=${1:-.venv41/bin/python}
-export SPARK_HOME="$PWD/${python%/bin/python}/spark"
 one="interop/test_interop_written_by_frazil.py interop/test_interop_written_by_java.py
 interop/test_interop_written_by_pyiceberg.py interop/test_interop_entries.py
 interop/test_interop_evolution.py"

@@ -3,7 +3,6 @@
 # share a session are in the first two, so that the third starts none.
 set -u
 python=${1:-.venv/bin/python}
-export SPARK_HOME="$PWD/${python%/bin/python}/spark"
 tables="tests/cli tests/spark_read tests/spark_table tests/spark_write"
 streams="tests/conformance tests/spark_changes tests/spark_stream"
 other=""
