@@ -115,6 +115,48 @@ def _readable(row: tuple[object, ...]) -> str:
     return "  ".join(f"{value:,}" if isinstance(value, int) else str(value) for value in row)
 
 
+def change_rows(lake: frazil.Lake, flights: frazil.Table, rows: DataFrame) -> None:
+    """Corrections by a merge, a carrier that goes, and an update that is audited first."""
+    console.print("\n[bold]Change rows[/]")
+    flights.set_properties(
+        {"write.merge.mode": "merge-on-read", "write.update.mode": "merge-on-read"}
+    )
+    keys = ["carrier", "flight", "origin", "departure"]
+    corrections = (
+        rows.where("departure >= '2013-11-28' and departure < '2013-12-05'")
+        .where("carrier = 'UA' and arr_delay is not null")
+        .select(*keys, (F.col("arr_delay") + 5).alias("arr_delay"))
+        .dropDuplicates(keys)
+    )
+    with step("Merge corrected arrivals of one week: rows are marked, files stay"):
+        merged = (
+            flights.merge(corrections, on=keys)
+            .when_matched_update({"arr_delay": "source.arr_delay"})
+            .execute()
+        )
+    print(merged)
+    by_carrier = lake.create_or_replace_table_as_select(
+        "nyc.by_carrier", flights.to_df(), partition_by=["carrier"]
+    )
+    with step("Delete a cancelled carrier from a table by carriers: metadata alone"):
+        deleted = by_carrier.delete("carrier = 'HA'")
+    print(deleted)
+    with step("Update late entries on a branch, audit them, publish"):
+        flights.create_branch("audit")
+        updated = flights.update(
+            set={"dep_delay": "greatest(dep_delay, -15.0)"},
+            where="departure >= '2013-12-25' and dep_delay < -15",
+            branch="audit",
+        )
+        too_early = "departure >= '2013-12-25' and dep_delay < -15"
+        before = flights.scan(too_early).count()
+        after = flights.scan(too_early, ref="audit").count()
+        if after == 0:
+            flights.fast_forward("main", "audit")
+    print(updated)
+    console.print(f"too early on main: {before}; on the audited branch: {after}; published")
+
+
 def open_duckdb() -> duckdb.DuckDBPyConnection:
     """DuckDB with its Iceberg extension, from the installed packages."""
     connection = duckdb.connect(config={"allow_unsigned_extensions": "true"})
@@ -226,6 +268,9 @@ def main() -> int:
         .orderBy(F.desc("delay"))
         .show(5)
     )
+
+    change_rows(lake, flights, rows)
+    spark_flights = flights.to_df()
 
     with step("Open the same tables with PyIceberg and with DuckDB"):
         pyiceberg_catalog = SqlCatalog(lake.catalog.name, **lake.catalog.properties)
