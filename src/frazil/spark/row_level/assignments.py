@@ -15,10 +15,10 @@ from frazil.format import types as I
 from frazil.format.predicates.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.spark.row_level.expressions import check_values
+from frazil.spark.row_level.literals import literal
 from frazil.spark.row_level.names import find_path
 from frazil.spark.row_level.store_assignment import StoreAssignment
 from frazil.spark.types import SparkTypeSupport
-from frazil.spark.write.align import default_literal
 
 Value = Any
 """A value as users write it: SQL text, a Column, or a Python value that is no text."""
@@ -125,7 +125,7 @@ class Assignments:
                     f"the required column {column.name!r} gets no value and has no default"
                 )
             else:
-                after[column.name] = default_literal(column)
+                after[column.name] = store.default(column)
         store.finish()
         return after
 
@@ -134,7 +134,7 @@ def value_of(value: Value) -> Column:
     """Return a user's value as a column: text is SQL."""
     if isinstance(value, Column):
         return value
-    return F.expr(value) if isinstance(value, str) else F.lit(value)
+    return F.expr(value) if isinstance(value, str) else literal(value)
 
 
 def _all_nodes(columns: Mapping[str, _Node]) -> list[_Node]:

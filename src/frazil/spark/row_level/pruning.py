@@ -33,6 +33,7 @@ from frazil.format.predicates.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.spark.conditions import condition_of
 from frazil.spark.session import time_zone_of
+from frazil.spark.write.align import micros_without_zone
 
 if TYPE_CHECKING:
     from frazil.spark.row_level.merge import Source
@@ -219,18 +220,21 @@ def _within_source(pairs: Sequence[_Pair], source: Source) -> Iterator[Expressio
         value = _plain(F.col(quote_name_always([pair.source])), types[pair.source])
         measures += [F.collect_set(value)] if few else [F.min(value), F.max(value)]
     row = source.rows.agg(*(m.alias(f"m{n}") for n, m in enumerate(measures))).collect()[0]
-    values = iter(row)
+    measured = iter(row)
     for pair in usable:
         ref = Reference(pair.target)
-        kind = types[pair.source]
-        if few:
-            found = sorted(_literal(value, kind) for value in next(values))
-            known: Expression = In(ref, tuple(found)) if found else AlwaysFalse()
-        else:
-            low, high = (_literal(next(values), kind) for _ in range(2))
-            known = AlwaysFalse()
-            if low is not None:
-                known = all_of([Comparison(Op.GE, ref, low), Comparison(Op.LE, ref, high)])
+        found = next(measured) if few else [next(measured), next(measured)]
+        try:
+            values = [_literal(v, types[pair.source]) for v in found if v is not None]
+        except OverflowError:
+            # Spark knows years that Python does not.
+            continue
+        known: Expression = AlwaysFalse()
+        if few and values:
+            known = In(ref, tuple(sorted(values)))
+        elif values:
+            low, high = values
+            known = all_of([Comparison(Op.GE, ref, low), Comparison(Op.LE, ref, high)])
         yield any_of([known, IsNull(ref)]) if pair.nulls_match else known
 
 
@@ -254,11 +258,30 @@ def _compares_alike(target: I.IcebergType, source: S.DataType) -> bool:
 
 
 def _plain(value: Column, kind: S.DataType) -> Column:
-    """A value that arrives in Python as it is, whatever the zones are."""
-    return F.unix_micros(value) if isinstance(kind, S.TimestampType) else value
+    """A value that arrives in Python as it is, whatever the zones and years are."""
+    match kind:
+        case S.DateType():
+            return F.unix_date(value)
+        case S.TimestampType():
+            return F.unix_micros(value)
+        case S.TimestampNTZType():
+            return micros_without_zone(value)
+        case _:
+            return value
 
 
 def _literal(value: Any, kind: S.DataType) -> Any:
-    if value is None or not isinstance(kind, S.TimestampType):
-        return value
-    return (_EPOCH + dt.timedelta(microseconds=value)).replace(tzinfo=dt.UTC)
+    """A value of `_plain` as a predicate has it.
+
+    Raises:
+        OverflowError: of a year that Python does not know.
+    """
+    match kind:
+        case S.DateType():
+            return _EPOCH.date() + dt.timedelta(days=value)
+        case S.TimestampType():
+            return (_EPOCH + dt.timedelta(microseconds=value)).replace(tzinfo=dt.UTC)
+        case S.TimestampNTZType():
+            return _EPOCH + dt.timedelta(microseconds=value)
+        case _:
+            return value

@@ -15,13 +15,14 @@ from pyspark.sql import types as S
 
 from frazil.errors import SchemaMismatchError
 from frazil.format import types as I
-from frazil.spark.types import SparkTypeSupport, type_to_spark
+from frazil.spark.types import WGS84_SRID, SparkTypeSupport, type_to_spark
+from frazil.spark.write.align import converter, default_literal
 from frazil.spark.write.row_checks import stop_with
 
 _INTEGERS: Final = (S.ByteType, S.ShortType, S.IntegerType, S.LongType)
 _NUMBERS: Final = (*_INTEGERS, S.FloatType, S.DoubleType, S.DecimalType)
 _MOMENTS: Final = (S.DateType, S.TimestampType, S.TimestampNTZType)
-_LEFT_TO_ALIGN: Final = (
+_CONVERTED: Final = (
     I.UUIDType,
     I.FixedType,
     I.TimeType,
@@ -31,7 +32,9 @@ _LEFT_TO_ALIGN: Final = (
     I.GeographyType,
     I.UnknownType,
 )
-"""Types that Spark has no own type for: a write checks what goes into them."""
+"""Types that Spark has no own type for: the same goes into them as in other writes."""
+
+_MICROS_OF_MINUTE: Final = 60_000_000
 
 
 class StoreAssignment:
@@ -58,6 +61,16 @@ class StoreAssignment:
         """
         return self._assigned(value, source, field.field_type, path)
 
+    def default(self, field: I.NestedField) -> Column:
+        """Return a column's write default as rows that are read have it; NULL where it has none."""
+        value = default_literal(field)
+        wanted = type_to_spark(field.field_type, support=self._support)
+        if field.write_default is None:
+            return F.lit(None).cast(wanted)
+        if isinstance(field.field_type, I.TimeType):
+            return self._converted(value, S.LongType(), field.field_type, field.name)
+        return value
+
     def finish(self) -> None:
         """Raise SchemaMismatchError with every value that cannot be assigned."""
         if self._problems:
@@ -68,13 +81,13 @@ class StoreAssignment:
     def _assigned(
         self, value: Column, source: S.DataType, target: I.IcebergType, path: str
     ) -> Column:
-        if isinstance(target, _LEFT_TO_ALIGN) and not isinstance(source, S.NullType):
-            return value
         wanted = type_to_spark(target, support=self._support)
         if source == wanted:
             return value
         if isinstance(source, S.NullType):
             return value.cast(wanted)
+        if isinstance(target, _CONVERTED):
+            return self._converted(value, source, target, path)
         match target, source:
             case I.StructType(), S.StructType():
                 return self._struct(value, source, target, path)
@@ -106,6 +119,31 @@ class StoreAssignment:
         )
         return F.lit(None).cast(wanted)
 
+    def _converted(
+        self, value: Column, source: S.DataType, target: I.IcebergType, path: str
+    ) -> Column:
+        """A value of a type that Spark lacks, in the type that it is read as."""
+        wanted = type_to_spark(target, support=self._support)
+        if type(source) is type(wanted):
+            return value.cast(wanted) if isinstance(wanted, S.TimeType) else value
+        try:
+            convert = converter(source, target, path)
+        except SchemaMismatchError as error:
+            self._problems.append(str(error))
+            return F.lit(None).cast(wanted)
+        stored = value if convert is None else convert(value)
+        match wanted:
+            case S.TimeType():
+                return _time_of_micros(stored)
+            case S.GeometryType():
+                return F.call_function(
+                    "st_setsrid", F.call_function("st_geomfromwkb", stored), F.lit(WGS84_SRID)
+                )
+            case S.GeographyType():
+                return F.call_function("st_geogfromwkb", stored)
+            case _:
+                return stored
+
     def _struct(
         self, value: Column, source: S.StructType, target: I.StructType, path: str
     ) -> Column:
@@ -129,6 +167,14 @@ class StoreAssignment:
         if not parts:
             return F.lit(None)
         return F.when(value.isNotNull(), F.struct(*parts))
+
+
+def _time_of_micros(micros: Column) -> Column:
+    minutes = F.floor(micros / _MICROS_OF_MINUTE).cast("int")
+    seconds = (micros % _MICROS_OF_MINUTE).cast("decimal(16, 6)") / F.lit(1_000_000)
+    return F.call_function(
+        "make_time", F.floor(minutes / 60).cast("int"), minutes % 60, seconds.cast("decimal(16, 6)")
+    )
 
 
 def _may_be_assigned(source: S.DataType, target: S.DataType) -> bool:

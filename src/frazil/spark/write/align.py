@@ -364,6 +364,27 @@ def _accepts(target: I.IcebergType, source: S.DataType) -> bool:
             return type(type_to_spark(target)) is type(source)
 
 
+def converter(source: S.DataType, target: I.IcebergType, path: str) -> Converter | None:
+    """Return what values of a simple type go through on their way into a column.
+
+    Args:
+        source: Spark's type of the values.
+        target: the column's.
+        path: its name in messages.
+
+    Returns:
+        None where they stay as they are.
+
+    Raises:
+        SchemaMismatchError: the column cannot hold such values.
+    """
+    if not _accepts(target, source):
+        raise SchemaMismatchError(
+            f"the column {path!r} is {target} and cannot hold Spark's {source.simpleString()}"
+        )
+    return _primitive(target, source, path)
+
+
 def _primitive(target: I.IcebergType, source: S.DataType, path: str) -> Converter | None:
     match target:
         case I.IntegerType() if isinstance(source, S.LongType):
@@ -382,7 +403,7 @@ def _primitive(target: I.IcebergType, source: S.DataType, path: str) -> Converte
                 return _micros_of_time
             return _checked(None, lambda v: v.between(0, _MICROS_OF_DAY - 1), problem)
         case I.TimestampNanoType() if isinstance(source, S.TimestampNTZType):
-            return lambda value: _micros_without_zone(value) * 1000
+            return lambda value: micros_without_zone(value) * 1000
         case I.TimestamptzNanoType() if isinstance(source, S.TimestampType):
             return lambda value: F.unix_micros(value) * 1000
         case I.GeometryType() | I.GeographyType() if not isinstance(source, S.BinaryType):
@@ -397,7 +418,8 @@ def _micros_of_time(value: Column) -> Column:
     return seconds.cast("bigint") * 1_000_000 + _second_micros(value)
 
 
-def _micros_without_zone(value: Column) -> Column:
+def micros_without_zone(value: Column) -> Column:
+    """Return the microseconds of a timestamp without a zone."""
     days = F.unix_date(value.cast("date")).cast("bigint")
     seconds = days * 86_400 + F.hour(value) * 3600 + F.minute(value) * 60
     return seconds * 1_000_000 + _second_micros(value)
