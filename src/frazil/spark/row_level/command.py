@@ -16,6 +16,7 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import Expression
 from frazil.format.properties_of_commands import COMMANDS
 from frazil.format.snapshots import Snapshot
+from frazil.format.table_properties import RETRIES
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.write import WrittenDeletes, write_deletes
 from frazil.spark.row_level.figures import Changed
@@ -70,6 +71,8 @@ class Command:
         name: ``delete``, ``update`` or ``merge``.
         mode: ``copy-on-write`` or ``merge-on-read``.
         head: the snapshot that it reads; None where the branch is empty.
+        written: files that go if the command fails before its commit begins.
+        decisive: files that stay, of which rows decided what the command does.
     """
 
     writes: Writes
@@ -83,6 +86,7 @@ class Command:
     settings: SnapshotSettings
     notes: dict[str, str] = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
+    decisive: list[DataFile] = field(default_factory=list)
 
     @classmethod
     def begin(cls, writes: Writes, name: str, options: Options) -> Command:
@@ -177,6 +181,14 @@ class Command:
                     self.writes.io.delete(path)
             raise
 
+    def decided_by(self, target: Target, ordinals: Collection[int]) -> None:
+        """Note files of which rows decide what the command does, though they stay.
+
+        Under serializable isolation others must not remove rows of them meanwhile.
+        """
+        if self.isolation == "serializable":
+            self.decisive.extend(data_files(self.base, target.plan, ordinals))
+
     # -- commits ---------------------------------------------------------------------------------
 
     def commit_nothing(self, plan: ScanPlan | None = None) -> Changed:
@@ -250,6 +262,10 @@ class Command:
             removed: the ordinals of files that go as a whole.
         """
         gone = data_files(self.base, target.plan, removed)
+        read = set(changed)
+        if self.isolation == "snapshot":
+            # Who changed a row first has changed it: a delete of its old form would miss the new.
+            read |= target.ordinals_of(deletes.referenced_paths)
         self._commit(
             added,
             deletes.paths,
@@ -259,8 +275,8 @@ class Command:
                 removed=gone,
                 removed_deletes=deletes.removed,
                 referenced_data_files=deletes.referenced_paths,
-                changed=data_files(self.base, target.plan, changed),
-                validation=self._validation(where, check_deletes=bool(changed)),
+                changed=data_files(self.base, target.plan, read),
+                validation=self._validation(where, check_deletes=bool(read)),
                 **settings,
             ),
             figures,
@@ -300,6 +316,8 @@ class Command:
             conflict_filter=where,
             check_deletes=check_deletes,
             case_sensitive=self.case_sensitive,
+            read_files=tuple(self.decisive),
+            operation=self.name,
         )
 
     def _figures(
@@ -329,6 +347,18 @@ _SUMMARY: Final = {
     "by_source_updated": "not-matched-by-source-updated",
     "by_source_deleted": "not-matched-by-source-deleted",
 }
+
+
+def tries_of_delete(metadata: TableMetadata, options: Options) -> int:
+    """Return how often a delete is made again after a conflict.
+
+    Under snapshot isolation it is made again as often as a commit: on the new snapshot it deletes
+    what its condition says there, as if it had come later.
+    """
+    level = options.isolation or COMMANDS["delete"].isolation.of(metadata.properties)
+    if isolation_named(level) == "serializable":
+        return options.retry
+    return max(options.retry, RETRIES.of(metadata.properties))
 
 
 def repeated(run: Callable[[], Changed], retry: int) -> Changed:

@@ -15,7 +15,13 @@ from frazil.format.predicates.quoting import quote_name_always
 from frazil.spark.conditions import condition_of
 from frazil.spark.row_level.builder import MergeBuilder
 from frazil.spark.row_level.clauses import Clause
-from frazil.spark.row_level.command import Command, OnProgress, Options, repeated
+from frazil.spark.row_level.command import (
+    Command,
+    OnProgress,
+    Options,
+    repeated,
+    tries_of_delete,
+)
 from frazil.spark.row_level.delete import Delete
 from frazil.spark.row_level.evolution import new_columns
 from frazil.spark.row_level.figures import Changed
@@ -62,7 +68,8 @@ class RowCommands(Writes):
             isolation: ``serializable`` refuses rows that others added meanwhile and that match,
                 ``snapshot`` only what they did to the same files; the table's property
                 ``write.delete.isolation-level`` unless given.
-            retry: how often the command is run again where another commit contradicts it.
+            retry: how often the command is run again where another commit contradicts it. Under
+                ``snapshot`` it is run again ``commit.retry.num-retries`` times at least.
             snapshot_properties: entries for the snapshot's summary.
             options: write options by the Java runtime's names.
             on_progress: called as files are written.
@@ -94,7 +101,7 @@ class RowCommands(Writes):
             )
             return Delete(condition).run(command)
 
-        return repeated(once, retry)
+        return repeated(once, tries_of_delete(self.metadata, chosen))
 
     def update(
         self,

@@ -218,6 +218,9 @@ class _Merging:
         if touched.most_matches > 1 and not self._may_match_often:
             self._check_one_match(target, matches)
         new = self._inserted(target, matches, touched)
+        if self._clauses(When.NOT_MATCHED):
+            # A match is why a row of the source is not added.
+            self.command.decided_by(target, touched.matched_files)
         if touched.is_empty:
             return self._only_inserted(target, where, new)
         if self.command.merges_on_read:
@@ -485,12 +488,14 @@ class _Touched:
 
     Attributes:
         counts: ``file``, ``clause`` and ``rows``.
+        matched_files: files with rows that match or that a clause is about.
         pairs: rows of the table with rows of the source, and rows without.
         most_matches: of a row of the table with rows of the source.
     """
 
     clauses: Sequence[Clause]
     counts: pl.DataFrame
+    matched_files: frozenset[int]
     pairs: int
     most_matches: int
 
@@ -517,7 +522,8 @@ class _Touched:
         counts = pl.DataFrame(pl.from_arrow(counted))
         most = max(counts["most"].to_list(), default=0)
         total = int(counts["pairs"].sum())
-        return cls(tuple(clauses), counts.drop_nulls("clause"), total, most)
+        files = frozenset(counts["file"].to_list())
+        return cls(tuple(clauses), counts.drop_nulls("clause"), files, total, most)
 
     @property
     def is_empty(self) -> bool:

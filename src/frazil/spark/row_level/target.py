@@ -153,6 +153,16 @@ class Target:
         place = F.shiftleft(F.col(file), POSITION_BITS).bitwiseOR(F.col(position))
         return named.withColumn(self.place, place).drop(file, position)
 
+    def ordinals_of(self, paths: Collection[str]) -> set[int]:
+        """Return the ordinals of files by their paths."""
+        wanted = pl.Series(list(paths), dtype=pl.String)
+        files = self.plan.files
+        return set(files.filter(files["file_path"].is_in(wanted.implode()))["ordinal"].to_list())
+
+    def paths(self, ordinals: Collection[int]) -> tuple[str, ...]:
+        """Return the paths of files."""
+        return tuple(self.only(ordinals).plan.files["file_path"])
+
 
 def file_of(place: Column) -> Column:
     """Return the ordinal of the file that a place lies in."""

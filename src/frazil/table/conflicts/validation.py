@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Final, Literal, get_args
 
 import polars as pl
 
@@ -30,6 +31,9 @@ from frazil.table.manifests.file_keys import PartitionSet
 from frazil.table.manifests.files import ManifestFiles
 
 Isolation = Literal["serializable", "snapshot"]
+
+_SHOWN: Final = 3
+"""An error names so many files."""
 
 
 def isolation_named(name: str) -> Isolation:
@@ -61,6 +65,10 @@ class Validation:
         check_deletes: whether deletes that others added conflict. An operation that only deletes
             rows need not mind them.
         case_sensitive: how names in the filter are matched.
+        read_files: data files that stay, of which rows decided what the operation does: what others
+            removed of them conflicts, as `serializable` asks.
+        operation: what errors call the operation, such as ``merge``; unless given, what its
+            snapshot's summary says.
     """
 
     from_snapshot: int | None
@@ -69,6 +77,8 @@ class Validation:
     partitions: tuple[tuple[int, tuple[object, ...]], ...] | None = None
     check_deletes: bool = True
     case_sensitive: bool = True
+    read_files: tuple[DataFile, ...] = ()
+    operation: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "isolation", isolation_named(self.isolation))
@@ -130,6 +140,7 @@ class ChangedFile:
     about: str | None
     is_vector: bool
     sequence_number: int | None
+    snapshot: Snapshot
 
 
 class History:
@@ -141,6 +152,7 @@ class History:
         head: the newest snapshot of the branch.
         from_snapshot: the snapshot that the operation read; None where the branch was empty.
         own: snapshots of the operation's own transaction, which nobody else sees.
+        operation: what errors call the operation.
     """
 
     def __init__(
@@ -151,11 +163,15 @@ class History:
         from_snapshot: int | None,
         *,
         own: Collection[int] = (),
+        operation: str = "operation",
     ) -> None:
         self._files = files
         self._metadata = metadata
         self._from_snapshot = from_snapshot
-        self.snapshots = snapshots_since(metadata, head, from_snapshot, own=own)
+        self._operation = operation
+        self.snapshots = snapshots_since(
+            metadata, head, from_snapshot, own=own, operation=operation
+        )
 
     @property
     def sequence_number_read(self) -> int:
@@ -184,10 +200,25 @@ class History:
         for snapshot in self.snapshots:
             yield from self._select(snapshot, ManifestContent.DELETES, EntryStatus.ADDED, scope)
 
+    def removed_rows(self) -> Iterator[ChangedFile]:
+        """Data files that were removed; rewrites remove no rows and are left out."""
+        for snapshot in self.snapshots:
+            if snapshot.operation != REPLACE:
+                yield from self._select(
+                    snapshot, ManifestContent.DATA, EntryStatus.DELETED, EVERYWHERE
+                )
+
     def removed_data(self, scope: Scope) -> Iterator[ChangedFile]:
         """Data files that were removed, by rewrites too."""
         for snapshot in self.snapshots:
             yield from self._select(snapshot, ManifestContent.DATA, EntryStatus.DELETED, scope)
+
+    def removed_deletes(self) -> Iterator[ChangedFile]:
+        """Delete files and vectors that were removed, wherever and however."""
+        for snapshot in self.snapshots:
+            yield from self._select(
+                snapshot, ManifestContent.DELETES, EntryStatus.DELETED, EVERYWHERE
+            )
 
     def rewritten_data(self) -> Iterator[ChangedFile]:
         """Data files that rewrites added: their rows are older than the files."""
@@ -205,6 +236,29 @@ class History:
             ):
                 if file.is_vector:
                     yield file
+
+    def refuse(self, files: Iterable[ChangedFile], what: str) -> None:
+        """Refuse the operation if there is such a file.
+
+        Raises:
+            ConflictError: there is one.
+        """
+        found = list(itertools.islice(files, _SHOWN + 1))
+        if not found:
+            return
+        snapshot = found[0].snapshot
+        of_snapshot = [file for file in found if file.snapshot is snapshot]
+        shown = [
+            file.path if file.about is None else f"{file.path} (about {file.about})"
+            for file in of_snapshot[:_SHOWN]
+        ]
+        more = ", …" if len(of_snapshot) > _SHOWN else ""
+        by = f" ({snapshot.operation})" if snapshot.operation else ""
+        raise ConflictError(
+            f"the {self._operation} read {_called(self._from_snapshot)}, and since then another "
+            f"commit, snapshot {snapshot.snapshot_id}{by}, has {what}: {', '.join(shown)}{more}; "
+            f"run the {self._operation} again on the current snapshot"
+        )
 
     def _select(
         self,
@@ -247,7 +301,7 @@ class History:
         )
         partitions = partition_tuples(metadata, manifest.partition_spec_id, found)
         return [
-            ChangedFile(path, Content(content), spec_id, partition, about, vector, number)
+            ChangedFile(path, Content(content), spec_id, partition, about, vector, number, snapshot)
             for (path, content, spec_id, about, vector, number), partition in zip(
                 columns.iter_rows(), partitions, strict=True
             )
@@ -260,6 +314,7 @@ def snapshots_since(
     from_snapshot: int | None,
     *,
     own: Collection[int] = (),
+    operation: str = "operation",
 ) -> tuple[Snapshot, ...]:
     """Return the snapshots after `from_snapshot` up to `head`, newest first, without one's own.
 
@@ -271,7 +326,7 @@ def snapshots_since(
         if from_snapshot is None:
             return ()
         raise ConflictError(
-            f"the branch is empty, but the operation read snapshot {from_snapshot}; "
+            f"the branch is empty, but the {operation} read snapshot {from_snapshot}; "
             "read the table again"
         )
     if head.snapshot_id == from_snapshot:
@@ -285,35 +340,77 @@ def snapshots_since(
             found.append(snapshot)
     if from_snapshot is None and chain[-1].parent_snapshot_id is None:
         return tuple(found)
-    read = "an empty branch" if from_snapshot is None else f"snapshot {from_snapshot}"
     raise ConflictError(
-        f"the operation read {read}, but the history from there to snapshot {head.snapshot_id} is "
-        "not known: the branch was rolled back or snapshots expired meanwhile; read the table again"
+        f"the {operation} read {_called(from_snapshot)}, but the history from there to snapshot "
+        f"{head.snapshot_id} is not known: the branch was rolled back or snapshots expired "
+        "meanwhile; read the table again"
     )
+
+
+def _called(snapshot_id: int | None) -> str:
+    return "an empty branch" if snapshot_id is None else f"snapshot {snapshot_id}"
 
 
 def check_no_added_data(history: History, scope: Scope) -> None:
     """Refuse data that was added where the operation read (serializable isolation)."""
-    _refuse(history.added_data(scope), f"added data files {scope}")
+    history.refuse(history.added_data(scope), f"added data files {scope}")
 
 
 def check_no_added_deletes(history: History, scope: Scope) -> None:
     """Refuse deletes that were added where the operation read."""
-    _refuse(history.added_deletes(scope), f"added delete files {scope}")
+    history.refuse(history.added_deletes(scope), f"added delete files {scope}")
 
 
 def check_no_removed_data(history: History, scope: Scope) -> None:
     """Refuse data files that were removed where the operation read."""
-    _refuse(history.removed_data(scope), f"removed data files {scope}")
+    history.refuse(history.removed_data(scope), f"removed data files {scope}")
 
 
 def check_data_files_exist(history: History, paths: Iterable[str]) -> None:
     """Refuse the removal of data files that the operation's deletes are about."""
     wanted = frozenset(paths)
     if wanted:
-        _refuse(
+        history.refuse(
             (file for file in history.removed_data(EVERYWHERE) if file.path in wanted),
             "removed data files that this operation's deletes are about",
+        )
+
+
+def check_read_rows_stay(history: History, data_files: Iterable[DataFile]) -> None:
+    """Refuse that rows were removed of files whose rows decided what the operation does."""
+    files = tuple(data_files)
+    paths = {file.file_path for file in files}
+    if not paths:
+        return
+    history.refuse(
+        (file for file in history.removed_rows() if file.path in paths),
+        "removed data files of which this operation read rows",
+    )
+    check_no_new_deletes_for(history, files, equality_deletes_still_apply=False)
+
+
+def check_replaced_files_exist(
+    history: History, *, data_files: Iterable[DataFile], deletes: Iterable[DataFile] = ()
+) -> None:
+    """Refuse the removal of files that the operation removes itself (rules 211, 212)."""
+    data = {file.file_path for file in data_files}
+    if data:
+        history.refuse(
+            (file for file in history.removed_data(EVERYWHERE) if file.path in data),
+            "removed data files that this operation replaces",
+        )
+    replaced = {(file.file_path, file.referenced_data_file) for file in deletes}
+    if replaced:
+        paths = {path for path, _ in replaced}
+        history.refuse(
+            (
+                file
+                for file in history.removed_deletes()
+                if file.path in paths
+                # Several vectors may be in one file.
+                and (not file.is_vector or (file.path, file.about) in replaced)
+            ),
+            "replaced deletes that this operation replaces",
         )
 
 
@@ -324,7 +421,7 @@ def check_equality_deletes_not_needed(history: History) -> None:
     replaced those deletes by positions did so for the files that were there when it read.
     """
     read = history.sequence_number_read
-    _refuse(
+    history.refuse(
         (
             file
             for file in history.rewritten_data()
@@ -364,9 +461,9 @@ def check_no_new_deletes_for(
             return delete.about in paths
         return (delete.spec_id, delete.partition) in partitions
 
-    _refuse(
+    history.refuse(
         (delete for delete in history.added_deletes(EVERYWHERE) if reaches(delete)),
-        "added deletes for data files that this operation replaces",
+        "added deletes for data files of which this operation read or replaces rows",
     )
 
 
@@ -377,20 +474,10 @@ def check_no_added_vectors(history: History, data_files: Iterable[str]) -> None:
     """
     wanted = frozenset(data_files)
     if wanted:
-        _refuse(
+        history.refuse(
             (file for file in history.added_vectors() if file.about in wanted),
             "added deletion vectors for data files that this operation deletes from",
         )
 
 
 EVERYWHERE = Scope(RowFilter(AlwaysTrue()))
-
-
-def _refuse(files: Iterable[ChangedFile], what: str) -> None:
-    first = next(iter(files), None)
-    if first is not None:
-        about = f" (about {first.about})" if first.about is not None else ""
-        raise ConflictError(
-            f"another commit has {what}: {first.path}{about}; "
-            "run the operation again on the current snapshot"
-        )

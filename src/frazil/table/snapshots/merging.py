@@ -136,6 +136,11 @@ class MergingProducer(SnapshotProducer):
         """The `operation` of the summary (rule 155)."""
         return self.operation_name
 
+    @property
+    def called(self) -> str:
+        """What errors call the operation."""
+        return self.summary_operation
+
     def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
         """Kept, filtered, new and merged manifests, data before deletes."""
         existing = self.files.manifests_of(parent)

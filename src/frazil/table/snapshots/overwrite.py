@@ -19,6 +19,8 @@ from frazil.table.conflicts.validation import (
     check_no_added_deletes,
     check_no_new_deletes_for,
     check_no_removed_data,
+    check_read_rows_stay,
+    check_replaced_files_exist,
 )
 from frazil.table.manifests.file_keys import PartitionSet
 from frazil.table.snapshots.merging import MergingProducer
@@ -79,14 +81,16 @@ class OverwriteFiles(MergingProducer):
         self.note_read(base, options.from_snapshot)
         if not (options.isolation == "serializable" or options.check_deletes):
             return
-        history = self.history(base, parent, options.from_snapshot)
+        history = self.history(base, parent, options.from_snapshot, operation=options.operation)
         if not history.snapshots:
             return
         scope = self._scope(options)
         if options.isolation == "serializable":
             check_no_added_data(history, scope)
+            check_read_rows_stay(history, options.read_files)
         if not options.check_deletes:
             return
+        check_replaced_files_exist(history, data_files=self.removed_data.chosen_files)
         if self._where is not None:
             check_no_added_deletes(history, scope)
             check_no_removed_data(history, scope)
@@ -191,7 +195,7 @@ class ReplacePartitions(MergingProducer):
         options = self._validation
         if options is None or not self._touched:
             return
-        history = self.history(base, parent, options.from_snapshot)
+        history = self.history(base, parent, options.from_snapshot, operation=options.operation)
         scope = self._scope(base)
         if options.isolation == "serializable":
             check_no_added_data(history, scope)

@@ -153,16 +153,36 @@ class SnapshotProducer(ABC):
             return base.current_snapshot
         return branch_head(base, self.options.branch)
 
+    @property
+    def called(self) -> str:
+        """What errors call the operation."""
+        return "operation"
+
     def history(
-        self, base: TableMetadata, parent: Snapshot | None, from_snapshot: int | None
+        self,
+        base: TableMetadata,
+        parent: Snapshot | None,
+        from_snapshot: int | None,
+        *,
+        operation: str | None = None,
     ) -> History:
         """Return what others committed since the operation read `from_snapshot`.
 
         A snapshot of the operation's own transaction stands for the last one before it that others
         see, as it was in the first try: later tries build on what others committed since.
+
+        Args:
+            operation: what errors call the operation; what its summary says unless given.
         """
         start = self.note_read(base, from_snapshot)
-        return History(self.files, base, parent, start, own=self.own_snapshots)
+        return History(
+            self.files,
+            base,
+            parent,
+            start,
+            own=self.own_snapshots,
+            operation=operation or self.called,
+        )
 
     def note_read(self, base: TableMetadata, from_snapshot: int | None) -> int | None:
         """Return the committed snapshot that `from_snapshot` stood for in the first try."""

@@ -18,6 +18,8 @@ from frazil.table.conflicts.validation import (
     check_no_added_deletes,
     check_no_added_vectors,
     check_no_new_deletes_for,
+    check_read_rows_stay,
+    check_replaced_files_exist,
 )
 from frazil.table.manifests.entry_columns import ABOUT, is_live, is_vector, read_entry_columns
 from frazil.table.manifests.file_keys import PartitionSet, file_key, referenced_data_file
@@ -85,17 +87,23 @@ class RowDelta(MergingProducer):
         options = self._validation
         if options is None:
             return
-        history = self.history(base, parent, options.from_snapshot)
+        history = self.history(base, parent, options.from_snapshot, operation=options.operation)
         if not history.snapshots:
             return
-        check_no_added_vectors(history, self._new_vectors)
         check_data_files_exist(history, self._about)
+        check_no_added_vectors(history, self._new_vectors)
+        check_replaced_files_exist(
+            history,
+            data_files=self.removed_data.chosen_files,
+            deletes=self.removed_deletes.chosen_files,
+        )
         partitions = None if options.partitions is None else PartitionSet(options.partitions)
         scope = Scope(
             RowFilter(options.conflict_filter, case_sensitive=options.case_sensitive), partitions
         )
         if options.isolation == "serializable":
             check_no_added_data(history, scope)
+            check_read_rows_stay(history, options.read_files)
         if options.check_deletes:
             if self._changed is None:
                 check_no_added_deletes(history, scope)

@@ -1,0 +1,185 @@
+"""Every pair of changes on the same and on other rows: which stand, and the rows afterwards."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from concurrent_changes import (
+    CHANGES,
+    ISOLATION,
+    PLACES,
+    STORAGE,
+    Change,
+    before_the_commit,
+    conflicts,
+    first_rows,
+    frame,
+    make_table,
+    rows_after,
+    shown,
+)
+
+import frazil
+from ci_share import one_of_each, only_in_soak
+from frazil.errors import ConflictError
+
+pytestmark = pytest.mark.spark
+
+
+def pairs():
+    """In CI every pair of changes in one place, isolation level and mode, turn about."""
+    found = []
+    for turn, (first, rival) in enumerate(itertools.product(CHANGES, CHANGES)):
+        everything = list(itertools.product(PLACES, ISOLATION, STORAGE))
+        for n, (place, isolation, storage) in enumerate(everything):
+            # There are 24 choices, and 7 is prime to that: neighbours differ in each.
+            in_ci = n == turn * 7 % 24 and first != "append"
+            found.append(
+                pytest.param(
+                    first,
+                    rival,
+                    place,
+                    isolation,
+                    storage,
+                    marks=[] if in_ci else pytest.mark.soak,
+                    id=f"{first}-{rival}-{place}-{isolation}-{storage[0]}-v{storage[1]}",
+                )
+            )
+    return found
+
+
+@pytest.fixture(scope="module")
+def tables(spark, tmp_path_factory):
+    """A lake, and a table for each way of writing; `fresh` takes them back to their first rows."""
+    folder = tmp_path_factory.mktemp("pairs")
+    with frazil.connect(spark, warehouse=str(folder)) as lake:
+        lake.create_namespace("db")
+        made = {}
+
+        def fresh(mode, version):
+            name = f"db.{mode.replace('-', '_')}_{version}"
+            if name not in made:
+                made[name] = make_table(lake, mode, version, name=name).current_snapshot.snapshot_id
+            table = lake.load_table(name)
+            if table.current_snapshot.snapshot_id != made[name]:
+                table.rollback_to_snapshot(made[name])
+            return table
+
+        yield lake, fresh
+
+
+@pytest.mark.parametrize(("first", "rival", "place", "isolation", "storage"), pairs())
+def test_two_changes_at_once(tables, first, rival, place, isolation, storage):
+    lake, fresh = tables
+    table = fresh(*storage)
+    other = Change(rival, PLACES[place], "rival")
+    before_the_commit(table, lambda: other.run(lake, lake.load_table(table.identifier), None))
+    refused = conflicts(first, rival, place, isolation, *storage)
+    own = Change(first, 1, "first")
+    if refused:
+        with pytest.raises(ConflictError):
+            own.run(lake, table, isolation)
+    else:
+        own.run(lake, table, isolation)
+    expected = rows_after(first, rival, place, isolation, refused=refused)
+    assert shown(lake.load_table(table.identifier)) == expected
+
+
+UPSERT = [(1, "a", "merged"), (99, "a", "new")]
+
+
+def insert_new(lake, table, rows, isolation, on="target.id = source.id"):
+    table.merge(
+        frame(lake, rows), on=on, isolation=isolation
+    ).when_not_matched_insert_all().execute()
+
+
+@pytest.mark.parametrize(
+    ("isolation", "rival_mode"),
+    [
+        ("serializable", "copy-on-write"),
+        ("serializable", "merge-on-read"),
+        only_in_soak("serializable", "whole file"),
+        ("snapshot", "whole file"),
+    ],
+)
+def test_a_match_that_goes_while_a_merge_adds_what_does_not_match(lake, isolation, rival_mode):
+    """One after the other, the merge would have added the row that it found to be there."""
+    mode = "merge-on-read" if rival_mode == "merge-on-read" else "copy-on-write"
+    table = make_table(lake, mode, 2)
+    where = "id <= 4" if rival_mode == "whole file" else "id = 1"
+    before_the_commit(table, lambda: lake.load_table("db.t").delete(where))
+    left = [row for row in first_rows() if row[0] > (4 if rival_mode == "whole file" else 1)]
+    if isolation == "snapshot":
+        insert_new(lake, table, UPSERT, isolation)
+        assert shown(table) == sorted([*left, UPSERT[1]])
+        return
+    with pytest.raises(ConflictError, match="of which this operation read"):
+        insert_new(lake, table, UPSERT, isolation)
+    assert shown(table.refresh()) == left
+    insert_new(lake, table, UPSERT, isolation)
+    assert shown(table) == sorted([*left, *UPSERT])
+
+
+def test_a_match_that_is_compacted_is_still_there(lake):
+    table = make_table(lake, "copy-on-write", 2)
+    rival = Change("rewrite", 1, "rival")
+    before_the_commit(table, lambda: rival.run(lake, lake.load_table("db.t"), None))
+    insert_new(lake, table, UPSERT, "serializable")
+    assert shown(table) == sorted([*first_rows(), UPSERT[1]])
+
+
+@pytest.mark.parametrize(
+    "storage", [only_in_soak(STORAGE[0]), only_in_soak(STORAGE[1]), STORAGE[2]], ids=str
+)
+def test_merges_of_other_keys_of_one_range_both_stand(lake, storage):
+    """The condition names keys alone, and the keys of one lie between those of the other."""
+    table = make_table(lake, *storage)
+    own = [(2, "a", "first"), (14, "b", "first"), (21, "b", "first")]
+    others = [(6, "a", "rival"), (9, "a", "rival")]
+
+    def rival():
+        lake.load_table("db.t").upsert(frame(lake, others), keys="id")
+
+    before_the_commit(table, rival)
+    table.upsert(frame(lake, own), keys="id", isolation="serializable")
+    changed = {row[0]: row for row in [*first_rows(), *own, *others]}
+    assert shown(table) == sorted(changed.values())
+
+
+def test_an_update_of_a_row_that_a_delete_marks_is_not_missed(lake):
+    """In version 2 both could be committed, and the row's new form would stay."""
+    table = make_table(lake, "merge-on-read", 2)
+    before_the_commit(table, lambda: lake.load_table("db.t").update({"v": "'rival'"}, "id = 1"))
+    table.delete("id = 1", isolation="snapshot")
+    assert shown(table) == [row for row in first_rows() if row[0] != 1]
+
+
+@pytest.mark.parametrize(
+    ("command", "storage"), one_of_each(["delete", "update", "merge"], STORAGE)
+)
+def test_a_conflict_names_the_command_the_files_and_both_snapshots(lake, command, storage):
+    table = make_table(lake, *storage)
+    read = table.current_snapshot.snapshot_id
+    file = table.scan(where="id = 1").plan().files["file_path"][0]
+    before_the_commit(table, lambda: lake.load_table("db.t").update({"v": "'rival'"}, "id = 1"))
+    with pytest.raises(ConflictError) as refused:
+        Change(command, 1, "first").run(lake, table, "serializable")
+    text = str(refused.value)
+    rival = table.refresh().current_snapshot.snapshot_id
+    assert f"the {command} read snapshot {read}" in text
+    assert f"snapshot {rival} (overwrite)" in text
+    # The file that both are about, or the one that the rival added.
+    added = table.scan(where="id = 1").plan().files["file_path"].to_list()
+    assert any(path in text for path in [file, *added])
+
+
+def test_retry_runs_the_whole_command_on_the_new_snapshot(lake):
+    table = make_table(lake, "merge-on-read", 3)
+    before_the_commit(
+        table, lambda: lake.load_table("db.t").update({"v": "'rival'"}, "id in (1, 2)")
+    )
+    done = table.update({"v": "concat(v, '+')"}, "id < 3", retry=1)
+    assert done.rows_updated == 2
+    assert [row for row in shown(table) if row[0] < 3] == [(1, "a", "rival+"), (2, "a", "rival+")]
