@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import polars as pl
 
-from frazil.format.predicates.expressions import AlwaysTrue, Expression
+from frazil.format.predicates.expressions import AlwaysTrue, Expression, SparkCondition
 from frazil.format.schema import Schema
 
 
@@ -43,8 +43,10 @@ class ScanPlan:
     Attributes:
         snapshot_id: what is read; None for a table without snapshots.
         schema: the schema that the predicate is bound to.
-        where: the bound predicate, AlwaysTrue without one.
-        residual: what is still to be checked on rows; AlwaysTrue where every file's rows all match.
+        where: the bound predicate, AlwaysTrue without one; of a condition that only Spark can
+            evaluate what it implies.
+        residual: what is still to be checked on rows; AlwaysTrue where every file's rows all match,
+            a `SparkCondition` where only Spark can check it.
         files: data files, one row each: `ordinal` (0, 1, …, the row's place), `file_path`,
             `file_format` (lower case), `file_size_in_bytes`, `record_count`, `spec_id`, `partition`
             (a struct by partition field id over all specs, null in tables without partitions),
@@ -94,6 +96,17 @@ class ScanPlan:
     def is_exact(self) -> bool:
         """Whether every row of the data files is in the result, so that counts are results."""
         return self.deletes.is_empty() and isinstance(self.residual, AlwaysTrue)
+
+    def left_to_spark(self, text: str) -> ScanPlan:
+        """Return the plan with a condition that Spark has to check on the rows of every file.
+
+        Args:
+            text: the condition, as it was written.
+        """
+        unchecked = pl.lit(False).alias("all_rows_match")
+        return replace(
+            self, residual=SparkCondition(text), files=self.files.with_columns(unchecked)
+        )
 
     def deletes_of(self, ordinal: int) -> pl.DataFrame:
         """The delete files that apply to one data file."""

@@ -1,33 +1,33 @@
-"""What an overwrite by predicate keeps: rows of files that match only in part."""
+"""What an overwrite by condition keeps: rows of files that match only in part."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 import polars as pl
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
-from frazil.format.predicates import Expression, SparkForms, to_spark_sql
+from frazil.format.predicates import Expression
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
-from frazil.format.types import NestedField
-from frazil.planning.plan import plan_rewrite
-from frazil.planning.scan_plan import ScanPlan
-from frazil.spark.free_names import free_names
-from frazil.spark.read.projection import LAST_UPDATED_FIELD, ROW_ID_FIELD, projection_beside
-from frazil.spark.read.reader import TableReader
-from frazil.spark.scan import bound_predicate
-from frazil.spark.session import (
-    is_case_sensitive,
-    prepare_session,
-    time_zone_of,
-    type_support,
+from frazil.spark.conditions import Condition, condition_of
+from frazil.spark.row_level.command import data_files
+from frazil.spark.row_level.delete import (
+    AtPlaces,
+    Test,
+    matching_places,
+    repeatable,
+    rows_by_file,
 )
+from frazil.spark.row_level.expressions import check_not_random
+from frazil.spark.row_level.target import Target
+from frazil.spark.session import is_case_sensitive, time_zone_of
 from frazil.spark.write.align import align
 from frazil.storage.files import FileIO
-from frazil.table.conflicts.validation import Validation
+from frazil.table.conflicts.validation import Isolation, Validation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,15 +35,19 @@ class Overwriting:
     """An overwrite, planned.
 
     Attributes:
-        where: which rows go, bound: every use of it means the same rows.
+        spark: the session of the table.
+        condition: which rows go.
+        test: what tells these rows; every use of it means the same ones.
         rewritten: the files of which only some rows go; the others of their rows are written anew.
+        removed: the files that the condition was evaluated on and that go, those among them of
+            which every row goes; none where the predicate alone tells which go.
     """
 
     spark: SparkSession
-    metadata: TableMetadata
-    io: FileIO
-    where: Expression
-    rewritten: ScanPlan
+    condition: Condition
+    test: Test
+    rewritten: Target
+    removed: tuple[DataFile, ...]
     case_sensitive: bool
 
     @classmethod
@@ -53,35 +57,52 @@ class Overwriting:
         metadata: TableMetadata,
         io: FileIO,
         *,
-        where: str | Expression | None,
+        where: str | Column | Expression | None,
         head: Snapshot | None,
         case_sensitive: bool,
     ) -> Overwriting:
-        """Find the files at the head of a branch that the predicate matches in part.
+        """Find the files at the head of a branch that the condition matches in part.
+
+        Where metadata cannot tell them, Spark finds the rows that match.
 
         Raises:
-            PredicateError: the predicate does not fit the schema.
+            PredicateError: the condition does not fit the schema, or is random.
         """
-        bound = bound_predicate(
+        condition = condition_of(
             where,
             metadata.schema,
+            spark=spark,
             case_sensitive=case_sensitive,
             time_zone=time_zone_of(spark),
         )
-        matched = plan_rewrite(metadata, head, io, where=bound)
+        target = Target.of(spark, metadata, io, head, where=condition.implied)
+        test: Test = condition
+        removed: tuple[DataFile, ...] = ()
+        if condition.is_exact:
+            target = target.where(~target.plan.files["all_rows_match"])
+        elif target.plan.file_count:
+            test = _repeatable(target, condition)
+            counts = rows_by_file(matching_places(target, test), target.place)
+            removed = tuple(data_files(metadata, target.plan, counts))
+            target = _matching_in_part(target, counts)
         return cls(
             spark=spark,
-            metadata=metadata,
-            io=io,
-            where=bound,
-            rewritten=_restricted(matched, ~matched.files["all_rows_match"]),
+            condition=condition,
+            test=test,
+            rewritten=target,
+            removed=removed,
             case_sensitive=case_sensitive,
         )
 
     @property
-    def rewritten_paths(self) -> tuple[str, ...]:
-        """The paths of the files that are rewritten."""
-        return tuple(self.rewritten.files["file_path"])
+    def where(self) -> Expression | None:
+        """The predicate by which whole files go; None where the files are known by name."""
+        return self.condition.implied if self.condition.is_exact else None
+
+    @property
+    def removed_paths(self) -> tuple[str, ...]:
+        """The paths of files that the predicate matches in part and that are rewritten."""
+        return tuple(self.rewritten.plan.files["file_path"]) if self.condition.is_exact else ()
 
     def rows(self, df: DataFrame) -> tuple[DataFrame, Schema | None]:
         """The rows to write: the new ones, and those that rewritten files keep.
@@ -89,56 +110,66 @@ class Overwriting:
         In a version 3 table kept rows keep their row ids (SPEC rule 148); the schema then has the
         lineage columns too, and is None otherwise.
         """
-        if self.rewritten.file_count == 0:
+        if self.rewritten.plan.file_count == 0:
             return df, None
-        schema = self.metadata.schema
-        lineage = _lineage(self.metadata)
-        written = Schema((*schema.fields, *lineage), schema.schema_id) if lineage else schema
         # The rows are one query with those of the DataFrame, which runs in the session of that.
-        spark = df.sparkSession
-        prepare_session(spark)
-        support = type_support(spark)
-        read = TableReader(spark, self.metadata, self.io).rows(
-            self.rewritten,
-            projection_beside((ROW_ID_FIELD, LAST_UPDATED_FIELD)[: len(lineage)], schema),
-        )
-        named = read.toDF(*(field.name for field in written.fields))
-        forms = SparkForms(time="time" if support.time else "long")
-        # Rows for which the predicate is NULL do not match it and stay.
-        kept = named.where(F.expr(f"not coalesce({to_spark_sql(self.where, forms=forms)}, false)"))
-        new = align(df, schema, case_sensitive=is_case_sensitive(self.spark))
-        for field in lineage:
+        target = replace(self.rewritten, spark=df.sparkSession)
+        written = target.written_schema
+        test = self._test_in(df.sparkSession)
+        kept = test.not_matching(target.rows(lineage=True)).drop(target.place)
+        new = align(df, target.schema, case_sensitive=is_case_sensitive(self.spark))
+        for field in target.lineage:
             new = new.withColumn(field.name, F.lit(None).cast("bigint"))
         same = align(kept, written, case_sensitive=True)
-        return new.unionByName(same), written if lineage else None
+        return new.unionByName(same), written if target.keeps_lineage else None
 
-    def narrowed(self, validation: Validation) -> Validation:
+    def narrowed(self, validation: Validation, asked: Isolation | None) -> Validation:
         """Return what must not have happened to the rows that this overwrite is about.
 
-        Deletes count where files are rewritten, whatever was asked for.
+        Deletes count where files are rewritten, whatever was asked for. Rows that others added
+        count too where no predicate tells which of them would go.
+
+        Args:
+            asked: the isolation that the user asked for, if any.
         """
+        unseen = not self.condition.is_exact and asked is None
         return replace(
             validation,
-            conflict_filter=self.where,
-            check_deletes=validation.check_deletes or self.rewritten.file_count > 0,
+            isolation="serializable" if unseen else validation.isolation,
+            conflict_filter=self.condition.implied,
+            check_deletes=validation.check_deletes
+            or self.rewritten.plan.file_count > 0
+            or bool(self.removed),
             case_sensitive=self.case_sensitive,
         )
 
-
-def _lineage(metadata: TableMetadata) -> tuple[NestedField, ...]:
-    """The row lineage columns of a version 3 table's files, called as none of its columns is.
-
-    Readers know them by their ids.
-    """
-    if metadata.format_version < 3:
-        return ()
-    fields = (ROW_ID_FIELD, LAST_UPDATED_FIELD)
-    names = free_names([f.name for f in fields], [f.name for f in metadata.schema.fields])
-    return tuple(replace(f, name=name) for f, name in zip(fields, names, strict=True))
+    def _test_in(self, spark: SparkSession) -> Test:
+        """The test for rows read in a session, which may be set otherwise than the table's."""
+        if self.condition.is_exact or spark is self.spark or isinstance(self.test, AtPlaces):
+            return self.test
+        return _evaluated(self.rewritten, self.condition)
 
 
-def _restricted(matched: ScanPlan, keep: pl.Series) -> ScanPlan:
-    """The plan of some of the files, with the deletes that apply to them."""
-    files = matched.files.filter(keep)
-    pairs = matched.pairs.join(files.select("ordinal"), on="ordinal", how="semi")
-    return replace(matched, files=files, pairs=pairs, skipped=())
+def _repeatable(target: Target, condition: Condition) -> Test:
+    """A test that gives the same rows at each look."""
+    if not condition.has_subquery:
+        return repeatable(target, condition)
+    nothing = pl.repeat(False, target.plan.file_count, dtype=pl.Boolean, eager=True)
+    check_not_random(target.where(nothing).rows(), condition.flag(), condition.text)
+    return _evaluated(target, condition)
+
+
+def _evaluated(target: Target, condition: Condition) -> AtPlaces:
+    """The rows that match now."""
+    return AtPlaces(matching_places(target, condition).localCheckpoint(), target.place)
+
+
+def _matching_in_part(target: Target, counts: dict[int, int]) -> Target:
+    """The files that hold some rows that match, and may hold others."""
+    matching = pl.DataFrame(
+        {"ordinal": list(counts), "matching": list(counts.values())},
+        schema={"ordinal": target.plan.files.schema["ordinal"], "matching": pl.Int64},
+    )
+    files = target.plan.files.join(matching, on="ordinal", how="left", maintain_order="left")
+    partly = pl.col("matching") < pl.col("record_count")
+    return target.where(files.select(partly.fill_null(False)).to_series())

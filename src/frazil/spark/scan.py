@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from frazil.errors import PredicateError, ValidationError
+from frazil.errors import ValidationError
 from frazil.format.arguments import SnapshotId, one_or_several, optional_snapshot_id_of
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates import (
@@ -20,9 +20,7 @@ from frazil.format.predicates import (
     BoundRef,
     Expression,
     SparkForms,
-    bind,
     leaves,
-    parse_predicate,
     to_spark_sql,
 )
 from frazil.format.predicates.quoting import quote_name_always
@@ -33,6 +31,7 @@ from frazil.planning.aggregates import answer, needed_statistics_of
 from frazil.planning.plan import plan
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.aggregates import Aggregation, parse_request
+from frazil.spark.conditions import Condition, condition_of
 from frazil.spark.read.arrow.convert import cut
 from frazil.spark.read.failures import read_failure
 from frazil.spark.read.layout.variants import with_variants_apart
@@ -59,7 +58,9 @@ class Scan(OnDriver):
         spark: the session that reads.
         metadata: the table as it was when the scan was made.
         io: the table's files.
-        where: a predicate, as SQL text or as an expression of `frazil.format.predicates`.
+        where: which rows: any condition of Spark as SQL text or as a `Column`, sub-queries too, or
+            an expression of `frazil.format.predicates`. What it says of single columns prunes
+            partitions and files.
         columns: the columns in the order wanted, ``"s.x"`` for a field of a struct, and the
             metadata columns ``_file``, ``_pos``, ``_deleted``, ``_spec_id``, ``_partition``,
             ``_row_id`` and ``_last_updated_sequence_number``; all of the table's without.
@@ -73,7 +74,7 @@ class Scan(OnDriver):
 
     Raises:
         NoSuchSnapshotError, NoSuchRefError: there is no such snapshot or reference.
-        PredicateError: the predicate cannot be parsed or does not fit the schema.
+        PredicateError: the condition cannot be parsed or does not fit the schema.
         ValidationError: a column that is not there or named twice, or a limit that is no number of
             rows.
     """
@@ -84,7 +85,7 @@ class Scan(OnDriver):
         metadata: TableMetadata,
         io: FileIO,
         *,
-        where: str | Expression | None = None,
+        where: str | Column | Expression | None = None,
         columns: str | Sequence[str] | None = None,
         snapshot_id: SnapshotId | None = None,
         as_of: Moment | None = None,
@@ -106,10 +107,12 @@ class Scan(OnDriver):
             metadata, self.snapshot, snapshot_id=asked_id, as_of=as_of, ref=ref
         )
         cased = is_case_sensitive(spark) if case_sensitive is None else case_sensitive
-        self._where = bound_predicate(where, self.schema, case_sensitive=cased, time_zone=zone)
+        self._condition: Condition = condition_of(
+            where, self.schema, spark=spark, case_sensitive=cased, time_zone=zone
+        )
         self._case_sensitive = cased
         self._limit = None if limit is None else _row_limit(limit)
-        self._reads_whole_snapshot = isinstance(self._where, AlwaysTrue)
+        self._reads_whole_snapshot = self._condition.is_always_true
         self.projection: Projection = project(
             self.schema,
             None if columns is None else one_or_several(columns, argument="columns"),
@@ -119,9 +122,11 @@ class Scan(OnDriver):
     def __repr__(self) -> str:
         snapshot = "no snapshot" if self.snapshot is None else f"{self.snapshot.snapshot_id}"
         limit = "" if self._limit is None else f", limit {self._limit}"
+        condition = self._condition
+        where = condition.implied.to_sql() if condition.is_exact else condition.text
         return (
             f"Scan({self._name}, snapshot {snapshot}, columns {list(self.projection.names)}, "
-            f"where {self._where.to_sql()}{limit})"
+            f"where {where}{limit})"
         )
 
     def plan(self) -> ScanPlan:
@@ -144,20 +149,34 @@ class Scan(OnDriver):
     def _all_rows(self) -> DataFrame:
         """The rows, whatever the limit."""
         prepare_session(self._spark)
-        support = type_support(self._spark)
-        residual = self._plan.residual
-        filters = sorted(_filtered_ids(residual))
-        read = with_fields(self.projection.fields, self.schema, set(filters))
+        read = with_fields(self.projection.fields, self.schema, self._tested_ids)
         with self._explained("to_df"):
             reader = TableReader(self._spark, self._metadata, self._io)
             of = reader.rows_of_snapshot if self._reads_whole_snapshot else reader.rows
             rows = of(self._plan, read)
-        if isinstance(residual, AlwaysTrue):
-            return rows
-        kept = rows.where(spark_condition(residual, support, without_nan=self._without_nan))
+        kept = self._matching(rows)
         if read.fields == self.projection.fields:
             return kept
         return kept.select(*_narrowed(read, self.projection))
+
+    def _matching(self, rows: DataFrame) -> DataFrame:
+        """The rows that match, of those of the plan's files."""
+        if not self._condition.is_exact:
+            return self._condition.matching(rows)
+        residual = self._plan.residual
+        if isinstance(residual, AlwaysTrue):
+            return rows
+        support = type_support(self._spark)
+        return rows.where(spark_condition(residual, support, without_nan=self._without_nan))
+
+    @property
+    def _tested_ids(self) -> set[int]:
+        """Ids of the columns that tell whether a row of the plan's files matches."""
+        if self._condition.is_exact:
+            return _filtered_ids(self._plan.residual)
+        names = self._condition.column_names
+        fields = self.schema.fields
+        return {field.field_id for field in fields if names is None or field.name in names}
 
     def to_arrow(self) -> pa.Table:
         """The rows as an Arrow table in this process; a variant as its metadata and its value.
@@ -277,7 +296,8 @@ class Scan(OnDriver):
     def _without_nan(self) -> frozenset[int]:
         """Ids of the predicate's float columns that by the metrics hold no NaN in any file."""
         files = self._plan.files
-        counts = {i: value_column("nan_value_counts", i) for i in _float_ids(self._where)}
+        floats = _float_ids(self._condition.implied)
+        counts = {i: value_column("nan_value_counts", i) for i in floats}
         return frozenset(
             field_id
             for field_id, name in counts.items()
@@ -285,16 +305,21 @@ class Scan(OnDriver):
         )
 
     def _plan_with(self, statistics: Mapping[str, Collection[int]]) -> ScanPlan:
-        floats = _float_ids(self._where)
+        floats = _float_ids(self._condition.implied)
         if floats:
             # The predicate is planned with these counts in any case.
             counted = floats.union(statistics.get("nan_value_counts", ()))
             statistics = {**statistics, "nan_value_counts": counted}
+        found = self._files(self._condition.implied, statistics)
+        return found if self._condition.is_exact else found.left_to_spark(self._condition.text)
+
+    def _files(self, where: Expression, statistics: Mapping[str, Collection[int]]) -> ScanPlan:
+        """The plan of the files that may hold rows of a bound predicate."""
         return plan(
             self._metadata,
             self.snapshot,
             self._io,
-            where=self._where,
+            where=where,
             schema=self.schema,
             statistics=statistics,
         )
@@ -323,25 +348,6 @@ def _row_limit(given: int) -> int:
             f"limit is {given!r}: give a number of rows, from 0 to {_MOST_ROWS}, or none for all"
         )
     return given
-
-
-def bound_predicate(
-    where: str | Expression | None, schema: Schema, *, case_sensitive: bool, time_zone: str
-) -> Expression:
-    """What a user gives as `where`, bound to a schema; AlwaysTrue for None.
-
-    Raises:
-        PredicateError: it cannot be parsed or does not fit the schema.
-    """
-    if where is None:
-        return AlwaysTrue()
-    if not isinstance(where, str | Expression):
-        raise PredicateError(
-            f"where is a {type(where).__name__}: give SQL text or an expression of "
-            "frazil.format.predicates"
-        )
-    parsed = parse_predicate(where) if isinstance(where, str) else where
-    return bind(parsed, schema, case_sensitive=case_sensitive, time_zone=time_zone)
 
 
 def _filtered_ids(expression: Expression) -> set[int]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Unpack
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 
 from frazil.catalog.base import Catalog, LoadedTable
 from frazil.format.arguments import SnapshotId
@@ -144,7 +144,7 @@ class Table(RowCommands, TableChanges, TableStreams, TableHandle):
 
     def scan(
         self,
-        where: str | Expression | None = None,
+        where: str | Column | Expression | None = None,
         *,
         columns: str | Sequence[str] | None = None,
         snapshot_id: SnapshotId | None = None,
@@ -156,7 +156,8 @@ class Table(RowCommands, TableChanges, TableStreams, TableHandle):
         """A query of the table; nothing is read yet.
 
         Args:
-            where: which rows, as SQL text or an expression; also prunes partitions and files.
+            where: which rows: any condition of Spark as SQL text or as a `Column`, sub-queries too,
+                or an expression; what it says of single columns prunes partitions and files.
             columns: which columns in which order, metadata columns such as ``_file`` among them.
             snapshot_id: read this snapshot.
             as_of: read the snapshot that was current then: milliseconds, ISO text (in the session's
@@ -167,7 +168,7 @@ class Table(RowCommands, TableChanges, TableStreams, TableHandle):
 
         Raises:
             NoSuchSnapshotError, NoSuchRefError: there is no such snapshot.
-            PredicateError: the predicate does not fit the schema.
+            PredicateError: the condition does not fit the schema, or is refused by Spark.
             ValidationError: a column is not there, or the limit is no number of rows.
         """
         metadata = self.metadata

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 
 from frazil.format.arguments import SnapshotId, optional_snapshot_id_of
 from frazil.format.manifests import DataFile
@@ -86,7 +86,7 @@ class Writes(TableOperations):
         self,
         df: Rows,
         *,
-        where: str | Expression | None = None,
+        where: str | Column | Expression | None = None,
         isolation: Isolation | None = None,
         validate_from_snapshot_id: SnapshotId | None = None,
         branch: str | None = None,
@@ -94,7 +94,7 @@ class Writes(TableOperations):
         options: Mapping[str, str] | None = None,
         on_progress: OnProgress | None = None,
     ) -> None:
-        """Replace the rows that match a predicate, or all rows, by a DataFrame's, in one commit.
+        """Replace the rows that match a condition, or all rows, by a DataFrame's, in one commit.
 
         Files whose rows all match are dropped by metadata; a file of which only some match is
         rewritten without those. Rows that others change meanwhile in a rewritten file are a
@@ -102,17 +102,19 @@ class Writes(TableOperations):
 
         Args:
             df: the new rows; they need not match the predicate.
-            where: which rows go; all unless given.
+            where: which rows go: any condition of Spark as SQL text or as a `Column`, sub-queries
+                too, or an expression; all unless given. A condition with a sub-query or the time of
+                day is evaluated once, and a random one is refused.
             isolation: ``serializable`` also refuses rows that others added meanwhile and that
                 match, ``snapshot`` only what they deleted; unless given, matching rows that
-                others added are replaced too.
+                others added are replaced too, or refused where only Spark can tell which match.
             validate_from_snapshot_id: look for such changes from here on. Unless given, from the
                 snapshot that this handle gave out last (`to_df`, `scan`), or that it showed when
                 nothing was read; what was committed through it right after does not count.
 
         Raises:
             ConflictError: a concurrent commit contradicts it; nothing was changed.
-            PredicateError: the predicate does not fit the schema.
+            PredicateError: the condition does not fit the schema, or is refused by Spark.
             SchemaMismatchError: the rows do not fit; nothing was written.
         """
         base = self._prepare()
@@ -132,9 +134,10 @@ class Writes(TableOperations):
         files = self._write(base, rows, options, on_progress, schema=schema)
         self.commit_overwrite(
             files,
-            removed_paths=overwriting.rewritten_paths,
+            removed=overwriting.removed,
+            removed_paths=overwriting.removed_paths,
             where=overwriting.where,
-            validation=overwriting.narrowed(validation),
+            validation=overwriting.narrowed(validation, isolation),
             case_sensitive=overwriting.case_sensitive,
             **owning(settings, files),
         )

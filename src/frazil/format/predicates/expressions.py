@@ -242,6 +242,17 @@ class Not(Expression):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class SparkCondition(Expression):
+    """A condition that only Spark can evaluate: it stands in plans for people to read.
+
+    Attributes:
+        text: as it was written.
+    """
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Leaf(Expression):
     """A predicate on one column."""
 
@@ -488,6 +499,8 @@ def _leaf_text(
             return "FALSE"
         case AlwaysNull():
             return "NULL"
+        case SparkCondition(text=text):
+            return f"({text})"
         case Comparison(op=op, ref=ref, literal=literal):
             return f"{name_text(ref.parts)} {op} {literal_text(node, literal)}"
         case In(ref=ref, values=values):

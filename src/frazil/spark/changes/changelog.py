@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 
 from frazil.errors import ValidationError
 from frazil.format.arguments import one_or_several
@@ -21,8 +21,10 @@ from frazil.spark.changes.change_files import Part
 from frazil.spark.changes.columns import CHANGELOG_COLUMNS, ChangeType
 from frazil.spark.changes.netting import net, with_updates, without_copies
 from frazil.spark.changes.rows import ChangedRows
-from frazil.spark.scan import bound_predicate
-from frazil.spark.session import is_case_sensitive, time_zone_of
+from frazil.spark.conditions import Condition, condition_of
+from frazil.spark.row_level.expressions import check_not_random
+from frazil.spark.session import is_case_sensitive, time_zone_of, type_support
+from frazil.spark.types import schema_to_spark
 from frazil.storage.files import FileIO
 
 
@@ -44,7 +46,7 @@ class Changelog:
     io: FileIO
     snapshots: SnapshotRange
     schema: Schema
-    where: str | Expression | None = None
+    where: str | Column | Expression | None = None
 
     def __post_init__(self) -> None:
         for field in self.schema.fields:
@@ -81,7 +83,7 @@ class Changelog:
                 snapshot,
                 self.snapshots.parent_of(ordinal),
                 self.io,
-                where=self._bound,
+                where=self._condition.implied,
                 schema=self.schema,
             )
             restored = without_contained(changed.restored, self.io)
@@ -126,14 +128,24 @@ class Changelog:
             metadata=self.metadata,
             io=self.io,
             schema=self.schema,
-            where=self._bound,
+            condition=self._condition,
         )
 
     @cached_property
-    def _bound(self) -> Expression:
-        cased = is_case_sensitive(self.spark)
-        zone = time_zone_of(self.spark)
-        return bound_predicate(self.where, self.schema, case_sensitive=cased, time_zone=zone)
+    def _condition(self) -> Condition:
+        condition = condition_of(
+            self.where,
+            self.schema,
+            spark=self.spark,
+            case_sensitive=is_case_sensitive(self.spark),
+            time_zone=time_zone_of(self.spark),
+        )
+        if not condition.is_exact:
+            # Both sides of a change are tested, and a copied row has two.
+            shape = schema_to_spark(self.schema, support=type_support(self.spark))
+            rows = self.spark.createDataFrame([], shape)
+            check_not_random(rows, condition.flag(), condition.text)
+        return condition
 
     def _union(self, frames: Sequence[DataFrame]) -> DataFrame:
         return reduce(DataFrame.union, frames) if frames else self._reader.none()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, SparkSession
 
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import Expression
@@ -34,7 +34,7 @@ class IncrementalScan(Scan):
         io: FileIO,
         *,
         snapshots: SnapshotRange,
-        where: str | Expression | None = None,
+        where: str | Column | Expression | None = None,
         columns: str | Sequence[str] | None = None,
         snapshot_id: int | None = None,
         ref: str | None = None,
@@ -61,12 +61,12 @@ class IncrementalScan(Scan):
         since = "from the first snapshot on" if start is None else f"after snapshot {start}"
         return f"Incremental{super().__repr__()[:-1]}, appended {since})"
 
-    def _plan_with(self, statistics: Mapping[str, Collection[int]]) -> ScanPlan:
+    def _files(self, where: Expression, statistics: Mapping[str, Collection[int]]) -> ScanPlan:
         return appended_files(
             self._metadata,
             self.snapshots.snapshots,
             self._io,
-            where=self._where,
+            where=where,
             schema=self.schema,
             statistics=statistics,
         )

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
 from frazil.format.metadata import TableMetadata
-from frazil.format.predicates import AlwaysTrue, Expression
+from frazil.format.predicates import AlwaysTrue
 from frazil.format.predicates.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.format.types import NestedField
@@ -24,6 +24,7 @@ from frazil.spark.changes.columns import (
     CHANGELOG_COLUMNS,
     COMMIT_SNAPSHOT_ID,
 )
+from frazil.spark.conditions import Condition
 from frazil.spark.free_names import free_names
 from frazil.spark.read.inputs import ReadInput, read_input
 from frazil.spark.read.projection import (
@@ -34,8 +35,7 @@ from frazil.spark.read.projection import (
     projection_beside,
 )
 from frazil.spark.read.reader import TableReader
-from frazil.spark.scan import spark_condition
-from frazil.spark.session import prepare_session, type_support
+from frazil.spark.session import prepare_session
 from frazil.storage.files import FileIO
 
 _LABELLED: Final = "_frazil_labelled_file"
@@ -60,14 +60,14 @@ class ChangedRows:
 
     Attributes:
         schema: the schema that rows are read with, whatever they were written with.
-        where: which rows, bound to the schema.
+        condition: which rows, over the schema's columns.
     """
 
     spark: SparkSession
     metadata: TableMetadata
     io: FileIO
     schema: Schema
-    where: Expression
+    condition: Condition
 
     def rows(self, parts: Sequence[Part]) -> list[DataFrame]:
         """The changed rows: the table's columns and the changelog's.
@@ -80,7 +80,9 @@ class ChangedRows:
         frames: list[DataFrame] = []
         for is_left in (True, False):
             chosen = [part for part in parts if (part.base is None) == is_left]
-            decided = all(isinstance(part.plan.residual, AlwaysTrue) for part in chosen)
+            decided = self.condition.is_exact and all(
+                isinstance(part.plan.residual, AlwaysTrue) for part in chosen
+            )
             if chosen:
                 files = labelled_files(self.metadata, chosen)
                 found = [self._left(files)] if is_left else self._taken(files)
@@ -140,7 +142,7 @@ class ChangedRows:
         if rows.columns != [*names, *free]:
             rows = rows.toDF(*names, *free)
         if not decided:
-            rows = rows.where(spark_condition(self.where, type_support(self.spark)))
+            rows = self.condition.matching(rows)
         columns: list[Column | str] = [F.col(quote_name_always([name])) for name in names]
         if not _are_mixed(files.labels):
             values = files.labels.row(0, named=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 
 from frazil.errors import ValidationError
 from frazil.format.arguments import SnapshotId, optional_snapshot_id_of, snapshot_id_of
@@ -51,7 +51,7 @@ class TableChanges(TableHandle):
         to_snapshot_id: SnapshotId | None = None,
         from_timestamp: Moment | None = None,
         to_timestamp: Moment | None = None,
-        where: str | Expression | None = None,
+        where: str | Column | Expression | None = None,
         columns: str | Sequence[str] | None = None,
         limit: int | None = None,
     ) -> IncrementalScan:
@@ -62,14 +62,15 @@ class TableChanges(TableHandle):
             end: end with this one.
             from_snapshot_id: the start by its id; it may be expired if what follows is kept.
             to_snapshot_id: the end by its id.
-            where: which rows, as SQL text or an expression; also prunes partitions and files.
+            where: which rows: any condition of Spark as SQL text or as a `Column`, sub-queries too,
+                or an expression; what it says of single columns prunes partitions and files.
             columns: which columns in which order.
             limit: at most so many rows, any of them.
 
         Raises:
             NoSuchSnapshotError, NoSuchRefError: a snapshot is unknown or has expired.
             ValidationError: the start is not an ancestor of the end.
-            PredicateError: the predicate does not fit the schema.
+            PredicateError: the condition does not fit the schema, or is refused by Spark.
         """
         found, last = self._range(
             _Side("from_snapshot_id", start, from_snapshot_id),
@@ -100,7 +101,7 @@ class TableChanges(TableHandle):
         to_snapshot_id: SnapshotId | None = None,
         from_timestamp: Moment | None = None,
         to_timestamp: Moment | None = None,
-        where: str | Expression | None = None,
+        where: str | Column | Expression | None = None,
         identifier_columns: str | Sequence[str] | None = None,
     ) -> DataFrame:
         """Every row that a snapshot inserted or deleted, whatever kind of commit did it.
@@ -115,7 +116,8 @@ class TableChanges(TableHandle):
             end: end with this one.
             from_snapshot_id: the start by its id.
             to_snapshot_id: the end by its id.
-            where: which rows, before and after a change alike; also prunes partitions and files.
+            where: which rows, before and after a change alike: a condition as of `incremental`,
+                that is not random.
             identifier_columns: the key by which a delete and an insert of one snapshot are one
                 update; updates stay a delete and an insert unless given. Running the DataFrame
                 fails where a snapshot that does both has two rows of one key on a side.
@@ -123,7 +125,7 @@ class TableChanges(TableHandle):
         Raises:
             NoSuchSnapshotError, NoSuchRefError: a snapshot is unknown or has expired.
             ValidationError: the start is not an ancestor of the end, or a column is not there.
-            PredicateError: the predicate does not fit the schema.
+            PredicateError: the condition does not fit the schema, or is refused by Spark.
             UnsupportedError: a delete or a file that cannot be applied or read rightly.
         """
         found = self._range(
@@ -147,7 +149,7 @@ class TableChanges(TableHandle):
         to_snapshot_id: SnapshotId | None = None,
         from_timestamp: Moment | None = None,
         to_timestamp: Moment | None = None,
-        where: str | Expression | None = None,
+        where: str | Column | Expression | None = None,
     ) -> DataFrame:
         """The inserts and deletes that lead from the start to the end by the shortest way.
 
@@ -194,7 +196,7 @@ class TableChanges(TableHandle):
         return found, _End(snapshot_id=found.end.snapshot_id)
 
     def _changelog(
-        self, found: SnapshotRange, end: _End, where: str | Expression | None
+        self, found: SnapshotRange, end: _End, where: str | Column | Expression | None
     ) -> Changelog:
         return Changelog(self.spark, self.metadata, self.io, found, self._schema_at(end), where)
 

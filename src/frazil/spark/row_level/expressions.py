@@ -44,6 +44,24 @@ def check_condition(scope: DataFrame, condition: Column, text: str, what: str) -
         raise PredicateError(f"{what} {text!r} cannot be used: {error}") from error
 
 
+def check_not_random(scope: DataFrame, condition: Column, text: str) -> None:
+    """Check that a condition which Spark can evaluate tells the same of a row at each look.
+
+    Unlike `check_condition` it takes sub-queries that Spark refuses in joins.
+
+    Raises:
+        PredicateError: it is random.
+    """
+    try:
+        _as_join(scope, condition)
+    except AnalysisException as error:
+        if error.getCondition() == _NOT_DETERMINISTIC:
+            raise PredicateError(
+                f"the condition {text!r} is random, so that it means other rows at each look: "
+                "write its values to a column first"
+            ) from error
+
+
 def check_values(scope: DataFrame, values: Sequence[Column], texts: Sequence[str]) -> None:
     """Check that values are computed from one row; they may be random.
 
