@@ -105,7 +105,9 @@ def test_what_is_implied_prunes_files(lake, spark, wanted):
         assert text in scan.plan().summary()
         assert same(scan) == same(chosen(spark, text))
         assert scan.count() == chosen(spark, text).count()
-    assert skipped(table.scan(where="upper(city) = 'OSLO'")) == 0
+    unpruned = table.scan(where="upper(city) = 'OSLO'")
+    assert skipped(unpruned) == 0
+    assert "residual  (upper(city) = 'OSLO')" in unpruned.plan().summary()
     by_city = lake.create_table("db.p", SCHEMA, partition_by=["city"])
     by_city.append(frame(spark, ROWS, SCHEMA))
     one = by_city.scan(where="city = 'Oslo' and abs(x) < 1")
@@ -138,7 +140,8 @@ def test_a_limit_counts_rows_that_match(lake, spark):
 def test_what_spark_refuses_is_refused(lake, spark):
     table = table_of(lake, spark)
     before = table.current_snapshot
-    for where in ("id +", "id + 1", "sum(id) > 1", "upper(town) = 'A'", "_pos + 0 > 1", F.col("n")):
+    texts = ("id +", "id + 1", "sum(id) > 1", "upper(town) = 'A'", "_pos + 0 > 1")
+    for where in (*texts, F.col("n"), table.to_df().id > 1):
         with pytest.raises(PredicateError):
             table.scan(where=where)
         with pytest.raises(PredicateError):
@@ -203,6 +206,15 @@ def test_an_overwrite_by_its_own_rows_and_by_the_time(lake, spark):
     table.overwrite(frame(spark, [], SCHEMA), where="current_timestamp() > date'2020-01-01' and id < 4")
     assert [row[0] for row in rows_of(table)] == [4, 11, 12, 21]
     spark.catalog.dropTempView("own")
+
+
+def test_overwrites_of_a_transaction(lake, spark):
+    table = table_of(lake, spark)
+    with table.transaction() as together:
+        together.append(frame(spark, [(31, "OSLO", 1.0, 31, None)], SCHEMA))
+        together.overwrite(frame(spark, [], SCHEMA), where="upper(city) = 'OSLO'")
+        together.overwrite(frame(spark, [], SCHEMA), where="id + 0 = 21")
+    assert [row[0] for row in rows_of(table, "id")] == [3, 4, 12]
 
 
 def test_rows_of_another_session(lake, spark, session):

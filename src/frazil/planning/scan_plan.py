@@ -139,6 +139,9 @@ class ScanPlan:
         lines += [f"  skipped   {_skipped(each)}" for each in self.skipped]
         if not isinstance(self.where, AlwaysTrue):
             lines.append(f"  where     {_short(self.where)}")
+        if isinstance(self.residual, SparkCondition):
+            lines.append(f"  residual  {_short(self.residual)}")
+        elif not isinstance(self.where, AlwaysTrue):
             decided = int(self.files["all_rows_match"].sum())
             if isinstance(self.residual, AlwaysTrue):
                 lines.append("  residual  none: every row of these files matches")
