@@ -121,8 +121,9 @@ def test_counts_and_aggregates_read_the_rows(lake, spark, wanted):
         scan = table.scan(where=text)
         expected = chosen(spark, text)
         (found,) = scan.aggregate(["count(*)", "max(id)", "count(x)"]).to_df().collect()
-        assert tuple(found) == tuple(expected.agg(F.expr("count(*)"), F.max("id"), F.count("x"))
-                                     .first())
+        assert tuple(found) == tuple(
+            expected.agg(F.expr("count(*)"), F.max("id"), F.count("x")).first()
+        )
         by_city = rows_of(scan.aggregate("min(s.k)", by="city").to_df())
         assert by_city == rows_of(expected.groupBy("city").agg(F.min("s.k")))
         assert scan.aggregate("count(*)").files_from_metadata == 0
@@ -203,7 +204,9 @@ def test_an_overwrite_by_its_own_rows_and_by_the_time(lake, spark):
     smallest = "id = (select min(id) from own)"
     table.overwrite(table.to_df().where("id = 21").withColumn("id", F.lit(0)), where=smallest)
     assert [row[0] for row in rows_of(table)] == [0, 2, 3, 4, 11, 12, 21]
-    table.overwrite(frame(spark, [], SCHEMA), where="current_timestamp() > date'2020-01-01' and id < 4")
+    table.overwrite(
+        frame(spark, [], SCHEMA), where="current_timestamp() > date'2020-01-01' and id < 4"
+    )
     assert [row[0] for row in rows_of(table)] == [4, 11, 12, 21]
     spark.catalog.dropTempView("own")
 
@@ -223,7 +226,9 @@ def test_rows_of_another_session(lake, spark, session):
     other = spark.newSession()
     other.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     table = lake.create_table("db.t", schema)
-    rows = "select id, timestamp'2024-01-01 00:00:00' + make_dt_interval(0, id) as at from range(20)"
+    rows = (
+        "select id, timestamp'2024-01-01 00:00:00' + make_dt_interval(0, id) as at from range(20)"
+    )
     table.append(spark.sql(rows).coalesce(1))
     table.overwrite(other.createDataFrame([], schema), where="hour(at) + 0 < 10")
     assert [row[0] for row in rows_of(table, "id")] == list(range(10, 20))
