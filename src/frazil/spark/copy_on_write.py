@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Final
 
 import polars as pl
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from frazil.errors import PredicateError
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates import Expression
@@ -28,6 +33,9 @@ from frazil.spark.session import is_case_sensitive, time_zone_of
 from frazil.spark.write.align import align
 from frazil.storage.files import FileIO
 from frazil.table.conflicts.validation import Isolation, Validation
+
+_DATA_EXCEPTION: Final = "22"
+"""The class of SQL states that values cause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +74,7 @@ class Overwriting:
         Where metadata cannot tell them, Spark finds the rows that match.
 
         Raises:
-            PredicateError: the condition does not fit the schema, or is random.
+            PredicateError: the condition does not fit the schema, is random, or fails on a value.
         """
         condition = condition_of(
             where,
@@ -81,8 +89,9 @@ class Overwriting:
         if condition.is_exact:
             target = target.where(~target.plan.files["all_rows_match"])
         elif target.plan.file_count:
-            test = _repeatable(target, condition)
-            counts = rows_by_file(matching_places(target, test), target.place)
+            with _evaluating(condition):
+                test = _repeatable(target, condition)
+                counts = rows_by_file(matching_places(target, test), target.place)
             removed = tuple(data_files(metadata, target.plan, counts))
             target = _matching_in_part(target, counts)
         return cls(
@@ -148,6 +157,20 @@ class Overwriting:
         if self.condition.is_exact or spark is self.spark or isinstance(self.test, AtPlaces):
             return self.test
         return _evaluated(self.rewritten, self.condition)
+
+
+@contextmanager
+def _evaluating(condition: Condition) -> Iterator[None]:
+    """Tell what fails on a value, such as a cast of text to a number, as the condition's fault."""
+    try:
+        yield
+    except PySparkException as error:
+        if not (error.getSqlState() or "").startswith(_DATA_EXCEPTION):
+            raise
+        reason = str(error).split("\n", 1)[0]
+        raise PredicateError(
+            f"the condition {condition.text!r} cannot be evaluated: {reason}"
+        ) from error
 
 
 def _repeatable(target: Target, condition: Condition) -> Test:
