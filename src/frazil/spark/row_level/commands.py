@@ -26,6 +26,7 @@ from frazil.spark.row_level.delete import Delete
 from frazil.spark.row_level.evolution import new_columns
 from frazil.spark.row_level.figures import Changed
 from frazil.spark.row_level.merge import Merge
+from frazil.spark.row_level.names import key_path
 from frazil.spark.row_level.update import Update
 from frazil.spark.session import is_case_sensitive, time_zone_of
 from frazil.spark.write.rows import rows_of
@@ -194,7 +195,9 @@ class RowCommands(Writes):
             write_options=options,
             on_progress=on_progress,
         )
-        condition = _equal(on, target_alias, source_alias)
+        condition = (
+            on if isinstance(on, str | Column) else self._equal(on, target_alias, source_alias)
+        )
 
         def run(clauses: tuple[Clause, ...], evolves: bool) -> Changed:
             rows = rows_of(self.spark, source)
@@ -253,11 +256,11 @@ class RowCommands(Writes):
                 lambda: self._merged(
                     Merge(
                         source=rows,
-                        on=_equal(names, TARGET, SOURCE),
+                        on=self._equal(names, TARGET, SOURCE),
                         clauses=clauses,
                         target_name=TARGET,
                         source_name=SOURCE,
-                        keys=tuple(names),
+                        keys=tuple(self._key_paths(names)),
                     ),
                     chosen,
                 ),
@@ -286,6 +289,20 @@ class RowCommands(Writes):
         schema = self.metadata.schema
         return [str(schema.find_column_name(i)) for i in schema.identifier_field_ids]
 
+    def _key_paths(self, names: Sequence[str]) -> list[tuple[str, ...]]:
+        schema, strict = self.metadata.schema, is_case_sensitive(self.spark)
+        return [key_path(name, schema, case_sensitive=strict) for name in names]
+
+    def _equal(self, on: Sequence[str], target: str, source: str) -> str:
+        """The condition that columns or fields of these names are equal."""
+        names = one_or_several(on, argument="on")
+        if not names:
+            raise ValidationError("on names no column")
+        return " and ".join(
+            f"{quote_name_always([target, *path])} = {quote_name_always([source, *path])}"
+            for path in self._key_paths(names)
+        )
+
     @contextmanager
     def _together(self) -> Iterator[RowCommands]:
         """Give what several operations of one commit are run on."""
@@ -298,16 +315,3 @@ def _given(where: Any, command: str) -> Any:
             f'{command} needs a condition; "true" is one that every row of the table meets'
         )
     return where
-
-
-def _equal(on: Any, target: str, source: str) -> str | Column:
-    """The condition of a match, where names of equal columns may be given."""
-    if isinstance(on, str | Column):
-        return on
-    names = one_or_several(on, argument="on")
-    if not names:
-        raise ValidationError("on names no column")
-    return " and ".join(
-        f"{quote_name_always([target, name])} = {quote_name_always([source, name])}"
-        for name in names
-    )

@@ -21,7 +21,7 @@ from frazil.format.predicates.expressions import AlwaysTrue, Expression, any_of
 from frazil.format.predicates.implied import words_of
 from frazil.format.predicates.quoting import quote_name_always
 from frazil.format.types import NestedField
-from frazil.spark.free_names import free_names
+from frazil.spark.free_names import free_name, free_names
 from frazil.spark.row_level.assignments import Assignments, columns_named
 from frazil.spark.row_level.clauses import Clause, Do, When
 from frazil.spark.row_level.command import Command
@@ -30,6 +30,7 @@ from frazil.spark.row_level.figures import Changed
 from frazil.spark.row_level.flags import first_that_holds
 from frazil.spark.row_level.pruning import implied_by_matches, implied_by_target, named_fields
 from frazil.spark.row_level.target import Target, file_of, position_of
+from frazil.spark.row_level.unmatched import UnmatchedValues
 from frazil.spark.session import prepare_session, type_support
 
 BROADCAST_BYTES: Final = 64 << 20
@@ -70,19 +71,21 @@ class Source:
         kept = df.withColumn(number, F.monotonically_increasing_id()).localCheckpoint()
         return cls(kept, names, number, kept.count())
 
-    def check_keys(self, keys: Sequence[str]) -> None:
+    def check_keys(self, keys: Sequence[tuple[str, ...]]) -> None:
         """Check that no two rows have the same keys.
 
         Raises:
             ValidationError: two have.
         """
-        columns = [F.col(quote_name_always([key])) for key in keys]
+        columns = [F.col(quote_name_always(key)) for key in keys]
         known = self.rows.where(reduce(and_, (column.isNotNull() for column in columns)))
-        twice = known.groupBy(*columns).count().where("count > 1").limit(1).collect()
+        grouped = known.groupBy(*(c.alias(f"k{n}") for n, c in enumerate(columns)))
+        counted = grouped.agg(F.count("*").alias("rows"))
+        twice = counted.where("rows > 1").limit(1).collect()
         if twice:
-            shown = ", ".join(f"{key}={twice[0][n]!r}" for n, key in enumerate(keys))
+            shown = ", ".join(f"{'.'.join(key)}={twice[0][n]!r}" for n, key in enumerate(keys))
             raise ValidationError(
-                f"{twice[0]['count']} rows have the keys {shown}; nothing was changed. Leave one "
+                f"{twice[0]['rows']} rows have the keys {shown}; nothing was changed. Leave one "
                 "row for each key, as with dropDuplicates"
             )
 
@@ -94,7 +97,7 @@ class Merge:
     Attributes:
         on: when a row of the source matches a row of the table.
         evolves: whether columns that the source lacks keep their values in clauses for all columns.
-        keys: columns in which no two rows of the source may be equal.
+        keys: columns and fields in which no two rows of the source may be equal.
         target_name, source_name: what the two are called in `on`, conditions and values.
     """
 
@@ -104,7 +107,7 @@ class Merge:
     target_name: str
     source_name: str
     evolves: bool = False
-    keys: tuple[str, ...] = ()
+    keys: tuple[tuple[str, ...], ...] = ()
 
     def run(self, command: Command) -> Changed:
         """Run it, once.
@@ -349,22 +352,23 @@ class _Merging:
         if not clauses:
             return None
         number = self.source.number
+        clause = free_name(_CLAUSE, self.source.rows.columns)
         matched = self._sent(matches.select(number), touched.pairs)
         left = self.source.rows.join(matched, number, "left_anti")
         chosen = first_that_holds(
             left.alias(self.merge.source_name),
             [(n, clause.condition) for n, clause in clauses],
-            name=_CLAUSE,
+            name=clause,
             key=[number],
             beside=self.source.names,
         )
-        rows = chosen.where(F.col(_CLAUSE).isNotNull()).alias(self.merge.source_name)
+        rows = chosen.where(F.col(clause).isNotNull()).alias(self.merge.source_name)
         empty = [F.lit(None).cast("bigint").alias(each.name) for each in target.lineage]
         support = type_support(self.spark)
         after = {
             n: self.checked.inserts[n].columns_after(rows, support, old=None) for n, _ in clauses
         }
-        columns = _by_clause(after, target.schema.fields)
+        columns = _by_clause(after, target.schema.fields, which=F.col(clause))
         return rows.select(*columns, *empty)
 
     # -- what becomes of them --------------------------------------------------------------------
@@ -432,11 +436,14 @@ class _Merging:
             how: ``inner`` for the changed rows alone, ``left`` for the others too.
         """
         merge, number, place = self.merge, self.source.number, target.place
-        acts = touched.acted(matches, orphans)
+        by_source = {
+            n: self.checked.updates[n]
+            for n, _ in self._clauses(When.BY_SOURCE)
+            if n in self.checked.updates
+        }
+        acts = touched.acted(matches, None if by_source else orphans)
         if how == "inner":
             acts = acts.where(F.col(_CLAUSE).isin(list(self.checked.updates)))
-        source = self._sent(self.source.rows, self.source.count)
-        with_source = acts.join(source, number, "left")
         at, clause = free_names(
             ["_frazil_at", "_frazil_act"],
             [
@@ -447,23 +454,41 @@ class _Merging:
                 place,
             ],
         )
-        named = with_source.withColumnRenamed(place, at).withColumnRenamed(_CLAUSE, clause)
-        named = self._sent(named, touched.places)
+        acts = acts.withColumnRenamed(place, at).withColumnRenamed(_CLAUSE, clause)
+        source = self._sent(self.source.rows, self.source.count)
+        named = self._sent(acts.join(source, number, "left"), touched.places)
         rows = target.rows(lineage=True).alias(merge.target_name)
+        which = F.col(quote_name_always([merge.source_name, clause]))
+        apart: Mapping[int, Mapping[str, Column]] = {}
+        way = how
+        if by_source and orphans is not None:
+            unmatched = UnmatchedValues.of(
+                target.rows(lineage=True),
+                orphans.select(place, _CLAUSE),
+                by_source,
+                target=target,
+                alias=merge.target_name,
+                beside=(*named.columns, *self.source.names),
+            )
+            rows, apart = unmatched.rows, unmatched.after
+            which, way = F.coalesce(which, unmatched.clause), "left"
         joined = rows.join(
             named.alias(merge.source_name),
             F.col(quote_name_always([merge.target_name, place]))
             == F.col(quote_name_always([merge.source_name, at])),
-            how,
+            way,
         )
-        which = F.col(quote_name_always([merge.source_name, clause]))
+        if way != how:
+            joined = joined.where(which.isin(list(self.checked.updates)))
         names = [field.name for field in target.schema.fields]
         old = columns_named(merge.target_name, names)
         support = type_support(self.spark)
         after = {
             n: made.columns_after(joined, support, old=old)
             for n, made in self.checked.updates.items()
+            if n not in by_source
         }
+        after.update({n: {**old, **values} for n, values in apart.items()})
         if how == "left":
             deletes = [n for n, c in enumerate(merge.clauses) if c.do is Do.DELETE]
             if deletes:
@@ -603,11 +628,10 @@ def _by_clause(
     after: Mapping[int, Mapping[str, Column]],
     fields: Sequence[NestedField],
     *,
-    which: Column | None = None,
+    which: Column,
     otherwise: Mapping[str, Column] | None = None,
 ) -> list[Column]:
     """Each column as the row's clause says."""
-    chosen = F.col(_CLAUSE) if which is None else which
     columns: list[Column] = []
     for field in fields:
         column: Column | None = None
@@ -615,7 +639,7 @@ def _by_clause(
             value = values[field.name]
             if otherwise is not None and value is otherwise[field.name]:
                 continue
-            condition = chosen == n
+            condition = which == n
             column = F.when(condition, value) if column is None else column.when(condition, value)
         if otherwise is not None:
             old = otherwise[field.name]

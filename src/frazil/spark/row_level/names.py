@@ -36,6 +36,23 @@ def find_path(
     raise ValidationError(schema.missing(".".join(readings[0])))
 
 
+def key_path(name: str, schema: Schema, *, case_sensitive: bool) -> tuple[str, ...]:
+    """Return the parts of the name of a column or field that rows are matched by.
+
+    Args:
+        name: a column's whole name, dots included, or a path to a field.
+        schema: of the table.
+
+    Raises:
+        ValidationError: there is no such column or field.
+    """
+    same = _same if case_sensitive else _alike
+    if any(same(field.name, name) for field in schema.fields):
+        return (name,)
+    path = find_path(name, schema, alias="", case_sensitive=case_sensitive)
+    return tuple(field.name for field in path)
+
+
 def _path(
     parts: tuple[str, ...],
     fields: tuple[I.NestedField, ...],
