@@ -13,32 +13,39 @@ from itertools import accumulate
 from typing import Any
 
 import fastavro
-import numpy as np
 import polars as pl
 
-from frazil.errors import InvalidManifestError, ValidationError
-from frazil.format.manifests import ManifestContent, ManifestFile
+from frazil.errors import InvalidManifestError
+from frazil.format.manifests import ManifestFile
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.types import (
-    DecimalType,
     IcebergType,
-    TimestampNanoType,
-    TimestampType,
-)
-from frazil.storage.avro.binary_values import (
-    MICROS_PER_DAY,
-    NANOS_PER_DAY,
-    decimals,
-    partition_dtype,
 )
 from frazil.storage.avro.container import AvroContainer, as_container, read_container
+from frazil.storage.avro.entry_dtypes import (
+    BOUNDS,
+    COUNTS,
+    ENTRY_DTYPES,
+    FASTAVRO_FAILURES,
+    LARGEST_COUNT,
+    POLARS_FAILURES,
+    REQUIRED,
+    map_dtype,
+    partition_struct,
+    value_column,
+)
+from frazil.storage.avro.entry_values import (
+    checked_entries,
+    map_column,
+    partition_types,
+    partition_values,
+    with_inherited,
+)
 from frazil.storage.avro.manifest_layout import (
-    PARTITION_PREFIX,
     STATISTICS,
     FixedMap,
     FlatSchema,
-    PartitionColumn,
     fixed_maps,
     flatten,
     with_fixed_maps,
@@ -46,50 +53,20 @@ from frazil.storage.avro.manifest_layout import (
 from frazil.storage.files import FileIO
 from frazil.storage.forks import check_threads
 
-BOUNDS = frozenset({"lower_bounds", "upper_bounds"})
-ENTRY_DTYPES: Mapping[str, pl.DataType] = {
-    "status": pl.Int32(),
-    "snapshot_id": pl.Int64(),
-    "sequence_number": pl.Int64(),
-    "file_sequence_number": pl.Int64(),
-    "content": pl.Int32(),
-    "file_path": pl.String(),
-    "file_format": pl.String(),
-    "record_count": pl.Int64(),
-    "file_size_in_bytes": pl.Int64(),
-    "key_metadata": pl.Binary(),
-    "split_offsets": pl.List(pl.Int64()),
-    "equality_ids": pl.List(pl.Int32()),
-    "sort_order_id": pl.Int32(),
-    "first_row_id": pl.Int64(),
-    "referenced_data_file": pl.String(),
-    "content_offset": pl.Int64(),
-    "content_size_in_bytes": pl.Int64(),
-}
+__all__ = [
+    "BOUNDS",
+    "COUNTS",
+    "ENTRY_DTYPES",
+    "LARGEST_COUNT",
+    "REQUIRED",
+    "decode_manifests",
+    "map_dtype",
+    "partition_struct",
+    "read_manifest_columns",
+    "value_column",
+    "with_values",
+]
 _FIXED_MAPS_FROM = 200
-REQUIRED = ("status", "file_path", "file_format", "record_count", "file_size_in_bytes")
-COUNTS = ("record_count", "file_size_in_bytes")
-LARGEST_COUNT = 2**48
-"""More rows and bytes than a file can have; sums over all files of a table stay within 64 bits."""
-_POLARS_FAILURES = (
-    pl.exceptions.PolarsError,
-    pl.exceptions.PanicException,
-    OSError,
-    ValueError,
-    TypeError,
-)
-_FASTAVRO_FAILURES = (ValueError, TypeError, KeyError, IndexError, EOFError, StopIteration)
-
-
-def map_dtype(name: str) -> pl.DataType:
-    """The column type of a statistics map: a list of (key, value) structs."""
-    value = pl.Binary() if name in BOUNDS else pl.Int64()
-    return pl.List(pl.Struct({"key": pl.Int32(), "value": value}))
-
-
-def value_column(statistic: str, field_id: int) -> str:
-    """The name of the column that holds one field's value of a statistics map."""
-    return f"{statistic}.{field_id}"
 
 
 def read_manifest_columns(
@@ -146,7 +123,7 @@ def decode_manifests(
     for (schema_text, spec_id), indexes in groups.items():
         manifests = [files[i][0] for i in indexes]
         flat = flatten(schema_text, file=manifests[0].manifest_path)
-        kinds = _partition_types(manifests[0].manifest_path, spec_id, specs, schema)
+        kinds = partition_types(manifests[0].manifest_path, spec_id, specs, schema)
         decoder = _Decoder(flat, kinds, tuple(statistics), wanted)
         bodies = [containers[i] for i in indexes]
         for index, frame in zip(indexes, decoder.decode(manifests, bodies), strict=True):
@@ -164,18 +141,6 @@ def with_values(entries: pl.DataFrame, values: Mapping[str, Collection[int]]) ->
         for name, ids in values.items()
     }
     return _with_values(entries, wanted, {})
-
-
-def partition_struct(columns: Collection[str]) -> pl.Expr:
-    """The `partition` column: a struct whose fields are named by the partition field ids.
-
-    A frame without partition columns has a null there.
-    """
-    fields = [name for name in columns if name.startswith(PARTITION_PREFIX)]
-    if not fields:
-        return pl.lit(None).alias("partition")
-    packed = pl.struct(pl.col(name).alias(name.removeprefix(PARTITION_PREFIX)) for name in fields)
-    return packed.alias("partition")
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,12 +180,12 @@ class _Decoder:
         for column, branch in self.flat.branches.items():
             if not (frame[column] == branch).all():
                 raise InvalidManifestError("an entry has no data_file or no partition", file=file)
-        entries = _entries(frame, self.flat.names, file)
-        entries = _inherited(entries, manifests, counts, file)
+        entries = checked_entries(frame, self.flat.names, file)
+        entries = with_inherited(entries, manifests, counts, file)
         partition = [
-            _partition_values(frame, column, self.kinds, file) for column in self.flat.partition
+            partition_values(frame, column, self.kinds, file) for column in self.flat.partition
         ]
-        maps = [_map_column(frame, name, file) for name in self.statistics]
+        maps = [map_column(frame, name, file) for name in self.statistics]
         found = [
             frame[value_column(name, field_id)]
             for name, ids in self.wanted.items()
@@ -275,7 +240,7 @@ class _Body:
         data = as_container(flat.as_avro(), self.count, self.blocks)
         try:
             frame = pl.read_avro(BytesIO(data), columns=list(columns))
-        except _POLARS_FAILURES:
+        except POLARS_FAILURES:
             return None
         return frame if len(frame) == self.count else None
 
@@ -292,7 +257,7 @@ class _Body:
                 pl.Series(name, [row[name] for row in rows], dtype=wide.get(name), strict=False)
                 for name in columns
             ]
-        except (*_FASTAVRO_FAILURES, *_POLARS_FAILURES) as error:
+        except (*FASTAVRO_FAILURES, *POLARS_FAILURES) as error:
             reason = str(error) or type(error).__name__
             raise InvalidManifestError(
                 f"damaged manifest entries: {reason}", file=self.file
@@ -305,7 +270,7 @@ class _Body:
         try:
             schema: Any = fastavro.parse_schema(flat.as_avro())
             entry: Any = fastavro.schemaless_reader(BytesIO(first), schema, None)
-        except _FASTAVRO_FAILURES as error:
+        except FASTAVRO_FAILURES as error:
             raise InvalidManifestError(
                 f"damaged manifest entries: {error}", file=self.file
             ) from error
@@ -344,141 +309,3 @@ def _values_in_lists(lists: pl.Series, field_ids: Collection[int]) -> Mapping[st
     found = wanted.pivot("key", index="row", values="value", aggregate_function="last")
     joined = rows.select("row").join(found, on="row", how="left", maintain_order="left")
     return {name: joined[name] for name in found.columns[1:]}
-
-
-def _map_column(frame: pl.DataFrame, name: str, file: str) -> pl.Series:
-    if name in frame.columns:
-        try:
-            return frame[name].cast(map_dtype(name))
-        except _POLARS_FAILURES as error:
-            raise InvalidManifestError(
-                f"a field id has more than 32 bits, or a value more than 64: {error}",
-                file=file,
-                field=name,
-            ) from error
-    return pl.Series(name, [None] * len(frame), dtype=map_dtype(name))
-
-
-def _partition_types(
-    file: str, spec_id: int, specs: Mapping[int, PartitionSpec], schema: Schema
-) -> dict[int, IcebergType]:
-    spec = specs.get(spec_id)
-    if spec is None:
-        raise InvalidManifestError(
-            f"the manifest's partition spec {spec_id} is not one of the table's: {sorted(specs)}",
-            file=file,
-        )
-    try:
-        fields = spec.partition_type(schema).fields
-    except ValidationError:
-        return {}
-    return {field.field_id: field.field_type for field in fields}
-
-
-def _partition_values(
-    frame: pl.DataFrame, column: PartitionColumn, kinds: Mapping[int, IcebergType], file: str
-) -> pl.Series:
-    """A partition field as internal values, by the type of the spec, else by the writer's."""
-    values = frame[column.name]
-    avro = column.avro_type
-    logical = avro.get("logicalType") if isinstance(avro, dict) else None
-    kind = kinds.get(column.field_id)
-    try:
-        if logical == "decimal" or isinstance(kind, DecimalType):
-            scale = kind.scale if isinstance(kind, DecimalType) else int(avro.get("scale", 0))
-            return decimals(values, scale).alias(column.name)
-        if logical == "uuid" and values.dtype == pl.String:
-            return values.str.replace_all("-", "").str.decode("hex").alias(column.name)
-        if logical in ("time-millis", "timestamp-millis"):
-            values = values.cast(pl.Int64) * 1000
-        if logical == "date" and isinstance(kind, TimestampType):
-            values = values.cast(pl.Int64) * MICROS_PER_DAY
-        if logical == "date" and isinstance(kind, TimestampNanoType):
-            values = values.cast(pl.Int64) * NANOS_PER_DAY
-        dtype = partition_dtype(kind) if kind is not None else None
-        return values if dtype is None else values.cast(dtype)
-    except (*_POLARS_FAILURES, ArithmeticError, AttributeError) as error:
-        raise InvalidManifestError(
-            f"partition values of Avro type {avro!r} do not fit the type {kind}: {error}",
-            file=file,
-            field=f"partition field {column.field_id}",
-        ) from error
-
-
-def _entries(frame: pl.DataFrame, available: Collection[str], file: str) -> pl.DataFrame:
-    """The entry's own columns, complete and checked."""
-    try:
-        entries = frame.select(
-            pl.col(name).cast(dtype) if name in available else pl.lit(None, dtype).alias(name)
-            for name, dtype in ENTRY_DTYPES.items()
-        )
-    except _POLARS_FAILURES as error:
-        raise InvalidManifestError(f"values do not fit their fields: {error}", file=file) from error
-    for name in REQUIRED:
-        if entries[name].null_count():
-            raise InvalidManifestError("a required value is null", file=file, field=name)
-    for name in COUNTS:
-        inside = entries[name].is_between(0, LARGEST_COUNT)
-        if not inside.all():
-            bad = entries[name].filter(~inside).first()
-            raise InvalidManifestError(f"{bad!r} is not a count", file=file, field=name)
-    entries = entries.with_columns(
-        pl.col("content").fill_null(0), pl.col("file_format").str.to_lowercase()
-    )
-    for name in ("status", "content"):
-        inside = entries[name].is_between(0, 2)
-        if not inside.all():
-            bad = entries[name].filter(~inside).first()
-            raise InvalidManifestError(f"{bad!r} is not 0, 1 or 2", file=file, field=name)
-    return entries
-
-
-def _inherited(
-    entries: pl.DataFrame, manifests: Sequence[ManifestFile], counts: Sequence[int], file: str
-) -> pl.DataFrame:
-    """Sequence numbers and row ids from the manifest list (rules 111, 132-135, 138, 140, 141)."""
-    rows = pl.DataFrame(
-        {
-            "of": np.repeat(np.arange(len(manifests), dtype=np.uint32), counts),
-        }
-    )
-    stated = pl.DataFrame(
-        {
-            "snapshot": [manifest.added_snapshot_id for manifest in manifests],
-            "number": [manifest.sequence_number for manifest in manifests],
-            "row_id": [_first_row_id(manifest) for manifest in manifests],
-        },
-        schema={"snapshot": pl.Int64, "number": pl.Int64, "row_id": pl.Int64},
-    )
-    given = stated[rows["of"]] if len(manifests) > 1 else stated
-    snapshot, number, row_id = (pl.lit(given[name]) for name in given.columns)
-    # Manifests of v1 have the number 0, and so have all of their files (rule 135).
-    inherits = (number == 0) | (pl.col("status") == 1)
-    columns = [
-        pl.coalesce("snapshot_id", snapshot),
-        *(
-            pl.coalesce(name, pl.when(inherits).then(number)).alias(name)
-            for name in ("sequence_number", "file_sequence_number")
-        ),
-        pl.lit(manifests[0].partition_spec_id, pl.Int32).alias("spec_id"),
-    ]
-    if stated["row_id"].is_not_null().any():
-        unassigned = pl.col("first_row_id").is_null() & (pl.col("status") != 2)
-        counted = pl.when(unassigned).then(pl.col("record_count")).otherwise(0)
-        before = (counted.cum_sum() - counted).over(pl.lit(rows["of"]))
-        first = pl.when(unassigned).then(before + row_id)
-        columns.append(pl.coalesce("first_row_id", first).alias("first_row_id"))
-    entries = entries.with_columns(columns)
-    unknown = entries["sequence_number"].is_null() & (entries["status"] != 2)
-    if unknown.any():
-        raise InvalidManifestError(
-            "an existing file has no sequence number, and only added files inherit it",
-            file=file,
-            field="sequence_number",
-        )
-    return entries
-
-
-def _first_row_id(manifest: ManifestFile) -> int | None:
-    """Where the row ids of a manifest's files start; delete files have none (rule 140)."""
-    return manifest.first_row_id if manifest.content is ManifestContent.DATA else None

@@ -1,0 +1,159 @@
+"""Updates of what a table is: its version, properties, schemas, partition specs, sort orders."""
+
+from __future__ import annotations
+
+import uuid
+
+from frazil.errors import UnsupportedVersionError, ValidationError
+from frazil.format.changes import updates as u
+from frazil.format.changes.state import MetadataState
+from frazil.format.metadata.table_metadata import (
+    SUPPORTED_FORMAT_VERSIONS,
+)
+from frazil.format.partitions.partitioning import FIRST_PARTITION_FIELD_ID, PartitionSpec
+from frazil.format.sorting import reuse_order
+from frazil.format.table_properties import stored_properties
+
+
+def assign_uuid(state: MetadataState, update: u.AssignUUID) -> None:
+    state.change(table_uuid=update.uuid)
+
+
+def upgrade(state: MetadataState, version: int) -> None:
+    """Raise the format version, never lower it."""
+    current = state.now.format_version
+    check_supported(version)
+    if version < current:
+        raise ValidationError(
+            f"a table cannot be downgraded: it is of format version {current}, asked for was"
+            f" {version}"
+        )
+    if version > current:
+        state.change(
+            format_version=version,
+            # v1 tables may have none; v2 requires one (rule 191).
+            table_uuid=state.now.table_uuid or str(uuid.uuid4()),
+        )
+
+
+def upgrade_format_version(state: MetadataState, update: u.UpgradeFormatVersion) -> None:
+    upgrade(state, update.format_version)
+
+
+def set_location(state: MetadataState, update: u.SetLocation) -> None:
+    if not update.location:
+        raise ValidationError("the location of a table cannot be empty")
+    state.change(location=update.location)
+
+
+def set_properties(state: MetadataState, update: u.SetProperties) -> None:
+    stored, version = stored_properties(update.updates)
+    if version is not None:
+        upgrade(state, version)
+    state.change(properties={**state.now.properties, **stored})
+
+
+def remove_properties(state: MetadataState, update: u.RemoveProperties) -> None:
+    gone = set(update.removals)
+    kept = {name: text for name, text in state.now.properties.items() if name not in gone}
+    state.change(properties=kept)
+
+
+def add_schema(state: MetadataState, update: u.AddSchema) -> None:
+    schema, last_id = update.schema, state.now.last_column_id
+    if update.last_column_id is not None and update.last_column_id < last_id:
+        raise ValidationError(
+            f"the last column id cannot go back from {last_id} to {update.last_column_id}"
+        )
+    schema.check_types_for(state.now.format_version)
+    held = next((s for s in state.now.schemas if s.is_same_as(schema)), None)
+    if held is None:
+        held = schema.with_id(max((s.schema_id for s in state.now.schemas), default=-1) + 1)
+        state.change(schemas=(*state.now.schemas, held))
+    state.last_schema_id = held.schema_id
+    state.change(last_column_id=max(last_id, schema.highest_field_id, update.last_column_id or 0))
+
+
+def set_current_schema(state: MetadataState, update: u.SetCurrentSchema) -> None:
+    schema_id = _resolved(update.schema_id, state.last_schema_id, "schema")
+    state.now.schema_by_id(schema_id)
+    state.change(current_schema_id=schema_id)
+
+
+def add_spec(state: MetadataState, update: u.AddSpec) -> None:
+    spec = update.spec
+    held = next((s for s in state.now.partition_specs if s.is_equivalent_to(spec)), None)
+    if held is None:
+        spec.check_against(state.current_schema("partition spec"))
+        _check_partition_ids(state, spec)
+        specs = state.now.partition_specs
+        held = spec.with_id(max((s.spec_id for s in specs), default=-1) + 1)
+        state.change(
+            partition_specs=(*specs, held),
+            last_partition_id=max(state.now.last_partition_id, held.last_assigned_field_id),
+        )
+    state.last_spec_id = held.spec_id
+
+
+def _check_partition_ids(state: MetadataState, spec: PartitionSpec) -> None:
+    ids = [field.field_id for field in spec.fields]
+    expected = [FIRST_PARTITION_FIELD_ID + position for position in range(len(ids))]
+    if state.now.format_version == 1 and ids != expected:
+        raise ValidationError(
+            f"partition field ids of a v1 table count on from {FIRST_PARTITION_FIELD_ID}:"
+            f" expected {expected}, found {ids}"
+        )
+
+
+def set_default_spec(state: MetadataState, update: u.SetDefaultSpec) -> None:
+    spec_id = _resolved(update.spec_id, state.last_spec_id, "partition spec")
+    state.now.spec_by_id(spec_id)
+    state.change(default_spec_id=spec_id)
+
+
+def add_sort_order(state: MetadataState, update: u.AddSortOrder) -> None:
+    order = reuse_order(state.now.sort_orders, update.sort_order)
+    if all(held.order_id != order.order_id for held in state.now.sort_orders):
+        if not order.is_unsorted:
+            order.check_against(state.current_schema("sort order"))
+        state.change(sort_orders=(*state.now.sort_orders, order))
+    state.last_order_id = order.order_id
+
+
+def set_default_sort_order(state: MetadataState, update: u.SetDefaultSortOrder) -> None:
+    order_id = _resolved(update.sort_order_id, state.last_order_id, "sort order")
+    state.now.sort_order_by_id(order_id)
+    state.change(default_sort_order_id=order_id)
+
+
+def remove_schemas(state: MetadataState, update: u.RemoveSchemas) -> None:
+    if state.now.current_schema_id in update.schema_ids:
+        raise ValidationError(f"the current schema {state.now.current_schema_id} cannot be removed")
+    gone = set(update.schema_ids)
+    state.change(schemas=tuple(s for s in state.now.schemas if s.schema_id not in gone))
+
+
+def remove_partition_specs(state: MetadataState, update: u.RemovePartitionSpecs) -> None:
+    if state.now.default_spec_id in update.spec_ids:
+        raise ValidationError(
+            f"the default partition spec {state.now.default_spec_id} cannot be removed"
+        )
+    gone = set(update.spec_ids)
+    kept = tuple(spec for spec in state.now.partition_specs if spec.spec_id not in gone)
+    state.change(partition_specs=kept)
+
+
+def _resolved(given: int, last_added: int | None, what: str) -> int:
+    if given != u.LAST_ADDED:
+        return given
+    if last_added is None:
+        raise ValidationError(f"there is no last added {what}: none was added in this commit")
+    return last_added
+
+
+def check_supported(version: int) -> None:
+    """Raise `UnsupportedVersionError` for a format version that is not adopted."""
+    if version not in SUPPORTED_FORMAT_VERSIONS:
+        raise UnsupportedVersionError(
+            f"format version {version} is not supported; versions 1 to 3 are"
+        )

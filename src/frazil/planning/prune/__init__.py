@@ -1,0 +1,25 @@
+"""A bound predicate on columns of manifest entries: which files may, and which must, match."""
+
+from frazil.planning.prune.entries import (
+    keeps_partitions,
+    may_match,
+    must_keep_partitions,
+    must_match,
+    needed_statistics,
+    only_columns,
+)
+from frazil.planning.prune.leaf_tests import may_keep, must_keep
+from frazil.planning.prune.ranges import Ranges, ranges_of
+
+__all__ = [
+    "Ranges",
+    "keeps_partitions",
+    "may_keep",
+    "may_match",
+    "must_keep",
+    "must_keep_partitions",
+    "must_match",
+    "needed_statistics",
+    "only_columns",
+    "ranges_of",
+]

@@ -1,0 +1,215 @@
+"""One bound leaf of a predicate on a column of values, and on the ranges of files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import reduce
+from operator import or_
+from typing import Any
+from uuid import UUID
+
+import polars as pl
+
+from frazil.errors import PredicateError
+from frazil.format.predicates.evaluate import keeps_nan
+from frazil.format.predicates.expressions import (
+    Comparison,
+    In,
+    IsNaN,
+    IsNull,
+    Leaf,
+    NotIn,
+    NotNaN,
+    NotNull,
+    NotStartsWith,
+    Op,
+    StartsWith,
+)
+from frazil.format.types import (
+    DecimalType,
+    FloatType,
+    IcebergType,
+    UUIDType,
+)
+from frazil.format.values.decimals import unscaled_at_scale
+from frazil.planning.prune.ranges import Ranges, is_floating
+from frazil.planning.prune.uuid_order import (
+    bounds_of_bytes,
+    signed_halves,
+    signed_key,
+    unsigned_key,
+)
+
+_FEW_VALUES = 8
+
+
+def may_keep(leaf: Leaf, known: Ranges) -> pl.Series:
+    """False for each file of which a leaf keeps no row within the ranges."""
+    kept = known.may_be_value & _may_keep_value(leaf, known)
+    if keeps_nan(leaf):
+        kept |= known.may_be_nan
+    if isinstance(leaf, IsNull | NotNaN):
+        kept |= known.may_be_null
+    return kept
+
+
+def must_keep(leaf: Leaf, known: Ranges) -> pl.Series:
+    """True for each file of which a leaf keeps every row within the ranges."""
+    opposite = leaf.negated()
+    assert isinstance(opposite, Leaf)
+    # On a value, a leaf is TRUE exactly where its opposite is FALSE.
+    kept = ~(known.may_be_value & _may_keep_value(opposite, known))
+    if not keeps_nan(leaf):
+        kept &= ~known.may_be_nan
+    if not isinstance(leaf, IsNull | NotNaN):
+        kept &= ~known.may_be_null
+    return kept
+
+
+def _may_keep_value(leaf: Leaf, known: Ranges) -> pl.Series:
+    """False where a leaf keeps no value within the bounds, a null bound being open."""
+    rows = known.may_be_value
+    lower, upper = known.lower, known.upper
+    if isinstance(leaf, IsNull | IsNaN):
+        return pl.Series([False]).new_from_index(0, len(rows))
+    if lower is None or upper is None or isinstance(leaf, NotNull | NotNaN):
+        return pl.Series([True]).new_from_index(0, len(rows))
+    kind = leaf.bound_ref.type
+    if not isinstance(kind, UUIDType):
+        return _between(leaf, lower, upper, lambda value: _literal(kind, value))
+    # Writers order UUIDs by bytes, as predicates do, or as Java does by two signed halves.
+    if isinstance(leaf, Comparison) and leaf.op not in (Op.EQ, Op.NE):
+        low, high = bounds_of_bytes(lower, upper)
+        return _between(leaf, low, high, unsigned_key)
+    # Equality is the same in both orders: a value is excluded where both exclude it.
+    unsigned = _between(leaf, lower, upper, lambda value: value.bytes)
+    unsigned |= (lower > upper).fill_null(False)
+    low, high = signed_halves(lower), signed_halves(upper)
+    signed = _between(leaf, low, high, signed_key) | (low > high).fill_null(False)
+    return unsigned | signed
+
+
+def _between(
+    leaf: Leaf, lower: pl.Series, upper: pl.Series, literal: Callable[[Any], Any]
+) -> pl.Series:
+    match leaf:
+        case Comparison(op=op, literal=value):
+            return _may_compare(op, _one(literal(value), lower), lower, upper)
+        case In(values=values):
+            return _any_between(_many(map(literal, values), lower), lower, upper)
+        case NotIn(values=values):
+            listed = _many(map(literal, values), lower)
+            return ~((lower == upper) & lower.is_in(listed.implode())).fill_null(False)
+        case StartsWith(prefix=prefix):
+            size = len(prefix)
+            below = (lower.str.head(size) <= prefix).fill_null(True)
+            return below & (upper.str.head(size) >= prefix).fill_null(True)
+        case NotStartsWith(prefix=prefix):
+            both = lower.str.starts_with(prefix) & upper.str.starts_with(prefix)
+            return ~both.fill_null(False)
+    raise PredicateError(f"{leaf!r} cannot be evaluated on bounds")
+
+
+def _may_compare(op: Op, value: pl.Series, lower: pl.Series, upper: pl.Series) -> pl.Series:
+    match op:
+        case Op.EQ:
+            return (lower <= value).fill_null(True) & (upper >= value).fill_null(True)
+        case Op.NE:
+            return ~((lower == value) & (upper == value)).fill_null(False)
+        case Op.LT:
+            return (lower < value).fill_null(True)
+        case Op.LE:
+            return (lower <= value).fill_null(True)
+        case Op.GT:
+            return (upper > value).fill_null(True)
+        case Op.GE:
+            return (upper >= value).fill_null(True)
+
+
+def _any_between(values: pl.Series, lower: pl.Series, upper: pl.Series) -> pl.Series:
+    """Whether one of the sorted values lies within the bounds."""
+    if len(values) <= _FEW_VALUES or values.dtype == pl.Boolean:
+        each = (_may_compare(Op.EQ, values[i : i + 1], lower, upper) for i in range(len(values)))
+        return reduce(or_, each)
+    first = values.search_sorted(lower.fill_null(values.min()))
+    first = first.set(lower.is_null(), 0)
+    found = values.gather(first.set(first >= len(values), None))
+    return found.is_not_null() & (found <= upper).fill_null(True)
+
+
+def keeps_values(leaf: Leaf, values: pl.Series) -> pl.Series:
+    """Whether a leaf is TRUE for each value, null for NULL."""
+    null = values.is_null()
+    nan = values.is_nan().fill_null(False) if is_floating(leaf.bound_ref.type) else None
+    kind = leaf.bound_ref.type
+    match leaf:
+        case Comparison(op=op, literal=literal):
+            kept = _compare(op, values, _one(_literal(kind, literal), values))
+        case In(values=listed):
+            kept = values.is_in(_many((_literal(kind, v) for v in listed), values).implode())
+        case NotIn(values=listed):
+            kept = ~values.is_in(_many((_literal(kind, v) for v in listed), values).implode())
+        case StartsWith(prefix=prefix):
+            kept = values.str.starts_with(prefix)
+        case NotStartsWith(prefix=prefix):
+            kept = ~values.str.starts_with(prefix)
+        case NotNull() | NotNaN():
+            kept = ~null
+        case IsNull() | IsNaN():
+            kept = pl.Series([False]).new_from_index(0, len(values))
+        case _:
+            raise PredicateError(f"{leaf!r} cannot be evaluated on partitions")
+    kept = kept.fill_null(False)
+    if nan is not None:
+        kept = (kept | nan) if keeps_nan(leaf) else (kept & ~nan)
+    return (kept | null) if isinstance(leaf, IsNull | NotNaN) else (kept & ~null)
+
+
+def _compare(op: Op, values: pl.Series, value: pl.Series) -> pl.Series:
+    match op:
+        case Op.EQ:
+            return values == value
+        case Op.NE:
+            return values != value
+        case Op.LT:
+            return values < value
+        case Op.LE:
+            return values <= value
+        case Op.GT:
+            return values > value
+        case Op.GE:
+            return values >= value
+
+
+def comparable(kind: IcebergType, values: pl.Series) -> pl.Series:
+    """Partition values in the form that `values_of` gives bounds."""
+    if isinstance(kind, DecimalType):
+        return values.to_physical()
+    if isinstance(kind, FloatType):
+        return values.cast(pl.Float64)
+    return values
+
+
+def _literal(kind: IcebergType, value: Any) -> Any:
+    if isinstance(kind, DecimalType):
+        return unscaled_at_scale(value, kind.scale)
+    if isinstance(value, UUID):
+        return value.bytes
+    return value
+
+
+def _one(value: Any, like: pl.Series) -> pl.Series:
+    # A projected literal may lie outside of its column's type: truncate[10] of the least int does.
+    return pl.Series([value], dtype=like.dtype if _fits(value, like.dtype) else pl.Int128())
+
+
+def _many(values: Iterable[Any], like: pl.Series) -> pl.Series:
+    fitting = [value for value in values if _fits(value, like.dtype)]
+    return pl.Series(fitting, dtype=like.dtype).unique().sort()
+
+
+def _fits(value: Any, dtype: pl.DataType) -> bool:
+    if not isinstance(dtype, pl.Int32 | pl.Int64):
+        return True
+    bits = 31 if isinstance(dtype, pl.Int32) else 63
+    return bool(-(1 << bits) <= value < 1 << bits)

@@ -1,0 +1,103 @@
+"""What the metrics of files say of a column: its bounds, and whether it may be NULL or NaN."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from frazil.format.predicates.expressions import (
+    BoundRef,
+)
+from frazil.format.types import (
+    DoubleType,
+    FloatType,
+    IcebergType,
+    PrimitiveType,
+    UUIDType,
+)
+from frazil.storage.avro.binary_values import values_of
+from frazil.storage.avro.columns import value_column
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """What the metrics of each file say of one column; one row a file.
+
+    Attributes:
+        lower, upper: bounds of the values that are neither NULL nor NaN, null where not known; None
+            where no file has any.
+        may_be_null, may_be_nan, may_be_value: whether a row of the file may be that; without nulls.
+    """
+
+    lower: pl.Series | None
+    upper: pl.Series | None
+    may_be_null: pl.Series
+    may_be_nan: pl.Series
+    may_be_value: pl.Series
+
+
+def ranges_of(ref: BoundRef, entries: pl.DataFrame) -> Ranges:
+    """What the metrics say of a column (rules 46, 114, 117, 119, 120)."""
+    records = entries["record_count"]
+    trusted = records >= 0
+    floating = is_floating(ref.type)
+    nulls = _counts("null_value_counts", ref, entries)
+    nans = _counts("nan_value_counts", ref, entries) if floating else None
+    no_nulls = nulls == 0
+    if ref.is_nested:
+        # Some writers do not count the fields of a struct that is NULL.
+        no_nulls &= _counts("value_counts", ref, entries) == records
+    all_null = (nulls >= records).fill_null(False)
+    known_nans = nans.fill_null(0) if nans is not None else 0
+    no_values = (nulls + known_nans >= records).fill_null(False)
+    if nans is not None:
+        may_be_nan = (nans != 0).fill_null(True) & ~all_null
+    else:
+        may_be_nan = constant(entries, False)
+    lower, upper = _bounds(ref, entries)
+    known = trusted & pl.Series([isinstance(ref.type, PrimitiveType)])
+    return Ranges(
+        lower if lower is None else lower.set(~known, None),
+        upper if upper is None else upper.set(~known, None),
+        may_be_null=~(no_nulls.fill_null(False) & known),
+        may_be_nan=may_be_nan | ~known,
+        may_be_value=~(no_values & known),
+    )
+
+
+def _counts(statistic: str, ref: BoundRef, entries: pl.DataFrame) -> pl.Series:
+    name = value_column(statistic, ref.field_id)
+    if name not in entries.columns:
+        return pl.Series([None] * len(entries), dtype=pl.Int64)
+    counts = entries[name]
+    return counts.set((counts < 0).fill_null(False), None)
+
+
+def _bounds(ref: BoundRef, entries: pl.DataFrame) -> tuple[pl.Series | None, pl.Series | None]:
+    """Bounds as values; null where they are absent or cannot be trusted."""
+    names = [value_column(s, ref.field_id) for s in ("lower_bounds", "upper_bounds")]
+    if any(name not in entries.columns for name in names):
+        return None, None
+    lower, upper = (values_of(ref.type, entries[name]) for name in names)
+    if lower is None or upper is None:
+        return None, None
+    wrong = constant(entries, False)
+    if is_floating(ref.type):
+        # A NaN bound comes from writers that compared NaN as a number: neither bound holds.
+        wrong = lower.is_nan().fill_null(False) | upper.is_nan().fill_null(False)
+    if not isinstance(ref.type, UUIDType):
+        wrong |= (lower > upper).fill_null(False)
+    if wrong.any():
+        return lower.set(wrong, None), upper.set(wrong, None)
+    return lower, upper
+
+
+def constant(entries: pl.DataFrame, value: bool) -> pl.Series:
+    """Return one truth value for every entry."""
+    return pl.Series([value], dtype=pl.Boolean).new_from_index(0, len(entries))
+
+
+def is_floating(kind: IcebergType) -> bool:
+    """Return whether values of the type may be NaN."""
+    return isinstance(kind, FloatType | DoubleType)

@@ -1,0 +1,345 @@
+"""The rows of files that are read in one way, without those that are deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from frazil.format import types as I
+from frazil.format.partitions.transforms import IdentityTransform
+from frazil.format.predicates.quoting import quote_name_always
+from frazil.format.schema import Schema
+from frazil.spark.deletes.bitmap import Words
+from frazil.spark.deletes.equality import (
+    ROW_SCOPE,
+    ROW_SEQUENCE,
+    Rows,
+    matching,
+    top_level_id,
+)
+from frazil.spark.deletes.groups import DeleteGroup
+from frazil.spark.deletes.joins import ArrayBitmaps, Bitmaps, bitmaps_of_words
+from frazil.spark.deletes.positions import PositionDeletes
+from frazil.spark.read.arrow.convert import converted, is_scanned, needs_conversion, scan_type
+from frazil.spark.read.arrow.files import TableColumns
+from frazil.spark.read.arrow.scan import scan_with_arrow
+from frazil.spark.read.file_rows import (
+    FileValue,
+    attach,
+    file_value,
+    partition_value,
+    scan_value,
+)
+from frazil.spark.read.inputs import PARTITION_PREFIX, ReadInput
+from frazil.spark.read.layout.file_layouts import Survey
+from frazil.spark.read.layout.layouts import Layout, Reader
+from frazil.spark.read.layout.weights import weighed_by_deletes
+from frazil.spark.read.parquet.native import (
+    NativeScan,
+    ScanContext,
+    Wanted,
+    default_text,
+    scan_by_id,
+    scan_by_name,
+)
+from frazil.spark.read.prepared import PreparedRows
+from frazil.spark.read.projection import (
+    DELETED,
+    FILE,
+    FILE_ORDINAL_FIELD,
+    LAST_UPDATED,
+    PARTITION,
+    POS,
+    ROW_ID,
+    SPEC_ID,
+    Projection,
+    is_metadata_column,
+)
+from frazil.spark.read.result_columns import (
+    FIRST_ROW_ID,
+    constant_name,
+    metadata_column,
+    metadata_of,
+    named,
+    partition_type,
+)
+from frazil.spark.read.scan_names import ROW_INDEX_NAME
+from frazil.spark.types import type_to_spark
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedReading:
+    """What the groups of one scan share."""
+
+    context: ScanContext
+    plan: ReadInput
+    projection: Projection
+    scanned: Projection
+    names: Mapping[int, str]
+    schema: Schema
+    table: TableColumns
+    survey: Survey
+    resolved: Mapping[int, Words]
+
+    def field(self, field_id: int) -> I.NestedField:
+        """The scanned top-level column of an id."""
+        return next(field for field in self.scanned.fields if field.field_id == field_id)
+
+
+@dataclass(frozen=True, slots=True)
+class FilesReadAlike:
+    """Files of one delete group that are read in one way."""
+
+    reading: SharedReading
+    group: DeleteGroup
+    files: pl.DataFrame
+    layout: Layout
+    constants: tuple[int, ...]
+
+    def rows(self) -> list[PreparedRows]:
+        """The rows in the result's columns; with ``_deleted``, also the deleted ones."""
+        reading, context = self.reading, self.reading.context
+        plain = self._plain_expressions()
+        scan = self._scan()
+        if plain is not None and not self.group.has_deletes:
+            is_small = isinstance(scan, NativeScan)
+            return [PreparedRows(_frame_of(scan), plain, is_small)]
+        all_bitmaps = list(self._bitmaps())
+        if plain is not None and not self.group.equality:
+            kept = _kept_rows(scan, all_bitmaps)
+            if kept is not None:
+                return [PreparedRows(kept, plain, is_small=True)]
+        rows, columns, known = self._attached(
+            _frame_of(scan),
+            [field.field_id for field in reading.scanned.fields]
+            if plain is None
+            else [field_id for part in self.group.equality for field_id in part.ids],
+        )
+        keeps_deleted = DELETED in reading.projection.metadata_names
+        deleted: list[DataFrame] = []
+        for bitmaps in all_bitmaps:
+            if keeps_deleted:
+                deleted.append(bitmaps.only_deleted(rows))
+            rows = bitmaps.without_deleted(rows)
+        for part in self.group.equality:
+            seen = Rows(columns, known)
+            match = matching(context, reading.schema, part, reading.table, seen)
+            if keeps_deleted:
+                deleted.append(rows.join(match.keys, match.condition, "left_semi"))
+            rows = rows.join(match.keys, match.condition, "left_anti")
+        if plain is not None:
+            return [PreparedRows(rows, plain)]
+        return [
+            PreparedRows(self._result(rows, columns, known, is_deleted=False)),
+            *(
+                PreparedRows(self._result(gone, columns, known, is_deleted=True))
+                for gone in deleted
+            ),
+        ]
+
+    def _bitmaps(self) -> Iterator[Bitmaps]:
+        """What is deleted by position: in one bitmap a file, but for what executors read."""
+        context, sets = self.reading.context, []
+        if self.group.has_resolved:
+            sets.append(self.reading.resolved)
+        if self.group.has_positions:
+            positions = PositionDeletes.of(context, self.reading.plan, self.files["ordinal"])
+            if positions.are_few:
+                sets.append(positions.words())
+            else:
+                yield positions.bitmaps()
+        if sets:
+            files = self.files["ordinal"]
+            words = {o: Words.union(each[o] for each in sets if o in each) for o in files}
+            yield bitmaps_of_words(context.spark, words)
+
+    def _plain_expressions(self) -> tuple[str, ...] | None:
+        """The result's columns as SQL text where that says it all, else None.
+
+        Text takes one call to Spark where columns take a dozen each. A cast to a column's own type
+        leaves the field id out of its metadata, and the optimizer removes it.
+        """
+        reading, support = self.reading, self.reading.context.support
+        if self.constants or self._defaulted:
+            return None
+        expressions: list[str] = []
+        for field in reading.projection.fields:
+            kind = field.field_type
+            if (
+                is_metadata_column(field)
+                or not isinstance(kind, I.PrimitiveType)
+                or not is_scanned(kind)
+                or needs_conversion(kind, support)
+                or reading.field(field.field_id).field_type != kind
+                or field.doc is not None
+            ):
+                return None
+            stored = quote_name_always([reading.names[field.field_id]])
+            target = type_to_spark(kind, support=support).simpleString()
+            expressions.append(f"cast({stored} as {target}) as {quote_name_always([field.name])}")
+        return tuple(expressions)
+
+    def _attached(
+        self, rows: DataFrame, ids: Iterable[int]
+    ) -> tuple[DataFrame, dict[int, Column], dict[str, Column]]:
+        """The scan's rows, their top-level columns of these ids, and what the plan knows, by name.
+
+        Ids of fields in structs stand for the columns that hold them.
+        """
+        reading = self.reading
+        names = reading.names
+        values = self._file_values()
+        rows, known = attach(reading.context.spark, rows, self.files["ordinal"], values)
+        wanted = {top_level_id(reading.schema, field_id) for field_id in ids}
+        columns: dict[int, Column] = {}
+        for field in reading.scanned.fields:
+            if field.field_id not in wanted:
+                continue
+            if field.field_id in self.constants:
+                columns[field.field_id] = known[constant_name(field.field_id)]
+            elif field.field_id in self._defaulted:
+                support = reading.context.support
+                literal = F.expr(str(default_text(field, support)))
+                # A literal's own type may differ: in a decimal's precision, or double for float.
+                columns[field.field_id] = literal.cast(scan_type(field.field_type, support))
+            else:
+                columns[field.field_id] = F.col(quote_name_always([names[field.field_id]]))
+        return rows, columns, known
+
+    @property
+    def _defaulted(self) -> frozenset[int]:
+        """Ids of columns that none of the files has, and whose initial default is one literal."""
+        if self.layout.reader is Reader.ARROW:
+            return frozenset()
+        support = self.reading.context.support
+        fields = (self.reading.field(field_id) for field_id in self.layout.missing)
+        return frozenset(f.field_id for f in fields if default_text(f, support) is not None)
+
+    def _scan(self) -> NativeScan | DataFrame:
+        """Spark's own scan, or that of Arrow's readers."""
+        reading, layout = self.reading, self.layout
+        requested = reading.projection.metadata_names
+        literal = self._defaulted.union(self.constants)
+        fields = tuple(f for f in reading.scanned.fields if f.field_id not in literal)
+        wanted = Wanted(
+            fields=fields,
+            names={field.field_id: reading.names[field.field_id] for field in fields},
+            named_alike=frozenset(
+                field.field_id
+                for field in fields
+                if field.field_id in reading.survey.named_alike
+                and reading.names[field.field_id] == field.name
+            ),
+            ordinal=self.group.by_position
+            or bool(self._file_values())
+            or FILE_ORDINAL_FIELD.name in requested,
+            position=self.group.by_position or bool(requested & {POS, ROW_ID}),
+        )
+        # Spark would take the column of this name for the rows' positions.
+        is_misread = wanted.position and ROW_INDEX_NAME in (reading.survey.file_names or ())
+        if layout.reader is not Reader.ARROW and not is_misread:
+            files = weighed_by_deletes(reading.plan, self.files)
+            if layout.reader is Reader.BY_ID:
+                return scan_by_id(reading.context, files, wanted)
+            return scan_by_name(reading.context, files, wanted, layout.columns)
+        return scan_with_arrow(reading.context, self.files, wanted, reading.table)
+
+    def _file_values(self) -> list[FileValue]:
+        reading, files = self.reading, self.files
+        support = reading.context.support
+        requested = reading.projection.metadata_names
+        values: list[FileValue] = []
+        for field_id in self.constants:
+            field = reading.field(field_id)
+            stored = self._partition_column(field_id)
+            values.append(scan_value(constant_name(field_id), stored, field.field_type, support))
+        if FILE in requested:
+            values.append(file_value(named(FILE), files["path"], I.StringType(), support))
+        if SPEC_ID in requested:
+            values.append(file_value(named(SPEC_ID), files["spec_id"], I.IntegerType(), support))
+        if PARTITION in requested:
+            values.append(_partition(reading, files))
+        if requested & {ROW_ID, LAST_UPDATED}:
+            values.append(FileValue.of_longs(FIRST_ROW_ID, files["first_row_id"]))
+        equality = self.group.equality
+        if LAST_UPDATED in requested or any(part.needs_sequence for part in equality):
+            values.append(FileValue.of_longs(ROW_SEQUENCE, files["sequence_number"]))
+        if any(part.needs_scope for part in equality):
+            values.append(FileValue.of_longs(ROW_SCOPE, files["scope"]))
+        return values
+
+    def _partition_column(self, source_id: int) -> pl.Series:
+        """The identity partition value of a source column, for every file of the part."""
+        specs = self.reading.plan.metadata.specs_by_id
+        names = {
+            spec_id: f"{PARTITION_PREFIX}{field.field_id}"
+            for spec_id in self.files["spec_id"].unique()
+            for field in specs[spec_id].fields_of_source(source_id)
+            if isinstance(field.transform, IdentityTransform)
+        }
+        chosen = pl.coalesce(
+            *(
+                pl.when(pl.col("spec_id") == spec_id).then(pl.col(name))
+                for spec_id, name in names.items()
+            )
+        )
+        return self.files.select(chosen.alias("value"))["value"]
+
+    def _result(
+        self,
+        rows: DataFrame,
+        columns: Mapping[int, Column],
+        known: Mapping[str, Column],
+        *,
+        is_deleted: bool,
+    ) -> DataFrame:
+        reading = self.reading
+        support = reading.context.support
+        chosen: list[Column] = []
+        for field in reading.projection.fields:
+            if is_metadata_column(field):
+                column = metadata_column(field.name, columns, known, is_deleted)
+            elif not is_scanned(field.field_type):
+                column = F.lit(None).cast(type_to_spark(field.field_type, support=support))
+            else:
+                column = converted(
+                    columns[field.field_id],
+                    field.field_type,
+                    support,
+                    scanned=reading.field(field.field_id).field_type,
+                    required=field.required,
+                )
+            chosen.append(column.alias(field.name, metadata=metadata_of(field)))
+        return rows.select(*chosen)
+
+
+def _frame_of(scan: NativeScan | DataFrame) -> DataFrame:
+    return scan.frame() if isinstance(scan, NativeScan) else scan
+
+
+def _kept_rows(scan: NativeScan | DataFrame, all_bitmaps: Sequence[Bitmaps]) -> DataFrame | None:
+    """The scan without deleted rows and without another select; None where that cannot be said."""
+    if not isinstance(scan, NativeScan) or scan.place is None:
+        return None
+    rows = scan.parquet.rows
+    for bitmaps in all_bitmaps:
+        if not isinstance(bitmaps, ArrayBitmaps):
+            return None
+        rows = rows.where(bitmaps.is_kept(scan.place))
+    return rows
+
+
+def _partition(reading: SharedReading, files: pl.DataFrame) -> FileValue:
+    plan = reading.plan
+    unified = partition_type(plan)
+    values = {
+        field.field_id: files[f"{PARTITION_PREFIX}{field.field_id}"]
+        for field in unified.fields
+        if f"{PARTITION_PREFIX}{field.field_id}" in files.columns
+    }
+    support = reading.context.support
+    return partition_value(named(PARTITION), unified.fields, values, len(files), support)

@@ -1,0 +1,90 @@
+"""The columns of a read's result: their types, and those that are not stored in files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as S
+
+from frazil.format import types as I
+from frazil.format.partitions.partitioning import unified_partition_type
+from frazil.format.partitions.sources import schema_with_sources
+from frazil.spark.deletes.equality import (
+    ROW_SEQUENCE,
+)
+from frazil.spark.read.inputs import ReadInput
+from frazil.spark.read.parquet.file_log import ORDINAL, POSITION
+from frazil.spark.read.projection import (
+    DELETED,
+    FILE_ORDINAL_FIELD,
+    LAST_UPDATED,
+    LAST_UPDATED_FIELD,
+    PARTITION,
+    POS,
+    ROW_ID,
+    ROW_ID_FIELD,
+    Projection,
+    is_metadata_column,
+)
+from frazil.spark.types import COMMENT_KEY, SparkTypeSupport, type_to_spark
+
+FIRST_ROW_ID: Final = "_frazil_first_row_id"
+
+
+def metadata_column(
+    name: str, columns: Mapping[int, Column], known: Mapping[str, Column], is_deleted: bool
+) -> Column:
+    """Return a metadata column; ``known`` is what the plan knows of files, by name."""
+    if name == POS:
+        return F.col(POSITION)
+    if name == FILE_ORDINAL_FIELD.name:
+        return F.col(ORDINAL)
+    if name == DELETED:
+        return F.lit(is_deleted)
+    if name == ROW_ID:
+        first = known[FIRST_ROW_ID]
+        inherited = F.coalesce(columns[ROW_ID_FIELD.field_id], first + F.col(POSITION))
+        return F.when(first.isNotNull(), inherited)
+    if name == LAST_UPDATED:
+        stored = columns[LAST_UPDATED_FIELD.field_id]
+        inherited = F.coalesce(stored, known[ROW_SEQUENCE])
+        return F.when(known[FIRST_ROW_ID].isNotNull(), inherited)
+    return known[named(name)]
+
+
+def partition_type(plan: ReadInput) -> I.StructType:
+    """Return the type of ``_partition``: the fields of all specs of the table."""
+    sources = schema_with_sources(plan.metadata, plan.schema)
+    return unified_partition_type(plan.metadata.partition_specs, sources)
+
+
+def result_schema(
+    plan: ReadInput, projection: Projection, support: SparkTypeSupport
+) -> S.StructType:
+    """Return the Spark schema of the projection."""
+    fields = []
+    for field in projection.fields:
+        field_type = field.field_type
+        if field.name == PARTITION and is_metadata_column(field):
+            field_type = partition_type(plan)
+        spark_type = type_to_spark(field_type, support=support)
+        fields.append(S.StructField(field.name, spark_type, not field.required, metadata_of(field)))
+    return S.StructType(fields)
+
+
+def metadata_of(field: I.NestedField) -> dict[str, str]:
+    """Return what Spark's metadata of a column says: the comment."""
+    return {} if field.doc is None else {COMMENT_KEY: field.doc}
+
+
+def named(name: str) -> str:
+    """Return the scan's name of what the plan knows for a metadata column."""
+    return f"_frazil{name}"
+
+
+def constant_name(field_id: int) -> str:
+    """Return the scan's name of a column that is one value a file."""
+    return f"_frazil_constant_{field_id}"

@@ -1,0 +1,176 @@
+"""Decoded manifest entries: complete, checked, in internal values, with what they inherit."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+import polars as pl
+
+from frazil.errors import InvalidManifestError, ValidationError
+from frazil.format.manifests import ManifestContent, ManifestFile
+from frazil.format.partitions.partitioning import PartitionSpec
+from frazil.format.schema import Schema
+from frazil.format.types import (
+    DecimalType,
+    IcebergType,
+    TimestampNanoType,
+    TimestampType,
+)
+from frazil.storage.avro.binary_values import (
+    MICROS_PER_DAY,
+    NANOS_PER_DAY,
+    decimals,
+    partition_dtype,
+)
+from frazil.storage.avro.entry_dtypes import (
+    COUNTS,
+    ENTRY_DTYPES,
+    LARGEST_COUNT,
+    POLARS_FAILURES,
+    REQUIRED,
+    map_dtype,
+)
+from frazil.storage.avro.manifest_layout import (
+    PartitionColumn,
+)
+
+
+def map_column(frame: pl.DataFrame, name: str, file: str) -> pl.Series:
+    """Return a statistics map, all null where the writer left it out."""
+    if name in frame.columns:
+        try:
+            return frame[name].cast(map_dtype(name))
+        except POLARS_FAILURES as error:
+            raise InvalidManifestError(
+                f"a field id has more than 32 bits, or a value more than 64: {error}",
+                file=file,
+                field=name,
+            ) from error
+    return pl.Series(name, [None] * len(frame), dtype=map_dtype(name))
+
+
+def partition_types(
+    file: str, spec_id: int, specs: Mapping[int, PartitionSpec], schema: Schema
+) -> dict[int, IcebergType]:
+    """Return the types of a spec's fields by id; none where a source column is gone."""
+    spec = specs.get(spec_id)
+    if spec is None:
+        raise InvalidManifestError(
+            f"the manifest's partition spec {spec_id} is not one of the table's: {sorted(specs)}",
+            file=file,
+        )
+    try:
+        fields = spec.partition_type(schema).fields
+    except ValidationError:
+        return {}
+    return {field.field_id: field.field_type for field in fields}
+
+
+def partition_values(
+    frame: pl.DataFrame, column: PartitionColumn, kinds: Mapping[int, IcebergType], file: str
+) -> pl.Series:
+    """A partition field as internal values, by the type of the spec, else by the writer's."""
+    values = frame[column.name]
+    avro = column.avro_type
+    logical = avro.get("logicalType") if isinstance(avro, dict) else None
+    kind = kinds.get(column.field_id)
+    try:
+        if logical == "decimal" or isinstance(kind, DecimalType):
+            scale = kind.scale if isinstance(kind, DecimalType) else int(avro.get("scale", 0))
+            return decimals(values, scale).alias(column.name)
+        if logical == "uuid" and values.dtype == pl.String:
+            return values.str.replace_all("-", "").str.decode("hex").alias(column.name)
+        if logical in ("time-millis", "timestamp-millis"):
+            values = values.cast(pl.Int64) * 1000
+        if logical == "date" and isinstance(kind, TimestampType):
+            values = values.cast(pl.Int64) * MICROS_PER_DAY
+        if logical == "date" and isinstance(kind, TimestampNanoType):
+            values = values.cast(pl.Int64) * NANOS_PER_DAY
+        dtype = partition_dtype(kind) if kind is not None else None
+        return values if dtype is None else values.cast(dtype)
+    except (*POLARS_FAILURES, ArithmeticError, AttributeError) as error:
+        raise InvalidManifestError(
+            f"partition values of Avro type {avro!r} do not fit the type {kind}: {error}",
+            file=file,
+            field=f"partition field {column.field_id}",
+        ) from error
+
+
+def checked_entries(frame: pl.DataFrame, available: Collection[str], file: str) -> pl.DataFrame:
+    """The entry's own columns, complete and checked."""
+    try:
+        entries = frame.select(
+            pl.col(name).cast(dtype) if name in available else pl.lit(None, dtype).alias(name)
+            for name, dtype in ENTRY_DTYPES.items()
+        )
+    except POLARS_FAILURES as error:
+        raise InvalidManifestError(f"values do not fit their fields: {error}", file=file) from error
+    for name in REQUIRED:
+        if entries[name].null_count():
+            raise InvalidManifestError("a required value is null", file=file, field=name)
+    for name in COUNTS:
+        inside = entries[name].is_between(0, LARGEST_COUNT)
+        if not inside.all():
+            bad = entries[name].filter(~inside).first()
+            raise InvalidManifestError(f"{bad!r} is not a count", file=file, field=name)
+    entries = entries.with_columns(
+        pl.col("content").fill_null(0), pl.col("file_format").str.to_lowercase()
+    )
+    for name in ("status", "content"):
+        inside = entries[name].is_between(0, 2)
+        if not inside.all():
+            bad = entries[name].filter(~inside).first()
+            raise InvalidManifestError(f"{bad!r} is not 0, 1 or 2", file=file, field=name)
+    return entries
+
+
+def with_inherited(
+    entries: pl.DataFrame, manifests: Sequence[ManifestFile], counts: Sequence[int], file: str
+) -> pl.DataFrame:
+    """Sequence numbers and row ids from the manifest list (rules 111, 132-135, 138, 140, 141)."""
+    rows = pl.DataFrame(
+        {
+            "of": np.repeat(np.arange(len(manifests), dtype=np.uint32), counts),
+        }
+    )
+    stated = pl.DataFrame(
+        {
+            "snapshot": [manifest.added_snapshot_id for manifest in manifests],
+            "number": [manifest.sequence_number for manifest in manifests],
+            "row_id": [_first_row_id(manifest) for manifest in manifests],
+        },
+        schema={"snapshot": pl.Int64, "number": pl.Int64, "row_id": pl.Int64},
+    )
+    given = stated[rows["of"]] if len(manifests) > 1 else stated
+    snapshot, number, row_id = (pl.lit(given[name]) for name in given.columns)
+    # Manifests of v1 have the number 0, and so have all of their files (rule 135).
+    inherits = (number == 0) | (pl.col("status") == 1)
+    columns = [
+        pl.coalesce("snapshot_id", snapshot),
+        *(
+            pl.coalesce(name, pl.when(inherits).then(number)).alias(name)
+            for name in ("sequence_number", "file_sequence_number")
+        ),
+        pl.lit(manifests[0].partition_spec_id, pl.Int32).alias("spec_id"),
+    ]
+    if stated["row_id"].is_not_null().any():
+        unassigned = pl.col("first_row_id").is_null() & (pl.col("status") != 2)
+        counted = pl.when(unassigned).then(pl.col("record_count")).otherwise(0)
+        before = (counted.cum_sum() - counted).over(pl.lit(rows["of"]))
+        first = pl.when(unassigned).then(before + row_id)
+        columns.append(pl.coalesce("first_row_id", first).alias("first_row_id"))
+    entries = entries.with_columns(columns)
+    unknown = entries["sequence_number"].is_null() & (entries["status"] != 2)
+    if unknown.any():
+        raise InvalidManifestError(
+            "an existing file has no sequence number, and only added files inherit it",
+            file=file,
+            field="sequence_number",
+        )
+    return entries
+
+
+def _first_row_id(manifest: ManifestFile) -> int | None:
+    """Where the row ids of a manifest's files start; delete files have none (rule 140)."""
+    return manifest.first_row_id if manifest.content is ManifestContent.DATA else None
