@@ -7,9 +7,8 @@ becomes an expression that stops the write.
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 from uuid import uuid4
 
@@ -19,11 +18,12 @@ from pyspark.sql import types as S
 
 from frazil.errors import SchemaMismatchError
 from frazil.format import types as I
+from frazil.format.arguments import what_there_is
 from frazil.format.schema import Schema
-from frazil.format.values.decimals import decimal_as_text
 from frazil.spark.session import select_with_metadata
 from frazil.spark.types import FIELD_ID_KEY, primitive_from_spark, type_to_spark
 from frazil.spark.write.row_checks import stop_with
+from frazil.spark.write.stored_values import default_literal, storage_type
 
 Converter = Callable[[Column], Column]
 """What a column goes through; None in place of one means that it stays as it is."""
@@ -40,8 +40,6 @@ _DIGITS: Final[dict[type[S.DataType], int]] = {
     S.LongType: 19,
 }
 """The digits that every value of a Spark type fits into."""
-
-_EPOCH: Final = dt.datetime(1970, 1, 1)
 
 
 def align(df: DataFrame, schema: Schema, *, case_sensitive: bool = False) -> DataFrame:
@@ -67,29 +65,6 @@ def align(df: DataFrame, schema: Schema, *, case_sensitive: bool = False) -> Dat
     if len(plain) == len(columns):
         return select_with_metadata(df, plain, [column.metadata for column in columns])
     return df.select(*(column.as_column() for column in columns))
-
-
-def storage_type(iceberg_type: I.IcebergType) -> S.DataType:
-    """The Spark type of an aligned column, without parts of type unknown."""
-    return type_to_spark(_stored(iceberg_type))
-
-
-def _stored(iceberg_type: I.IcebergType) -> I.IcebergType:
-    match iceberg_type:
-        case I.StructType(fields=fields):
-            return I.StructType(
-                tuple(
-                    replace(field, field_type=_stored(field.field_type))
-                    for field in fields
-                    if not isinstance(field.field_type, I.UnknownType)
-                )
-            )
-        case I.ListType(element_type=element):
-            return replace(iceberg_type, element_type=_stored(element))
-        case I.MapType(value_type=value):
-            return replace(iceberg_type, value_type=_stored(value))
-        case _:
-            return iceberg_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +126,7 @@ class _Alignment:
                 self._leave_out(F.col(_quoted(given.name)), given.dataType, field.field_type)
             if not isinstance(field.field_type, I.UnknownType):
                 columns.append(_Aligned(field, given, convert))
-        self._extra(found, "")
+        self._extra(found, "", schema.fields)
         if self._problems:
             raise SchemaMismatchError(
                 "the rows do not fit the table, nothing was written: " + "; ".join(self._problems)
@@ -184,9 +159,15 @@ class _Alignment:
             found[key] = field
         return found
 
-    def _extra(self, rest: dict[str, S.StructField], path: str) -> None:
+    def _extra(
+        self, rest: dict[str, S.StructField], path: str, known: Sequence[I.NestedField]
+    ) -> None:
+        names = [field.name for field in known]
+        holder = repr(path[:-1]) if path else "the table"
         self._problems.extend(
-            f"the table has no column {path + field.name!r}" for field in rest.values()
+            f"the table has no column {path + field.name!r}"
+            + what_there_is(field.name, names, holder=holder)
+            for field in rest.values()
         )
 
     def _check_default(self, field: I.NestedField, path: str) -> None:
@@ -252,7 +233,7 @@ class _Alignment:
             changed = changed or given is None or convert is not None or unknown
             if not unknown:
                 parts.append(_named(read, field.name))
-        self._extra(found, f"{path}.")
+        self._extra(found, f"{path}.", target.fields)
         if not changed:
             return None
 
@@ -290,43 +271,6 @@ def _evaluating(df: DataFrame, columns: Sequence[Column]) -> DataFrame:
         return df
     hashes = [F.max(F.xxhash64(column)) for column in columns]
     return df.observe(f"frazil-evaluated-{uuid4()}", *hashes)
-
-
-def default_literal(field: I.NestedField) -> Column:
-    """A field's write default as a column; null where there is none (rules 31-33, 39, 40)."""
-    value, iceberg_type = field.write_default, field.field_type
-    if value is None or isinstance(iceberg_type, I.UnknownType):
-        return _null(iceberg_type)
-    if isinstance(iceberg_type, I.StructType):
-        return F.struct(
-            *(
-                default_literal(child).alias(child.name)
-                for child in iceberg_type.fields
-                if not isinstance(child.field_type, I.UnknownType)
-            )
-        )
-    return _literal(iceberg_type, value).cast(storage_type(iceberg_type))
-
-
-def _literal(iceberg_type: I.IcebergType, value: Any) -> Column:
-    match iceberg_type:
-        case I.DateType():
-            return F.date_from_unix_date(F.lit(value))
-        case I.TimestamptzType():
-            return F.timestamp_micros(F.lit(value))
-        case I.TimestampType():
-            return F.lit((_EPOCH + dt.timedelta(microseconds=value)).isoformat(sep=" "))
-        case I.UUIDType():
-            return F.lit(str(value))
-        case I.DecimalType(precision, scale):
-            # As text, since Spark Connect gives decimals of Python too few digits.
-            return F.lit(decimal_as_text(value)).cast(S.DecimalType(precision, scale))
-        case _:
-            return F.lit(value)
-
-
-def _null(iceberg_type: I.IcebergType) -> Column:
-    return F.lit(None).cast(storage_type(iceberg_type))
 
 
 def _accepts(target: I.IcebergType, source: S.DataType) -> bool:
