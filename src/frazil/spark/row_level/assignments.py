@@ -41,11 +41,13 @@ class Assignments:
         schema: of the table.
         columns: the assigned columns by name.
         types: Spark's types of the values, once they are known.
+        keeps_fields: whether fields that the values' structs lack stay as they are.
     """
 
     schema: Schema
     columns: Mapping[str, _Node]
     case_sensitive: bool
+    keeps_fields: bool = False
     types: dict[int, Any] = field(default_factory=dict)
 
     @classmethod
@@ -57,6 +59,7 @@ class Assignments:
         alias: str,
         case_sensitive: bool,
         nested: bool = True,
+        keeps_fields: bool = False,
     ) -> Assignments:
         """Read what a user gave.
 
@@ -65,6 +68,7 @@ class Assignments:
             schema: of the table.
             alias: the table's name in the command.
             nested: whether fields of columns may be assigned.
+            keeps_fields: whether fields that the values' structs lack stay as they are.
 
         Raises:
             ValidationError: a name that the table does not have, is given twice, or contradicts
@@ -89,7 +93,12 @@ class Assignments:
             if last in level:
                 raise ValidationError(f"{name!r} or a part of it is assigned twice")
             level[last] = _Node(value_of(value), str(value))
-        return cls(schema=schema, columns=columns, case_sensitive=case_sensitive)
+        return cls(
+            schema=schema,
+            columns=columns,
+            case_sensitive=case_sensitive,
+            keeps_fields=keeps_fields,
+        )
 
     def columns_after(
         self, scope: DataFrame, support: SparkTypeSupport, *, old: Mapping[str, Column] | None
@@ -111,7 +120,9 @@ class Assignments:
         if not self.types:
             self.types.update(_types_of(scope, nodes))
         types = self.types
-        store = StoreAssignment(support, case_sensitive=self.case_sensitive)
+        store = StoreAssignment(
+            support, case_sensitive=self.case_sensitive, keeps_fields=self.keeps_fields
+        )
         after: dict[str, Column] = {}
         for column in self.schema.fields:
             node = self.columns.get(column.name)
@@ -167,7 +178,7 @@ def _built(
     path: str,
 ) -> Column:
     if node.value is not None:
-        return store.value(node.value, types[id(node)], column, path)
+        return store.value(node.value, types[id(node)], column, path, old=old)
     kind = column.field_type
     assert isinstance(kind, I.StructType), path
     assert old is not None, path

@@ -171,6 +171,7 @@ class _Checked:
                 alias=merge.target_name,
                 case_sensitive=command.case_sensitive,
                 nested=clause.do is Do.UPDATE,
+                keeps_fields=merge.evolves and clause.takes_all,
             )
             old = None
             if clause.do is Do.UPDATE:

@@ -44,14 +44,27 @@ class StoreAssignment:
     Args:
         support: the session's newer types.
         case_sensitive: how fields of structs are matched.
+        keeps_fields: whether fields that a struct lacks stay as they are, or have their default;
+            otherwise they are a problem.
     """
 
-    def __init__(self, support: SparkTypeSupport, *, case_sensitive: bool) -> None:
+    def __init__(
+        self, support: SparkTypeSupport, *, case_sensitive: bool, keeps_fields: bool = False
+    ) -> None:
         self._support = support
+        self._keeps_fields = keeps_fields
         self._key: Callable[[str], str] = str if case_sensitive else str.lower
         self._problems: list[str] = []
 
-    def value(self, value: Column, source: S.DataType, field: I.NestedField, path: str) -> Column:
+    def value(
+        self,
+        value: Column,
+        source: S.DataType,
+        field: I.NestedField,
+        path: str,
+        *,
+        old: Column | None = None,
+    ) -> Column:
         """Return a value as the column's type.
 
         Args:
@@ -59,8 +72,9 @@ class StoreAssignment:
             source: its type.
             field: the column or field.
             path: its name in messages.
+            old: the column as it is; None for new rows.
         """
-        return self._assigned(value, source, field.field_type, path)
+        return self._assigned(value, source, field.field_type, path, old)
 
     def default(self, field: I.NestedField) -> Column:
         """Return a column's write default as rows that are read have it; NULL where it has none."""
@@ -80,7 +94,12 @@ class StoreAssignment:
             )
 
     def _assigned(
-        self, value: Column, source: S.DataType, target: I.IcebergType, path: str
+        self,
+        value: Column,
+        source: S.DataType,
+        target: I.IcebergType,
+        path: str,
+        old: Column | None = None,
     ) -> Column:
         wanted = type_to_spark(target, support=self._support)
         if source == wanted:
@@ -91,7 +110,7 @@ class StoreAssignment:
             return self._converted(value, source, target, path)
         match target, source:
             case I.StructType(), S.StructType():
-                return self._struct(value, source, target, path)
+                return self._struct(value, source, target, path, old)
             case I.ListType(), S.ArrayType():
                 element = target.element_type
                 return F.transform(
@@ -146,7 +165,12 @@ class StoreAssignment:
                 return stored
 
     def _struct(
-        self, value: Column, source: S.StructType, target: I.StructType, path: str
+        self,
+        value: Column,
+        source: S.StructType,
+        target: I.StructType,
+        path: str,
+        old: Column | None,
     ) -> Column:
         given: dict[str, S.StructField] = {}
         for each in source.fields:
@@ -157,17 +181,28 @@ class StoreAssignment:
         for field in target.fields:
             found = given.pop(self._key(field.name), None)
             place = f"{path}.{field.name}"
+            before = None if old is None else old.getField(field.name)
+            if found is None and self._keeps_fields and self._may_be_left_out(field, before):
+                part = self.default(field) if before is None else before
+                parts.append(part.alias(field.name))
+                continue
             if found is None:
                 self._problems.append(f"the value for {path!r} has no field {field.name!r}")
                 continue
             part = value.getField(found.name)
             parts.append(
-                self._assigned(part, found.dataType, field.field_type, place).alias(field.name)
+                self._assigned(part, found.dataType, field.field_type, place, before).alias(
+                    field.name
+                )
             )
         self._problems.extend(f"{path!r} has no field {each.name!r}" for each in given.values())
         if not parts:
             return F.lit(None)
         return F.when(value.isNotNull(), F.struct(*parts))
+
+    @staticmethod
+    def _may_be_left_out(field: I.NestedField, before: Column | None) -> bool:
+        return before is not None or field.optional or field.write_default is not None
 
 
 def _time_of_micros(micros: Column) -> Column:
