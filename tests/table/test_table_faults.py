@@ -22,47 +22,17 @@ from table_cases import (
 )
 
 from ci_share import one_of_each
+from faulty_io import ERRORS, FaultyIO, watch_for_swap
 from frazil.catalog.base import Catalog
-from frazil.errors import FrazilError, StorageError, ValidationError
+from frazil.errors import FrazilError
 from frazil.format.manifests import DataFile
-from frazil.storage.files import FileIO, local_path
+from frazil.storage.files import local_path
 from frazil.table.handle import TableHandle
 from frazil.table.operations import TableOperations
 
 
 class Alarm(Exception):
     """What a time limit of the user's raises."""
-
-
-ERRORS: dict[str, Callable[[str], BaseException]] = {
-    "typed": lambda where: StorageError(f"the store failed at {where}"),
-    "refusal": lambda where: ValidationError(f"not a path: {where}"),
-    "bug": RuntimeError,
-    "memory": MemoryError,
-    "interrupt": KeyboardInterrupt,
-}
-
-
-class FaultyIO(FileIO):
-    """Raises once, before or after its n-th call."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.left: int | None = None
-        self.after = False
-        self.error: Callable[[str], BaseException] = RuntimeError
-
-    def _run(self, verb: str, path: str, on_disk: Any, on_store: Any) -> Any:
-        due = False
-        if self.left is not None:
-            self.left -= 1
-            due = self.left == 0
-        if due and not self.after:
-            raise self.error(f"{verb} {short(path)}")
-        result = super()._run(verb, path, on_disk, on_store)
-        if due:
-            raise self.error(f"{verb} {short(path)}")
-        return result
 
 
 def written(table: TableOperations, name: str, day: str = "mon") -> DataFile:
@@ -151,17 +121,6 @@ def whole_table(table: TableHandle) -> set[str]:
     for path in paths:
         assert table.io.exists(path), path
     return {short(path) for path in paths}
-
-
-def watch_for_swap(catalog: Catalog, sent: list[bool]) -> None:
-    """Note when the catalog is asked to commit."""
-    real = catalog.commit_table
-
-    def commit_table(identifier: Any, requirements: Any, updates: Any) -> Any:
-        sent.append(True)
-        return real(identifier, requirements, updates)
-
-    catalog.commit_table = commit_table  # type: ignore[method-assign]
 
 
 @contextlib.contextmanager

@@ -132,7 +132,11 @@ def write_deletes(
         referenced_paths=tuple(paths),
     )
     size = sum(file.size_in_bytes for file in written.added)
-    tell(WriteProgress("done", len(written.paths), written.deleted_rows, size))
+    try:
+        tell(WriteProgress("done", len(written.paths), written.deleted_rows, size))
+    except BaseException:
+        io.delete_many(written.paths)
+        raise
     return written
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 from pyspark.sql import DataFrame, SparkSession
 
-from frazil.errors import CommitFailedError, ConflictError, StorageError, ValidationError
+from frazil.errors import CommitFailedError, ConflictError, ValidationError
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import Expression
@@ -176,9 +176,7 @@ class Command:
         try:
             yield
         except BaseException:
-            for path in self.written:
-                with suppress(StorageError):
-                    self.writes.io.delete(path)
+            self.writes.io.delete_many(self.written)
             raise
 
     def decided_by(self, target: Target, ordinals: Collection[int]) -> None:
@@ -203,12 +201,11 @@ class Command:
         figures: Mapping[str, int],
     ) -> Changed:
         """Commit new rows alone; rows that others added meanwhile and that match conflict."""
+        validation = self._validation(where, check_deletes=False)
         self._commit(
             added,
             (),
-            lambda settings: self.writes.files.overwrite(
-                added, validation=self._validation(where, check_deletes=False), **settings
-            ),
+            lambda settings: self.writes.files.overwrite(added, validation=validation, **settings),
             figures,
         )
         return self._figures(plan, self.mode, figures, files_added=len(added))
@@ -229,14 +226,12 @@ class Command:
             where: which rows the command is about.
         """
         gone = data_files(self.base, target.plan, removed)
+        validation = self._validation(where, check_deletes=True)
         self._commit(
             added,
             (),
             lambda settings: self.writes.files.overwrite(
-                added,
-                removed=gone,
-                validation=self._validation(where, check_deletes=True),
-                **settings,
+                added, removed=gone, validation=validation, **settings
             ),
             figures,
         )
@@ -266,6 +261,8 @@ class Command:
         if self.isolation == "snapshot":
             # Who changed a row first has changed it: a delete of its old form would miss the new.
             read |= target.ordinals_of(deletes.referenced_paths)
+        whose_rows = data_files(self.base, target.plan, read)
+        validation = self._validation(where, check_deletes=bool(read))
         self._commit(
             added,
             deletes.paths,
@@ -275,8 +272,8 @@ class Command:
                 removed=gone,
                 removed_deletes=deletes.removed,
                 referenced_data_files=deletes.referenced_paths,
-                changed=data_files(self.base, target.plan, read),
-                validation=self._validation(where, check_deletes=bool(read)),
+                changed=whose_rows,
+                validation=validation,
                 **settings,
             ),
             figures,

@@ -134,7 +134,11 @@ def write_data_files(
         if failure is not None:
             raise failure from error
         raise
-    tell(_progress("done", files))
+    try:
+        tell(_progress("done", files))
+    except BaseException:
+        io.delete_many(file.file_path for file in files)
+        raise
     return files
 
 

@@ -1,0 +1,162 @@
+"""A process that changes a table at random.
+
+history_worker.py <catalog> <folder> <writer> <seconds> <isolation> <log>
+
+Waits until the file `go` is in the folder. Before each change it writes a line with what it is
+about to do, and after it another with the outcome.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import time
+from pathlib import Path
+
+from changes_in_order import DDL, condition_text
+from table_cases import open_catalog
+
+from frazil.errors import CommitFailedError, ConflictError
+
+KEYS = 40
+
+
+class Worker:
+    """One writer."""
+
+    def __init__(self, spark, table, writer, isolation):
+        self.spark, self.table, self.isolation = spark, table, isolation
+        self.random = random.Random(writer)
+        self.writer = writer
+        self.count = 0
+
+    def next_change(self):
+        """What to do: plain values."""
+        r = self.random
+        self.count += 1
+        op = f"w{self.writer}-{self.count}"
+        kind = r.choice(
+            ["append", "delete", "update", "update", "merge", "merge", "overwrite", "rewrite"]
+        )
+        change = {"op": op, "kind": kind}
+        low = r.randrange(KEYS)
+        if kind in ("delete", "update", "overwrite"):
+            change["where"] = r.choice(
+                [
+                    {"low": low, "high": low + r.randrange(3)},
+                    {"p": r.choice("abc"), "low": low, "high": low + 9},
+                ]
+            )
+        if kind == "rewrite":
+            change["p"] = r.choice("abc")
+        if kind in ("append", "merge", "overwrite"):
+            keys = r.sample(range(KEYS), 3)
+            change["rows"] = [[key, r.choice("abc"), r.randrange(9), op] for key in keys]
+        if kind == "merge":
+            change["deletes_from"] = r.choice([None, 7])
+            change["updates"] = r.random() < 0.8
+            change["inserts"] = r.random() < 0.8 or not change["updates"]
+        return change
+
+    def run(self, change):
+        """Do it; the snapshot that it read, or None where it read none or changed nothing."""
+        table, op = self.table.refresh(), change["op"]
+        properties = {"op": op}
+        with_op = {"snapshot_properties": properties}
+        isolated = {**with_op, "isolation": self.isolation}
+        match change["kind"]:
+            case "append":
+                table.append(self.frame(change), **with_op)
+            case "overwrite":
+                table.overwrite(
+                    self.frame(change), where=condition_text(change["where"]), **with_op
+                )
+            case "delete":
+                return table.delete(condition_text(change["where"]), **isolated).snapshot_id
+            case "update":
+                where = condition_text(change["where"])
+                return table.update({"v": f"'{op}'", "n": "n + 1"}, where, **isolated).snapshot_id
+            case "merge":
+                return self.merge(table, change, isolated).snapshot_id
+            case "rewrite":
+                self.rewrite(table, change, properties)
+        return None
+
+    def merge(self, table, change, isolated):
+        merge = table.merge(self.frame(change), on="target.id = source.id", **isolated)
+        if change["deletes_from"] is not None:
+            merge.when_matched_delete(condition=f"target.n >= {change['deletes_from']}")
+        if change["updates"]:
+            merge.when_matched_update_all()
+        if change["inserts"]:
+            merge.when_not_matched_insert_all()
+        return merge.execute()
+
+    def rewrite(self, table, change, properties):
+        """Compact a partition."""
+        from frazil.spark.row_level.command import data_files
+        from frazil.spark.write.files import write_data_files
+
+        scan = table.scan(where=f"p = '{change['p']}'")
+        plan = scan.plan()
+        if plan.file_count < 2:
+            return
+        removed = data_files(table.metadata, plan, plan.files["ordinal"].to_list())
+        added = write_data_files(self.spark, scan.to_df(), metadata=table.metadata, io=table.io)
+        try:
+            table.files.rewrite(
+                removed=removed,
+                added=added,
+                from_snapshot=table.current_snapshot.snapshot_id,
+                snapshot_properties=properties,
+            )
+        except ConflictError:
+            table.io.delete_many(file.file_path for file in added)
+            raise
+
+    def frame(self, change):
+        return self.spark.createDataFrame([tuple(row) for row in change["rows"]], DDL).coalesce(1)
+
+
+def main(kind, folder, writer, seconds, isolation, log):
+    """Work for so long."""
+    from pyspark.sql import SparkSession
+
+    from frazil.spark.lake import Lake
+
+    spark = (
+        SparkSession.builder.master("local[1]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.shuffle.partitions", "1")
+        .config("spark.default.parallelism", "1")
+        .config("spark.driver.memory", "512m")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.warehouse.dir", f"{folder}/spark-{writer}")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("OFF")
+    lake = Lake(spark, open_catalog(kind, folder))
+    worker = Worker(spark, lake.load_table("db.t"), int(writer), isolation)
+    with open(log, "w", buffering=1) as out:
+        out.write(json.dumps({"ready": writer}) + "\n")
+        while not Path(folder, "go").exists():
+            time.sleep(0.05)
+        end = time.monotonic() + float(seconds)
+        while time.monotonic() < end:
+            change = worker.next_change()
+            out.write(json.dumps({"begins": change}) + "\n")
+            try:
+                read = worker.run(change)
+            except (ConflictError, CommitFailedError) as error:
+                outcome = {"refused": f"{type(error).__name__}: {error}"}
+            else:
+                outcome = {"read": read}
+            out.write(json.dumps({"ends": change["op"], **outcome}) + "\n")
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

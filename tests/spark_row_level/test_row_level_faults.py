@@ -1,0 +1,189 @@
+"""Anything that is raised at any call to the store while a merge runs: all of it, or nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+
+import pytest
+from concurrent_changes import first_rows, frame, make_table, shown
+
+from ci_share import only_in_soak
+from faulty_io import ERRORS, FaultyIO, watch_for_swap
+from frazil.catalog.filesystem import FilesystemCatalog
+from frazil.catalog.sql import SqlCatalog
+from frazil.errors import ConflictError, FrazilError, StorageError
+from frazil.spark.lake import Lake
+
+pytestmark = pytest.mark.spark
+
+NO_WAITS = {
+    "commit.retry.min-wait-ms": "1",
+    "commit.retry.max-wait-ms": "2",
+    "commit.status-check.min-wait-ms": "1",
+    "commit.status-check.max-wait-ms": "2",
+    "commit.manifest.min-count-to-merge": "2",
+}
+STRIDE = int(os.environ.get("FRAZIL_FAULT_STRIDE", "9"))
+SOURCE = [(1, "a", "gone"), (2, "a", "merged"), (12, "b", "merged"), (99, "a", "new")]
+AFTER = sorted([*(row for row in first_rows() if row[0] not in (1, 2, 12)), *SOURCE[1:]])
+
+
+def merge(lake, table, **options):
+    """Deletes, changes and adds rows, in three files."""
+    return (
+        table.merge(frame(lake, SOURCE), on="target.id = source.id", **options)
+        .when_matched_delete(condition="source.v = 'gone'")
+        .when_matched_update_all()
+        .when_not_matched_insert_all()
+        .execute()
+    )
+
+
+def delete(lake, table, **options):
+    """A file goes as a whole, rows of another are marked."""
+    return table.delete("id < 7", **options)
+
+
+def update(lake, table, **options):
+    return table.update({"v": "'new'"}, "id in (1, 12)", **options)
+
+
+COMMANDS = {"merge": merge, "delete": delete, "update": update}
+
+
+def lake_of(kind, spark, folder, io):
+    warehouse = f"{folder}/warehouse"
+    if kind == "filesystem":
+        catalog = FilesystemCatalog("test", {"warehouse": warehouse}, io=io)
+    else:
+        settings = {"uri": f"sqlite:///{folder}/catalog.db", "warehouse": warehouse}
+        catalog = SqlCatalog("test", settings, io=io)
+    lake = Lake(spark, catalog)
+    lake.create_namespace("db")
+    return lake
+
+
+def files_of(table):
+    """Every file in the table's folder, but for those that say which version is current."""
+    listed = {info.path for info in table.io.list(table.location)}
+    return {path for path in listed if "version-hint" not in path}
+
+
+CASES = [
+    ("sql", "merge-on-read", 3, 1),
+    ("filesystem", "copy-on-write", 2, 4),
+    only_in_soak("sql", "merge-on-read", 2, 0),
+    only_in_soak("sql", "copy-on-write", 3, 0),
+    only_in_soak("filesystem", "merge-on-read", 3, 0),
+]
+
+
+@pytest.mark.parametrize(("kind", "mode", "version", "begin"), CASES)
+def test_a_fault_at_any_call_of_a_merge_leaves_all_of_it_or_nothing(
+    spark, tmp_path, kind, mode, version, begin
+):
+    """In CI at every ninth call; in a soak (`begin` is 0) at each."""
+    io = FaultyIO()
+    lake = lake_of(kind, spark, tmp_path, io)
+    table = make_table(lake, mode, version, **NO_WAITS)
+    first = table.current_snapshot.snapshot_id
+    sent = []
+    watch_for_swap(lake.catalog, sent)
+    steps = itertools.count(begin, STRIDE) if begin else itertools.count(1)
+    for turn, step in enumerate(steps):
+        table = lake.load_table("db.t")
+        before = files_of(table)
+        sent.clear()
+        io.after = turn % 2 == 1
+        io.error = list(ERRORS.values())[turn % len(ERRORS)]
+        io.left = step
+        try:
+            merge(lake, table)
+            raised = False
+        except (FrazilError, RuntimeError, MemoryError, KeyboardInterrupt):
+            raised = True
+        ended, io.left = io.left > 0, None
+        fresh = lake.load_table("db.t")
+        rows = shown(fresh)
+        if not raised:
+            assert rows == AFTER, f"step {step}"
+        elif not sent:
+            assert rows == first_rows(), f"step {step}"
+            assert files_of(fresh) == before, f"step {step}"
+        else:
+            assert rows in (first_rows(), AFTER), f"step {step}"
+        if rows == AFTER:
+            fresh.rollback_to_snapshot(first)
+        if ended:
+            break
+    assert step > 15
+
+
+@pytest.mark.parametrize(("kind", "mode", "version", "begin"), CASES)
+def test_a_merge_whose_process_dies_at_any_call_is_there_or_not(
+    spark, tmp_path, kind, mode, version, begin
+):
+    """From one call on nothing more reaches the store: nobody tidies up, and the next one works."""
+    io = FaultyIO()
+    io.stays_down, io.error = True, StorageError
+    lake = lake_of(kind, spark, tmp_path, io)
+    table = make_table(lake, mode, version, **NO_WAITS)
+    first = table.current_snapshot.snapshot_id
+    steps = itertools.count(begin + 3, STRIDE * 2) if begin else itertools.count(1)
+    for turn, step in enumerate(steps):
+        io.after = turn % 2 == 0
+        io.left = step
+        with contextlib.suppress(FrazilError):
+            merge(lake, lake.load_table("db.t"))
+        ended, io.left = io.left > 0, None
+        fresh = lake.load_table("db.t")
+        rows = shown(fresh)
+        assert rows in (first_rows(), AFTER), f"step {step}"
+        if rows == AFTER:
+            fresh.rollback_to_snapshot(first)
+        if ended:
+            assert rows == AFTER
+            break
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_that_is_refused_leaves_no_file_behind(lake, command):
+    """The rival's files are all that came."""
+    table = make_table(lake, "merge-on-read", 3)
+    real = table.catalog.commit_table
+    after_rival = []
+
+    def commit_table(identifier, requirements, updates):
+        table.catalog.commit_table = real
+        rival = lake.load_table("db.t")
+        rival.update({"v": "'rival'"}, "true")
+        kept = {info.path for info in rival.io.list(f"{rival.location}/data")}
+        named = set(rival.inspect.files()["file_path"])
+        after_rival.extend(path for path in kept if path in named)
+        return real(identifier, requirements, updates)
+
+    before = {info.path for info in table.io.list(f"{table.location}/data")}
+    table.catalog.commit_table = commit_table
+    with pytest.raises(ConflictError):
+        COMMANDS[command](lake, table)
+    left = {info.path for info in table.io.list(f"{table.location}/data")}
+    assert left == before | set(after_rival)
+    assert all(row[2] == "rival" for row in shown(table.refresh()))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("storage", [("copy-on-write", 2), ("merge-on-read", 3)], ids=str)
+def test_a_callback_that_raises_leaves_no_file_behind(lake, command, storage):
+    table = make_table(lake, *storage)
+    before = files_of(table)
+
+    def stop(progress):
+        if progress.stage == "done":
+            raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        COMMANDS[command](lake, table, on_progress=stop)
+    assert files_of(table) == before
+    assert shown(table.refresh()) == first_rows()
