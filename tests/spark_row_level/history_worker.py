@@ -20,6 +20,8 @@ from table_cases import open_catalog
 from frazil.errors import CommitFailedError, ConflictError
 
 KEYS = 40
+LEAST = 4
+"""Changes, on however slow a machine."""
 
 
 class Worker:
@@ -132,6 +134,8 @@ def main(kind, folder, writer, seconds, isolation, log):
         .config("spark.sql.shuffle.partitions", "1")
         .config("spark.default.parallelism", "1")
         .config("spark.driver.memory", "512m")
+        # Compiling a query would take longer than running it.
+        .config("spark.sql.codegen.wholeStage", "false")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.warehouse.dir", f"{folder}/spark-{writer}")
@@ -145,7 +149,7 @@ def main(kind, folder, writer, seconds, isolation, log):
         while not Path(folder, "go").exists():
             time.sleep(0.05)
         end = time.monotonic() + float(seconds)
-        while time.monotonic() < end:
+        while time.monotonic() < end or worker.count < LEAST:
             change = worker.next_change()
             out.write(json.dumps({"begins": change}) + "\n")
             try:

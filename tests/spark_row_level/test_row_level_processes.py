@@ -23,7 +23,7 @@ from table_cases import open_catalog  # noqa: E402
 
 pytestmark = pytest.mark.spark
 
-START_SECONDS = 180
+START_SECONDS = 300
 FIRST = [(key, "abc"[key % 3], key % 9, "old") for key in range(40)]
 PROPERTIES = {
     "commit.retry.num-retries": "20",
@@ -73,7 +73,7 @@ def history(folder, kind, writers, seconds, isolation):
 
 
 CASES = [
-    ("sql", "serializable", "merge-on-read", 3, 4, 12),
+    ("sql", "serializable", "merge-on-read", 3, 4, 8),
     *(
         only_in_soak(kind, isolation, mode, version, 8, 120)
         for kind, mode, version in [

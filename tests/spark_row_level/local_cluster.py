@@ -1,0 +1,111 @@
+"""Every kind of write and read with executors in their own processes.
+
+local_cluster.py <folder>: prints what each way of writing left right, a line each.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from pyspark.sql import SparkSession
+
+import frazil
+from frazil.spark.deletes import write as deletes
+
+DDL = "id bigint not null, p string, v string"
+STORAGE = (("copy-on-write", 2), ("merge-on-read", 2), ("merge-on-read", 3))
+
+
+def session(folder):
+    """Two executors of one core, each a JVM of its own."""
+    return (
+        SparkSession.builder.master("local-cluster[2,1,1024]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.default.parallelism", "2")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.executorEnv.PYTHONPATH", os.environ["PYTHONPATH"])
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.warehouse.dir", f"{folder}/warehouse")
+        .getOrCreate()
+    )
+
+
+def frame(spark, rows):
+    return spark.createDataFrame(list(rows), DDL)
+
+
+def shown(table):
+    return sorted(tuple(row) for row in table.to_df().collect())
+
+
+def check(table, rows, step):
+    """The rows, and those that a filter and a count find."""
+    expected = sorted(rows.values())
+    assert shown(table) == expected, step
+    assert table.scan(where="p = 'b'").count() == sum(row[1] == "b" for row in expected), step
+
+
+def changed(spark, lake, mode, version):
+    """Each kind of change, one after the other."""
+    modes = {f"write.{command}.mode": mode for command in ("delete", "update", "merge")}
+    table = lake.create_table(
+        f"db.{mode.replace('-', '_')}_{version}",
+        DDL,
+        partition_by=["p"],
+        format_version=version,
+        properties=modes,
+    )
+    rows = {n: (n, "abc"[n % 3], f"v{n}") for n in range(300)}
+    table.append(frame(spark, rows.values()))
+    check(table, rows, "append")
+    table.delete("id % 10 = 3 or v = 'v5'")
+    rows = {n: row for n, row in rows.items() if n % 10 != 3 and n != 5}
+    check(table, rows, "delete")
+    table.update({"v": "upper(v)", "p": "'b'"}, "id between 100 and 120")
+    rows.update({n: (n, "b", f"V{n}") for n in rows if 100 <= n <= 120})
+    check(table, rows, "update")
+    source = [(n, "c", "merged") for n in range(290, 310)]
+    (
+        table.merge(frame(spark, source), on="target.id = source.id")
+        .when_matched_delete(condition="target.id = 299")
+        .when_matched_update_all()
+        .when_not_matched_insert_all()
+        .execute()
+    )
+    rows.update({row[0]: row for row in source})
+    del rows[299]
+    check(table, rows, "merge")
+    new = [(7, "a", "upserted"), (1000, "a", "upserted")]
+    table.upsert(frame(spark, new), keys="id")
+    rows.update({row[0]: row for row in new})
+    check(table, rows, "upsert")
+    table.overwrite(frame(spark, [(2000, "a", "over")]), where="p = 'a'")
+    rows = {n: row for n, row in rows.items() if row[1] != "a"} | {2000: (2000, "a", "over")}
+    check(table, rows, "overwrite")
+    if mode == "merge-on-read":
+        # More deletes than the driver writes itself.
+        deletes.ROWS_HERE = 0
+        done = table.delete("id % 7 = 1")
+        deletes.ROWS_HERE = 16_000_000
+        assert done.deletes_added > 0, done
+        rows = {n: row for n, row in rows.items() if n % 7 != 1}
+        check(table, rows, "many deletes")
+
+
+def main(folder):
+    spark = session(folder)
+    spark.sparkContext.setLogLevel("OFF")
+    lake = frazil.connect(spark, warehouse=f"{folder}/lake")
+    lake.create_namespace("db")
+    for mode, version in STORAGE:
+        changed(spark, lake, mode, version)
+        print(f"right {mode} v{version}", flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
