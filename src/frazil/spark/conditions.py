@@ -38,7 +38,7 @@ from frazil.format.predicates.expressions import with_ref
 from frazil.format.predicates.implied import (
     NOTHING_IMPLIED,
     ConditionReader,
-    Words,
+    WordsOfText,
     conjuncts_of,
     words_of,
 )
@@ -281,7 +281,7 @@ class _Maker:
         refs = (leaf.ref for leaf in leaves(bound))
         return frozenset(ref.parts[0] for ref in refs)
 
-    def _needed(self, words: Iterable[Words | None]) -> frozenset[str] | None:
+    def _needed(self, words: Iterable[WordsOfText | None]) -> frozenset[str] | None:
         """The columns whose names are among the words: all that are meant, and perhaps more."""
         names: set[str] = set()
         for each in words:
@@ -290,7 +290,7 @@ class _Maker:
             names.update(f.name for f in self.schema.fields if each.name_any_of([f.name]))
         return frozenset(names)
 
-    def _may_compare_floats(self, words: Words | None) -> bool:
+    def _may_compare_floats(self, words: WordsOfText | None) -> bool:
         """Whether Spark might skip rows by a comparison of floats, which Parquet orders otherwise.
 
         Writers leave NaN out of the range of a column, and dictionaries tell 0.0 from -0.0.

@@ -34,7 +34,7 @@ from frazil.format.predicates.expressions import (
 from frazil.format.predicates.parse import converted, leaf_predicate, sql_tree
 from frazil.format.predicates.spark_reading import (
     TYPES_OF_OWN,
-    Kind,
+    LiteralKind,
     SparkLiteral,
     reads_alike,
     spark_literal,
@@ -219,8 +219,12 @@ def _compared(node: exp.Expression) -> list[list[SparkLiteral]] | None:
 
 def _are_constants(literals: list[SparkLiteral]) -> bool:
     """Whether a part without a column is one whose truth Python tells as Spark does."""
-    kinds = {each.kind for each in literals} - {Kind.NULL}
-    return len(kinds) <= 1 and kinds <= {Kind.INTEGER, Kind.STRING, Kind.BOOLEAN}
+    kinds = {each.kind for each in literals} - {LiteralKind.NULL}
+    return len(kinds) <= 1 and kinds <= {
+        LiteralKind.INTEGER,
+        LiteralKind.STRING,
+        LiteralKind.BOOLEAN,
+    }
 
 
 def conjuncts_of(text: str) -> list[str]:
@@ -255,7 +259,7 @@ def _split(tokens: list[Token]) -> Iterator[list[Token]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class WordsOfText:
     """The words of a text, in lower case, without what stands in strings.
 
     Attributes:
@@ -273,7 +277,7 @@ class Words:
         return self.has_star or any(name.lower() in self.names for name in names)
 
 
-def words_of(text: str) -> Words | None:
+def words_of(text: str) -> WordsOfText | None:
     """Return the words of a text; None where it cannot be told."""
     try:
         tokens = spark_tokens(text)
@@ -291,4 +295,4 @@ def words_of(text: str) -> Words | None:
         if kind is TokenType.STAR:
             has_star |= before in (TokenType.L_PAREN, TokenType.COMMA, TokenType.DOT, None)
         before = kind
-    return Words(frozenset(names), has_query, has_star)
+    return WordsOfText(frozenset(names), has_query, has_star)

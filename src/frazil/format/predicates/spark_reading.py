@@ -47,7 +47,7 @@ from frazil.format.types import (
 from frazil.format.values.zones import offset_at, zone_of
 
 
-class Kind(Enum):
+class LiteralKind(Enum):
     """Spark's type of a literal, as far as it matters for comparisons."""
 
     NULL = "null"
@@ -67,7 +67,7 @@ class Kind(Enum):
 class SparkLiteral:
     """A literal: its type in Spark and the Python object that predicates hold."""
 
-    kind: Kind
+    kind: LiteralKind
     value: Any
 
 
@@ -89,10 +89,10 @@ _DATE_TEXT = re.compile(r"(?!0000)\d{4}-\d\d-\d\d", re.ASCII)
 _MOMENT_TEXT = re.compile(rf"{_DATE_TEXT.pattern}([ T]\d\d:\d\d:\d\d(\.\d{{1,6}})?)?", re.ASCII)
 _ZONED_TEXT = re.compile(rf"{_MOMENT_TEXT.pattern}(Z|[+-]\d\d:\d\d)?", re.ASCII)
 _TIMESTAMPS = {
-    "TIMESTAMP": Kind.TIMESTAMP,
-    "TIMESTAMPTZ": Kind.TIMESTAMP,
-    "TIMESTAMPLTZ": Kind.TIMESTAMP,
-    "TIMESTAMPNTZ": Kind.TIMESTAMP_NTZ,
+    "TIMESTAMP": LiteralKind.TIMESTAMP,
+    "TIMESTAMPTZ": LiteralKind.TIMESTAMP,
+    "TIMESTAMPLTZ": LiteralKind.TIMESTAMP,
+    "TIMESTAMPNTZ": LiteralKind.TIMESTAMP_NTZ,
 }
 _EPOCH = datetime(1970, 1, 1)
 _HOUR = 3600
@@ -112,52 +112,54 @@ def spark_literal(node: exp.Expression) -> SparkLiteral | None:
         return None
     while isinstance(node, exp.Paren | exp.Neg):
         node = node.this
-    kind = Kind.NULL if isinstance(node, exp.Null) else _kind(node, value)
+    kind = LiteralKind.NULL if isinstance(node, exp.Null) else _kind(node, value)
     return None if kind is None else SparkLiteral(kind, value)
 
 
-def _kind(node: exp.Expression, value: Any) -> Kind | None:
+def _kind(node: exp.Expression, value: Any) -> LiteralKind | None:
     match node:
         case exp.Boolean():
-            return Kind.BOOLEAN
+            return LiteralKind.BOOLEAN
         case exp.HexString():
-            return Kind.BINARY
+            return LiteralKind.BINARY
         case exp.RawString() | exp.Concat():
-            return Kind.STRING
+            return LiteralKind.STRING
         case exp.Literal() if node.is_string:
-            return Kind.STRING
+            return LiteralKind.STRING
         case exp.Literal() if isinstance(value, float):
             # Spark refuses a double that is too large for one.
-            return Kind.DOUBLE if math.isfinite(value) else None
+            return LiteralKind.DOUBLE if math.isfinite(value) else None
         case exp.Literal():
-            return _numeric(Kind.INTEGER if isinstance(value, int) else Kind.DECIMAL, value)
+            return _numeric(
+                LiteralKind.INTEGER if isinstance(value, int) else LiteralKind.DECIMAL, value
+            )
         case exp.Cast() if isinstance(without_parentheses(node.this), exp.Literal):
             return _cast_kind(without_parentheses(node.this), node.to, value)
         case _:
             return None
 
 
-def _numeric(kind: Kind, value: int | Decimal) -> Kind | None:
+def _numeric(kind: LiteralKind, value: int | Decimal) -> LiteralKind | None:
     whole, scale = _digits(value)
     return kind if whole + scale <= _MOST_DIGITS else None
 
 
-def _cast_kind(inner: exp.Expression, to: exp.DataType, value: Any) -> Kind | None:
+def _cast_kind(inner: exp.Expression, to: exp.DataType, value: Any) -> LiteralKind | None:
     name = to.this.name if isinstance(to.this, exp.DataType.Type) else str(to.this)
     text = str(inner.this)
     if name in _WHOLE_TYPES:
-        return None if inner.is_string else Kind.INTEGER
+        return None if inner.is_string else LiteralKind.INTEGER
     if name == "DOUBLE" and _DOUBLE_TEXT.fullmatch(text):
-        return Kind.DOUBLE
+        return LiteralKind.DOUBLE
     if name == "FLOAT" and not inner.is_string:
-        return Kind.FLOAT
+        return LiteralKind.FLOAT
     if name == "DECIMAL" and _NUMBER_TEXT.fullmatch(text):
-        return _numeric(Kind.DECIMAL, value)
+        return _numeric(LiteralKind.DECIMAL, value)
     if name == "DATE" and inner.is_string and _DATE_TEXT.fullmatch(text):
-        return Kind.DATE
+        return LiteralKind.DATE
     if name in _TIMESTAMPS and inner.is_string and _ZONED_TEXT.fullmatch(text):
         kind = _TIMESTAMPS[name]
-        return None if kind is Kind.TIMESTAMP_NTZ and _has_offset(value) else kind
+        return None if kind is LiteralKind.TIMESTAMP_NTZ and _has_offset(value) else kind
     return None
 
 
@@ -182,33 +184,33 @@ def reads_alike(
         listed: whether they are an IN list.
         time_zone: the session's zone.
     """
-    given = [each for each in literals if each.kind is not Kind.NULL]
+    given = [each for each in literals if each.kind is not LiteralKind.NULL]
     kinds = {each.kind for each in given}
     values = [each.value for each in given]
     if not given:
         return True
     match column_type:
         case BooleanType():
-            return kinds == {Kind.BOOLEAN}
+            return kinds == {LiteralKind.BOOLEAN}
         case IntegerType() | LongType():
             return _whole_numbers(kinds, values)
         case FloatType():
             whole = [value for value in values if isinstance(value, int)]
-            few = len(kinds - {Kind.INTEGER}) <= 1
+            few = len(kinds - {LiteralKind.INTEGER}) <= 1
             return few and _are_floating(kinds) and _within(whole, _EXACT_IN_FLOAT)
         case DoubleType():
             return _are_floating(kinds)
         case DecimalType(precision=precision, scale=scale):
-            if kinds == {Kind.DOUBLE}:
+            if kinds == {LiteralKind.DOUBLE}:
                 return precision <= _DOUBLE_DIGITS
             fits = _fit_one_decimal([(precision - scale, scale), *map(_digits_of, values)])
-            return kinds <= {Kind.INTEGER, Kind.DECIMAL} and fits
+            return kinds <= {LiteralKind.INTEGER, LiteralKind.DECIMAL} and fits
         case StringType():
-            return kinds == {Kind.STRING}
+            return kinds == {LiteralKind.STRING}
         case UUIDType():
-            return kinds == {Kind.STRING} and all(map(_UUID_TEXT.fullmatch, values))
+            return kinds == {LiteralKind.STRING} and all(map(_UUID_TEXT.fullmatch, values))
         case BinaryType() | FixedType():
-            return kinds == {Kind.BINARY}
+            return kinds == {LiteralKind.BINARY}
         case DateType():
             return _dates(kinds, values, time_zone)
         case TimestampType():
@@ -219,19 +221,24 @@ def reads_alike(
             return False
 
 
-def _whole_numbers(kinds: set[Kind], values: Sequence[Any]) -> bool:
-    if kinds == {Kind.STRING}:
+def _whole_numbers(kinds: set[LiteralKind], values: Sequence[Any]) -> bool:
+    if kinds == {LiteralKind.STRING}:
         return all(map(_WHOLE_TEXT.fullmatch, values))
-    if kinds <= {Kind.INTEGER, Kind.DECIMAL}:
+    if kinds <= {LiteralKind.INTEGER, LiteralKind.DECIMAL}:
         # Spark makes a comparison with a number past every bigint TRUE, also where it is NULL.
         has_room = all(-_LONG_LIMIT <= value < _LONG_LIMIT for value in values)
         return has_room and _fit_one_decimal([(_LONG_DIGITS, 0), *map(_digits_of, values)])
     # A bigint is compared with a double as a double.
-    return kinds <= {Kind.INTEGER, Kind.DOUBLE} and _within(values, _EXACT_IN_DOUBLE)
+    return kinds <= {LiteralKind.INTEGER, LiteralKind.DOUBLE} and _within(values, _EXACT_IN_DOUBLE)
 
 
-def _are_floating(kinds: set[Kind]) -> bool:
-    return kinds <= {Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE, Kind.FLOAT}
+def _are_floating(kinds: set[LiteralKind]) -> bool:
+    return kinds <= {
+        LiteralKind.INTEGER,
+        LiteralKind.DECIMAL,
+        LiteralKind.DOUBLE,
+        LiteralKind.FLOAT,
+    }
 
 
 def _within(values: Sequence[int | float], limit: int) -> bool:
@@ -246,32 +253,32 @@ def _fit_one_decimal(digits: Sequence[tuple[int, int]]) -> bool:
     return max(whole for whole, _ in digits) + max(scale for _, scale in digits) <= _MOST_DIGITS
 
 
-def _dates(kinds: set[Kind], values: Sequence[Any], zone: str | tzinfo) -> bool:
-    if kinds == {Kind.STRING}:
+def _dates(kinds: set[LiteralKind], values: Sequence[Any], zone: str | tzinfo) -> bool:
+    if kinds == {LiteralKind.STRING}:
         return all(map(_DATE_TEXT.fullmatch, values))
-    if kinds == {Kind.TIMESTAMP}:
+    if kinds == {LiteralKind.TIMESTAMP}:
         return all(_is_steady(value, zone) for value in values)
-    return kinds in ({Kind.DATE}, {Kind.TIMESTAMP_NTZ})
+    return kinds in ({LiteralKind.DATE}, {LiteralKind.TIMESTAMP_NTZ})
 
 
 def _wall_clocks(
-    kinds: set[Kind], values: Sequence[Any], *, listed: bool, time_zone: str | tzinfo
+    kinds: set[LiteralKind], values: Sequence[Any], *, listed: bool, time_zone: str | tzinfo
 ) -> bool:
-    if kinds == {Kind.STRING}:
+    if kinds == {LiteralKind.STRING}:
         return not listed and all(map(_MOMENT_TEXT.fullmatch, values))
-    if kinds == {Kind.TIMESTAMP}:
+    if kinds == {LiteralKind.TIMESTAMP}:
         # Spark compares instants: the column's times are taken for times of the session's zone.
         return all(_is_steady(value, time_zone) for value in values)
-    return kinds in ({Kind.DATE}, {Kind.TIMESTAMP_NTZ})
+    return kinds in ({LiteralKind.DATE}, {LiteralKind.TIMESTAMP_NTZ})
 
 
 def _instants(
-    kinds: set[Kind], values: Sequence[Any], *, listed: bool, time_zone: str | tzinfo
+    kinds: set[LiteralKind], values: Sequence[Any], *, listed: bool, time_zone: str | tzinfo
 ) -> bool:
-    if kinds == {Kind.STRING}:
+    if kinds == {LiteralKind.STRING}:
         fits = not listed and all(map(_ZONED_TEXT.fullmatch, values))
         return fits and all(_is_sure(value, time_zone) for value in values)
-    one_kind = kinds in ({Kind.DATE}, {Kind.TIMESTAMP}, {Kind.TIMESTAMP_NTZ})
+    one_kind = kinds in ({LiteralKind.DATE}, {LiteralKind.TIMESTAMP}, {LiteralKind.TIMESTAMP_NTZ})
     return one_kind and all(_is_sure(value, time_zone) for value in values)
 
 

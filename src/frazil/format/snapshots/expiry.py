@@ -11,7 +11,7 @@ from frazil.format.snapshots.model import MAIN_BRANCH, Snapshot, SnapshotRef
 from frazil.format.table_properties import MAX_REF_AGE, MAX_SNAPSHOT_AGE, MIN_SNAPSHOTS
 
 
-class History(Protocol):
+class SnapshotHistory(Protocol):
     """What expiry needs to know of a table; `TableMetadata` is one."""
 
     @property
@@ -36,7 +36,7 @@ class Expired:
 
 
 def snapshots_to_expire(
-    history: History,
+    history: SnapshotHistory,
     *,
     now_ms: int,
     older_than_ms: int | None = None,
@@ -101,7 +101,7 @@ def snapshots_to_expire(
 
 
 def _retained_refs(
-    history: History, held: Mapping[int, Snapshot], now_ms: int
+    history: SnapshotHistory, held: Mapping[int, Snapshot], now_ms: int
 ) -> Iterator[tuple[str, SnapshotRef]]:
     default = MAX_REF_AGE.of(history.properties)
     for name, ref in history.refs.items():

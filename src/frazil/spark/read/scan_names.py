@@ -18,7 +18,7 @@ from typing import Final
 from frazil.format.schema import Schema
 from frazil.format.types import ListType, MapType, NestedField, StructType
 from frazil.spark.free_names import free_name, is_reserved
-from frazil.spark.read.layout.footers import FileColumn
+from frazil.spark.read.layout.footers import FooterColumn
 
 ROW_INDEX_NAME: Final = "_tmp_metadata_row_index"
 """A name that Spark's Parquet reader reserves: it numbers the rows of a file under it."""
@@ -70,7 +70,7 @@ def scan_names(
     return chosen
 
 
-def named_alike(fields: Sequence[NestedField], columns: Sequence[FileColumn]) -> bool:
+def named_alike(fields: Sequence[NestedField], columns: Sequence[FooterColumn]) -> bool:
     """Whether a file's columns are found by the fields' names, at any depth, just as by their ids.
 
     A field that the file lacks must not be found under another's name either.
@@ -87,7 +87,7 @@ def named_alike(fields: Sequence[NestedField], columns: Sequence[FileColumn]) ->
     return True
 
 
-def _parts_alike(field: NestedField, stored: FileColumn) -> bool:
+def _parts_alike(field: NestedField, stored: FooterColumn) -> bool:
     match field.field_type:
         case StructType(fields=fields):
             return named_alike(fields, stored.children)
@@ -100,14 +100,16 @@ def _parts_alike(field: NestedField, stored: FileColumn) -> bool:
             return True
 
 
-def columns_of_schema(schema: Schema) -> tuple[FileColumn, ...]:
+def columns_of_schema(schema: Schema) -> tuple[FooterColumn, ...]:
     """The columns of files that are written with a schema."""
     return tuple(map(_column, schema.fields))
 
 
-def _column(field: NestedField) -> FileColumn:
+def _column(field: NestedField) -> FooterColumn:
     parts: tuple[NestedField, ...] = getattr(field.field_type, "fields", ())
-    return FileColumn(field.name, field.field_id, str(field.field_type), tuple(map(_column, parts)))
+    return FooterColumn(
+        field.name, field.field_id, str(field.field_type), tuple(map(_column, parts))
+    )
 
 
 def _struct_paths(fields: Iterable[NestedField], prefix: str) -> Iterable[tuple[str, int]]:

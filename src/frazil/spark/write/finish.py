@@ -23,7 +23,7 @@ from frazil.storage.file_kinds import DATA_FILES, FileKind
 from frazil.storage.files import FileIO, local_path
 from frazil.storage.parquet.check import SchemaCheck
 from frazil.storage.parquet.footer import patch_file
-from frazil.storage.parquet.metrics import ColumnRange, MetricsReader
+from frazil.storage.parquet.metrics import FooterRange, MetricsReader
 
 _INTEGERS: Final[dict[type[I.IcebergType], pa.DataType]] = {
     I.DateType: pa.int32(),
@@ -167,7 +167,7 @@ def _several(field: PartitionField, path: str, low: Any, high: Any) -> InvalidDa
     )
 
 
-def _is_open(found: ColumnRange) -> bool:
+def _is_open(found: FooterRange) -> bool:
     """Whether a footer's zeros hide the sign of the rows' (rules 120, 180)."""
     return isinstance(found.lower, float) and 0.0 in (found.lower, found.upper)
 

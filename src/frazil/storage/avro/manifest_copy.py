@@ -35,7 +35,7 @@ from frazil.storage.avro.manifest_layout import FlatSchema, flatten
 from frazil.storage.avro.manifest_records import ENTRY_LEVEL, EntryReader
 from frazil.storage.avro.manifests import manifest_header
 from frazil.storage.avro.partition_summaries import (
-    SummaryBuilder,
+    FieldSummaryBuilder,
     distinct_partitions,
     written_partition_type,
 )
@@ -155,7 +155,7 @@ def copy_manifest(
     if not _reads_as(data, flat, after):
         return None
     io.create_unique(path, data)
-    summaries = [SummaryBuilder(field.field_type) for field in partition_type.fields]
+    summaries = [FieldSummaryBuilder(field.field_type) for field in partition_type.fields]
     for values in partitions:
         for builder, value in zip(summaries, values, strict=True):
             builder.add(value)

@@ -31,7 +31,7 @@ from frazil.storage.avro.manifest_records import (
     manifest_of,
     manifest_record,
 )
-from frazil.storage.avro.partition_summaries import SummaryBuilder, written_partition_type
+from frazil.storage.avro.partition_summaries import FieldSummaryBuilder, written_partition_type
 from frazil.storage.avro.records import read_records
 from frazil.storage.avro.write import container_bytes
 from frazil.storage.files import FileIO
@@ -91,7 +91,7 @@ def write_manifest(
         codec=codec,
     )
     io.create_unique(path, data)
-    summaries = [SummaryBuilder(field.field_type) for field in partition_type.fields]
+    summaries = [FieldSummaryBuilder(field.field_type) for field in partition_type.fields]
     for values in partitions:
         for builder, value in zip(summaries, values, strict=True):
             builder.add(value)

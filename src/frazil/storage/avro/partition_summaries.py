@@ -98,7 +98,7 @@ def distinct_partitions(
 
 
 @dataclass(slots=True)
-class SummaryBuilder:
+class FieldSummaryBuilder:
     """Collects one partition field's values (SPEC rules 163, 164)."""
 
     value_type: IcebergType

@@ -66,7 +66,7 @@ class FileMetrics:
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnRange:
+class FooterRange:
     """The exact smallest and largest value of one column of a file, as internal values.
 
     Both are None where the column holds nulls only.
@@ -174,7 +174,7 @@ class MetricsReader:
             footer.num_rows, sizes, counts, nulls, nans, lower, upper, _split_offsets(footer)
         )
 
-    def column_range(self, footer: pq.FileMetaData, field_id: int) -> ColumnRange | None:
+    def column_range(self, footer: pq.FileMetaData, field_id: int) -> FooterRange | None:
         """The exact range of one column, or None where the footer does not tell it.
 
         A footer tells no range where NaN or values of many bytes are among the rows.
@@ -190,10 +190,10 @@ class MetricsReader:
         if not total.has_range or total.nulls is None:
             return None
         if total.lower is None:
-            return ColumnRange(total.nulls, total.values, None, None)
+            return FooterRange(total.nulls, total.values, None, None)
         low = _internal(leaf.field_type, total.lower)
         high = _internal(leaf.field_type, total.upper)
-        return ColumnRange(total.nulls, total.values, low, high)
+        return FooterRange(total.nulls, total.values, low, high)
 
     def _index(self, footer: pq.FileMetaData, field_id: int) -> int:
         path = self._paths.get(field_id)

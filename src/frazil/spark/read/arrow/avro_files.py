@@ -10,7 +10,7 @@ import fastavro
 import pyarrow as pa
 
 from frazil.errors import InvalidDataFileError
-from frazil.spark.read.layout.footers import FileColumn
+from frazil.spark.read.layout.footers import FooterColumn
 
 _BATCH: Final = 8192
 
@@ -29,7 +29,7 @@ class AvroFile:
             raise InvalidDataFileError("the Avro schema of a data file is a record", file=path)
         self._named: dict[str, Any] = {}
         self._type = self._arrow_struct(schema)
-        self.columns: tuple[FileColumn, ...] = tuple(
+        self.columns: tuple[FooterColumn, ...] = tuple(
             self._column(field["name"], field.get("field-id"), field["type"])
             for field in schema["fields"]
         )
@@ -48,31 +48,31 @@ class AvroFile:
                     f"the Avro file is damaged: {e}", file=self._path
                 ) from None
 
-    def _column(self, name: str, field_id: int | None, schema: Any) -> FileColumn:
+    def _column(self, name: str, field_id: int | None, schema: Any) -> FooterColumn:
         schema = self._resolved(schema)
         kind = schema["type"] if isinstance(schema, Mapping) else schema
         if kind == "record":
             children = tuple(
                 self._column(f["name"], f.get("field-id"), f["type"]) for f in schema["fields"]
             )
-            return FileColumn(name, field_id, "struct", children)
+            return FooterColumn(name, field_id, "struct", children)
         if kind == "array" and schema.get("logicalType") == "map":
             key, value = self._resolved(schema["items"])["fields"]
             parts = (
                 self._column("key", key.get("field-id"), key["type"]),
                 self._column("value", value.get("field-id"), value["type"]),
             )
-            return FileColumn(name, field_id, "map", parts)
+            return FooterColumn(name, field_id, "map", parts)
         if kind == "array":
             element = self._column("element", schema.get("element-id"), schema["items"])
-            return FileColumn(name, field_id, "list", (element,))
+            return FooterColumn(name, field_id, "list", (element,))
         if kind == "map":
             parts = (
-                FileColumn("key", schema.get("key-id"), "string"),
+                FooterColumn("key", schema.get("key-id"), "string"),
                 self._column("value", schema.get("value-id"), schema["values"]),
             )
-            return FileColumn(name, field_id, "map", parts)
-        return FileColumn(name, field_id, str(self._arrow(schema)))
+            return FooterColumn(name, field_id, "map", parts)
+        return FooterColumn(name, field_id, str(self._arrow(schema)))
 
     def _arrow_struct(self, schema: Mapping[str, Any]) -> pa.DataType:
         self._remember(schema)

@@ -19,7 +19,7 @@ from frazil.format import types as I
 from frazil.format.schema.name_mapping import NameMapping
 from frazil.spark.read.arrow.avro_files import AvroFile
 from frazil.spark.read.arrow.values import arrow_type, constant, projected
-from frazil.spark.read.layout.footers import FileColumn, columns_of_arrow, has_ids
+from frazil.spark.read.layout.footers import FooterColumn, columns_of_arrow, has_ids
 from frazil.spark.read.layout.layouts import with_ids
 from frazil.storage.files import FileIO
 from frazil.storage.parquet.footer import read_metadata
@@ -28,7 +28,7 @@ _BATCH_ROWS: Final = 16_384
 _ORC_ID: Final = b"iceberg.id"
 _PARQUET_ID: Final = b"PARQUET:field_id"
 
-Opened = tuple[tuple[FileColumn, ...], Callable[[Sequence[int]], Iterator[Sequence[pa.Array]]]]
+Opened = tuple[tuple[FooterColumn, ...], Callable[[Sequence[int]], Iterator[Sequence[pa.Array]]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +112,7 @@ def _column(
     item: I.NestedField,
     place: int | None,
     arrays: Mapping[int, pa.Array],
-    columns: Sequence[FileColumn],
+    columns: Sequence[FooterColumn],
     part: FilePart,
     length: int,
 ) -> pa.Array:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from frazil.errors import InvalidDataFileError, UnsupportedError
 from frazil.format import types as I
-from frazil.spark.read.layout.footers import OF_UNSIGNED_LONGS, FileColumn
+from frazil.spark.read.layout.footers import OF_UNSIGNED_LONGS, FooterColumn
 
 
 def arrow_type(field_type: I.IcebergType) -> pa.DataType:
@@ -35,7 +35,7 @@ def arrow_type(field_type: I.IcebergType) -> pa.DataType:
             )
 
 
-def projected(array: pa.Array, column: FileColumn, field_type: I.IcebergType) -> pa.Array:
+def projected(array: pa.Array, column: FooterColumn, field_type: I.IcebergType) -> pa.Array:
     """A stored column as the table's type: nested fields by id, values promoted (rules 44, 52).
 
     Raises:
@@ -99,7 +99,7 @@ def _arrow_field(field: I.NestedField) -> pa.Field:
 
 
 def _struct(
-    array: pa.StructArray, column: FileColumn, fields: tuple[I.NestedField, ...]
+    array: pa.StructArray, column: FooterColumn, fields: tuple[I.NestedField, ...]
 ) -> pa.StructArray:
     stored = array.flatten()
     places = {child.field_id: place for place, child in enumerate(column.children)}
@@ -119,7 +119,7 @@ def _whole(array: pa.Array) -> pa.Array:
     return array.take(pa.array(range(len(array)), pa.int64())) if array.offset else array
 
 
-def _check_kind(column: FileColumn, kind: str, field_type: I.IcebergType) -> None:
+def _check_kind(column: FooterColumn, kind: str, field_type: I.IcebergType) -> None:
     if column.kind != kind:
         raise InvalidDataFileError(
             f"the column {column.name!r} is stored as {column.kind}; the table's type is "
@@ -127,7 +127,7 @@ def _check_kind(column: FileColumn, kind: str, field_type: I.IcebergType) -> Non
         )
 
 
-def _primitive(array: pa.Array, column: FileColumn, field_type: I.IcebergType) -> pa.Array:
+def _primitive(array: pa.Array, column: FooterColumn, field_type: I.IcebergType) -> pa.Array:
     target = arrow_type(field_type)
     stored = array.type
     if isinstance(array, pa.ExtensionArray):

@@ -13,8 +13,8 @@ from frazil.format.schema import Schema
 from frazil.spark.read.arrow.files import TableColumns
 from frazil.spark.read.inputs import ReadInput
 from frazil.spark.read.layout.footers import (
-    FileColumn,
     FileFacts,
+    FooterColumn,
     file_facts,
     has_ids,
     sampled_facts,
@@ -79,7 +79,7 @@ def survey(
     facts = (file_facts if everything else sampled_facts)(io, sample.to_list())
     if not everything and not all(known.has_field_ids for known in facts.values()):
         facts = file_facts(io, parquet.to_list())
-    layouts: dict[tuple[FileColumn, ...], tuple[int, Layout]] = {}
+    layouts: dict[tuple[FooterColumn, ...], tuple[int, Layout]] = {}
     chosen: list[Layout] = [TRUSTED, _ARROW]
     places: dict[str, int] = {}
     for path, known in facts.items():

@@ -35,7 +35,7 @@ _BYTES_PER_COLUMN: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
-class FileColumn:
+class FooterColumn:
     """One column of a data file, or one nested below another.
 
     Attributes:
@@ -46,7 +46,7 @@ class FileColumn:
     name: str
     field_id: int | None
     kind: str
-    children: tuple[FileColumn, ...] = ()
+    children: tuple[FooterColumn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class FileFacts:
 
     size: int
     record_count: int
-    columns: tuple[FileColumn, ...]
+    columns: tuple[FooterColumn, ...]
 
     @property
     def has_field_ids(self) -> bool:
@@ -88,7 +88,7 @@ class FactsCache:
 FACTS: Final = FactsCache(process_cache("footers"))
 
 
-def _column_count(columns: Sequence[FileColumn]) -> int:
+def _column_count(columns: Sequence[FooterColumn]) -> int:
     return sum(1 + _column_count(column.children) for column in columns)
 
 
@@ -144,7 +144,7 @@ def read_facts(io: FileIO, path: str) -> FileFacts:
     return FileFacts(size=size, record_count=metadata.num_rows, columns=columns)
 
 
-def _file_columns(schema: Any) -> tuple[FileColumn, ...]:
+def _file_columns(schema: Any) -> tuple[FooterColumn, ...]:
     columns = columns_of_arrow(schema.to_arrow_schema(), _PARQUET_ID)
     stored = [schema.column(index).physical_type for index in range(len(schema))]
     if INT96 not in stored or len(stored) != sum(_leaf_count(column) for column in columns):
@@ -153,11 +153,11 @@ def _file_columns(schema: Any) -> tuple[FileColumn, ...]:
     return tuple(_with_int96(column, kinds) for column in columns)
 
 
-def _leaf_count(column: FileColumn) -> int:
+def _leaf_count(column: FooterColumn) -> int:
     return sum(_leaf_count(child) for child in column.children) if column.children else 1
 
 
-def _with_int96(column: FileColumn, kinds: Iterator[str]) -> FileColumn:
+def _with_int96(column: FooterColumn, kinds: Iterator[str]) -> FooterColumn:
     # Arrow shows INT96 as nanoseconds; Spark reads INT96 but no other nanoseconds as timestamps.
     if column.children:
         children = tuple(_with_int96(child, kinds) for child in column.children)
@@ -165,21 +165,21 @@ def _with_int96(column: FileColumn, kinds: Iterator[str]) -> FileColumn:
     return replace(column, kind=INT96) if next(kinds) == INT96 else column
 
 
-def columns_of_arrow(schema: pa.Schema, id_key: bytes) -> tuple[FileColumn, ...]:
+def columns_of_arrow(schema: pa.Schema, id_key: bytes) -> tuple[FooterColumn, ...]:
     """The columns of an Arrow schema that a file gave, with ids from the fields' metadata."""
     return tuple(_file_column(field, id_key) for field in schema)
 
 
-def has_ids(columns: Sequence[FileColumn]) -> bool:
+def has_ids(columns: Sequence[FooterColumn]) -> bool:
     """Whether any column, at any depth, has a field id (SPEC rule 63)."""
     return any(column.field_id is not None or has_ids(column.children) for column in columns)
 
 
-def _file_column(field: pa.Field, id_key: bytes) -> FileColumn:
+def _file_column(field: pa.Field, id_key: bytes) -> FooterColumn:
     raw = (field.metadata or {}).get(id_key)
     field_id = int(raw) if raw is not None and int(raw) >= 0 else None
     data_type: Any = field.type
-    children: tuple[FileColumn, ...] = ()
+    children: tuple[FooterColumn, ...] = ()
     if pa.types.is_struct(data_type):
         kind = "struct"
         parts = [data_type.field(index) for index in range(data_type.num_fields)]
@@ -194,4 +194,4 @@ def _file_column(field: pa.Field, id_key: bytes) -> FileColumn:
         )
     else:
         kind = str(data_type)
-    return FileColumn(field.name, field_id, kind, children)
+    return FooterColumn(field.name, field_id, kind, children)

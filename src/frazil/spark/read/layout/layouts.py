@@ -15,7 +15,7 @@ from typing import Final
 from frazil.errors import UnsupportedError
 from frazil.format import types as I
 from frazil.format.schema.name_mapping import NameMapping
-from frazil.spark.read.layout.footers import INT96, OF_UNSIGNED_LONGS, FileColumn
+from frazil.spark.read.layout.footers import INT96, OF_UNSIGNED_LONGS, FooterColumn
 
 
 class Reader(Enum):
@@ -36,7 +36,7 @@ class Layout:
     """
 
     reader: Reader
-    columns: tuple[FileColumn, ...]
+    columns: tuple[FooterColumn, ...]
     missing: frozenset[int]
 
     @property
@@ -46,7 +46,7 @@ class Layout:
 
 
 def layout_of(
-    columns: tuple[FileColumn, ...],
+    columns: tuple[FooterColumn, ...],
     *,
     has_ids: bool,
     fields: Sequence[I.NestedField],
@@ -84,10 +84,10 @@ def layout_of(
 
 
 def with_ids(
-    columns: Sequence[FileColumn],
+    columns: Sequence[FooterColumn],
     mapping: NameMapping | None,
     table_fields: Sequence[I.NestedField],
-) -> tuple[FileColumn, ...]:
+) -> tuple[FooterColumn, ...]:
     """The columns of a file without ids, with the ids that the table gives them.
 
     Raises:
@@ -103,7 +103,9 @@ def with_ids(
     )
 
 
-def names_of_columns(columns: Sequence[FileColumn], prefix: str = "") -> dict[str, frozenset[int]]:
+def names_of_columns(
+    columns: Sequence[FooterColumn], prefix: str = ""
+) -> dict[str, frozenset[int]]:
     """Dotted names, lower case, of columns and fields of structs, with the ids behind them."""
     names: dict[str, frozenset[int]] = {}
     for column in columns:
@@ -116,7 +118,7 @@ def names_of_columns(columns: Sequence[FileColumn], prefix: str = "") -> dict[st
     return names
 
 
-def _mapped(column: FileColumn, mapping: NameMapping, parents: tuple[str, ...]) -> FileColumn:
+def _mapped(column: FooterColumn, mapping: NameMapping, parents: tuple[str, ...]) -> FooterColumn:
     path = (*parents, column.name)
     children = tuple(
         _mapped(replace(child, name=part), mapping, path)
@@ -132,7 +134,7 @@ def _mapped(column: FileColumn, mapping: NameMapping, parents: tuple[str, ...]) 
     )
 
 
-def _parts(column: FileColumn) -> tuple[str, ...]:
+def _parts(column: FooterColumn) -> tuple[str, ...]:
     # A mapping names the inside of lists and maps in one way, whatever the file does (rule 60).
     if column.kind == "list":
         return ("element",)
@@ -141,13 +143,13 @@ def _parts(column: FileColumn) -> tuple[str, ...]:
     return tuple(child.name for child in column.children)
 
 
-def _positional(column: FileColumn, position: int, field: I.NestedField | None) -> FileColumn:
+def _positional(column: FooterColumn, position: int, field: I.NestedField | None) -> FooterColumn:
     if field is None or not column.children:
         return replace(column, field_id=position)
     return _by_names(replace(column, field_id=position), field.field_type)
 
 
-def _by_names(column: FileColumn, field_type: I.IcebergType) -> FileColumn:
+def _by_names(column: FooterColumn, field_type: I.IcebergType) -> FooterColumn:
     fields: tuple[I.NestedField, ...] = getattr(field_type, "fields", ())
     named = {field.name.lower(): field for field in fields}
     children = []
@@ -163,12 +165,12 @@ def _by_names(column: FileColumn, field_type: I.IcebergType) -> FileColumn:
     return replace(column, children=tuple(children))
 
 
-def _clear_names(column: FileColumn) -> bool:
+def _clear_names(column: FooterColumn) -> bool:
     names = [child.name.lower() for child in column.children]
     return len(set(names)) == len(names) and all(_clear_names(child) for child in column.children)
 
 
-def _fits(column: FileColumn, field_type: I.IcebergType) -> bool:
+def _fits(column: FooterColumn, field_type: I.IcebergType) -> bool:
     """Whether Spark reads this stored column as that type, with nothing left to Frazil."""
     match field_type:
         case I.StructType(fields=fields):
@@ -187,7 +189,7 @@ def _fits(column: FileColumn, field_type: I.IcebergType) -> bool:
             return _READABLE[type(field_type)](column.kind, field_type)
 
 
-def _fits_child(column: FileColumn, field: I.NestedField) -> bool:
+def _fits_child(column: FooterColumn, field: I.NestedField) -> bool:
     if isinstance(field.field_type, I.UnknownType):
         return True
     for child in column.children:

@@ -14,7 +14,7 @@ from pyspark.sql import types as S
 from frazil.format import types as I
 from frazil.format.predicates.quoting import SparkForms, quote_name_always, spark_text
 from frazil.spark.read.arrow.convert import is_scanned, scan_type
-from frazil.spark.read.layout.footers import FileColumn
+from frazil.spark.read.layout.footers import FooterColumn
 from frazil.spark.read.parquet.file_log import (
     METADATA_COLUMN,
     ORDINAL,
@@ -151,7 +151,7 @@ def scan_by_id(context: ScanContext, files: pl.DataFrame, wanted: Wanted) -> Nat
 
 
 def scan_by_name(
-    context: ScanContext, files: pl.DataFrame, wanted: Wanted, columns: Sequence[FileColumn]
+    context: ScanContext, files: pl.DataFrame, wanted: Wanted, columns: Sequence[FooterColumn]
 ) -> NativeScan:
     """The columns of files without ids, by the names in the files, as `scan_by_id` yields them.
 
@@ -217,7 +217,7 @@ def _absent(field: I.NestedField) -> str:
     return f"absent (field {field.field_id})"
 
 
-def _stored_type(target: S.DataType, field_type: I.IcebergType, column: FileColumn) -> S.DataType:
+def _stored_type(target: S.DataType, field_type: I.IcebergType, column: FooterColumn) -> S.DataType:
     """The type to read by the file's names; positions match those of the target."""
     match target, field_type:
         case S.StructType(), I.StructType(fields=fields):

@@ -49,7 +49,7 @@ from frazil.spark.read.projection import Projection
 from frazil.spark.read.reader import TableReader
 from frazil.spark.stream.source.batches import UNIT_SCHEMA, cut
 from frazil.spark.stream.source.options import StreamOptions
-from frazil.spark.stream.source.pending import Part, Pending
+from frazil.spark.stream.source.pending import Pending, PendingSnapshots
 from frazil.spark.write.files import write_data_files
 from frazil.storage.files import FileIO
 
@@ -120,7 +120,7 @@ class Units:
                 )
             )
 
-    def _appended(self, part: Part) -> ScanPlan:
+    def _appended(self, part: PendingSnapshots) -> ScanPlan:
         """The files that the snapshots added, in the order of the snapshots."""
         snapshots = part.snapshots.snapshots
         whole = appended_files(self.metadata, snapshots, self.io, schema=self.schema)
@@ -134,7 +134,7 @@ class Units:
         files = whole.files.join(order, on="snapshot_id", how="left", maintain_order="left")
         return replace(whole, files=files.sort("nth", "ordinal", maintain_order=True).drop("nth"))
 
-    def _changes(self, part: Part) -> DataFrame:
+    def _changes(self, part: PendingSnapshots) -> DataFrame:
         changelog = Changelog(self.spark, self.metadata, self.io, part.snapshots, self.schema)
         ordinal = (F.col(CHANGE_ORDINAL) + F.lit(part.change_ordinal)).cast("int")
         return changelog.changes().withColumn(CHANGE_ORDINAL, ordinal)

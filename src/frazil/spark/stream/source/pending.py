@@ -14,7 +14,7 @@ from frazil.spark.stream.source.options import Removal, StreamOptions
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PendingSnapshots:
     """Consecutive snapshots that are read in one way.
 
     Attributes:
@@ -38,7 +38,7 @@ class Pending:
     """
 
     initial: Snapshot | None
-    parts: tuple[Part, ...]
+    parts: tuple[PendingSnapshots, ...]
     position: Position
     refusal: FrazilError | None = None
 
@@ -81,7 +81,7 @@ def since(
         return Pending(None, (), position)
     found = snapshot_range(metadata, from_snapshot_id=position.snapshot_id)
     kept: list[Snapshot] = []
-    parts: list[Part] = []
+    parts: list[PendingSnapshots] = []
     refusal: FrazilError | None = None
     place = 0
     for place, snapshot in enumerate(found.snapshots):
@@ -117,7 +117,7 @@ def _treatment(snapshot: Snapshot, options: StreamOptions) -> Removal | None:
 
 def _part(
     found: SnapshotRange, end: int, kept: Sequence[Snapshot], position: Position
-) -> list[Part]:
+) -> list[PendingSnapshots]:
     """The kept snapshots, which are those right before a place of the range."""
     if not kept:
         return []
@@ -125,7 +125,7 @@ def _part(
     before = found.start if start == 0 else found.snapshots[start - 1]
     before_id = found.start_id if start == 0 else found.snapshots[start - 1].snapshot_id
     chosen = replace(found, start_id=before_id, start=before, end=kept[-1], snapshots=tuple(kept))
-    return [Part(chosen, position.change_ordinal + start)]
+    return [PendingSnapshots(chosen, position.change_ordinal + start)]
 
 
 def _refusal(snapshot: Snapshot, name: str) -> ValidationError:
