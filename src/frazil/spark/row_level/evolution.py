@@ -38,7 +38,7 @@ def new_columns(merge: Merge, schema: Schema, *, case_sensitive: bool) -> Schema
             old = wanted.get(key(name))
             wanted[key(name)] = kind if old is None else _united(old, kind, key)
 
-    names = {key(field.name): field.name for field in (*given.values(), *schema.fields)}
+    names = {key(name): name for name in (*merge.source.columns, *(f.name for f in schema.fields))}
     for clause in merge.clauses:
         if clause.do is Do.DELETE:
             continue
