@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import lru_cache
 
 import polars as pl
 
@@ -21,6 +20,7 @@ from frazil.storage.avro import manifests_of
 from frazil.storage.avro.columns import decode_manifests, value_column
 from frazil.storage.files import FileIO
 from frazil.storage.forks import check_threads
+from frazil.storage.side_by_side import lasting_threads
 
 _READERS = 16
 _BATCH_BYTES = 2 * 1024 * 1024
@@ -119,13 +119,23 @@ class ManifestLoader:
             )
             return list(zip(batch, frames, strict=True))
 
-        readers, decoders = _pools()
-        running = []
-        for batch in _batches(manifests, indexes):
-            reads = [readers.submit(self.io.read, manifests[i].manifest_path) for i in batch]
-            running.append(decoders.submit(decode, batch, reads))
-        for future in running:
-            yield from future.result()
+        # Threads that wait for the store, and as many that decode as there are processors.
+        readers = lasting_threads(_READERS, "frazil-read")
+        decoders = lasting_threads(os.cpu_count() or 1, "frazil-decode")
+        started: list[Future[bytes]] = []
+        running: list[Future[list[tuple[int, pl.DataFrame]]]] = []
+        try:
+            for batch in _batches(manifests, indexes):
+                reads = [readers.submit(self.io.read, manifests[i].manifest_path) for i in batch]
+                started += reads
+                running.append(decoders.submit(decode, batch, reads))
+            for future in running:
+                yield from future.result()
+        finally:
+            for decoding in running:
+                decoding.cancel()
+            for reading in started:
+                reading.cancel()
 
     def _keys(self, manifests: Sequence[ManifestFile]) -> list[Hashable]:
         """Path and length, with all else that the decoded columns depend on."""
@@ -168,20 +178,6 @@ def listed_manifests(
         found = manifests_of(io, snapshot)
         cache.keep_manifest_list(key, found)
     return found
-
-
-@lru_cache(maxsize=1)
-def _pools() -> tuple[ThreadPoolExecutor, ThreadPoolExecutor]:
-    """Threads that wait for the store, and as many that decode as there are processors."""
-    return (
-        ThreadPoolExecutor(_READERS, thread_name_prefix="frazil-read"),
-        ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="frazil-decode"),
-    )
-
-
-# A forked child has the pools but not their threads.
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pools.cache_clear)
 
 
 def _batches(manifests: Sequence[ManifestFile], indexes: Sequence[int]) -> Iterator[list[int]]:

@@ -10,7 +10,6 @@ import contextlib
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, BinaryIO, TypeVar
@@ -32,6 +31,7 @@ from frazil.storage.paths import (
     resolve_inside,
     same_location,
 )
+from frazil.storage.side_by_side import in_threads
 from frazil.storage.stores import local as local_store
 from frazil.storage.stores.open import are_of_one_store, open_store, store_key
 from frazil.storage.stores.open import is_same_place as are_same_place
@@ -221,10 +221,12 @@ class FileIO:
         Returns:
             the failures by path; empty when everything is gone.
         """
-        with ThreadPoolExecutor(_DELETE_THREADS, "frazil-delete") as pool:
-            names = list(dict.fromkeys(paths))
-            failures = zip(names, pool.map(self._delete_quietly, names), strict=True)
-            return {path: failure for path, failure in failures if failure is not None}
+        names = list(dict.fromkeys(paths))
+        failures = in_threads(
+            self._delete_quietly, names, threads=_DELETE_THREADS, name="frazil-delete"
+        )
+        found = zip(names, failures, strict=True)
+        return {path: failure for path, failure in found if failure is not None}
 
     def delete_folder(self, path: str) -> None:
         """Remove a folder and everything below it."""

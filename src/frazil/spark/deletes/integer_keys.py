@@ -8,7 +8,6 @@ enough, and kept in `DELETED_WORDS`.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 import numpy as np
@@ -26,6 +25,7 @@ from frazil.spark.deletes.deletion_cache import DELETED_WORDS, Known
 from frazil.spark.deletes.joins import BROADCAST_BYTES
 from frazil.spark.read.arrow.files import FilePart, TableColumns, read_batches
 from frazil.storage.files import FileIO
+from frazil.storage.side_by_side import in_threads
 
 ON_DRIVER_KEYS: Final = 2_000_000
 ON_DRIVER_FILES: Final = 256
@@ -68,12 +68,16 @@ def key_bits(
     if known.deletes != wanted:
         left = files.filter(~pl.col("path").is_in(list(known.deletes)))
         needed = I.NestedField(field.field_id, field.name, field.field_type, required=True)
-        with ThreadPoolExecutor(_READERS, thread_name_prefix="frazil-keys") as pool:
-            parts = [
-                FilePart(path=path, file_format=file_format)
-                for path, file_format in left.select("path", "format").iter_rows()
-            ]
-            found = list(pool.map(lambda part: _keys(io, part, needed, table), parts))
+        parts = [
+            FilePart(path=path, file_format=file_format)
+            for path, file_format in left.select("path", "format").iter_rows()
+        ]
+        found = in_threads(
+            lambda part: _keys(io, part, needed, table),
+            parts,
+            threads=_READERS,
+            name="frazil-keys",
+        )
         words = Words.union((known.words, Words.of_values(np.concatenate(found))))
         known = Known(wanted, words)
         DELETED_WORDS.keep(owner, known)

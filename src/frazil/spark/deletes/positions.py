@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -28,6 +27,7 @@ from frazil.spark.deletes.position_files import (
 from frazil.spark.read.inputs import POSITION_DELETES, ReadInput
 from frazil.spark.read.parquet.native import ScanContext
 from frazil.storage.files import FileIO
+from frazil.storage.side_by_side import in_threads
 
 ON_DRIVER_POSITIONS: Final = 2_000_000
 ON_DRIVER_FILES: Final = 512
@@ -150,8 +150,8 @@ class PositionDeletes:
             return [part for rows in chunks for part in _of_files(rows, files[task["delete"]])]
 
         tasks = self.tasks.join(lacking, on="delete", how="semi").to_dicts()
-        with ThreadPoolExecutor(max_workers=_READERS) as readers:
-            parts = [part for found in readers.map(read, tasks) for part in found]
+        found = in_threads(read, tasks, threads=_READERS, name="frazil-positions")
+        parts = [part for each in found for part in each]
         none = dict.fromkeys(lacking["ordinal"].unique(), Words.none())
         ordinals, positions = (
             np.concatenate([np.empty(0, np.int64), *columns])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -41,6 +40,7 @@ from frazil.storage.file_kinds import POSITION_DELETE_FILES, VECTOR_FILES, FileK
 from frazil.storage.files import FileIO
 from frazil.storage.locations import new_data_folder
 from frazil.storage.parquet.position_deletes import PositionDeleteOptions
+from frazil.storage.side_by_side import in_threads
 
 Granularity = Literal["file", "partition"]
 
@@ -268,11 +268,11 @@ class _Write:
             return file.entries
 
         try:
-            with ThreadPoolExecutor(_THREADS, "frazil-deletes") as pool:
-                return [each for entries in pool.map(create, encoded) for each in entries]
+            created = in_threads(create, encoded, threads=_THREADS, name="frazil-deletes")
         except BaseException:
             self.io.delete_many(started)
             raise
+        return [each for entries in created for each in entries]
 
 
 @dataclass(frozen=True, slots=True)

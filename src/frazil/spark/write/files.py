@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Literal
@@ -47,6 +46,7 @@ from frazil.storage.file_kinds import DATA_FILES, FileKind
 from frazil.storage.files import FileInfo, FileIO
 from frazil.storage.locations import new_data_folder
 from frazil.storage.parquet.metrics import MetricsReader
+from frazil.storage.side_by_side import in_threads
 
 FILES_FOR_DRIVER: Final = 128
 """Up to so many footers are read by the driver's threads; more are read by a Spark job."""
@@ -379,8 +379,12 @@ class _Write:
 def _on_driver(finisher: Finisher, written: Sequence[FileInfo]) -> list[DataFile]:
     if len(written) < 4:
         return [finisher.finish(file.path, file.size) for file in written]
-    with ThreadPoolExecutor(_THREADS, "frazil-footers") as pool:
-        return list(pool.map(lambda file: finisher.finish(file.path, file.size), written))
+    return in_threads(
+        lambda file: finisher.finish(file.path, file.size),
+        written,
+        threads=_THREADS,
+        name="frazil-footers",
+    )
 
 
 def _finish_some(

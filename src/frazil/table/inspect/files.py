@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import polars as pl
@@ -36,6 +35,7 @@ from frazil.storage.avro.columns import (
 )
 from frazil.storage.avro.manifest_layout import PARTITION_PREFIX, STATISTICS
 from frazil.storage.files import FileIO
+from frazil.storage.side_by_side import in_threads
 from frazil.table.inspect.schemas import file_struct, leaves_of, partition_struct_type
 
 _ENTRY_COLUMNS = ("status", "snapshot_id", "sequence_number", "file_sequence_number")
@@ -212,10 +212,13 @@ def read_all(
     manifests: Sequence[ManifestFile],
 ) -> pl.DataFrame:
     """The rows of many manifests in their order, read in parallel; `none` without any."""
-    if not manifests:
-        return none
-    with ThreadPoolExecutor(_READ_THREADS, "frazil-manifests") as pool:
-        return pl.concat([none, *pool.map(lambda manifest: one(io, manifest), manifests)])
+    frames = in_threads(
+        lambda manifest: one(io, manifest),
+        manifests,
+        threads=_READ_THREADS,
+        name="frazil-manifests",
+    )
+    return pl.concat([none, *frames])
 
 
 def partitions_frame(holdings: pl.DataFrame, metadata: TableMetadata) -> pl.DataFrame:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import polars as pl
@@ -12,6 +11,7 @@ from frazil.format.manifests import Content, EntryStatus, ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.storage.avro.columns import read_manifest_columns
 from frazil.storage.files import FileIO
+from frazil.storage.side_by_side import in_threads
 
 _READ_THREADS = 8
 _DTYPES = {"content": pl.Int32(), "file_path": pl.String()}
@@ -67,6 +67,5 @@ def live_files(io: FileIO, metadata: TableMetadata, manifests: Iterable[Manifest
     wanted = [manifest for manifest in manifests if manifest.has_live_files]
     if not wanted:
         return LiveFiles.none()
-    with ThreadPoolExecutor(_READ_THREADS, "frazil-manifests") as pool:
-        frames = list(pool.map(read, wanted))
+    frames = in_threads(read, wanted, threads=_READ_THREADS, name="frazil-manifests")
     return LiveFiles(pl.concat(frames).unique(maintain_order=True))

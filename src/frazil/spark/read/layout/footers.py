@@ -7,8 +7,7 @@ they are kept, bounded in bytes, for the life of the process.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,6 +19,7 @@ from frazil.errors import FrazilError, InvalidDataFileError, MissingFileError
 from frazil.storage.bounded_cache import BoundedCache, Sized, process_cache
 from frazil.storage.files import FileIO
 from frazil.storage.parquet.footer import read_description
+from frazil.storage.side_by_side import in_threads
 
 _PARQUET_ID: Final = b"PARQUET:field_id"
 
@@ -118,11 +118,7 @@ def _facts(paths: Sequence[str], read: Callable[[str], FileFacts | None]) -> dic
     unknown = [path for path in dict.fromkeys(paths) if path not in facts]
     if not unknown:
         return facts
-    if len(unknown) == 1:
-        results: Iterable[FileFacts | None] = [read(unknown[0])]
-    else:
-        with ThreadPoolExecutor(min(_THREADS, len(unknown)), "frazil-footers") as pool:
-            results = list(pool.map(read, unknown))
+    results = in_threads(read, unknown, threads=_THREADS, name="frazil-footers")
     found = {path: known for path, known in zip(unknown, results, strict=True) if known is not None}
     FACTS.keep(found)
     return {**facts, **found}

@@ -1,0 +1,51 @@
+"""Work that waits for a store, in threads beside each other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from functools import cache
+from itertools import chain, islice
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def in_threads(
+    function: Callable[[Item], Result], items: Iterable[Item], *, threads: int, name: str
+) -> list[Result]:
+    """Return the function's result for each item, in the order of the items.
+
+    An error ends the work: what has not begun is left out, what runs is waited for, and the error
+    is raised as it is; of several, that of the first item. One item is worked on in this thread.
+
+    Args:
+        items: taken one after the other in this thread, while others are worked on.
+        threads: how many work at most.
+        name: the beginning of the threads' names.
+    """
+    rest = iter(items)
+    first = list(islice(rest, 2))
+    if len(first) < 2:
+        return [function(item) for item in first]
+    pool = ThreadPoolExecutor(threads, name)
+    try:
+        futures = [pool.submit(function, item) for item in chain(first, rest)]
+        wait(futures, return_when=FIRST_EXCEPTION)
+    finally:
+        pool.shutdown(cancel_futures=True)
+    # Where one was left out, the error of another comes out here.
+    return [future.result() for future in futures if not future.cancelled()]
+
+
+@cache
+def lasting_threads(threads: int, name: str) -> ThreadPoolExecutor:
+    """Return the threads of this name, which stay for the next call."""
+    return ThreadPoolExecutor(threads, name)
+
+
+# A forked child has the pools but not their threads.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lasting_threads.cache_clear)
