@@ -12,6 +12,7 @@ from table_cases import (
     data_file,
     head,
     ids,
+    kind_of,
     make_table,
     names,
     position_deletes,
@@ -21,7 +22,9 @@ from frazil.catalog.base import Catalog
 from frazil.errors import (
     ValidationError,
 )
+from frazil.planning.cache import clear_cache
 from frazil.table.handle import TableHandle
+from frazil.table.maintenance.expire import unreachable_files
 
 A = data_file("a")
 
@@ -125,3 +128,18 @@ def test_unused_specs_and_schemas_go(files_catalog: Catalog) -> None:
     table.remove_unused_specs_and_schemas()
     assert (sorted(table.specs), sorted(table.schemas)) == ([2], [1])
     assert names(table) == ["m"]
+
+
+def test_expiry_reads_no_manifest_that_was_read_before(files_catalog: Catalog) -> None:
+    table = make_table(files_catalog)
+    made = real_files(table, "a", "b", "c")
+    table.commit_append([made["a"], made["b"]])
+    table.commit_delete(removed=[made["a"]])
+    table.commit_append([made["c"]])
+    clear_cache()
+    before, after = table.metadata, replace(table.metadata, snapshots=table.snapshot_list[-1:])
+    first = unreachable_files(table.io, before, after)
+    assert [path.rsplit("/", 1)[-1] for path in first.data_files] == ["a.parquet"]
+    manifests = [path for path in avro_files(table) if kind_of(path) == "manifest"]
+    table.io.delete_many(manifests)
+    assert unreachable_files(table.io, before, after) == first

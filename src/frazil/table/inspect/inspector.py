@@ -15,7 +15,7 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
 from frazil.format.snapshots.json_form import stored_id
 from frazil.format.values.zones import PROCESS_ZONE
-from frazil.storage.avro import manifests_of
+from frazil.planning.load import listed_manifests
 from frazil.storage.files import FileIO
 from frazil.storage.forks import check_threads
 from frazil.table.inspect.files import EntryTables, partitions_frame, read_all
@@ -176,7 +176,7 @@ class Inspector:
         found = [
             (stored_id(snapshot.snapshot_id), manifest)
             for snapshot in self._metadata.snapshots
-            for manifest in manifests_of(self._io, snapshot)
+            for manifest in listed_manifests(self._io, snapshot)
         ]
         return ManifestTables.of(self._metadata).all_manifests(found)
 
@@ -234,14 +234,14 @@ class Inspector:
     ) -> tuple[ManifestFile, ...]:
         """The manifests of a snapshot as values, by default of the current one."""
         chosen = self._chosen(snapshot, moment)
-        return () if chosen is None else manifests_of(self._io, chosen)
+        return () if chosen is None else listed_manifests(self._io, chosen)
 
     def all_manifests_once(self) -> tuple[ManifestFile, ...]:
         """The manifests of every snapshot as values, each once."""
         found = {
             manifest.manifest_path: manifest
             for snapshot in self._metadata.snapshots
-            for manifest in manifests_of(self._io, snapshot)
+            for manifest in listed_manifests(self._io, snapshot)
         }
         return tuple(found.values())
 

@@ -17,7 +17,7 @@ from frazil.format.manifests import ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot, snapshots_to_expire
 from frazil.format.table_properties import GC_ENABLED
-from frazil.storage.avro import manifests_of
+from frazil.planning.load import listed_manifests
 from frazil.storage.files import FileIO
 from frazil.table.commit.operation import Changes, MetadataOperation
 from frazil.table.maintenance.file_paths import LiveFiles, live_files
@@ -130,7 +130,7 @@ def remove_unused_specs_and_schemas(io: FileIO) -> MetadataOperation:
         for snapshot in base.snapshots:
             if snapshot.schema_id is not None:
                 schemas.add(snapshot.schema_id)
-            specs.update(manifest.partition_spec_id for manifest in manifests_of(io, snapshot))
+            specs.update(manifest.partition_spec_id for manifest in listed_manifests(io, snapshot))
         unused_specs = tuple(sorted(base.specs_by_id.keys() - specs))
         unused_schemas = tuple(sorted(base.schemas_by_id.keys() - schemas))
         found: list[Update] = []
@@ -208,7 +208,7 @@ def _manifests(
     return {
         manifest.manifest_path: manifest
         for snapshot in snapshots
-        for manifest in manifests_of(io, snapshot)
+        for manifest in listed_manifests(io, snapshot)
     }
 
 

@@ -9,11 +9,10 @@ import polars as pl
 
 from frazil.format.manifests import Content, EntryStatus, ManifestFile
 from frazil.format.metadata import TableMetadata
-from frazil.storage.avro.columns import read_manifest_columns
+from frazil.planning.load import ManifestLoader
 from frazil.storage.files import FileIO
-from frazil.storage.side_by_side import in_threads
 
-_READ_THREADS = 8
+_MANIFESTS_AT_ONCE = 256
 _DTYPES = {"content": pl.Int32(), "file_path": pl.String()}
 
 
@@ -57,15 +56,12 @@ class LiveFiles:
 def live_files(io: FileIO, metadata: TableMetadata, manifests: Iterable[ManifestFile]) -> LiveFiles:
     """The files that the manifests hold and have not removed, each once."""
 
-    def read(manifest: ManifestFile) -> pl.DataFrame:
-        frame = read_manifest_columns(
-            io, manifest, specs=metadata.specs_by_id, schema=metadata.schema, statistics=()
-        )
-        live = frame.filter(pl.col("status") != int(EntryStatus.DELETED))
-        return live.select("content", "file_path")
-
+    loader = ManifestLoader.of(metadata, io)
     wanted = [manifest for manifest in manifests if manifest.has_live_files]
-    if not wanted:
-        return LiveFiles.none()
-    frames = in_threads(read, wanted, threads=_READ_THREADS, name="frazil-manifests")
-    return LiveFiles(pl.concat(frames).unique(maintain_order=True))
+    found = [LiveFiles.none().frame]
+    # Some at a time: of each only two columns stay.
+    for start in range(0, len(wanted), _MANIFESTS_AT_ONCE):
+        for frame in loader.entries(wanted[start : start + _MANIFESTS_AT_ONCE]):
+            live = frame.filter(pl.col("status") != int(EntryStatus.DELETED))
+            found.append(live.select("content", "file_path"))
+    return LiveFiles(pl.concat(found).unique(maintain_order=True))
