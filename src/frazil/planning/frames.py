@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 
+import numpy as np
 import polars as pl
 
 from frazil.errors import UnsupportedError
@@ -91,3 +92,15 @@ def _inner(dtype: pl.List) -> pl.DataType:
 
 def _type_of(field: pl.Field) -> pl.DataType:
     return field.dtype if isinstance(field.dtype, pl.DataType) else field.dtype()
+
+
+def partition_keys(values: pl.Series) -> pl.Series:
+    """Return one partition field's values as keys, as `partition_key` does with one tuple.
+
+    Keys are equal where the values are one partition: floats by their bits, with one NaN.
+    """
+    if not values.dtype.is_float():
+        return values
+    wide = values.cast(pl.Float64)
+    bits = wide.fill_null(0.0).fill_nan(float("nan")).to_numpy().view(np.int64)
+    return pl.Series(values.name, bits).set(values.is_null(), None)

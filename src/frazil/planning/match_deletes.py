@@ -22,6 +22,7 @@ from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.predicates.expressions import BoundRef
 from frazil.format.schema import Schema
 from frazil.format.types import IcebergType, UnknownType, UUIDType
+from frazil.planning.frames import partition_keys
 from frazil.planning.prune import Ranges, ranges_of
 from frazil.planning.runs import Integers, Runs, older_files, overlapping_files, shortest
 from frazil.storage.avro.columns import value_column
@@ -168,19 +169,10 @@ def _scopes(
 
 def _partition_keys(files: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
     keys = [
-        _equality_bits(files[name]) if name in files.columns else pl.lit(None).alias(name)
+        partition_keys(files[name]) if name in files.columns else pl.lit(None).alias(name)
         for name in columns
     ]
     return files.select(pl.lit(0).alias("all"), *keys)
-
-
-def _equality_bits(values: pl.Series) -> pl.Series:
-    """Floats by their bits, NaN in one form: then -0.0 differs from 0.0 (rule 180)."""
-    if not values.dtype.is_float():
-        return values
-    wide = values.cast(pl.Float64)
-    bits = wide.fill_null(0.0).fill_nan(float("nan")).to_numpy().view(np.int64)
-    return pl.Series(values.name, bits).set(values.is_null(), None)
 
 
 def _numbered(keys: pl.DataFrame, distinct: pl.DataFrame) -> Integers:

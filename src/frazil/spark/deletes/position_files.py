@@ -19,6 +19,7 @@ from frazil.spark.deletes.bitmap_rows import Longs
 from frazil.spark.read.arrow.files import FilePart, TableColumns, read_batches
 from frazil.storage.files import FileIO
 from frazil.storage.moved import MovedFileIO
+from frazil.storage.parquet.field_ids import stored_field_id
 from frazil.storage.parquet.footer import read_metadata
 from frazil.storage.parquet.position_deletes import POSITION_DELETE_SCHEMA
 from frazil.storage.vectors import read_deletion_vector
@@ -26,7 +27,6 @@ from frazil.storage.vectors import read_deletion_vector
 _FIELDS: Final = POSITION_DELETE_SCHEMA.fields
 _COLUMNS: Final = TableColumns(fields=_FIELDS, mapping=mapping_for(POSITION_DELETE_SCHEMA))
 _PATH, _POS = (field.name for field in _FIELDS)
-_PARQUET_ID: Final = b"PARQUET:field_id"
 _READ_AS_DICTIONARY: Final = frozenset(
     {"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY"}
 )
@@ -113,10 +113,7 @@ def _is_as_specified(schema: pa.Schema) -> bool:
         if len(found) != 1:
             return False
         stored = schema.field(found[0])
-        if (
-            stored.type != kind
-            or (stored.metadata or {}).get(_PARQUET_ID) != b"%d" % field.field_id
-        ):
+        if stored.type != kind or stored_field_id(stored) != field.field_id:
             return False
     return True
 

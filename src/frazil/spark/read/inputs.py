@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
 import polars as pl
 
 from frazil.errors import UnsupportedError
 from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
+from frazil.planning.frames import partition_keys
 from frazil.planning.scan_plan import ScanPlan
 
 PARTITION_PREFIX: Final = "partition."
@@ -130,12 +130,4 @@ def _with_scopes(
 
 def _scope_keys(entries: pl.DataFrame) -> pl.DataFrame:
     names = [name for name in entries.columns if name.startswith(PARTITION_PREFIX)]
-    return entries.select("spec_id", *(_equality_bits(entries[name]) for name in names))
-
-
-def _equality_bits(values: pl.Series) -> pl.Series:
-    # Floats by their bits, so that -0.0 differs from 0.0 and all NaN are one.
-    if not values.dtype.is_float():
-        return values
-    wide = values.cast(pl.Float64).fill_null(0.0).fill_nan(float("nan")).to_numpy()
-    return pl.Series(values.name, wide.view(np.int64)).set(values.is_null(), None)
+    return entries.select("spec_id", *(partition_keys(entries[name]) for name in names))

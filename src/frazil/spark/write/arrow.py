@@ -27,6 +27,7 @@ from frazil.spark.write.options import WriteOptions
 from frazil.spark.write.wire import entry_to_text
 from frazil.storage.file_kinds import DATA_FILES, FileKind
 from frazil.storage.files import local_path
+from frazil.storage.parquet.field_ids import field_id_metadata
 
 _PLAIN: Final[dict[type[I.IcebergType], pa.DataType]] = {
     I.BooleanType: pa.bool_(),
@@ -47,7 +48,6 @@ _PLAIN: Final[dict[type[I.IcebergType], pa.DataType]] = {
     I.GeographyType: pa.binary(),
 }
 _VARIANT_PARTS: Final = ("metadata", "value")
-_FIELD_ID: Final = b"PARQUET:field_id"
 _CODECS: Final = {"uncompressed": "none"}
 
 
@@ -262,7 +262,7 @@ def _arrow_field(field: I.NestedField) -> pa.Field:
         field.name,
         _arrow_type(field.field_type),
         nullable=not field.required,
-        metadata={_FIELD_ID: str(field.field_id)},
+        metadata=field_id_metadata(field.field_id),
     )
 
 

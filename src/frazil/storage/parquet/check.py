@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 from frazil.errors import InvalidDataFileError
 from frazil.format import types as I
 from frazil.format.schema import Schema
+from frazil.storage.parquet.field_ids import stored_field_id
 
-_FIELD_ID: Final = b"PARQUET:field_id"
 _INT32_DIGITS: Final = 9
 _INT64_DIGITS: Final = 18
 
@@ -190,9 +190,9 @@ def _of_ids(schema: Schema, columns: pa.Schema) -> Iterator[str]:
 
 
 def _of_id(expected: I.NestedField, found: pa.Field, path: str) -> Iterator[str]:
-    text = (found.metadata or {}).get(_FIELD_ID)
-    if text != str(expected.field_id).encode():
-        told = "no field id" if text is None else f"the field id {text.decode()}"
+    field_id = stored_field_id(found)
+    if field_id != expected.field_id:
+        told = "no field id" if field_id is None else f"the field id {field_id}"
         yield f"the column {path!r} has {told}, not {expected.field_id}"
     kind = found.type
     match expected.field_type:

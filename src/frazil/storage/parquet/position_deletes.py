@@ -25,6 +25,7 @@ from frazil.format.table_properties import (
     delete_codec,
 )
 from frazil.storage.file_kinds import POSITION_DELETE_FILES
+from frazil.storage.parquet.field_ids import field_id_metadata
 from frazil.storage.parquet.metrics import MetricsReader
 
 POSITION_DELETE_SCHEMA: Final = Schema(
@@ -37,9 +38,7 @@ POSITION_DELETE_SCHEMA: Final = Schema(
 
 _ARROW: Final = pa.schema(
     [
-        pa.field(
-            field.name, kind, nullable=False, metadata={"PARQUET:field_id": str(field.field_id)}
-        )
+        pa.field(field.name, kind, nullable=False, metadata=field_id_metadata(field.field_id))
         for field, kind in zip(
             POSITION_DELETE_SCHEMA.fields,
             (pa.dictionary(pa.int32(), pa.string()), pa.int64()),

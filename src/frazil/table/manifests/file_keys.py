@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
-from frazil.format.manifests import DataFile, FieldSummary, ManifestFile
+from frazil.format.manifests import DataFile, FieldSummary, ManifestFile, deletes
 from frazil.format.metadata import TableMetadata
 from frazil.format.values import from_bytes
 
@@ -25,7 +24,7 @@ def file_key(file: DataFile) -> FileKey:
 
 def partition_key(spec_id: int, partition: tuple[Any, ...]) -> PartitionKey:
     """A partition's identity: floats by their bits, with one NaN (rule 180)."""
-    return (spec_id, tuple(_bits(value) for value in partition))
+    return (spec_id, deletes.partition_key(partition))
 
 
 def referenced_data_file(delete: DataFile) -> str | None:
@@ -106,9 +105,3 @@ class _Range:
 
 def _decode(value_type: Any, bound: bytes | None) -> Any:
     return None if bound is None else from_bytes(value_type, bound)
-
-
-def _bits(value: Any) -> Any:
-    if not isinstance(value, float):
-        return value
-    return ("nan",) if value != value else struct.pack(">d", value)

@@ -22,11 +22,11 @@ from frazil.spark.read.arrow.values import arrow_type, constant, projected
 from frazil.spark.read.layout.footers import FooterColumn, columns_of_arrow, has_ids
 from frazil.spark.read.layout.layouts import with_ids
 from frazil.storage.files import FileIO
+from frazil.storage.parquet.field_ids import PARQUET_FIELD_ID
 from frazil.storage.parquet.footer import read_metadata
 
 _BATCH_ROWS: Final = 16_384
 _ORC_ID: Final = b"iceberg.id"
-_PARQUET_ID: Final = b"PARQUET:field_id"
 
 Opened = tuple[tuple[FooterColumn, ...], Callable[[Sequence[int]], Iterator[Sequence[pa.Array]]]]
 
@@ -129,7 +129,7 @@ def _column(
 def _open_parquet(stream: BinaryIO, path: str) -> Opened:
     file = pq.ParquetFile(stream, metadata=read_metadata(stream))
     schema = file.schema_arrow
-    columns = columns_of_arrow(schema, _PARQUET_ID)
+    columns = columns_of_arrow(schema, PARQUET_FIELD_ID)
 
     def batches(places: Sequence[int]) -> Iterator[Sequence[pa.Array]]:
         names = [schema.field(place).name for place in places]

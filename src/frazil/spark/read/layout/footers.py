@@ -18,10 +18,9 @@ import pyarrow as pa
 from frazil.errors import FrazilError, InvalidDataFileError, MissingFileError
 from frazil.storage.bounded_cache import BoundedCache, Sized, process_cache
 from frazil.storage.files import FileIO
+from frazil.storage.parquet.field_ids import PARQUET_FIELD_ID, stored_field_id
 from frazil.storage.parquet.footer import read_description
 from frazil.storage.side_by_side import in_threads
-
-_PARQUET_ID: Final = b"PARQUET:field_id"
 
 INT96: Final = "INT96"
 """The kind of a timestamp in Parquet's deprecated 96-bit form (SPEC rule 260)."""
@@ -141,7 +140,7 @@ def read_facts(io: FileIO, path: str) -> FileFacts:
 
 
 def _file_columns(schema: Any) -> tuple[FooterColumn, ...]:
-    columns = columns_of_arrow(schema.to_arrow_schema(), _PARQUET_ID)
+    columns = columns_of_arrow(schema.to_arrow_schema(), PARQUET_FIELD_ID)
     stored = [schema.column(index).physical_type for index in range(len(schema))]
     if INT96 not in stored or len(stored) != sum(_leaf_count(column) for column in columns):
         return columns
@@ -172,8 +171,8 @@ def has_ids(columns: Sequence[FooterColumn]) -> bool:
 
 
 def _file_column(field: pa.Field, id_key: bytes) -> FooterColumn:
-    raw = (field.metadata or {}).get(id_key)
-    field_id = int(raw) if raw is not None and int(raw) >= 0 else None
+    stored = stored_field_id(field, id_key)
+    field_id = None if stored is None or stored < 0 else stored
     data_type: Any = field.type
     children: tuple[FooterColumn, ...] = ()
     if pa.types.is_struct(data_type):
