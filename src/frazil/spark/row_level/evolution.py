@@ -38,7 +38,8 @@ def new_columns(merge: Merge, schema: Schema, *, case_sensitive: bool) -> Schema
             old = wanted.get(key(name))
             wanted[key(name)] = kind if old is None else _united(old, kind, key)
 
-    names = {key(name): name for name in (*merge.source.columns, *(f.name for f in schema.fields))}
+    names = {name: field.name for name, field in given.items()}
+    names.update({name: field.name for name, field in known.items()})
     for clause in merge.clauses:
         if clause.do is Do.DELETE:
             continue

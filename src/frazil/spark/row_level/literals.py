@@ -78,6 +78,6 @@ def _of_spark(value: Any) -> Column:
     except (PySparkException, AttributeError, TypeError, ValueError) as error:
         kind = type(value).__qualname__
         raise ValidationError(
-            f"{value!r} is no value that Spark knows: it is a {kind}. Give SQL text, a Column, "
-            "or a number, bool, bytes, date, datetime, time, Decimal, UUID, list, dict or Row"
+            f"{value!r} is no value that Spark knows: it is a {kind}. Give SQL text, a Column, or "
+            "a number, bool, bytes, date, datetime, time, Decimal, UUID, list, dict or Row"
         ) from error

@@ -1,0 +1,285 @@
+"""What is stored: Python values, casts, lossy values, types that Spark lacks, nested columns."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from uuid import UUID
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+from row_case import Bench, Case
+
+from frazil.errors import SchemaMismatchError, ValidationError
+
+KV = "id int, v int"
+NOON = dt.time(12)
+NOON_MICROS = 43_200_000_000
+NEW_YEAR_NANOS = 1_704_067_200_000_000_000
+ID = UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
+NUMBERS = "id int, i int, d decimal(4, 2), a array<int>, n struct<x: int>"
+NUMBER_ROWS = [[(1, 1, Decimal("1.00"), [1], (1,)), (2, 2, None, None, None)]]
+NESTED = (
+    "id int, a array<struct<x: int, y: string>>, m map<string, struct<x: int>>, "
+    "s struct<a: struct<b: int, c: int>, d: array<int>>"
+)
+
+
+def _lossy(name: str, column: str, value: object, ansi: str) -> Case:
+    return Case(
+        name=f"{name}, ANSI {ansi}",
+        ddl=NUMBERS,
+        rows=NUMBER_ROWS,
+        settings={"spark.sql.ansi.enabled": ansi},
+        do=lambda b: b.table.update({column: value}, "id = 1"),
+        refused=SchemaMismatchError,
+        says="does not fit|cannot hold",
+    )
+
+
+def _types_of_others(bench: Bench) -> None:
+    """Two clauses for rows, one for new ones: all of them meet in one column."""
+    table = bench.table
+    source = bench.spark.sql(
+        f"select 1 id, timestamp_ntz'2024-01-01 00:00:00' n, timestamp'2024-01-01 00:00:00' z, "
+        f"{NOON_MICROS}L t, upper('{ID}') u, X'0A0B' f union all "
+        f"select 3, timestamp_ntz'2024-01-01 00:00:00', null, 5L, '{ID}', null"
+    )
+    (
+        table.merge(source, ["id"])
+        .when_matched_update_all()
+        .when_not_matched_insert({"id": "source.id", "n": "source.n", "t": "source.t"})
+        .execute()
+    )
+    table.update({"n": "7L", "t": NOON, "u": ID, "f": b"zz"}, "id = 2")
+
+
+def _times(bench: Bench) -> None:
+    """Where Spark's own type of times is on, rows have it, and defaults too."""
+    table = bench.table
+    with table.update_schema() as change:
+        change.add_column("w", "time", default=dt.time(1, 2, 3))
+    source = bench.spark.sql("select 1 id, time'12:00:00.5' t union all select 3, null")
+    (
+        table.merge(source, ["id"])
+        .when_matched_update({"t": "source.t"})
+        .when_not_matched_insert({"id": "source.id", "t": "source.t"})
+        .execute()
+    )
+    table.update({"t": NOON_MICROS}, "id = 2")
+
+
+def _nested(bench: Bench) -> None:
+    """Fields by name, whatever their order; casts below; NULL stays NULL."""
+    table = bench.table
+    source = bench.spark.sql(
+        "select 1 id, array(named_struct('y', 'q', 'x', 5L), null) a, "
+        "map('z', named_struct('x', cast(7 as smallint))) m, "
+        "named_struct('d', array(9L, null), 'a', named_struct('c', 4, 'b', 3)) s "
+        "union all select 3, array(), map(), null"
+    )
+    table.upsert(source, ["id"])
+    table.update(
+        {
+            "s.a.b": "s.a.b + 1",
+            "a": "transform(a, e -> if(e is null, null, named_struct('y', e.y, 'x', e.x + 1)))",
+        },
+        "exists(a, e -> e.x = 5) or s.a.b = 9",
+    )
+    table.update({"s.a.c": "id"}, "id = 2")
+
+
+def _frames(bench: Bench) -> None:
+    table = bench.table
+    table.upsert(pd.DataFrame({"v": [10, 30], "id": [1, 3]}), "id")
+    table.upsert(pl.DataFrame({"id": [4], "v": [40]}), "id")
+    table.upsert(pa.table({"id": [5], "v": pa.array([50], pa.uint8())}), "id")
+    other = bench.spark.newSession()
+    table.upsert(other.createDataFrame([(1, 11)], KV), "id")
+
+
+def _several_clauses(bench: Bench) -> None:
+    """The first clause whose condition is true counts; NULL is not true."""
+    source = bench.frame("id int, v int, go boolean", (1, 9, True), (2, 9, None), (3, 9, False),
+                         (5, 9, None), (6, 9, True))  # fmt: skip
+    (
+        bench.table.merge(source, ["id"])
+        .when_matched_update({"v": "source.v"}, condition="source.go")
+        .when_matched_delete(condition="not source.go")
+        .when_matched_update({"v": "-target.v"})
+        .when_not_matched_insert({"id": "id"}, condition="go")
+        .when_not_matched_insert({"v": "v"}, condition="go is null")
+        .execute()
+    )
+
+
+CASES = (
+    _lossy("a long that no int is", "i", "3000000000L", "true"),
+    _lossy("a double that no int is", "i", "double('nan')", "false"),
+    _lossy("digits that a decimal lacks", "d", "123.4", "false"),
+    _lossy("a long in an array", "a", "array(1, 3000000000L)", "false"),
+    _lossy("a long in a field", "n.x", "3000000000L", "true"),
+    _lossy("text for a number", "i", "'7'", "false"),
+    _lossy("a bool for a number", "i", True, "true"),
+    Case(
+        name="values that fit are cast",
+        ddl="id int, i int, d double, t string, ts timestamp_ntz, x decimal(10, 3)",
+        rows=[[(1, 0, None, None, None, None), (2, 0, None, None, None, None)]],
+        do=lambda b: b.table.update(
+            {"i": "7L", "d": Decimal("1.5"), "t": 12, "ts": dt.date(2024, 1, 2), "x": "1.25D"},
+            "id = 1",
+        ),
+        after=[
+            (1, 7, 1.5, "12", dt.datetime(2024, 1, 2), Decimal("1.250")),
+            (2, 0, None, None, None, None),
+        ],
+    ),
+    Case(
+        name="Python's datetimes mean what clocks of the session show",
+        ddl="id int, a timestamp_ntz, b timestamp, c timestamp",
+        settings={"spark.sql.session.timeZone": "America/New_York"},
+        rows=[[(1, None, None, None)]],
+        do=lambda b: b.table.update(
+            {
+                "a": dt.datetime(2024, 1, 1, 12, 0, 0, 5),
+                "b": dt.datetime(2024, 1, 1, 12),
+                "c": dt.datetime(2024, 1, 1, 12, tzinfo=dt.UTC),
+            }
+        ),
+        select=("id", "string(a)", "unix_seconds(b)", "unix_seconds(c)"),
+        # New York is five hours behind.
+        after=[(1, "2024-01-01 12:00:00.000005", 1_704_128_400, 1_704_110_400)],
+        both=True,
+    ),
+    Case(
+        name="Python's decimals, bytes, lists and mappings",
+        ddl="id int, d decimal(38, 10), b binary, a array<int>, m map<string, int>, n double",
+        rows=[[(1, None, None, None, None, None)]],
+        do=lambda b: b.table.update(
+            {
+                "d": Decimal("1234567890123456789.0000000001"),
+                "b": b"a\x00",
+                "a": [1, None],
+                "m": {"k": 2},
+                "n": float("-inf"),
+            }
+        ),
+        after=[
+            (
+                1,
+                Decimal("1234567890123456789.0000000001"),
+                b"a\x00",
+                [1, None],
+                {"k": 2},
+                float("-inf"),
+            )
+        ],
+    ),
+    Case(
+        name="a Python value that Spark has not",
+        ddl=KV,
+        rows=[[(1, 1)]],
+        do=lambda b: b.table.update({"v": object()}),
+        refused=ValidationError,
+        says="is no value that Spark knows",
+    ),
+    Case(
+        name="nanoseconds, times, uuids and fixed",
+        ddl="id int",
+        more={
+            "n": "timestamp_ns",
+            "z": "timestamptz_ns",
+            "t": "time",
+            "u": "uuid",
+            "f": "fixed[2]",
+        },
+        rows=[
+            f"select 1 id, 1L n, 2L z, 3L t, '{ID}' u, X'0102' f union all "
+            f"select 2, 1234567890123456789L, null, 4L, null, X'0103'"
+        ],
+        do=_types_of_others,
+        after=[
+            (1, NEW_YEAR_NANOS, NEW_YEAR_NANOS, NOON_MICROS, str(ID), b"\x0a\x0b"),
+            (2, 7, None, NOON_MICROS, str(ID), b"zz"),
+            (3, NEW_YEAR_NANOS, None, 5, None, None),
+        ],
+        versions=(3,),
+        both=True,
+    ),
+    Case(
+        name="times as Spark's own type",
+        ddl="id int",
+        more={"t": "time"},
+        settings={"spark.sql.timeType.enabled": "true"},
+        rows=["select 1 id, time'00:00:00' t union all select 2, null"],
+        do=_times,
+        after=[
+            (1, dt.time(12, 0, 0, 500_000), dt.time(1, 2, 3)),
+            (2, NOON, dt.time(1, 2, 3)),
+            (3, None, dt.time(1, 2, 3)),
+        ],
+        versions=(3,),
+    ),
+    Case(
+        name="arrays and maps of structs, fields of fields",
+        ddl=NESTED,
+        rows=[[(1, [(1, "a")], {"k": (1,)}, ((1, 2), [1])), (2, None, None, None)]],
+        do=_nested,
+        after=[
+            (1, [(6, "q"), None], {"z": (7,)}, ((4, 4), [9, None])),
+            (2, None, None, ((None, 2), None)),
+            (3, [], {}, None),
+        ],
+    ),
+    Case(
+        name="sources of pandas, Polars, Arrow and another session",
+        ddl=KV,
+        rows=[[(1, 1), (2, 2)]],
+        do=_frames,
+        after=[(1, 11), (2, 2), (3, 30), (4, 40), (5, 50)],
+    ),
+    Case(
+        name="clauses in order",
+        ddl=KV,
+        rows=[[(1, 1), (2, 2)], [(3, 3), (4, 4)]],
+        do=_several_clauses,
+        after=[(1, 9), (2, -2), (4, 4), (6, None), (None, 9)],
+    ),
+    Case(
+        name="NULL into a required column",
+        ddl="id int not null, v int",
+        rows=[[(1, 1), (2, 2)]],
+        do=lambda b: b.table.update({"id": "nullif(id, 2)"}),
+        refused=SchemaMismatchError,
+        says="'id' is required",
+    ),
+    Case(
+        name="an insert without a required column",
+        ddl="id int not null, v int",
+        rows=[[(1, 1)]],
+        do=lambda b: (
+            b.table.merge(b.frame(KV, (2, 2)), ["id"])
+            .when_not_matched_insert({"v": "source.v"})
+            .execute()
+        ),
+        refused=ValidationError,
+        says="'id' gets no value",
+    ),
+    Case(
+        name="an aggregate as a value",
+        ddl=KV,
+        rows=[[(1, 1)]],
+        do=lambda b: b.table.update({"v": "sum(v)"}),
+        refused=ValidationError,
+        says=r"sum\(v\)",
+    ),
+    Case(
+        name="a value that cannot be parsed",
+        ddl=KV,
+        rows=[[(1, 1)]],
+        do=lambda b: b.table.update({"v": "v +"}),
+        refused=ValidationError,
+        says="v +",
+    ),
+)

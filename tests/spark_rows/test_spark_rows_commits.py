@@ -1,0 +1,141 @@
+"""Row-level commands on branches, staged, in transactions, on tables with others' deletes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from row_case import Case, as_multiset, rows_of, session_with
+
+from connect_server import run_program
+from frazil.format.manifests import Content, DataFile
+from frazil.spark.lake import Lake
+
+pytestmark = pytest.mark.spark
+
+KV = "id int, v int"
+TWO = Case(name="two rows", ddl=KV, rows=[[(1, 1), (2, 2)]], do=lambda _: None)
+EACH_WAY = pytest.mark.parametrize(
+    ("mode", "version"), [("copy-on-write", 2), ("merge-on-read", 3)], ids=str
+)
+PROGRAM = Path(__file__).with_name("connect_rows.py")
+
+
+@EACH_WAY
+def test_commands_of_a_transaction_are_one_commit(rows_lake: Lake, mode: str, version: int) -> None:
+    """Each sees what those before it did."""
+    bench = TWO.made(rows_lake, mode, version)
+    table = bench.table
+    with table.transaction() as tx:
+        tx.append(bench.frame(KV, (3, 3)))
+        source = bench.frame(KV, (2, 20), (3, 30), (4, 40))
+        merge = tx.merge(source, ["id"]).when_matched_update_all()
+        merge.when_not_matched_insert_all().when_not_matched_by_source_delete().execute()
+        tx.update({"v": "v + 1"}, "id = 3")
+        tx.delete("id = 4")
+        assert rows_of(table) == as_multiset([(1, 1), (2, 2)])
+    assert rows_of(table) == as_multiset([(2, 20), (3, 31)])
+    with pytest.raises(ZeroDivisionError), table.transaction() as tx:
+        tx.delete("true")
+        raise ZeroDivisionError
+    assert rows_of(table) == as_multiset([(2, 20), (3, 31)])
+
+
+@EACH_WAY
+def test_commands_on_a_branch_leave_main_alone(rows_lake: Lake, mode: str, version: int) -> None:
+    bench = TWO.made(rows_lake, mode, version)
+    table = bench.table
+    table.create_branch("b")
+    table.upsert(bench.frame(KV, (2, 200), (9, 90)), ["id"], branch="b")
+    table.delete("id = 2 and v = 2")
+    table.update({"v": 0}, "id = 9", branch="b")
+    table.delete("id = 1", branch="b")
+    assert rows_of(table) == as_multiset([(1, 1)])
+    assert rows_of(table, ref="b") == as_multiset([(2, 200), (9, 0)])
+
+
+def test_a_staged_merge_is_published(rows_lake: Lake, spark: Any) -> None:
+    bench = TWO.made(rows_lake, "merge-on-read", 2)
+    table = bench.table
+    table.set_properties({"write.wap.enabled": "true"})
+    with session_with(spark, {"spark.wap.id": "audit-1"}):
+        table.upsert(bench.frame(KV, (2, 20), (3, 30)), "id")
+    assert rows_of(table) == as_multiset([(1, 1), (2, 2)])
+    table.publish_changes("audit-1")
+    assert rows_of(table) == as_multiset([(1, 1), (2, 20), (3, 30)])
+
+
+@EACH_WAY
+def test_rows_that_equality_deletes_of_others_took_stay_away(
+    rows_lake: Lake, tmp_path: Path, mode: str, version: int
+) -> None:
+    """A later row of the same key is another row: the old delete does not apply to it."""
+    bench = Case(
+        name="four rows", ddl=KV, rows=[[(1, 1), (2, 2), (3, 3), (None, 4)]], do=lambda _: None
+    ).made(rows_lake, mode, version)
+    table = bench.table
+    path = tmp_path / "keys.parquet"
+    column = pa.field("id", pa.int32(), metadata={"PARQUET:field_id": "1"})
+    pq.write_table(pa.table([pa.array([2, None], pa.int32())], schema=pa.schema([column])), path)
+    table.commit_row_delta(
+        added_deletes=[
+            DataFile(
+                content=Content.EQUALITY_DELETES,
+                file_path=f"file://{path}",
+                record_count=2,
+                file_size_in_bytes=path.stat().st_size,
+                equality_ids=(1,),
+            )
+        ]
+    )
+    assert table.delete("v = 2 or v = 4").changes_nothing
+    assert table.update({"v": "v + 100"}, "id <> 3").rows_updated == 1
+    done = table.upsert(bench.frame(KV, (2, 22), (3, 33)), "id")
+    assert (done.rows_updated, done.rows_inserted) == (1, 1)
+    assert rows_of(table) == as_multiset([(1, 101), (2, 22), (3, 33)])
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_row_ids_are_kept_by_changed_rows_and_new_for_others(rows_lake: Lake, mode: str) -> None:
+    bench = Case(
+        name="lineage", ddl=KV, rows=[[(1, 1), (2, 2), (3, 3)], [(4, 4), (5, 5)]], do=lambda _: None
+    ).made(rows_lake, mode, 3)
+    table = bench.table
+
+    def lineage() -> dict[int, tuple[int, int]]:
+        columns = ["id", "_row_id", "_last_updated_sequence_number"]
+        found = table.scan(columns=columns).to_df().collect()
+        return {row[0]: (row[1], row[2]) for row in found}
+
+    at = {1: (0, 1), 2: (1, 1), 3: (2, 1), 4: (3, 2), 5: (4, 2)}
+    assert lineage() == at
+    table.update({"v": 0}, "id in (2, 4)")
+    at |= {2: (1, 3), 4: (3, 3)}
+    assert lineage() == at
+    (
+        table.merge(bench.frame(KV, (1, 9), (2, 9), (8, 8)), ["id"])
+        .when_matched_update_all(condition="target.id = 1")
+        .when_matched_delete()
+        .when_not_matched_insert_all()
+        .when_not_matched_by_source_update({"v": "-v"}, condition="id = 5")
+        .execute()
+    )
+    found = lineage()
+    new_id, changed_at = found.pop(8)
+    at |= {1: (0, 4), 5: (4, 4)}
+    at.pop(2)
+    assert found == at
+    assert changed_at == 4 and new_id > max(row for row, _ in at.values())
+    table.delete("id = 5")
+    at.pop(5)
+    assert lineage() == {**at, 8: (new_id, 4)}
+
+
+def test_commands_work_over_spark_connect(connect_url: str, tmp_path: Path) -> None:
+    said = run_program(PROGRAM, connect_url, tmp_path / "lake")
+    lines = [line.removeprefix("ROWS ") for line in said.splitlines() if line.startswith("ROWS ")]
+    rows = "[[1, 10, '2.5000000001'], [3, 36, None], [5, 50, None]]"
+    assert lines == [rows, rows, "ValidationError PredicateError SchemaMismatchError"]
