@@ -129,7 +129,7 @@ def test_one_of_many_creators_wins(io: FileIO, tmp_path: Path) -> None:
 def test_a_killed_writer_leaves_no_half_file(tmp_path: Path) -> None:
     script = (
         "import os, sys\n"
-        "from frazil.storage import local_store\n"
+        "from frazil.storage.stores import local as local_store\n"
         "real = os.fsync\n"
         "os.fsync = lambda fd: os.kill(os.getpid(), 9)\n"
         f"local_store.create({str(tmp_path / 'f')!r}, b'x' * 100000)\n"
