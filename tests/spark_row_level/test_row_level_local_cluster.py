@@ -9,13 +9,19 @@ from pathlib import Path
 
 import pytest
 
+from ci_share import only_in_soak
+
 HERE = Path(__file__).parent
 
 
 @pytest.mark.spark
-def test_every_kind_of_write_and_read(tmp_path):
+@pytest.mark.parametrize(
+    ("mode", "version"),
+    [("merge-on-read", 3), only_in_soak("merge-on-read", 2), only_in_soak("copy-on-write", 2)],
+)
+def test_every_kind_of_write_and_read(tmp_path, mode, version):
     done = subprocess.run(
-        [sys.executable, str(HERE / "local_cluster.py"), str(tmp_path)],
+        [sys.executable, str(HERE / "local_cluster.py"), str(tmp_path), mode, str(version)],
         capture_output=True,
         text=True,
         timeout=600,
@@ -28,5 +34,4 @@ def test_every_kind_of_write_and_read(tmp_path):
         },
         check=False,
     )
-    right = [line for line in done.stdout.splitlines() if line.startswith("right")]
-    assert len(right) == 3, done.stderr[-4000:]
+    assert done.stdout.strip().endswith("right"), done.stderr[-4000:]

@@ -1,0 +1,29 @@
+"""Every kind of write and read on Spark 4.1, with executors in their own processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PROGRAM = ROOT / "tests" / "spark_row_level" / "local_cluster.py"
+
+
+def test_every_kind_of_write_and_read(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(PROGRAM), str(tmp_path), "merge-on-read", "3"],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        cwd=tmp_path,
+        env={
+            **os.environ,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "PYSPARK_PYTHON": sys.executable,
+            "PYTHONPATH": str(ROOT / "src"),
+        },
+        check=False,
+    )
+    assert done.stdout.strip().endswith("right"), done.stderr[-4000:]
