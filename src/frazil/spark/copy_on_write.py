@@ -19,8 +19,6 @@ from frazil.format.predicates import Expression
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.spark.conditions import Condition, condition_of
-from frazil.spark.read.projection import LAST_UPDATED_FIELD, ROW_ID_FIELD, projection_beside
-from frazil.spark.read.reader import TableReader
 from frazil.spark.row_level.command import data_files
 from frazil.spark.row_level.delete import (
     AtPlaces,
@@ -130,7 +128,7 @@ class Overwriting:
         if isinstance(test, AtPlaces):
             kept = test.not_matching(target.rows(lineage=True)).drop(target.place)
         else:
-            kept = test.not_matching(_without_places(target))
+            kept = test.not_matching(target.rows_without_places())
         new = align(df, target.schema, case_sensitive=is_case_sensitive(self.spark))
         for field in target.lineage:
             new = new.withColumn(field.name, F.lit(None).cast("bigint"))
@@ -190,14 +188,6 @@ def _repeatable(target: Target, condition: Condition) -> Test:
 def _evaluated(target: Target, condition: Condition) -> AtPlaces:
     """The rows that match now."""
     return AtPlaces(matching_places(target, condition).localCheckpoint(), target.place)
-
-
-def _without_places(target: Target) -> DataFrame:
-    """The rows with their lineage: Spark makes no place of each, which takes time."""
-    lineage = (ROW_ID_FIELD, LAST_UPDATED_FIELD)[: len(target.lineage)]
-    projection = projection_beside(lineage, target.schema)
-    rows = TableReader(target.spark, target.metadata, target.io).rows(target.plan, projection)
-    return rows.toDF(*(field.name for field in target.written_schema.fields))
 
 
 def _matching_in_part(target: Target, counts: dict[int, int]) -> Target:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from frazil.format.predicates.implied import words_of
 from frazil.spark.conditions import Condition
 from frazil.spark.row_level.command import Command
-from frazil.spark.row_level.expressions import check_condition
+from frazil.spark.row_level.expressions import check_not_random
 from frazil.spark.row_level.figures import Changed
 from frazil.spark.row_level.target import Target, file_of, position_of
 
@@ -54,7 +54,7 @@ class Delete:
         if not counts:
             return self._whole_files(command, every, whole, figures)
         touched = rest.only(counts)
-        kept = test.not_matching(touched.rows(lineage=True)).drop(touched.place)
+        kept = test.not_matching(rows_to_test(touched, test)).select(*touched.written_names)
         added = command.write(kept, touched)
         figures["rows_deleted"] += sum(counts.values())
         figures["rows_copied"] = sum(file.record_count for file in added)
@@ -114,7 +114,7 @@ def repeatable(target: Target, condition: Condition) -> Test:
         return condition
     nothing = target.where(pl.Series([False] * target.plan.file_count, dtype=pl.Boolean)).rows()
     named = nothing if condition.alias is None else nothing.alias(condition.alias)
-    check_condition(named, condition.flag(), condition.text, "the condition")
+    check_not_random(named, condition.flag(), condition.text)
     words = words_of(condition.text)
     if not (condition.has_subquery or words is None or words.name_any_of(_CLOCKS)):
         return condition
@@ -131,6 +131,13 @@ _CLOCKS: Final = (
     "unix_timestamp",
     "to_unix_timestamp",
 )
+
+
+def rows_to_test(target: Target, test: Test) -> DataFrame:
+    """Return the rows of files with their lineage, and their places where the test needs them."""
+    if isinstance(test, AtPlaces):
+        return target.rows(lineage=True)
+    return target.rows_without_places()
 
 
 def matching_places(target: Target, test: Test) -> DataFrame:

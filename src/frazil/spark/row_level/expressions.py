@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from frazil.errors import PredicateError, ValidationError
 
 _NOT_DETERMINISTIC: Final = "INVALID_NON_DETERMINISTIC_EXPRESSIONS"
-SUBQUERY_REFUSED: Final = "UNSUPPORTEDSUBQUERY_REFUSED_EXPRESSION_CATEGORY"
+SUBQUERY_REFUSED: Final = "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY"
 
 
 def condition_column(condition: str | Column, what: str) -> Column:

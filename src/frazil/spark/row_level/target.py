@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import Expression
+from frazil.format.predicates.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.format.types import NestedField
@@ -111,6 +112,18 @@ class Target:
     def written_schema(self) -> Schema:
         """The schema of rows that are written anew."""
         return Schema((*self.schema.fields, *self.lineage), self.schema.schema_id)
+
+    @property
+    def written_names(self) -> list[Column]:
+        """The columns of rows that are written anew."""
+        return [F.col(quote_name_always([field.name])) for field in self.written_schema.fields]
+
+    def rows_without_places(self) -> DataFrame:
+        """Return the live rows with their lineage, without the time that a place of each takes."""
+        lineage = (ROW_ID_FIELD, LAST_UPDATED_FIELD)[: len(self.lineage)]
+        projection = projection_beside(lineage, self.schema)
+        read = TableReader(self.spark, self.metadata, self.io).rows(self.plan, projection)
+        return read.toDF(*(field.name for field in self.written_schema.fields))
 
     def only(self, ordinals: Collection[int]) -> Target:
         """Return the same with some of the files; they keep their ordinals."""

@@ -20,6 +20,7 @@ from frazil.spark.row_level.delete import (
     places_of,
     repeatable,
     rows_by_file,
+    rows_to_test,
 )
 from frazil.spark.row_level.figures import Changed
 from frazil.spark.row_level.target import Target
@@ -76,7 +77,7 @@ class Update:
                 return command.commit_nothing(target.plan)
             touched = target.only(counts)
             figures = {"rows_updated": sum(counts.values())}
-            rows = touched.rows(lineage=True)
+            rows = rows_to_test(touched, test)
             added = command.write(self._all_rows(rows, test, touched, assignments), touched)
             written = sum(file.record_count for file in added)
             figures["rows_copied"] = written - figures["rows_updated"]
