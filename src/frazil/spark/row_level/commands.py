@@ -13,8 +13,6 @@ from frazil.format.arguments import one_or_several
 from frazil.format.predicates.expressions import Expression
 from frazil.format.predicates.quoting import quote_name_always
 from frazil.spark.conditions import condition_of
-from frazil.spark.row_level.builder import MergeBuilder
-from frazil.spark.row_level.clauses import Clause
 from frazil.spark.row_level.command import (
     Command,
     OnProgress,
@@ -23,9 +21,11 @@ from frazil.spark.row_level.command import (
     tries_of_delete,
 )
 from frazil.spark.row_level.delete import Delete
-from frazil.spark.row_level.evolution import new_columns
 from frazil.spark.row_level.figures import Changed
-from frazil.spark.row_level.merge import Merge
+from frazil.spark.row_level.merging.builder import MergeBuilder
+from frazil.spark.row_level.merging.clauses import Clause
+from frazil.spark.row_level.merging.evolution import new_columns
+from frazil.spark.row_level.merging.merge import Merge
 from frazil.spark.row_level.names import key_path
 from frazil.spark.row_level.update import Update
 from frazil.spark.session import is_case_sensitive, time_zone_of

@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final, Literal, get_args
+from typing import Literal, get_args
 
-import polars as pl
-
-from frazil.errors import ConflictError, ValidationError
+from frazil.errors import ValidationError
 from frazil.format.manifests import (
     Content,
     DataFile,
-    EntryStatus,
-    ManifestContent,
-    ManifestFile,
 )
-from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import AlwaysTrue
-from frazil.format.snapshots import REPLACE, Snapshot
-from frazil.table.conflicts.row_filter import Predicate, RowFilter
-from frazil.table.manifests.entry_columns import (
-    ABOUT,
-    is_vector,
-    partition_tuples,
-    read_entry_columns,
-)
+from frazil.table.conflicts.history import EVERYWHERE, ChangedFile, History, Scope
+from frazil.table.conflicts.row_filter import Predicate
 from frazil.table.manifests.file_keys import PartitionSet
-from frazil.table.manifests.files import ManifestFiles
 
 Isolation = Literal["serializable", "snapshot"]
-
-_SHOWN: Final = 3
-"""An error names so many files."""
 
 
 def isolation_named(name: str) -> Isolation:
@@ -82,273 +65,6 @@ class Validation:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "isolation", isolation_named(self.isolation))
-
-
-class Scope:
-    """Where an operation read or wrote: files elsewhere do not conflict with it."""
-
-    def __init__(self, row_filter: RowFilter, partitions: PartitionSet | None = None) -> None:
-        self._filter = row_filter
-        self._partitions = partitions
-
-    def __str__(self) -> str:
-        if self._partitions is None:
-            return f"that can contain rows matching {self._filter}"
-        return f"in the {len(self._partitions)} partitions that this operation touches"
-
-    def may_hold(self, metadata: TableMetadata, manifest: ManifestFile) -> bool:
-        """Whether a manifest can track files of the scope."""
-        partitions = self._partitions
-        if (
-            partitions is not None
-            and manifest.partition_spec_id in partitions.spec_ids
-            and not partitions.may_be_in(metadata, manifest)
-        ):
-            return False
-        return self._filter.may_match(metadata, manifest)
-
-    def holds(
-        self, metadata: TableMetadata, manifest: ManifestFile, entries: pl.DataFrame
-    ) -> pl.Series:
-        """Which files of the manifest are in the scope."""
-        matching = self._filter.any_match(metadata, manifest, entries)
-        partitions = self._partitions
-        spec_id = manifest.partition_spec_id
-        if partitions is None or spec_id not in partitions.spec_ids:
-            return matching
-        return matching & pl.Series(
-            [
-                (spec_id, partition) in partitions
-                for partition in partition_tuples(metadata, spec_id, entries)
-            ],
-            dtype=pl.Boolean,
-        )
-
-    def statistics(self, metadata: TableMetadata) -> Mapping[str, Collection[int]]:
-        """The statistics that `holds` looks at."""
-        return self._filter.statistics(metadata)
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedFile:
-    """What validation needs to know of a file that was added or removed."""
-
-    path: str
-    content: Content
-    spec_id: int
-    partition: tuple[object, ...]
-    about: str | None
-    is_vector: bool
-    sequence_number: int | None
-    snapshot: Snapshot
-
-
-class History:
-    """What others committed to a branch after a snapshot.
-
-    Args:
-        files: reads manifests.
-        metadata: the table.
-        head: the newest snapshot of the branch.
-        from_snapshot: the snapshot that the operation read; None where the branch was empty.
-        own: snapshots of the operation's own transaction, which nobody else sees.
-        operation: what errors call the operation.
-    """
-
-    def __init__(
-        self,
-        files: ManifestFiles,
-        metadata: TableMetadata,
-        head: Snapshot | None,
-        from_snapshot: int | None,
-        *,
-        own: Collection[int] = (),
-        operation: str = "operation",
-    ) -> None:
-        self._files = files
-        self._metadata = metadata
-        self._from_snapshot = from_snapshot
-        self._operation = operation
-        self.snapshots = snapshots_since(
-            metadata, head, from_snapshot, own=own, operation=operation
-        )
-
-    @property
-    def sequence_number_read(self) -> int:
-        """The sequence number of the snapshot that the operation read, 0 for an empty branch."""
-        if self._from_snapshot is None:
-            return 0
-        return self._metadata.snapshot_by_id(self._from_snapshot).sequence_number
-
-    def is_unpartitioned(self, spec_id: int) -> bool:
-        """Whether deletes of this spec are global (rule 178)."""
-        return self._metadata.spec_by_id(spec_id).is_unpartitioned
-
-    def added_data(self, scope: Scope) -> Iterator[ChangedFile]:
-        """Data files that were added; rewrites add no rows and are left out."""
-        for snapshot in self.snapshots:
-            if snapshot.operation == REPLACE:
-                continue
-            yield from self._select(snapshot, ManifestContent.DATA, EntryStatus.ADDED, scope)
-
-    def added_deletes(self, scope: Scope) -> Iterator[ChangedFile]:
-        """Delete files and vectors that were added, by rewrites too.
-
-        A rewrite may put positions in place of an equality delete: who replaces the data file
-        that they are about would lose them.
-        """
-        for snapshot in self.snapshots:
-            yield from self._select(snapshot, ManifestContent.DELETES, EntryStatus.ADDED, scope)
-
-    def removed_rows(self) -> Iterator[ChangedFile]:
-        """Data files that were removed; rewrites remove no rows and are left out."""
-        for snapshot in self.snapshots:
-            if snapshot.operation != REPLACE:
-                yield from self._select(
-                    snapshot, ManifestContent.DATA, EntryStatus.DELETED, EVERYWHERE
-                )
-
-    def removed_data(self, scope: Scope) -> Iterator[ChangedFile]:
-        """Data files that were removed, by rewrites too."""
-        for snapshot in self.snapshots:
-            yield from self._select(snapshot, ManifestContent.DATA, EntryStatus.DELETED, scope)
-
-    def removed_deletes(self) -> Iterator[ChangedFile]:
-        """Delete files and vectors that were removed, wherever and however."""
-        for snapshot in self.snapshots:
-            yield from self._select(
-                snapshot, ManifestContent.DELETES, EntryStatus.DELETED, EVERYWHERE
-            )
-
-    def rewritten_data(self) -> Iterator[ChangedFile]:
-        """Data files that rewrites added: their rows are older than the files."""
-        for snapshot in self.snapshots:
-            if snapshot.operation == REPLACE:
-                yield from self._select(
-                    snapshot, ManifestContent.DATA, EntryStatus.ADDED, EVERYWHERE
-                )
-
-    def added_vectors(self) -> Iterator[ChangedFile]:
-        """Deletion vectors that were added, wherever and however."""
-        for snapshot in self.snapshots:
-            for file in self._select(
-                snapshot, ManifestContent.DELETES, EntryStatus.ADDED, EVERYWHERE
-            ):
-                if file.is_vector:
-                    yield file
-
-    def refuse(self, files: Iterable[ChangedFile], what: str) -> None:
-        """Refuse the operation if there is such a file.
-
-        Raises:
-            ConflictError: there is one.
-        """
-        found = list(itertools.islice(files, _SHOWN + 1))
-        if not found:
-            return
-        snapshot = found[0].snapshot
-        of_snapshot = [file for file in found if file.snapshot is snapshot]
-        shown = [
-            file.path if file.about is None else f"{file.path} (about {file.about})"
-            for file in of_snapshot[:_SHOWN]
-        ]
-        more = ", …" if len(of_snapshot) > _SHOWN else ""
-        by = f" ({snapshot.operation})" if snapshot.operation else ""
-        raise ConflictError(
-            f"the {self._operation} read {_called(self._from_snapshot)}, and since then another "
-            f"commit, snapshot {snapshot.snapshot_id}{by}, has {what}: {', '.join(shown)}{more}; "
-            f"run the {self._operation} again on the current snapshot"
-        )
-
-    def _select(
-        self,
-        snapshot: Snapshot,
-        content: ManifestContent,
-        status: EntryStatus,
-        scope: Scope,
-    ) -> Iterator[ChangedFile]:
-        """The files of that status in manifests that the snapshot itself wrote."""
-        for manifest in self._files.manifests_of(snapshot):
-            if manifest.content is not content:
-                continue
-            if manifest.added_snapshot_id != snapshot.snapshot_id:
-                continue
-            if status is EntryStatus.ADDED and not manifest.has_added_files:
-                continue
-            if status is EntryStatus.DELETED and not manifest.has_deleted_files:
-                continue
-            if scope.may_hold(self._metadata, manifest):
-                yield from self._changed(manifest, snapshot, status, scope)
-
-    def _changed(
-        self, manifest: ManifestFile, snapshot: Snapshot, status: EntryStatus, scope: Scope
-    ) -> list[ChangedFile]:
-        metadata = self._metadata
-        entries = read_entry_columns(
-            self._files.io, metadata, manifest, values=scope.statistics(metadata)
-        )
-        of_snapshot = (entries["status"] == int(status)) & (
-            entries["snapshot_id"] == snapshot.snapshot_id
-        )
-        found = entries.filter(of_snapshot & scope.holds(metadata, manifest, entries))
-        columns = found.select(
-            "file_path",
-            "content",
-            "spec_id",
-            ABOUT,
-            is_vector().alias("is_vector"),
-            "sequence_number",
-        )
-        partitions = partition_tuples(metadata, manifest.partition_spec_id, found)
-        return [
-            ChangedFile(path, Content(content), spec_id, partition, about, vector, number, snapshot)
-            for (path, content, spec_id, about, vector, number), partition in zip(
-                columns.iter_rows(), partitions, strict=True
-            )
-        ]
-
-
-def snapshots_since(
-    metadata: TableMetadata,
-    head: Snapshot | None,
-    from_snapshot: int | None,
-    *,
-    own: Collection[int] = (),
-    operation: str = "operation",
-) -> tuple[Snapshot, ...]:
-    """Return the snapshots after `from_snapshot` up to `head`, newest first, without one's own.
-
-    Raises:
-        ConflictError: `from_snapshot` is no ancestor of `head` that is still known, so what
-            happened since cannot be told.
-    """
-    if head is None:
-        if from_snapshot is None:
-            return ()
-        raise ConflictError(
-            f"the branch is empty, but the {operation} read snapshot {from_snapshot}; "
-            "read the table again"
-        )
-    if head.snapshot_id == from_snapshot:
-        return ()
-    chain = metadata.ancestors_of(head.snapshot_id)
-    found: list[Snapshot] = []
-    for snapshot in chain:
-        if snapshot.snapshot_id == from_snapshot:
-            return tuple(found)
-        if snapshot.snapshot_id not in own:
-            found.append(snapshot)
-    if from_snapshot is None and chain[-1].parent_snapshot_id is None:
-        return tuple(found)
-    raise ConflictError(
-        f"the {operation} read {_called(from_snapshot)}, but the history from there to snapshot "
-        f"{head.snapshot_id} is not known: the branch was rolled back or snapshots expired "
-        "meanwhile; read the table again"
-    )
-
-
-def _called(snapshot_id: int | None) -> str:
-    return "an empty branch" if snapshot_id is None else f"snapshot {snapshot_id}"
 
 
 def check_no_added_data(history: History, scope: Scope) -> None:
@@ -478,6 +194,3 @@ def check_no_added_vectors(history: History, data_files: Iterable[str]) -> None:
             (file for file in history.added_vectors() if file.about in wanted),
             "added deletion vectors for data files that this operation deletes from",
         )
-
-
-EVERYWHERE = Scope(RowFilter(AlwaysTrue()))

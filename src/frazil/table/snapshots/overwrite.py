@@ -11,9 +11,9 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import AlwaysTrue
 from frazil.format.snapshots import APPEND, DELETE, OVERWRITE, Snapshot
 from frazil.storage.files import FileIO
+from frazil.table.conflicts.history import Scope
 from frazil.table.conflicts.row_filter import Predicate, RowFilter
 from frazil.table.conflicts.validation import (
-    Scope,
     Validation,
     check_no_added_data,
     check_no_added_deletes,

@@ -23,7 +23,7 @@ from frazil.format.snapshots import MAIN_BRANCH, Snapshot, SnapshotRef
 from frazil.storage.files import FileIO
 from frazil.table.commit.definition import Definition
 from frazil.table.commit.operation import Changes
-from frazil.table.conflicts.validation import History
+from frazil.table.conflicts.history import History
 from frazil.table.manifests.files import ManifestFiles
 
 RUNTIME = {"iceberg-version": f"Frazil {version('frazil')}"}

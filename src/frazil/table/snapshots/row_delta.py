@@ -9,9 +9,9 @@ from frazil.format.manifests import Content, DataFile, ManifestContent, Manifest
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import APPEND, DELETE, OVERWRITE, Snapshot
 from frazil.storage.files import FileIO
+from frazil.table.conflicts.history import Scope
 from frazil.table.conflicts.row_filter import RowFilter
 from frazil.table.conflicts.validation import (
-    Scope,
     Validation,
     check_data_files_exist,
     check_no_added_data,

@@ -15,11 +15,11 @@ from frazil.format.predicates.columns import split_name
 from frazil.format.schema import Schema
 from frazil.format.types.promotion import can_promote
 from frazil.spark.row_level.assignments import value_of
-from frazil.spark.row_level.clauses import Do, When
+from frazil.spark.row_level.merging.clauses import Do, When
 from frazil.spark.types import primitive_from_spark, query_schema_from_spark
 
 if TYPE_CHECKING:
-    from frazil.spark.row_level.merge import Merge
+    from frazil.spark.row_level.merging.merge import Merge
 
 
 def new_columns(merge: Merge, schema: Schema, *, case_sensitive: bool) -> Schema:

@@ -36,7 +36,7 @@ from frazil.spark.session import time_zone_of
 from frazil.spark.write.align import micros_without_zone
 
 if TYPE_CHECKING:
-    from frazil.spark.row_level.merge import Source
+    from frazil.spark.row_level.merging.source import Source
 
 MOST_VALUES: Final = 1_000
 """Of a source of up to so many rows the keys themselves are looked for, else their range."""

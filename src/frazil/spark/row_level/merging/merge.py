@@ -6,88 +6,41 @@ the places of rows; the other columns are read only of files that are touched.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from operator import and_
 from typing import Final
 
-import polars as pl
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from frazil.errors import ValidationError
-from frazil.format.predicates.expressions import AlwaysTrue, Expression, any_of
+from frazil.format.predicates.expressions import Expression, any_of
 from frazil.format.predicates.implied import words_of
 from frazil.format.predicates.quoting import quote_name_always
 from frazil.format.types import NestedField
 from frazil.spark.free_names import free_name, free_names
-from frazil.spark.row_level.assignments import Assignments, columns_named
-from frazil.spark.row_level.clauses import Clause, Do, When
+from frazil.spark.row_level.assignments import columns_named
 from frazil.spark.row_level.command import Command
-from frazil.spark.row_level.expressions import check_condition, condition_column
 from frazil.spark.row_level.figures import Changed
-from frazil.spark.row_level.flags import first_that_holds
-from frazil.spark.row_level.pruning import implied_by_matches, implied_by_target, named_fields
+from frazil.spark.row_level.merging.checked import CheckedClauses
+from frazil.spark.row_level.merging.clauses import Clause, Do, When
+from frazil.spark.row_level.merging.flags import first_that_holds
+from frazil.spark.row_level.merging.pruning import (
+    implied_by_matches,
+    implied_by_target,
+    named_fields,
+)
+from frazil.spark.row_level.merging.source import Source
+from frazil.spark.row_level.merging.touched import CLAUSE, Touched
+from frazil.spark.row_level.merging.unmatched import UnmatchedValues
 from frazil.spark.row_level.target import Target, file_of, position_of
-from frazil.spark.row_level.unmatched import UnmatchedValues
 from frazil.spark.session import prepare_session, type_support
 
 BROADCAST_BYTES: Final = 64 << 20
 """Matched rows of up to so many bytes are sent to every task; more are shuffled."""
 
 _ROW_BYTES: Final = 24
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """The rows that a merge takes from, evaluated once.
-
-    Attributes:
-        rows: the columns as given, and `number`.
-        names: the columns as given.
-        number: the name of the column that tells rows apart; no other column is called so.
-        count: the rows.
-    """
-
-    rows: DataFrame
-    names: tuple[str, ...]
-    number: str
-    count: int
-
-    @classmethod
-    def of(cls, df: DataFrame, beside: Iterable[str]) -> Source:
-        """Evaluate a DataFrame.
-
-        Args:
-            beside: names of columns that the rows will stand beside.
-        """
-        names = tuple(df.columns)
-        keys = [name.lower() for name in names]
-        twice = sorted({name for name in names if keys.count(name.lower()) > 1 and name in names})
-        if twice and len(set(keys)) != len(keys) and len(set(names)) != len(names):
-            raise ValidationError(f"the source has more than one column {twice[0]!r}")
-        (number,) = free_names(["_frazil_source_row"], [*names, *beside])
-        kept = df.withColumn(number, F.monotonically_increasing_id()).localCheckpoint()
-        return cls(kept, names, number, kept.count())
-
-    def check_keys(self, keys: Sequence[tuple[str, ...]]) -> None:
-        """Check that no two rows have the same keys.
-
-        Raises:
-            ValidationError: two have.
-        """
-        columns = [F.col(quote_name_always(key)) for key in keys]
-        known = self.rows.where(reduce(and_, (column.isNotNull() for column in columns)))
-        grouped = known.groupBy(*(c.alias(f"k{n}") for n, c in enumerate(columns)))
-        counted = grouped.agg(F.count("*").alias("rows"))
-        twice = counted.where("rows > 1").limit(1).collect()
-        if twice:
-            shown = ", ".join(f"{'.'.join(key)}={twice[0][n]!r}" for n, key in enumerate(keys))
-            raise ValidationError(
-                f"{twice[0]['rows']} rows have the keys {shown}; nothing was changed. Leave one "
-                "row for each key, as with dropDuplicates"
-            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,88 +72,12 @@ class Merge:
         """
         spark = self.source.sparkSession
         prepare_session(spark)
-        checked = _Checked.of(self, command, spark)
+        checked = CheckedClauses.of(self, command, spark)
         source = Source.of(self.source, [f.name for f in command.base.schema.fields])
         if self.keys:
             source.check_keys(self.keys)
         with command.discarding():
             return _Merging(self, command, checked, source, spark).run()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Checked:
-    """The clauses with their assignments, after Spark's analysis of all of them."""
-
-    on: Column
-    updates: Mapping[int, Assignments]
-    inserts: Mapping[int, Assignments]
-
-    @classmethod
-    def of(cls, merge: Merge, command: Command, spark: SparkSession) -> _Checked:
-        """Check everything before a row is read."""
-        schema = command.base.schema
-        nothing = command.target(spark, AlwaysTrue())
-        target = nothing.where(pl.Series([False] * nothing.plan.file_count, dtype=pl.Boolean))
-        rows = target.rows().drop(target.place).alias(merge.target_name)
-        source = merge.source.limit(0).alias(merge.source_name)
-        both = rows.join(source)
-        on = condition_column(merge.on, "on")
-        check_condition(both, on, str(merge.on), "the condition of the match")
-        scopes = {When.MATCHED: both, When.NOT_MATCHED: source, When.BY_SOURCE: rows}
-        support = type_support(spark)
-        updates: dict[int, Assignments] = {}
-        inserts: dict[int, Assignments] = {}
-        for place, clause in enumerate(merge.clauses):
-            scope = scopes[clause.when]
-            if clause.condition is not None:
-                condition = condition_column(clause.condition, "a clause's condition")
-                check_condition(
-                    scope,
-                    condition,
-                    str(clause.condition),
-                    f"in a clause for rows {clause.when}, the condition",
-                )
-            if clause.do is Do.DELETE:
-                continue
-            values = clause.values
-            if values is None:
-                values = _all_of_source(schema.fields, merge, command.case_sensitive)
-            made = Assignments.of(
-                values,
-                schema,
-                alias=merge.target_name,
-                case_sensitive=command.case_sensitive,
-                nested=clause.do is Do.UPDATE,
-                keeps_fields=merge.evolves and clause.takes_all,
-            )
-            old = None
-            if clause.do is Do.UPDATE:
-                old = columns_named(merge.target_name, [f.name for f in schema.fields])
-            scope.select(*made.columns_after(scope, support, old=old).values()).schema  # noqa: B018
-            (updates if clause.do is Do.UPDATE else inserts)[place] = made
-        return cls(on=on, updates=updates, inserts=inserts)
-
-
-def _all_of_source(
-    fields: Sequence[NestedField], merge: Merge, case_sensitive: bool
-) -> dict[str, Column]:
-    """Every column of the table from the source's column of its name."""
-    key = str if case_sensitive else str.lower
-    given = {key(name): name for name in merge.source.columns}
-    missing = [field.name for field in fields if key(field.name) not in given]
-    if merge.evolves and len(missing) < len(fields):
-        fields = [field for field in fields if key(field.name) in given]
-    elif missing:
-        raise ValidationError(
-            f"the source has no column {missing[0]!r}, which a clause for all columns takes from "
-            f"it; it has {', '.join(map(repr, merge.source.columns))}"
-        )
-    return {
-        quote_name_always([field.name]): F.col(
-            quote_name_always([merge.source_name, given[key(field.name)]])
-        )
-        for field in fields
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +86,7 @@ class _Merging:
 
     merge: Merge
     command: Command
-    checked: _Checked
+    checked: CheckedClauses
     source: Source
     spark: SparkSession
 
@@ -218,7 +95,7 @@ class _Merging:
         target = self.command.target(self.spark, where, [*self.source.names, self.source.number])
         matches = self._matches(target)
         orphans = self._orphans(target, matches)
-        touched = _Touched.of(target, self.merge.clauses, matches, orphans)
+        touched = Touched.of(target, self.merge.clauses, matches, orphans)
         if touched.most_matches > 1 and not self._may_match_often:
             self._check_one_match(target, matches)
         new = self._inserted(target, matches, touched)
@@ -283,7 +160,7 @@ class _Merging:
         return first_that_holds(
             pairs,
             [(n, clause.condition) for n, clause in clauses],
-            name=_CLAUSE,
+            name=CLAUSE,
             key=[target.place, number],
         ).localCheckpoint()
 
@@ -340,20 +217,20 @@ class _Merging:
             first_that_holds(
                 unmatched.alias(self.merge.target_name),
                 [(n, clause.condition) for n, clause in clauses],
-                name=_CLAUSE,
+                name=CLAUSE,
                 key=[target.place],
             )
-            .where(F.col(_CLAUSE).isNotNull())
+            .where(F.col(CLAUSE).isNotNull())
             .localCheckpoint()
         )
 
-    def _inserted(self, target: Target, matches: DataFrame, touched: _Touched) -> DataFrame | None:
+    def _inserted(self, target: Target, matches: DataFrame, touched: Touched) -> DataFrame | None:
         """The new rows, in the columns that are written; None without a clause for them."""
         clauses = self._clauses(When.NOT_MATCHED)
         if not clauses:
             return None
         number = self.source.number
-        clause = free_name(_CLAUSE, self.source.rows.columns)
+        clause = free_name(CLAUSE, self.source.rows.columns)
         matched = self._sent(matches.select(number), touched.pairs)
         left = self.source.rows.join(matched, number, "left_anti")
         chosen = first_that_holds(
@@ -385,7 +262,7 @@ class _Merging:
         self,
         target: Target,
         where: Expression,
-        touched: _Touched,
+        touched: Touched,
         matches: DataFrame,
         orphans: DataFrame | None,
         new: DataFrame | None,
@@ -409,7 +286,7 @@ class _Merging:
         self,
         target: Target,
         where: Expression,
-        touched: _Touched,
+        touched: Touched,
         matches: DataFrame,
         orphans: DataFrame | None,
         new: DataFrame | None,
@@ -426,7 +303,7 @@ class _Merging:
     def _changed_rows(
         self,
         target: Target,
-        touched: _Touched,
+        touched: Touched,
         matches: DataFrame,
         orphans: DataFrame | None,
         how: str,
@@ -444,18 +321,18 @@ class _Merging:
         }
         acts = touched.acted(matches, None if by_source else orphans)
         if how == "inner":
-            acts = acts.where(F.col(_CLAUSE).isin(list(self.checked.updates)))
+            acts = acts.where(F.col(CLAUSE).isin(list(self.checked.updates)))
         at, clause = free_names(
             ["_frazil_at", "_frazil_act"],
             [
                 *(field.name for field in target.written_schema.fields),
                 *self.source.names,
                 number,
-                _CLAUSE,
+                CLAUSE,
                 place,
             ],
         )
-        acts = acts.withColumnRenamed(place, at).withColumnRenamed(_CLAUSE, clause)
+        acts = acts.withColumnRenamed(place, at).withColumnRenamed(CLAUSE, clause)
         source = self._sent(self.source.rows, self.source.count)
         named = self._sent(acts.join(source, number, "left"), touched.places)
         rows = target.rows(lineage=True).alias(merge.target_name)
@@ -465,7 +342,7 @@ class _Merging:
         if by_source and orphans is not None:
             unmatched = UnmatchedValues.of(
                 target.rows(lineage=True),
-                orphans.select(place, _CLAUSE),
+                orphans.select(place, CLAUSE),
                 by_source,
                 target=target,
                 alias=merge.target_name,
@@ -503,121 +380,6 @@ class _Merging:
                 stays.alias(target.last_updated),
             ]
         return joined.select(*columns)
-
-
-_CLAUSE: Final = "_frazil_clause"
-
-
-@dataclass(frozen=True, slots=True)
-class _Touched:
-    """The rows that clauses change, counted by file and clause.
-
-    Attributes:
-        counts: ``file``, ``clause`` and ``rows``.
-        matched_files: files with rows that match or that a clause is about.
-        pairs: rows of the table with rows of the source, and rows without.
-        most_matches: of a row of the table with rows of the source.
-    """
-
-    clauses: Sequence[Clause]
-    counts: pl.DataFrame
-    matched_files: frozenset[int]
-    pairs: int
-    most_matches: int
-
-    @classmethod
-    def of(
-        cls,
-        target: Target,
-        clauses: Sequence[Clause],
-        matches: DataFrame,
-        orphans: DataFrame | None,
-    ) -> _Touched:
-        pairs = matches if orphans is None else _together(matches, orphans)
-        counted = (
-            pairs.groupBy(target.place)
-            .agg(F.max(_CLAUSE).alias("clause"), F.count("*").alias("matches"))
-            .groupBy(file_of(F.col(target.place)).alias("file"), "clause")
-            .agg(
-                F.count("*").alias("rows"),
-                F.max("matches").alias("most"),
-                F.sum("matches").alias("pairs"),
-            )
-            .toArrow()
-        )
-        counts = pl.DataFrame(pl.from_arrow(counted))
-        most = max(counts["most"].to_list(), default=0)
-        total = int(counts["pairs"].sum())
-        files = frozenset(counts["file"].to_list())
-        return cls(tuple(clauses), counts.drop_nulls("clause"), files, total, most)
-
-    @property
-    def is_empty(self) -> bool:
-        return self.counts.is_empty()
-
-    @property
-    def files(self) -> list[int]:
-        return [int(each) for each in self.counts["file"].unique().sort()]
-
-    @property
-    def places(self) -> int:
-        return int(self.counts["rows"].sum())
-
-    @property
-    def updated_files(self) -> list[int]:
-        return [int(each) for each in self._of(Do.UPDATE)["file"].unique().sort()]
-
-    @property
-    def updated(self) -> int:
-        return int(self._of(Do.UPDATE)["rows"].sum())
-
-    def acted(self, matches: DataFrame, orphans: DataFrame | None) -> DataFrame:
-        """The places that a clause is about, each once a clause."""
-        return _acted(matches, orphans)
-
-    def _of(self, do: Do, when: When | None = None) -> pl.DataFrame:
-        wanted = [
-            n
-            for n, clause in enumerate(self.clauses)
-            if clause.do is do and (when is None or clause.when is when)
-        ]
-        return self.counts.filter(pl.col("clause").is_in(wanted))
-
-    def live_rows(self, target: Target) -> int:
-        """The rows of files that are rewritten, before the command."""
-        return int(target.rows([]).count())
-
-    def figures(self, *, added: int, copied: int | None) -> dict[str, int]:
-        """The rows that were changed.
-
-        Args:
-            added: rows that were written.
-            copied: of those, rows that were not changed; None for no such rows.
-        """
-
-        def rows(do: Do, when: When) -> int:
-            return int(self._of(do, when)["rows"].sum())
-
-        updated = self.updated
-        return {
-            "rows_updated": updated,
-            "rows_deleted": int(self._of(Do.DELETE)["rows"].sum()),
-            "rows_inserted": added - updated - (copied or 0),
-            "rows_copied": copied or 0,
-            "matched_updated": rows(Do.UPDATE, When.MATCHED),
-            "matched_deleted": rows(Do.DELETE, When.MATCHED),
-            "by_source_updated": rows(Do.UPDATE, When.BY_SOURCE),
-            "by_source_deleted": rows(Do.DELETE, When.BY_SOURCE),
-        }
-
-
-def _acted(matches: DataFrame, orphans: DataFrame | None) -> DataFrame:
-    acts = matches.where(F.col(_CLAUSE).isNotNull())
-    return acts if orphans is None else _together(acts, orphans)
-
-
-def _together(matches: DataFrame, orphans: DataFrame) -> DataFrame:
-    return matches.unionByName(orphans, allowMissingColumns=True)
 
 
 def _places(acts: DataFrame, place: str) -> DataFrame:

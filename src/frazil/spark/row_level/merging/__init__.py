@@ -1,0 +1,1 @@
+"""MERGE: its clauses, what they match, and what becomes of the rows."""

@@ -1,0 +1,100 @@
+"""The clauses of a merge after Spark's analysis of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
+
+from frazil.errors import ValidationError
+from frazil.format.predicates.expressions import AlwaysTrue
+from frazil.format.predicates.quoting import quote_name_always
+from frazil.format.types import NestedField
+from frazil.spark.row_level.assignments import Assignments, columns_named
+from frazil.spark.row_level.command import Command
+from frazil.spark.row_level.expressions import check_condition, condition_column
+from frazil.spark.row_level.merging.clauses import Do, When
+from frazil.spark.session import type_support
+
+if TYPE_CHECKING:
+    from frazil.spark.row_level.merging.merge import Merge
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedClauses:
+    """The clauses with their assignments, after Spark's analysis of all of them."""
+
+    on: Column
+    updates: Mapping[int, Assignments]
+    inserts: Mapping[int, Assignments]
+
+    @classmethod
+    def of(cls, merge: Merge, command: Command, spark: SparkSession) -> CheckedClauses:
+        """Check everything before a row is read."""
+        schema = command.base.schema
+        nothing = command.target(spark, AlwaysTrue())
+        target = nothing.where(pl.Series([False] * nothing.plan.file_count, dtype=pl.Boolean))
+        rows = target.rows().drop(target.place).alias(merge.target_name)
+        source = merge.source.limit(0).alias(merge.source_name)
+        both = rows.join(source)
+        on = condition_column(merge.on, "on")
+        check_condition(both, on, str(merge.on), "the condition of the match")
+        scopes = {When.MATCHED: both, When.NOT_MATCHED: source, When.BY_SOURCE: rows}
+        support = type_support(spark)
+        updates: dict[int, Assignments] = {}
+        inserts: dict[int, Assignments] = {}
+        for place, clause in enumerate(merge.clauses):
+            scope = scopes[clause.when]
+            if clause.condition is not None:
+                condition = condition_column(clause.condition, "a clause's condition")
+                check_condition(
+                    scope,
+                    condition,
+                    str(clause.condition),
+                    f"in a clause for rows {clause.when}, the condition",
+                )
+            if clause.do is Do.DELETE:
+                continue
+            values = clause.values
+            if values is None:
+                values = _all_of_source(schema.fields, merge, command.case_sensitive)
+            made = Assignments.of(
+                values,
+                schema,
+                alias=merge.target_name,
+                case_sensitive=command.case_sensitive,
+                nested=clause.do is Do.UPDATE,
+                keeps_fields=merge.evolves and clause.takes_all,
+            )
+            old = None
+            if clause.do is Do.UPDATE:
+                old = columns_named(merge.target_name, [f.name for f in schema.fields])
+            scope.select(*made.columns_after(scope, support, old=old).values()).schema  # noqa: B018
+            (updates if clause.do is Do.UPDATE else inserts)[place] = made
+        return cls(on=on, updates=updates, inserts=inserts)
+
+
+def _all_of_source(
+    fields: Sequence[NestedField], merge: Merge, case_sensitive: bool
+) -> dict[str, Column]:
+    """Every column of the table from the source's column of its name."""
+    key = str if case_sensitive else str.lower
+    given = {key(name): name for name in merge.source.columns}
+    missing = [field.name for field in fields if key(field.name) not in given]
+    if merge.evolves and len(missing) < len(fields):
+        fields = [field for field in fields if key(field.name) in given]
+    elif missing:
+        raise ValidationError(
+            f"the source has no column {missing[0]!r}, which a clause for all columns takes from "
+            f"it; it has {', '.join(map(repr, merge.source.columns))}"
+        )
+    return {
+        quote_name_always([field.name]): F.col(
+            quote_name_always([merge.source_name, given[key(field.name)]])
+        )
+        for field in fields
+    }

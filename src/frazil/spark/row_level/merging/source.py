@@ -1,0 +1,66 @@
+"""The rows that a merge takes from, evaluated once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from frazil.errors import ValidationError
+from frazil.format.predicates.quoting import quote_name_always
+from frazil.spark.free_names import free_names
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The rows that a merge takes from, evaluated once.
+
+    Attributes:
+        rows: the columns as given, and `number`.
+        names: the columns as given.
+        number: the name of the column that tells rows apart; no other column is called so.
+        count: the rows.
+    """
+
+    rows: DataFrame
+    names: tuple[str, ...]
+    number: str
+    count: int
+
+    @classmethod
+    def of(cls, df: DataFrame, beside: Iterable[str]) -> Source:
+        """Evaluate a DataFrame.
+
+        Args:
+            beside: names of columns that the rows will stand beside.
+        """
+        names = tuple(df.columns)
+        keys = [name.lower() for name in names]
+        twice = sorted({name for name in names if keys.count(name.lower()) > 1 and name in names})
+        if twice and len(set(keys)) != len(keys) and len(set(names)) != len(names):
+            raise ValidationError(f"the source has more than one column {twice[0]!r}")
+        (number,) = free_names(["_frazil_source_row"], [*names, *beside])
+        kept = df.withColumn(number, F.monotonically_increasing_id()).localCheckpoint()
+        return cls(kept, names, number, kept.count())
+
+    def check_keys(self, keys: Sequence[tuple[str, ...]]) -> None:
+        """Check that no two rows have the same keys.
+
+        Raises:
+            ValidationError: two have.
+        """
+        columns = [F.col(quote_name_always(key)) for key in keys]
+        known = self.rows.where(reduce(and_, (column.isNotNull() for column in columns)))
+        grouped = known.groupBy(*(c.alias(f"k{n}") for n, c in enumerate(columns)))
+        counted = grouped.agg(F.count("*").alias("rows"))
+        twice = counted.where("rows > 1").limit(1).collect()
+        if twice:
+            shown = ", ".join(f"{'.'.join(key)}={twice[0][n]!r}" for n, key in enumerate(keys))
+            raise ValidationError(
+                f"{twice[0]['rows']} rows have the keys {shown}; nothing was changed. Leave one "
+                "row for each key, as with dropDuplicates"
+            )
