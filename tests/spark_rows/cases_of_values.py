@@ -208,6 +208,17 @@ CASES = (
         both=True,
     ),
     Case(
+        name="a time that nanoseconds do not reach",
+        ddl="id int",
+        more={"n": "timestamp_ns"},
+        settings={"spark.sql.ansi.enabled": "false"},
+        rows=["select 1 id, 1L n"],
+        do=lambda b: b.table.update({"n": "timestamp_ntz'2400-01-01 00:00:00'"}),
+        refused=SchemaMismatchError,
+        says="nanoseconds since 1970",
+        versions=(3,),
+    ),
+    Case(
         name="times as Spark's own type",
         ddl="id int",
         more={"t": "time"},

@@ -347,9 +347,9 @@ def _primitive(target: I.IcebergType, source: S.DataType, path: str) -> Converte
                 return _micros_of_time
             return _checked(None, lambda v: v.between(0, _MICROS_OF_DAY - 1), problem)
         case I.TimestampNanoType() if isinstance(source, S.TimestampNTZType):
-            return lambda value: micros_without_zone(value) * 1000
+            return lambda value: _nanos(micros_without_zone(value), path)
         case I.TimestamptzNanoType() if isinstance(source, S.TimestampType):
-            return lambda value: F.unix_micros(value) * 1000
+            return lambda value: _nanos(F.unix_micros(value), path)
         case I.GeometryType() | I.GeographyType() if not isinstance(source, S.BinaryType):
             return lambda value: F.call_function("st_asbinary", value)
         case _:
@@ -360,6 +360,13 @@ def _primitive(target: I.IcebergType, source: S.DataType, path: str) -> Converte
 def _micros_of_time(value: Column) -> Column:
     seconds = F.hour(value) * 3600 + F.minute(value) * 60
     return seconds.cast("bigint") * 1_000_000 + _second_micros(value)
+
+
+def _nanos(micros: Column, path: str) -> Column:
+    # Outside of ANSI mode a product that is too large would be another time.
+    nanos = F.try_multiply(micros, F.lit(1000))
+    problem = f"a value of the column {path!r} is no time that nanoseconds since 1970 reach"
+    return F.when(micros.isNotNull() & nanos.isNull(), stop_with(problem)).otherwise(nanos)
 
 
 def micros_without_zone(value: Column) -> Column:
