@@ -13,6 +13,7 @@ from frazil.spark.deletes import joins as bitmaps
 from frazil.spark.deletes.bitmap import Words
 from frazil.spark.deletes.joins import ArrayBitmaps, Bitmaps, JoinedBitmaps, bitmaps_of_words
 from frazil.spark.read.parquet.file_log import ORDINAL, POSITION
+from frazil.storage.bounded_cache import process_cache
 
 Deleted = Mapping[int, set[int]]
 
@@ -95,8 +96,14 @@ def test_rows_that_share_a_value_can_be_joined(spark: SparkSession) -> None:
 
 
 def test_what_was_used_longest_ago_is_forgotten(spark: SparkSession) -> None:
-    oldest = words_of({0: {1}})
+    kept = process_cache("bitmaps")
+    bound = kept.max_bytes
+    oldest, newest = words_of({0: {1}}), words_of({0: {1}})
     first = bitmaps_of_words(spark, oldest)
-    for _ in range(bitmaps._KEPT):
-        bitmaps_of_words(spark, words_of({0: {1}}))
-    assert bitmaps_of_words(spark, oldest) is not first
+    last = bitmaps_of_words(spark, newest)
+    try:
+        kept.resize(kept.size_in_bytes - 1)
+        assert bitmaps_of_words(spark, newest) is last
+        assert bitmaps_of_words(spark, oldest) is not first
+    finally:
+        kept.resize(bound)
