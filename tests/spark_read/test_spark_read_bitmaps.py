@@ -98,6 +98,7 @@ def test_rows_that_share_a_value_can_be_joined(spark: SparkSession) -> None:
 def test_what_was_used_longest_ago_is_forgotten(spark: SparkSession) -> None:
     kept = process_cache("bitmaps")
     bound = kept.max_bytes
+    kept.clear()
     oldest, newest = words_of({0: {1}}), words_of({0: {1}})
     first = bitmaps_of_words(spark, oldest)
     last = bitmaps_of_words(spark, newest)
