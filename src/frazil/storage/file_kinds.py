@@ -30,7 +30,6 @@ class FileKind:
     Attributes:
         content: what its entry says of it.
         file_format: what it is written in.
-        target_size: the property that says near which size files are closed.
         in_partition_folder: whether one file is of one partition, and lies in its folder.
         has_full_bounds: whether bounds are never cut, whatever the table says of its columns.
         equality_ids: of equality deletes, the fields that are compared; else None.
@@ -38,10 +37,14 @@ class FileKind:
 
     content: Content
     file_format: FileFormat
-    target_size: Property[int]
     in_partition_folder: bool = True
     has_full_bounds: bool = False
     equality_ids: tuple[int, ...] | None = None
+
+    @property
+    def target_size(self) -> Property[int]:
+        """The property that says near which size files are closed."""
+        return TARGET_FILE_SIZE if self.content is Content.DATA else DELETE_TARGET_FILE_SIZE
 
     def file_name(self, *, partition_id: int, task_id: int, operation_id: str, count: int) -> str:
         """Return a file's name; deletes are told by it, as in Java's layout."""
@@ -90,15 +93,12 @@ class FileKind:
         return metrics_modes(schema, properties, sorted_ids=sorted_ids)
 
 
-DATA_FILES: Final = FileKind(
-    content=Content.DATA, file_format="parquet", target_size=TARGET_FILE_SIZE
-)
+DATA_FILES: Final = FileKind(content=Content.DATA, file_format="parquet")
 """Rows of the table."""
 
 POSITION_DELETE_FILES: Final = FileKind(
     content=Content.POSITION_DELETES,
     file_format="parquet",
-    target_size=DELETE_TARGET_FILE_SIZE,
     has_full_bounds=True,
 )
 """Deleted rows by data file and position, of version 2."""
@@ -106,7 +106,6 @@ POSITION_DELETE_FILES: Final = FileKind(
 VECTOR_FILES: Final = FileKind(
     content=Content.POSITION_DELETES,
     file_format="puffin",
-    target_size=DELETE_TARGET_FILE_SIZE,
     in_partition_folder=False,
 )
 """Deletion vectors, of version 3; those of one file may be of several partitions."""
@@ -117,6 +116,5 @@ def equality_delete_files(equality_ids: Collection[int]) -> FileKind:
     return FileKind(
         content=Content.EQUALITY_DELETES,
         file_format="parquet",
-        target_size=DELETE_TARGET_FILE_SIZE,
         equality_ids=tuple(equality_ids),
     )
