@@ -21,12 +21,12 @@ from pyspark.errors.exceptions.captured import CapturedException
 _STATUS: Final = {
     "BadRequestException": 400,
     "IllegalArgumentException": 400,
-    "ValidationError": 400,
+    "ValidationException": 400,
     "NoSuchNamespaceException": 404,
     "NoSuchTableException": 404,
     "UnsupportedOperationException": 406,
     "AlreadyExistsException": 409,
-    "CommitFailedError": 409,
+    "CommitFailedException": 409,
 }
 """The protocol's status for the Java library's exceptions; any other is the server's fault."""
 
