@@ -91,7 +91,7 @@ class Overwriting:
         elif target.plan.file_count:
             with _evaluating(condition):
                 test = _repeatable(target, condition)
-                counts = rows_by_file(matching_places(target, test), target.place)
+                counts = rows_by_file(target, test)
             removed = tuple(data_files(metadata, target.plan, counts))
             target = _matching_in_part(target, counts)
         return cls(

@@ -138,11 +138,11 @@ def bitmaps_of_words(spark: SparkSession, sets: Mapping[int, Words]) -> Bitmaps:
     size = 8 * distance * len(lengths)
     apart = 8 * sum(lengths) + _ARRAY_OVERHEAD * len(lengths)
     if size <= ARRAY_BYTES:
-        made = ArrayBitmaps(_value(spark, _one_array(sets, distance), S.LongType()), distance)
+        made = ArrayBitmaps(words_value(spark, _one_array(sets, distance), S.LongType()), distance)
     elif apart <= ARRAY_BYTES:
         size = apart
         words = S.ArrayType(S.LongType(), containsNull=False)
-        made = ArrayBitmaps(_value(spark, _arrays(sets, lengths), words), None)
+        made = ArrayBitmaps(words_value(spark, _arrays(sets, lengths), words), None)
     if made is not None:
         _ARRAYS.keep(spark, sets, made, size)
         return made
@@ -183,8 +183,8 @@ def _list_of_one(values: pa.Array, kind: pa.DataType) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values, type=kind)
 
 
-def _value(spark: SparkSession, column: pa.Array, element: S.DataType) -> DataFrame:
-    """One row with the one array of the column."""
+def words_value(spark: SparkSession, column: pa.Array, element: S.DataType) -> DataFrame:
+    """Return one row with the one array of the column, to be a value of a plan."""
     schema = S.StructType([S.StructField(WORDS, S.ArrayType(element, containsNull=False), False)])
     table = pa.table([column], schema=pa.schema([pa.field(WORDS, column.type, nullable=False)]))
     return spark.createDataFrame(table, schema)

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from frazil.format.predicates.implied import words_of
+from frazil.format.types import NestedField
 from frazil.spark.conditions import Condition
 from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.expressions import check_not_random
@@ -26,20 +27,20 @@ class Delete:
     def run(self, command: Command) -> Changed:
         """Run it, once: files of which every row matches go by metadata alone."""
         where = self.condition.implied
-        target = command.target(command.spark, where)
+        every = command.target(command.spark, where)
+        rest = every
         with command.discarding():
             whole: list[int] = []
             if self.condition.is_exact:
-                files = target.plan.files
+                files = every.plan.files
                 whole = [int(n) for n in files.filter(pl.col("all_rows_match"))["ordinal"]]
-                target = target.where(~files["all_rows_match"])
-            return self._deleted(command, target, whole)
+                rest = every.where(~files["all_rows_match"])
+            return self._deleted(command, every, rest, whole)
 
-    def _deleted(self, command: Command, rest: Target, whole: list[int]) -> Changed:
-        """Delete files as a whole, and rows of the others."""
+    def _deleted(self, command: Command, every: Target, rest: Target, whole: list[int]) -> Changed:
+        """Delete files as a whole, and rows of the rest."""
         where = self.condition.implied
-        every = command.target(command.spark, where)
-        gone = _live_rows(every.only(whole)) if whole else 0
+        gone = every.only(whole).live_row_count if whole else 0
         figures = {"rows_deleted": gone}
         if not rest.plan.file_count:
             return self._whole_files(command, every, whole, figures)
@@ -50,7 +51,7 @@ class Delete:
                 return self._whole_files(command, every, whole, figures)
             figures["rows_deleted"] += deletes.deleted_rows
             return command.commit_deltas((), deletes, every, where, figures, removed=whole)
-        counts = rows_by_file(matching_places(rest, test), rest.place)
+        counts = rows_by_file(rest, test)
         if not counts:
             return self._whole_files(command, every, whole, figures)
         touched = rest.only(counts)
@@ -81,8 +82,6 @@ class AtPlaces:
 
     places: DataFrame
     place: str
-    column_names: frozenset[str] | None = frozenset()
-    has_subquery: bool = False
 
     def matching(self, rows: DataFrame) -> DataFrame:
         """Return the rows that match."""
@@ -142,10 +141,17 @@ def rows_to_test(target: Target, test: Test) -> DataFrame:
 
 def matching_places(target: Target, test: Test) -> DataFrame:
     """Return the places of the rows that match; only what the test names is read."""
-    fields = None
-    if test.column_names is not None:
-        fields = [f for f in target.schema.fields if f.name in test.column_names]
-    return test.matching(target.rows(fields)).select(target.place)
+    if isinstance(test, AtPlaces):
+        return test.places
+    return test.matching(target.rows(_tested_fields(target, test))).select(target.place)
+
+
+def _tested_fields(target: Target, condition: Condition) -> list[NestedField]:
+    """The columns that a condition may name."""
+    fields = target.schema.fields
+    if condition.column_names is None:
+        return list(fields)
+    return [field for field in fields if field.name in condition.column_names]
 
 
 def places_of(target: Target, test: Test) -> DataFrame:
@@ -156,20 +162,14 @@ def places_of(target: Target, test: Test) -> DataFrame:
     )
 
 
-def rows_by_file(places: DataFrame, place: str) -> dict[int, int]:
-    """Return the number of places in each file that has some."""
-    counted = (
-        places.groupBy(file_of(F.col(place)).alias("file"))
-        .agg(F.count("*").alias("rows"))
-        .toArrow()
-    )
+def rows_by_file(target: Target, test: Test) -> dict[int, int]:
+    """Return the number of rows that match in each file that has some."""
+    if isinstance(test, AtPlaces):
+        files = test.places.select(file_of(F.col(test.place)).alias("file"))
+    else:
+        rows = target.rows_with_files(_tested_fields(target, test))
+        files = test.matching(rows).select(F.col(target.file).alias("file"))
+    counted = files.groupBy("file").agg(F.count("*").alias("rows")).toArrow()
     return dict(
         zip(counted.column("file").to_pylist(), counted.column("rows").to_pylist(), strict=True)
     )
-
-
-def _live_rows(target: Target) -> int:
-    plan = target.plan
-    if plan.pairs.is_empty():
-        return plan.record_count
-    return int(target.rows([]).count())

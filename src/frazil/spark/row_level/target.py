@@ -46,6 +46,7 @@ class Target:
         plan: the files, with every delete that applies to them.
         place: the name of the column that says where a row lies; no column of the table or of the
             command's source is called so.
+        file: the name of the column that says in which file a row lies, likewise.
         row_id, last_updated: the names of the row lineage columns.
     """
 
@@ -54,6 +55,7 @@ class Target:
     io: FileIO
     plan: ScanPlan
     place: str
+    file: str
     row_id: str
     last_updated: str
 
@@ -75,8 +77,8 @@ class Target:
             beside: names of columns that the rows will stand beside.
         """
         taken = [*(field.name for field in metadata.schema.fields), *beside]
-        place, row_id, last_updated = free_names(
-            ["_frazil_place", ROW_ID_FIELD.name, LAST_UPDATED_FIELD.name], taken
+        place, file, row_id, last_updated = free_names(
+            ["_frazil_place", "_frazil_file", ROW_ID_FIELD.name, LAST_UPDATED_FIELD.name], taken
         )
         return cls(
             spark=spark,
@@ -84,6 +86,7 @@ class Target:
             io=io,
             plan=plan_rewrite(metadata, head, io, where=where),
             place=place,
+            file=file,
             row_id=row_id,
             last_updated=last_updated,
         )
@@ -117,6 +120,22 @@ class Target:
     def written_names(self) -> list[Column]:
         """The columns of rows that are written anew."""
         return [F.col(quote_name_always([field.name])) for field in self.written_schema.fields]
+
+    @property
+    def live_row_count(self) -> int:
+        """The rows that no delete has deleted; only files with deletes are read for it."""
+        if not self.plan.delete_count:
+            return self.plan.record_count
+        return int(self.rows_with_files([]).count())
+
+    def rows_with_files(self, fields: Sequence[NestedField]) -> DataFrame:
+        """Return these columns of the live rows and the ordinal of each row's file.
+
+        Spark knows the file without a look at each row, which a place costs.
+        """
+        projection = projection_beside((FILE_ORDINAL_FIELD,), self.schema, tuple(fields))
+        read = TableReader(self.spark, self.metadata, self.io).rows(self.plan, projection)
+        return read.toDF(*(field.name for field in fields), self.file)
 
     def rows_without_places(self) -> DataFrame:
         """Return the live rows with their lineage, without the time that a place of each takes."""
@@ -156,15 +175,15 @@ class Target:
         added = (ROW_ID_FIELD, LAST_UPDATED_FIELD) if lineage and self.keeps_lineage else ()
         projection = projection_beside((FILE_ORDINAL_FIELD, _POS, *added), self.schema, chosen)
         read = TableReader(self.spark, self.metadata, self.io).rows(self.plan, projection)
-        file, position = free_names(
-            ["_frazil_file", "_frazil_pos"],
-            [*(f.name for f in self.schema.fields), self.place, self.row_id, self.last_updated],
+        (position,) = free_names(
+            ["_frazil_pos"],
+            [*(f.name for f in self.schema.fields), self.place, self.file, self.row_id],
         )
         names = [field.name for field in chosen]
         more = [field.name for field in self.lineage[: len(added)]]
-        named = read.toDF(*names, file, position, *more)
-        place = F.shiftleft(F.col(file), POSITION_BITS).bitwiseOR(F.col(position))
-        return named.withColumn(self.place, place).drop(file, position)
+        named = read.toDF(*names, self.file, position, *more)
+        place = F.shiftleft(F.col(self.file), POSITION_BITS).bitwiseOR(F.col(position))
+        return named.withColumn(self.place, place).drop(self.file, position)
 
     def ordinals_of(self, paths: Collection[str]) -> set[int]:
         """Return the ordinals of files by their paths."""

@@ -16,7 +16,6 @@ from frazil.spark.row_level.assignments import Assignments, columns_named
 from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.delete import (
     Test,
-    matching_places,
     places_of,
     repeatable,
     rows_by_file,
@@ -64,7 +63,7 @@ class Update:
                 if not deletes.deleted_rows:
                     return command.commit_nothing(target.plan)
                 touched = target.named(deletes.referenced_paths)
-                changed = test.matching(touched.rows(lineage=True))
+                changed = test.matching(rows_to_test(touched, test))
                 added = command.write(
                     self._after(changed, touched, assignments, flag=None), touched
                 )
@@ -72,7 +71,7 @@ class Update:
                 return command.commit_deltas(
                     added, deletes, target, where, figures, changed=touched.ordinals
                 )
-            counts = rows_by_file(matching_places(target, test), target.place)
+            counts = rows_by_file(target, test)
             if not counts:
                 return command.commit_nothing(target.plan)
             touched = target.only(counts)

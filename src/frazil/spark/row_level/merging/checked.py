@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import polars as pl
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from frazil.errors import ValidationError
-from frazil.format.predicates.expressions import AlwaysTrue
+from frazil.format.predicates.expressions import AlwaysFalse
 from frazil.format.predicates.quoting import quote_name_always
 from frazil.format.types import NestedField
 from frazil.spark.row_level.assignments import Assignments, columns_named
@@ -36,8 +35,7 @@ class CheckedClauses:
     def of(cls, merge: Merge, command: Command, spark: SparkSession) -> CheckedClauses:
         """Check everything before a row is read."""
         schema = command.base.schema
-        nothing = command.target(spark, AlwaysTrue())
-        target = nothing.where(pl.Series([False] * nothing.plan.file_count, dtype=pl.Boolean))
+        target = command.target(spark, AlwaysFalse())
         rows = target.rows().drop(target.place).alias(merge.target_name)
         source = merge.source.limit(0).alias(merge.source_name)
         both = rows.join(source)

@@ -1,14 +1,15 @@
-"""Which clause a row falls under."""
+"""Which clause a row falls under, and the values that it gets by it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from frazil.format.predicates.quoting import quote_name_always
+from frazil.format.types import NestedField
 from frazil.spark.row_level.expressions import SUBQUERY_REFUSED, condition_column
 
 
@@ -58,3 +59,34 @@ def _first(tests: Sequence[tuple[int, Column]]) -> Column:
     for number, test in tests:
         chosen = F.when(test, number) if chosen is None else chosen.when(test, number)
     return F.lit(None).cast("int") if chosen is None else chosen.cast("int")
+
+
+def values_by_clause(
+    after: Mapping[int, Mapping[str, Column]],
+    fields: Sequence[NestedField],
+    *,
+    which: Column,
+    otherwise: Mapping[str, Column] | None = None,
+) -> list[Column]:
+    """Return each column as the row's clause says.
+
+    Args:
+        after: the values of each clause, by the column's name.
+        which: the number of the row's clause, or NULL.
+        otherwise: the values of rows under no clause.
+    """
+    columns: list[Column] = []
+    for field in fields:
+        column: Column | None = None
+        for n, values in after.items():
+            value = values[field.name]
+            if otherwise is not None and value is otherwise[field.name]:
+                continue
+            condition = which == n
+            column = F.when(condition, value) if column is None else column.when(condition, value)
+        if otherwise is not None:
+            old = otherwise[field.name]
+            column = old if column is None else column.otherwise(old)
+        assert column is not None, field.name
+        columns.append(column.alias(field.name))
+    return columns

@@ -25,8 +25,10 @@ from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.figures import Changed
 from frazil.spark.row_level.merging.checked import CheckedClauses
 from frazil.spark.row_level.merging.clauses import Clause, Do, When
-from frazil.spark.row_level.merging.flags import first_that_holds
+from frazil.spark.row_level.merging.flags import first_that_holds, values_by_clause
+from frazil.spark.row_level.merging.key_filter import KeyFilter
 from frazil.spark.row_level.merging.pruning import (
+    equal_columns,
     implied_by_matches,
     implied_by_target,
     named_fields,
@@ -154,7 +156,10 @@ class _Merging:
         merge, number = self.merge, self.source.number
         clauses = self._clauses(When.MATCHED)
         fields = self._fields(target, When.MATCHED, merge.on)
-        rows = target.rows(fields).alias(merge.target_name)
+        passing = self._key_filter(target)
+        if not self.command.merges_on_read:
+            target = self._files_that_match(target, passing)
+        rows = _passed(target.rows(fields), passing).alias(merge.target_name)
         source = self._sent(self._named_of_source(merge.on), self.source.count)
         pairs = rows.join(source.alias(merge.source_name), self.checked.on)
         return first_that_holds(
@@ -162,7 +167,35 @@ class _Merging:
             [(n, clause.condition) for n, clause in clauses],
             name=CLAUSE,
             key=[target.place, number],
-        ).localCheckpoint()
+        ).localCheckpoint(eager=False)
+
+    def _key_filter(self, target: Target) -> KeyFilter | None:
+        merge = self.merge
+        keys = equal_columns(
+            merge.on,
+            self.source,
+            target.schema,
+            target_name=merge.target_name,
+            source_name=merge.source_name,
+            case_sensitive=self.command.case_sensitive,
+        )
+        return KeyFilter.of(self.source, keys, rows=target.plan.record_count)
+
+    def _files_that_match(self, target: Target, passing: KeyFilter | None) -> Target:
+        """The files with a row that matches: those that copy-on-write writes anew.
+
+        To find them takes no places, and the places of rows of other files need not be read.
+        """
+        if target.plan.file_count < 2:
+            return target
+        on = self.merge.on
+        rows = _passed(target.rows_with_files(named_fields([on], target.schema)), passing)
+        source = self._sent(self._named_of_source(on), self.source.count)
+        pairs = rows.alias(self.merge.target_name).join(
+            source.alias(self.merge.source_name), self.checked.on
+        )
+        found = pairs.select(F.col(target.file).alias("file")).distinct().toArrow()
+        return target.only(found.column("file").to_pylist())
 
     def _named_of_source(self, *conditions: str | Column) -> DataFrame:
         """The source's columns that the matching needs, and its number."""
@@ -246,7 +279,7 @@ class _Merging:
         after = {
             n: self.checked.inserts[n].columns_after(rows, support, old=None) for n, _ in clauses
         }
-        columns = _by_clause(after, target.schema.fields, which=F.col(clause))
+        columns = values_by_clause(after, target.schema.fields, which=F.col(clause))
         return rows.select(*columns, *empty)
 
     # -- what becomes of them --------------------------------------------------------------------
@@ -296,7 +329,7 @@ class _Merging:
         parts = [rows] if new is None else [rows, new]
         added = self.command.write(reduce(DataFrame.unionByName, parts), target)
         written = sum(file.record_count for file in added)
-        copied = touched.live_rows(rewritten) - touched.places
+        copied = rewritten.live_row_count - touched.places
         figures = touched.figures(added=written, copied=copied)
         return self.command.commit_rewrite(added, touched.files, target, where, figures)
 
@@ -371,7 +404,7 @@ class _Merging:
             deletes = [n for n, c in enumerate(merge.clauses) if c.do is Do.DELETE]
             if deletes:
                 joined = joined.where(which.isNull() | ~which.isin(deletes))
-        columns = _by_clause(after, target.schema.fields, which=which, otherwise=old)
+        columns = values_by_clause(after, target.schema.fields, which=which, otherwise=old)
         lineage = columns_named(merge.target_name, [each.name for each in target.lineage])
         if lineage:
             stays = F.when(which.isNull(), lineage[target.last_updated])
@@ -382,31 +415,10 @@ class _Merging:
         return joined.select(*columns)
 
 
+def _passed(rows: DataFrame, passing: KeyFilter | None) -> DataFrame:
+    return rows if passing is None else passing.passed(rows)
+
+
 def _places(acts: DataFrame, place: str) -> DataFrame:
     at = F.col(place)
     return acts.select(file_of(at).alias("file"), position_of(at).alias("position"))
-
-
-def _by_clause(
-    after: Mapping[int, Mapping[str, Column]],
-    fields: Sequence[NestedField],
-    *,
-    which: Column,
-    otherwise: Mapping[str, Column] | None = None,
-) -> list[Column]:
-    """Each column as the row's clause says."""
-    columns: list[Column] = []
-    for field in fields:
-        column: Column | None = None
-        for n, values in after.items():
-            value = values[field.name]
-            if otherwise is not None and value is otherwise[field.name]:
-                continue
-            condition = which == n
-            column = F.when(condition, value) if column is None else column.when(condition, value)
-        if otherwise is not None:
-            old = otherwise[field.name]
-            column = old if column is None else column.otherwise(old)
-        assert column is not None, field.name
-        columns.append(column.alias(field.name))
-    return columns

@@ -96,12 +96,8 @@ def implied_by_matches(
         return AlwaysTrue()
     names = _Names(schema, source.names, target_name, source_name, case_sensitive)
     found: list[Expression] = []
-    pairs: list[_Pair] = []
     for piece in conjuncts_of(on):
-        pair = names.equality(piece)
-        if pair is not None:
-            pairs.append(pair)
-        elif names.is_about_target(piece):
+        if names.equality(piece) is None and names.is_about_target(piece):
             try:
                 found.append(
                     implied_by_target(
@@ -114,18 +110,50 @@ def implied_by_matches(
                 )
             except PredicateError:
                 continue
+    pairs = _equal_columns(on, names, source)
     found += [bind(each, schema, case_sensitive=True) for each in _within_source(pairs, source)]
     return all_of(found)
 
 
 @dataclass(frozen=True, slots=True)
-class _Pair:
-    """A column of the table that equals one of the source."""
+class EqualColumns:
+    """A column of the table that equals one of the source where rows match.
+
+    Attributes:
+        target: the path of the table's column.
+        source: the name of the source's column; equal values have one type and one order.
+    """
 
     target: tuple[str, ...]
     field: I.NestedField
     source: str
     nulls_match: bool
+
+
+def equal_columns(
+    on: str | Column,
+    source: Source,
+    schema: Schema,
+    *,
+    target_name: str,
+    source_name: str,
+    case_sensitive: bool,
+) -> list[EqualColumns]:
+    """Return the columns that are equal in every match, where their types compare alike."""
+    if not isinstance(on, str):
+        return []
+    names = _Names(schema, source.names, target_name, source_name, case_sensitive)
+    return _equal_columns(on, names, source)
+
+
+def _equal_columns(on: str, names: _Names, source: Source) -> list[EqualColumns]:
+    types = {field.name: field.dataType for field in source.rows.schema.fields}
+    pairs = [names.equality(piece) for piece in conjuncts_of(on)]
+    return [
+        pair
+        for pair in pairs
+        if pair is not None and _compares_alike(pair.field.field_type, types[pair.source])
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +179,7 @@ class _Names:
         own = {field.name.lower() for field in self.schema.fields}
         return [name for name in self.source_names if name.lower() not in own]
 
-    def equality(self, piece: str) -> _Pair | None:
+    def equality(self, piece: str) -> EqualColumns | None:
         """The pair of columns that a text compares, if it is such a comparison."""
         try:
             tree = sql_tree(piece).unnest()
@@ -163,7 +191,7 @@ class _Names:
             target, source = self._target(one), self._source(other)
             if target is not None and source is not None:
                 path, field = target
-                return _Pair(path, field, source, isinstance(tree, exp.NullSafeEQ))
+                return EqualColumns(path, field, source, isinstance(tree, exp.NullSafeEQ))
         return None
 
     def _target(self, node: exp.Expr) -> tuple[tuple[str, ...], I.NestedField] | None:
@@ -208,10 +236,9 @@ def _parts(node: exp.Expr) -> tuple[str, ...]:
     return tuple(part.name for part in node.parts)
 
 
-def _within_source(pairs: Sequence[_Pair], source: Source) -> Iterator[Expression]:
-    """For each pair, what the column's value must be; nothing of types that compare otherwise."""
+def _within_source(usable: Sequence[EqualColumns], source: Source) -> Iterator[Expression]:
+    """For each pair, what the column's value must be."""
     types = {field.name: field.dataType for field in source.rows.schema.fields}
-    usable = [pair for pair in pairs if _compares_alike(pair.field.field_type, types[pair.source])]
     if not usable:
         return
     few = source.count <= MOST_VALUES

@@ -44,7 +44,8 @@ class Source:
         if twice and len(set(keys)) != len(keys) and len(set(names)) != len(names):
             raise ValidationError(f"the source has more than one column {twice[0]!r}")
         (number,) = free_names(["_frazil_source_row"], [*names, *beside])
-        kept = df.withColumn(number, F.monotonically_increasing_id()).localCheckpoint()
+        # The count is the job that evaluates the rows.
+        kept = df.withColumn(number, F.monotonically_increasing_id()).localCheckpoint(eager=False)
         return cls(kept, names, number, kept.count())
 
     def check_keys(self, keys: Sequence[tuple[str, ...]]) -> None:

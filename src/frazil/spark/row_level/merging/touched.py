@@ -92,10 +92,6 @@ class Touched:
         ]
         return self.counts.filter(pl.col("clause").is_in(wanted))
 
-    def live_rows(self, target: Target) -> int:
-        """The rows of files that are rewritten, before the command."""
-        return int(target.rows([]).count())
-
     def figures(self, *, added: int, copied: int | None) -> dict[str, int]:
         """The rows that were changed.
 

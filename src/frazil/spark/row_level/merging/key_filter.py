@@ -1,0 +1,92 @@
+"""Which rows surely match no row of the source, told by one bit of a hash of their keys.
+
+To look a row up in a table of the source's keys costs more than to read its key. A bit of an array
+is tested in the scan's own loop; only rows that pass are looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as S
+
+from frazil.format import types as I
+from frazil.format.predicates.quoting import quote_name_always
+from frazil.spark.deletes.joins import words_value
+from frazil.spark.row_level.merging.pruning import EqualColumns
+from frazil.spark.row_level.merging.source import Source
+
+MOST_KEYS: Final = 2_000_000
+"""The hashes of up to so many rows of the source are collected: 16 MB."""
+
+FEWEST_ROWS: Final = 2_000_000
+"""Of fewer rows the look-up itself costs less than to make the array."""
+
+_ROWS_A_KEY: Final = 4
+_BITS_A_KEY: Final = 64
+_MOST_BITS: Final = 1 << 25
+"""An array of 4 MB, which every task decodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFilter:
+    """A bit for each hash that a row of the source has.
+
+    Attributes:
+        keys: the columns that are equal in every match.
+        words: the bits, 64 a word, as a value of a plan.
+        bits: their number, a power of two.
+    """
+
+    keys: Sequence[EqualColumns]
+    words: Column
+    bits: int
+
+    @classmethod
+    def of(cls, source: Source, keys: Sequence[EqualColumns], *, rows: int) -> KeyFilter | None:
+        """Hash the source's keys; None where that would not pay.
+
+        Args:
+            rows: how many rows of the table there are to test.
+        """
+        if not keys or not 0 < source.count <= MOST_KEYS:
+            return None
+        if rows < max(FEWEST_ROWS, _ROWS_A_KEY * source.count):
+            return None
+        wanted = source.count * _BITS_A_KEY
+        bits = min(_MOST_BITS, 1 << max(6, (wanted - 1).bit_length()))
+        place = _place([_key([key.source], key) for key in keys], bits)
+        places = source.rows.select(place.alias("place")).toArrow().column("place")
+        set_bits = np.zeros(bits, dtype=np.bool_)
+        set_bits[places.to_numpy()] = True
+        words = np.packbits(set_bits, bitorder="little").view(np.int64)
+        kind = pa.list_(pa.field("element", pa.int64(), nullable=False))
+        column = pa.ListArray.from_arrays(
+            pa.array([0, len(words)], pa.int32()), pa.array(words), type=kind
+        )
+        value = words_value(source.rows.sparkSession, column, S.LongType())
+        return cls(tuple(keys), value.scalar(), bits)
+
+    def passed(self, rows: DataFrame) -> DataFrame:
+        """Return the rows of the table that may match; some of them match none."""
+        place = _place([_key(key.target, key) for key in self.keys], self.bits)
+        word = F.get(self.words, F.shiftright(place, 6).cast("int"))
+        bit = place.bitwiseAND(F.lit(63)).cast("int")
+        return rows.where(F.call_function("shiftright", word, bit).bitwiseAND(F.lit(1)) != 0)
+
+
+def _key(path: Sequence[str], key: EqualColumns) -> Column:
+    """A column in the type that both sides are hashed in."""
+    column = F.col(quote_name_always(path))
+    is_whole = isinstance(key.field.field_type, I.IntegerType | I.LongType)
+    return column.cast("bigint") if is_whole else column
+
+
+def _place(keys: Sequence[Column], bits: int) -> Column:
+    return F.xxhash64(*keys).bitwiseAND(F.lit(bits - 1))
