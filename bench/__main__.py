@@ -20,6 +20,7 @@ from bench import (
     matching,
     planning,
     scans,
+    slopes,
     small,
     streams,
     writes,
@@ -40,6 +41,7 @@ MEASUREMENTS: dict[str, Callable[[Context], Iterator[Figure]]] = {
     "changes": changes.run,
     "streams": streams.run,
     "equality": equality.run,
+    "slopes": slopes.run,
 }
 ON_EVERY_SPARK = ("scan", "append", "small")
 

@@ -22,7 +22,7 @@ from frazil.format.partitions.transforms import parse_transform
 from frazil.format.schema import Schema
 from frazil.format.types import DoubleType, LongType, NestedField, PrimitiveType, StringType
 from frazil.format.values import from_bytes, to_bytes
-from frazil.planning.match_deletes import FILE_PATH_ID, match_deletes
+from frazil.planning.deletes.match import FILE_PATH_ID, match_deletes
 
 SCHEMA = Schema((NestedField(1, "p", DoubleType()), NestedField(2, "id", LongType())))
 SPECS = {
@@ -155,9 +155,17 @@ def test_the_pairs_are_those_of_the_reference_rule(draw: st.DataObject) -> None:
         for found in deletes_for(file, deletes, specs=SPECS)
         if _within_bounds(file.data_file.file_path, found.data_file)
     }
-    pairs = match_deletes(frame_of(data), frame_of(deletes), specs=SPECS, schemas=[SCHEMA])
+    pairs = matched(data, deletes)
     assert set(pairs.rows()) == expected
     assert pairs.rows() == sorted(pairs.rows())
+
+
+def matched(
+    data: Sequence[ManifestEntry], deletes: Sequence[ManifestEntry], schema: Schema = SCHEMA
+) -> pl.DataFrame:
+    """Every pair of a data file and a delete that applies to it."""
+    found = match_deletes(frame_of(data), frame_of(deletes), specs=SPECS, schemas=[schema])
+    return found.index.expanded()
 
 
 def _within_bounds(path: str, file: DataFile) -> bool:
@@ -178,8 +186,7 @@ def _delete(path: str, number: int = 2, **stated: Any) -> ManifestEntry:
 
 
 def _pairs(data: Sequence[ManifestEntry], deletes: Sequence[ManifestEntry]) -> list[Any]:
-    found = match_deletes(frame_of(data), frame_of(deletes), specs=SPECS, schemas=[SCHEMA])
-    return found.rows()
+    return matched(data, deletes).rows()
 
 
 def test_equal_path_bounds_name_the_one_data_file() -> None:
@@ -343,8 +350,7 @@ def test_equality_deletes_meet_the_files_whose_values_they_may_hold(draw: st.Dat
             and (overlap or (null and null_key) or (nan and nan_key))
         ):
             expected.append((i, j))
-    found = match_deletes(frame_of(data), frame_of(deletes), specs=SPECS, schemas=[schema])
-    assert found.rows() == expected
+    assert matched(data, deletes, schema).rows() == expected
 
 
 def test_a_hundred_thousand_files_and_ten_thousand_deletes_match_quickly() -> None:
@@ -375,7 +381,7 @@ def test_a_hundred_thousand_files_and_ten_thousand_deletes_match_quickly() -> No
         schema_overrides={"spec_id": pl.Int32, "referenced_data_file": pl.String},
     )
     start = time.perf_counter()
-    pairs = match_deletes(data, found, specs=SPECS, schemas=[SCHEMA])
+    pairs = match_deletes(data, found, specs=SPECS, schemas=[SCHEMA]).index.expanded()
     seconds = time.perf_counter() - start
     counts = {}
     for content, older in ((1, lambda d, f: f <= d), (2, lambda d, f: f < d)):

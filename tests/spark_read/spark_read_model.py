@@ -14,12 +14,14 @@ import pyarrow.parquet as pq
 
 from frazil.format.metadata import TableMetadata
 from frazil.format.new_table import new_table_metadata
+from frazil.format.predicates.expressions import AlwaysTrue
 from frazil.format.puffin.deletion_vectors import deletion_vector_to_bytes
 from frazil.format.schema import Schema
 from frazil.format.types import IntegerType, LongType, NestedField, StringType
+from frazil.planning.deletes.index import DeleteIndex
+from frazil.planning.scan_plan import GLOBAL_SCOPE, ScanPlan
 from frazil.spark.deletes.resolve import EqualityReading
 from frazil.spark.read.dataframe import prepared_read
-from frazil.spark.read.inputs import ReadInput
 from frazil.spark.read.projection import project
 from frazil.spark.types import SparkTypeSupport
 from frazil.storage.files import FileIO
@@ -67,17 +69,14 @@ class MadeTable:
         columns = [list(column) for column in zip(*rows, strict=True)]
         write(path, pa.table(columns, schema=pa.schema(fields)), file_format)
         self.files.append(
-            {
-                "ordinal": len(self.files),
-                "path": f"file://{path}",
-                "format": file_format,
-                "size": path.stat().st_size,
-                "record_count": len(rows),
-                "spec_id": 0,
-                "sequence_number": sequence,
-                "first_row_id": 1000 * len(self.files),
-                "scope": 1,
-            }
+            file_row(
+                len(self.files),
+                path,
+                len(rows),
+                file_format=file_format,
+                sequence=sequence,
+                first_row_id=1000 * len(self.files),
+            )
         )
         self.rows.append(list(rows))
         self.gone.append(set())
@@ -88,7 +87,7 @@ class MadeTable:
         """A position delete file of (data file, position)."""
         pairs = list(where)
         path = self.folder / f"pos-{len(self.deletes)}.{file_format}"
-        names = [self.files[file]["path"] for file, _ in pairs]
+        names = [self.files[file]["file_path"] for file, _ in pairs]
         schema = pa.schema([FILE_PATH, POS])
         table = pa.table([names, [position for _, position in pairs]], schema=schema)
         write(path, table, file_format)
@@ -105,7 +104,7 @@ class MadeTable:
         path = self.folder / f"dv-{len(self.deletes)}.puffin"
         path.write_bytes(b"PFA1" + blob + b"rest")
         applied = self._add_delete(path, "puffin", 1, len(chosen), sequence)
-        self.deletes[-1] |= {"content_offset": 4, "content_size": len(blob)}
+        self.deletes[-1] |= {"content_offset": 4, "content_size_in_bytes": len(blob)}
         self.gone[file].update(chosen)
         applied.add(file)
 
@@ -124,7 +123,7 @@ class MadeTable:
         write(path, pa.table(columns, schema=pa.schema(fields)), file_format)
         applied = self._add_delete(path, file_format, 2, len(keys), sequence)
         self.deletes[-1]["equality_ids"] = list(ids)
-        self.deletes[-1]["scope"] = -1
+        self.deletes[-1]["scope"] = GLOBAL_SCOPE
         self.deletes[-1]["may_hold_null_keys"] = any(None in key for key in keys)
         for file, rows in enumerate(self.rows):
             if self.files[file]["sequence_number"] < sequence:
@@ -140,16 +139,17 @@ class MadeTable:
         self.deletes.append(
             {
                 "delete": len(self.deletes),
-                "path": f"file://{path}",
-                "format": file_format,
-                "size": path.stat().st_size,
+                "file_path": f"file://{path}",
+                "file_format": file_format,
+                "file_size_in_bytes": path.stat().st_size,
                 "content": content,
                 "record_count": count,
                 "sequence_number": sequence,
                 "scope": 1,
                 "equality_ids": None,
                 "content_offset": None,
-                "content_size": None,
+                "content_size_in_bytes": None,
+                "key_metadata": None,
                 "may_hold_null_keys": True,
                 "applied": applied,
             }
@@ -166,20 +166,14 @@ class MadeTable:
         ]
         return sorted(kept, key=repr)
 
-    def read_input(self) -> ReadInput:
-        """The table as a plan would give it."""
+    def plan(self) -> ScanPlan:
+        """The table as planning would give it."""
         deletes = [{k: v for k, v in d.items() if k != "applied"} for d in self.deletes]
         pairs = [
             {"ordinal": file, "delete": d["delete"]} for d in self.deletes for file in d["applied"]
         ]
-        return ReadInput(
-            metadata=self.metadata,
-            schema=SCHEMA,
-            snapshot_id=1,
-            files=pl.DataFrame(self.files, schema_overrides=FILE_TYPES),
-            deletes=pl.DataFrame(deletes, schema=DELETE_TYPES),
-            pairs=pl.DataFrame(pairs, schema={"ordinal": pl.Int64, "delete": pl.Int64}),
-        )
+        index = DeleteIndex(pl.DataFrame(pairs, schema={"ordinal": pl.Int64, "delete": pl.Int64}))
+        return plan_of(SCHEMA, self.files, deletes, index)
 
     def dataframe(
         self,
@@ -190,8 +184,9 @@ class MadeTable:
         """What Frazil reads."""
         return prepared_read(
             spark,
-            self.read_input(),
+            self.plan(),
             project(SCHEMA, columns),
+            metadata=self.metadata,
             io=FileIO(),
             support=SparkTypeSupport(),
             equality=equality,
@@ -208,19 +203,67 @@ class MadeTable:
         return sorted((tuple(row) for row in rows), key=repr)
 
 
-FILE_TYPES: Mapping[str, Any] = {"spec_id": pl.Int32, "first_row_id": pl.Int64}
+def file_row(
+    ordinal: int,
+    path: Path,
+    rows: int,
+    *,
+    file_format: str = "parquet",
+    sequence: int = 1,
+    first_row_id: int | None = None,
+) -> dict[str, Any]:
+    """A row of a plan's files, of an unpartitioned table."""
+    return {
+        "ordinal": ordinal,
+        "file_path": f"file://{path}",
+        "file_format": file_format,
+        "file_size_in_bytes": path.stat().st_size,
+        "record_count": rows,
+        "spec_id": 0,
+        "partition": None,
+        "sequence_number": sequence,
+        "first_row_id": first_row_id,
+        "key_metadata": None,
+        "scope": 1,
+    }
+
+
+def plan_of(
+    schema: Schema,
+    files: Sequence[Mapping[str, Any]],
+    deletes: Sequence[Mapping[str, Any]] = (),
+    index: DeleteIndex | None = None,
+) -> ScanPlan:
+    """The plan of these rows of files and deletes."""
+    return ScanPlan(
+        snapshot_id=1,
+        schema=schema,
+        where=AlwaysTrue(),
+        residual=AlwaysTrue(),
+        files=pl.DataFrame(list(files), schema_overrides=FILE_TYPES),
+        deletes=pl.DataFrame(list(deletes), schema=DELETE_TYPES),
+        delete_index=DeleteIndex.none() if index is None else index,
+    )
+
+
+FILE_TYPES: Mapping[str, Any] = {
+    "spec_id": pl.Int32,
+    "first_row_id": pl.Int64,
+    "key_metadata": pl.Binary,
+}
 DELETE_TYPES: Mapping[str, Any] = {
     "delete": pl.Int64,
-    "path": pl.String,
-    "format": pl.String,
-    "size": pl.Int64,
+    "file_path": pl.String,
+    "file_format": pl.String,
+    "file_size_in_bytes": pl.Int64,
     "content": pl.Int32,
     "record_count": pl.Int64,
     "sequence_number": pl.Int64,
     "scope": pl.Int64,
     "equality_ids": pl.List(pl.Int32),
     "content_offset": pl.Int64,
-    "content_size": pl.Int64,
+    "content_size_in_bytes": pl.Int64,
+    "key_metadata": pl.Binary,
     "may_hold_null_keys": pl.Boolean,
 }
 

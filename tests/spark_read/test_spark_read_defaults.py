@@ -10,17 +10,15 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from spark_read_model import DELETE_TYPES, FILE_TYPES, with_id
+from spark_read_model import file_row, plan_of, with_id
 
 from frazil.format import types as I
 from frazil.format.new_table import new_table_metadata
 from frazil.format.schema import Schema
 from frazil.spark.read.dataframe import prepared_read
-from frazil.spark.read.inputs import ReadInput
 from frazil.spark.read.layout import file_layouts as survey
 from frazil.spark.read.projection import project
 from frazil.spark.session import prepare_session, type_support
@@ -76,36 +74,21 @@ STRUCT = I.StructType(
 
 def read(spark: Any, schema: Schema, *paths: Path) -> list[tuple[Any, ...]]:
     prepare_session(spark)
-    files = [file_row(ordinal, path) for ordinal, path in enumerate(paths)]
+    files = [file_row(ordinal, path, 1) for ordinal, path in enumerate(paths)]
     location = f"file://{paths[0].parent}"
     made = new_table_metadata(Schema((I.NestedField(1, "id", I.LongType()),)), location=location)
-    plan = ReadInput(
-        metadata=made,
-        schema=schema,
-        snapshot_id=1,
-        files=pl.DataFrame(files, schema_overrides=FILE_TYPES),
-        deletes=pl.DataFrame(schema=DELETE_TYPES),
-        pairs=pl.DataFrame(schema={"ordinal": pl.Int64, "delete": pl.Int64}),
-    )
     support = type_support(spark)
-    rows = prepared_read(spark, plan, project(schema, None), io=FileIO(), support=support).frame()
+    rows = prepared_read(
+        spark,
+        plan_of(schema, files),
+        project(schema, None),
+        metadata=made,
+        io=FileIO(),
+        support=support,
+    ).frame()
     types = [type_to_spark(field.field_type, support=support) for field in schema.fields]
     assert [field.dataType for field in rows.schema] == types
     return sorted((tuple(row) for row in rows.collect()), key=repr)
-
-
-def file_row(ordinal: int, path: Path) -> dict[str, Any]:
-    return {
-        "ordinal": ordinal,
-        "path": f"file://{path}",
-        "format": "parquet",
-        "size": path.stat().st_size,
-        "record_count": 1,
-        "spec_id": 0,
-        "sequence_number": 1,
-        "first_row_id": None,
-        "scope": 1,
-    }
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from spark_read_model import MadeTable
 
 from frazil.errors import InvalidDataFileError, UnsupportedError
+from frazil.spark.deletes import joins
 from frazil.spark.deletes import positions as position_deletes
 from frazil.spark.session import prepare_session
 
@@ -65,7 +66,7 @@ def test_positions_are_read_once(spark: Any, made: MadeTable) -> None:
     made.delete_positions([(2, 3)], sequence=3, file_format="orc")
     assert made.read(spark) == made.live()
     for delete in made.deletes:
-        Path(delete["path"].removeprefix("file://")).unlink()
+        Path(delete["file_path"].removeprefix("file://")).unlink()
     assert made.read(spark) == made.live()
     assert made.read(spark, ["id"]) == [(row[0],) for row in made.live()]
     made.delete_positions([(1, 50), (2, 3), (2, 4)], sequence=4)
@@ -88,11 +89,30 @@ def test_dense_and_sparse_deletes_on_executors(
 def test_bitmaps_beyond_the_broadcast_size_are_shuffled(
     spark: Any, made: MadeTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(position_deletes, "ON_DRIVER_BYTES", 0)
     monkeypatch.setattr(position_deletes, "BROADCAST_BYTES", 0)
     made.add(rows(1000), sequence=1)
     made.delete_vector(0, range(0, 1000, 3), sequence=2)
     assert "SortMergeJoin" in made.dataframe(spark)._jdf.queryExecution().toString()
     assert made.read(spark) == made.live()
+
+
+@pytest.mark.parametrize("array_bytes", [0, 300, 1200, 1 << 20])
+def test_files_are_read_in_parts_of_so_many_deleted_positions(
+    spark: Any, made: MadeTable, monkeypatch: pytest.MonkeyPatch, array_bytes: int
+) -> None:
+    """Rows are the same on both sides of each bound; one file's positions are beyond most."""
+    monkeypatch.setattr(joins, "ARRAY_BYTES", array_bytes)
+    for start in range(0, 5000, 1000):
+        made.add(rows(1000, start), sequence=1)
+    made.add(rows(20_000, 5000), sequence=1)
+    made.delete_positions([(f, p) for f in (0, 1, 3) for p in range(f, 1000, 3)], sequence=2)
+    made.delete_vector(4, range(0, 1000, 7), sequence=2)
+    made.delete_vector(5, [0, 63, 19_999], sequence=2)
+    assert made.read(spark) == made.live()
+    assert made.read(spark, ["id"]) == [(row[0],) for row in made.live()]
+    scans = made.dataframe(spark)._jdf.queryExecution().optimizedPlan().toString().count("parquet")
+    assert (scans > 2) is (0 < array_bytes <= 1200)
 
 
 @pytest.mark.parametrize("file_format", ["parquet", "orc"])
@@ -159,7 +179,7 @@ def test_metadata_columns_and_lineage_under_deletes(spark: Any, made: MadeTable)
     made.delete_positions([(0, 1), (1, 0)], sequence=3)
     columns = ["id", "_file", "_pos", "_spec_id", "_row_id", "_last_updated_sequence_number"]
     expected = [
-        (row[0], made.files[f]["path"], p, 0, 1000 * f + p, made.files[f]["sequence_number"])
+        (row[0], made.files[f]["file_path"], p, 0, 1000 * f + p, made.files[f]["sequence_number"])
         for f in (0, 1)
         for p, row in enumerate(made.rows[f])
         if p not in made.gone[f]

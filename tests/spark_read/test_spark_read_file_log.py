@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 from urllib.parse import unquote
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,6 +18,7 @@ from pyspark.sql import types as S
 from spark_read_model import with_id
 
 from frazil.errors import ConfigurationError
+from frazil.planning.deletes.index import DeleteIndex
 from frazil.spark.read.layout.weights import weighed_by_deletes
 from frazil.spark.read.parquet.file_log import (
     FILE_LOG_SETTING,
@@ -145,13 +147,13 @@ def test_a_file_that_is_said_to_be_larger_is_read_once(
 
 
 def test_a_file_weighs_its_bytes_and_its_deletes() -> None:
-    files = pl.DataFrame({"ordinal": [0, 1, 2], "size": [100, 200, 300]})
+    files = pl.DataFrame({"ordinal": [0, 1, 2], "file_size_in_bytes": [100, 200, 300]})
     deletes = pl.DataFrame(
-        {"delete": [7, 8], "size": [40, 5000], "content_size": [None, 6]},
-        schema_overrides={"content_size": pl.Int64},
+        {"file_size_in_bytes": [40, 5000], "content_size_in_bytes": [None, 6]},
+        schema_overrides={"content_size_in_bytes": pl.Int64},
     )
-    pairs = pl.DataFrame({"ordinal": [0, 2, 2, 9], "delete": [7, 7, 8, 8]})
-    plan: Any = SimpleNamespace(pairs=pairs, deletes=deletes)
+    index = DeleteIndex.of_pairs(np.array([0, 2, 2, 9]), np.array([0, 0, 1, 1]))
+    plan: Any = SimpleNamespace(delete_index=index, deletes=deletes)
     assert weighed_by_deletes(plan, files).rows() == [(0, 140), (1, 200), (2, 346)]
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from spark_read_model import DELETE_TYPES, FILE_TYPES
+from spark_read_model import file_row, plan_of
 
 from frazil.errors import UnsupportedError
 from frazil.format import types as I
@@ -17,7 +16,6 @@ from frazil.format.new_table import new_table_metadata
 from frazil.format.schema import Schema
 from frazil.format.schema.name_mapping import NameMapping
 from frazil.spark.read.dataframe import prepared_read
-from frazil.spark.read.inputs import ReadInput
 from frazil.spark.read.projection import project
 from frazil.spark.session import prepare_session
 from frazil.spark.types import SparkTypeSupport
@@ -49,29 +47,11 @@ MAPPING = [
 
 def dataframe(spark: Any, path: Path, mapping: NameMapping | None) -> Any:
     prepare_session(spark)
-    file = {
-        "ordinal": 0,
-        "path": f"file://{path}",
-        "format": "parquet",
-        "size": path.stat().st_size,
-        "record_count": 2,
-        "spec_id": 0,
-        "sequence_number": 0,
-        "first_row_id": None,
-        "scope": 1,
-    }
-    plan = ReadInput(
-        metadata=new_table_metadata(SCHEMA, location="file:///t", format_version=3),
-        schema=SCHEMA,
-        snapshot_id=1,
-        files=pl.DataFrame([file], schema_overrides=FILE_TYPES),
-        deletes=pl.DataFrame(schema=DELETE_TYPES),
-        pairs=pl.DataFrame(schema={"ordinal": pl.Int64, "delete": pl.Int64}),
-    )
     return prepared_read(
         spark,
-        plan,
+        plan_of(SCHEMA, [file_row(0, path, 2)]),
         project(SCHEMA, None),
+        metadata=new_table_metadata(SCHEMA, location="file:///t", format_version=3),
         io=FileIO(),
         support=SparkTypeSupport(),
         mapping=mapping,

@@ -44,7 +44,7 @@ def forget_deletes(made: MadeTable) -> None:
     """Remove the equality delete files: what reads on does so from memory."""
     for delete in made.deletes:
         if delete["content"] == 2:
-            Path(delete["path"].removeprefix("file://")).unlink(missing_ok=True)
+            Path(delete["file_path"].removeprefix("file://")).unlink(missing_ok=True)
 
 
 def test_resolved_once_for_every_later_read(spark: Any, made: MadeTable) -> None:

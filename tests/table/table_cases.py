@@ -168,11 +168,17 @@ def summary(table: TableHandle) -> dict[str, str]:
 
 
 class CountingIO(FileIO):
-    """A FileIO that counts what it creates by kind of file."""
+    """A FileIO that counts what it creates, and what it reads, by kind of file."""
 
     def __init__(self) -> None:
         super().__init__()
         self.created: Counter[str] = Counter()
+        self.opened: Counter[str] = Counter()
+
+    def read(self, path: str) -> bytes:
+        """Count and read."""
+        self.opened[kind_of(path)] += 1
+        return super().read(path)
 
     def create(self, path: str, data: bytes) -> None:
         """Count and create."""

@@ -1,8 +1,15 @@
-"""Metadata files: their bytes, compressed or not (SPEC rule 191)."""
+"""Metadata files: their bytes, compressed or not (SPEC rule 191), each parsed once.
+
+What a file holds is kept by its bytes, since a dropped table's names may come again. So a commit
+reads the metadata file that it starts from, and parses it only where this process neither read nor
+wrote it before.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import zlib
+from typing import Final
 
 from frazil.errors import InvalidMetadataError
 from frazil.format.metadata import (
@@ -11,10 +18,16 @@ from frazil.format.metadata import (
     metadata_to_gzip_bytes,
     parse_metadata,
 )
+from frazil.storage.bounded_cache import BoundedCache, process_cache
 from frazil.storage.files import FileIO
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _LARGEST_METADATA = 1 << 30
+_MEMORY_PER_BYTE: Final = 8
+_MEMORY_PER_PACKED_BYTE: Final = 64
+"""What parsed metadata takes, about, by the size of its file."""
+
+_PARSED: Final[BoundedCache[TableMetadata]] = process_cache("metadata")
 
 
 def read_metadata(io: FileIO, location: str) -> TableMetadata:
@@ -25,7 +38,13 @@ def read_metadata(io: FileIO, location: str) -> TableMetadata:
         InvalidMetadataError: it is not metadata of a supported version.
         UnsupportedVersionError: its format version is not adopted.
     """
-    return parse_metadata(_plain_bytes(io, location), file=location)
+    data = io.read(location)
+    key = _digest(data)
+    found = _PARSED.get(key)
+    if found is None:
+        found = parse_metadata(_plain(data, location), file=location)
+        _PARSED.put(key, found, _memory_of(data))
+    return found
 
 
 def names_uuid(io: FileIO, location: str, table_uuid: str) -> bool:
@@ -38,15 +57,33 @@ def names_uuid(io: FileIO, location: str, table_uuid: str) -> bool:
 
 
 def metadata_bytes(metadata: TableMetadata, *, path: str) -> bytes:
-    """The content of the metadata file of that name: gzip if the name says so."""
+    """Return the content of the metadata file of that name: gzip if the name says so.
+
+    It is the caller's to write; whoever reads it back in this process need not parse it.
+    """
     if path.endswith((".gz.metadata.json", ".metadata.json.gz")):
-        return metadata_to_gzip_bytes(metadata)
-    return metadata_to_bytes(metadata)
+        data = metadata_to_gzip_bytes(metadata)
+    else:
+        data = metadata_to_bytes(metadata)
+    _PARSED.put(_digest(data), metadata, _memory_of(data))
+    return data
 
 
 def _plain_bytes(io: FileIO, location: str) -> bytes:
-    data = io.read(location)
+    return _plain(io.read(location), location)
+
+
+def _plain(data: bytes, location: str) -> bytes:
     return _decompress(data, location) if data.startswith(_GZIP_MAGIC) else data
+
+
+def _memory_of(data: bytes) -> int:
+    packed = data.startswith(_GZIP_MAGIC)
+    return len(data) * (_MEMORY_PER_PACKED_BYTE if packed else _MEMORY_PER_BYTE)
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=32).digest()
 
 
 def _decompress(data: bytes, location: str) -> bytes:

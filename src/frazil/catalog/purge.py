@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from itertools import chain
 
 from frazil.errors import InvalidFormatError, MissingFileError, StorageError, ValidationError
 from frazil.format.manifests import ManifestFile
 from frazil.format.metadata import TableMetadata
+from frazil.format.snapshots import Snapshot
 from frazil.format.table_properties import GC_ENABLED
-from frazil.storage.avro import manifests_of, read_file_paths
+from frazil.planning.load import ManifestLoader, listed_manifests
+from frazil.storage.avro import read_file_paths
 from frazil.storage.files import FileIO
+from frazil.storage.side_by_side import in_threads
+
+_THREADS = 16
 
 
 def refuse_purge_without_gc(metadata: TableMetadata, table: str) -> None:
@@ -30,9 +35,16 @@ def remove_files_of(io: FileIO, metadata: TableMetadata, metadata_location: str)
         StorageError: some files could not be deleted; the message counts them and names one.
     """
     failures: dict[str, StorageError] = {}
-    manifests = {manifest.manifest_path: manifest for manifest in _manifests(io, metadata)}
+    lists = in_threads(
+        lambda snapshot: _listed(io, snapshot),
+        metadata.snapshots,
+        threads=_THREADS,
+        name="frazil-lists",
+    )
+    manifests = {manifest.manifest_path: manifest for manifest in chain.from_iterable(lists)}
+    loader = ManifestLoader.of(metadata, io)
     for manifest in manifests.values():
-        failures |= io.delete_many(_paths_in(io, manifest))
+        failures |= io.delete_many(_paths_in(loader, manifest))
     failures |= io.delete_many(manifests)
     failures |= io.delete_many(
         snapshot.manifest_list for snapshot in metadata.snapshots if snapshot.manifest_list
@@ -49,15 +61,25 @@ def remove_files_of(io: FileIO, metadata: TableMetadata, metadata_location: str)
         )
 
 
-def _manifests(io: FileIO, metadata: TableMetadata) -> Iterator[ManifestFile]:
-    for snapshot in metadata.snapshots:
-        try:
-            yield from manifests_of(io, snapshot)
-        except (MissingFileError, InvalidFormatError):
-            continue
+def _listed(io: FileIO, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
+    try:
+        return listed_manifests(io, snapshot)
+    except (MissingFileError, InvalidFormatError):
+        return ()
 
 
-def _paths_in(io: FileIO, manifest: ManifestFile) -> tuple[str, ...]:
+def _paths_in(loader: ManifestLoader, manifest: ManifestFile) -> tuple[str, ...]:
+    try:
+        [entries] = loader.entries([manifest])
+        return tuple(entries["file_path"])
+    except MissingFileError:
+        return ()
+    except InvalidFormatError:
+        return _readable_paths(loader.io, manifest)
+
+
+def _readable_paths(io: FileIO, manifest: ManifestFile) -> tuple[str, ...]:
+    """Paths alone, of a manifest whose entries say something that no reader understands."""
     try:
         return read_file_paths(io, manifest.manifest_path)
     except (MissingFileError, InvalidFormatError):

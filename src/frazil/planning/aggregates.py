@@ -295,19 +295,18 @@ class _Files:
 
 def _deleted_rows(plan: ScanPlan) -> pl.DataFrame:
     """Of each file: deleted `rows`, whether that is `known`, whether it is `untouched`."""
-    vectors = (pl.col("file_format") == "puffin") & (pl.col("record_count") >= 0)
-    deletes = plan.deletes.select(
-        "delete",
-        vectors.alias("vector"),
-        pl.col("record_count").alias("rows"),
-    )
-    of_files = (
-        plan.pairs.join(deletes, on="delete", how="left")
-        .group_by("ordinal")
-        .agg(
-            pl.col("rows").sum(),
-            (pl.col("vector").all() & (pl.len() == 1)).alias("known"),
-        )
+    deletes, index = plan.deletes, plan.delete_index
+    is_vector = (deletes["file_format"] == "puffin") & (deletes["record_count"] >= 0)
+    each = pl.repeat(1, len(deletes), dtype=pl.Int64, eager=True)
+    of_files = pl.concat(
+        [
+            index.sums(deletes["record_count"]).rename({"sum": "rows"}),
+            index.sums(each).select(pl.col("sum").alias("deletes")),
+            index.sums(is_vector).select(pl.col("sum").alias("vectors")),
+        ],
+        how="horizontal",
+    ).select(
+        "ordinal", "rows", ((pl.col("deletes") == 1) & (pl.col("vectors") == 1)).alias("known")
     )
     joined = plan.files.select("ordinal", "record_count").join(
         of_files, on="ordinal", how="left", maintain_order="left"

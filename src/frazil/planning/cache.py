@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Sequence
-from dataclasses import fields
 
 import polars as pl
 
@@ -100,8 +99,7 @@ class ManifestCache:
 
 def memory_of_plan(plan: ScanPlan) -> int:
     """Return the bytes that the frames of a plan take."""
-    parts = (getattr(plan, each.name) for each in fields(plan))
-    return sum(memory_of(part) for part in parts if isinstance(part, pl.DataFrame))
+    return memory_of(plan.files) + memory_of(plan.deletes) + plan.delete_index.size_in_bytes
 
 
 def store_key(io: FileIO) -> str:

@@ -18,6 +18,7 @@ from frazil.format.predicates.expressions import Expression
 from frazil.format.schema import Schema
 from frazil.format.snapshots import APPEND, Snapshot
 from frazil.format.snapshots.json_form import stored_id
+from frazil.planning.deletes.index import DeleteIndex
 from frazil.planning.frames import concat_entries, live_entries, no_entries
 from frazil.planning.load import ManifestLoader
 from frazil.planning.plan import plan
@@ -58,13 +59,6 @@ class ChangedFiles:
     removed: ScanPlan
     deleted: TakenRows
     restored: TakenRows
-
-
-def restricted(whole: ScanPlan, keep: pl.Series) -> ScanPlan:
-    """The plan of some of its files, with the deletes that apply to them; ordinals stay."""
-    files = whole.files.filter(keep)
-    pairs = whole.pairs.join(files.select("ordinal"), on="ordinal", how="semi")
-    return replace(whole, files=files, pairs=pairs, skipped=())
 
 
 def appended_files(
@@ -108,7 +102,7 @@ def appended_files(
         manifests=manifests,
         statistics=statistics,
     )
-    return restricted(whole, _among(whole.files, _counted(entries.filter(is_added))))
+    return whole.where_files(_among(whole.files, _counted(entries.filter(is_added))))
 
 
 def changed_files(
@@ -148,7 +142,7 @@ def changed_files(
         after = planner.plan([*holding, *deletes])
         before = planner.plan([*holding, *parents_deletes])
         common = ~_among(after.files, added)
-        before, after = restricted(before, common), restricted(after, common)
+        before, after = before.where_files(common), after.where_files(common)
     return ChangedFiles(
         snapshot=snapshot,
         added=_only(planner, only_here, deletes, added),
@@ -189,7 +183,7 @@ def _only(
     if wanted.is_empty():
         return planner.plan([])
     whole = planner.plan([*data, *deletes])
-    return restricted(whole, _among(whole.files, wanted))
+    return whole.where_files(_among(whole.files, wanted))
 
 
 def _touched_paths(
@@ -212,25 +206,28 @@ def _touched_paths(
             continue
         matched = planner.plan([*data, *manifests])
         which = matched.deletes.join(changed, on=_DELETE, how="semi", nulls_equal=True)
-        pairs = matched.pairs.join(which.select("delete"), on="delete", how="semi")
-        files = matched.files.join(pairs.select("ordinal"), on="ordinal", how="semi")
-        paths.append(files["file_path"])
+        index = matched.delete_index.of(which["delete"])
+        paths.append(matched.restricted_to(index.ordinals()).files["file_path"])
     return pl.concat(paths).unique()
 
 
 def _taken(whole: ScanPlan, other: ScanPlan) -> TakenRows:
     """What those deletes take that do not apply to the same file in the other plan."""
-    keys = ["ordinal", *_DELETE]
-    known = other.pairs.join(other.deletes.select("delete", *_DELETE), on="delete").select(keys)
-    pairs = (
-        whole.pairs.join(whole.deletes.select("delete", *_DELETE), on="delete")
-        .join(known, on=keys, how="anti", nulls_equal=True)
-        .select("ordinal", "delete")
+    both = whole.deletes.select("delete", *_DELETE).join(
+        other.deletes.select(pl.col("delete").alias("other"), *_DELETE),
+        on=_DELETE,
+        nulls_equal=True,
     )
-    ordinals = pairs["ordinal"].unique().implode()
+    # Only where a delete is in both plans its files have to be compared.
+    here = whole.delete_index.of(both["delete"]).expanded()
+    there = other.delete_index.of(both["other"]).expanded().rename({"delete": "other"})
+    known = there.join(both.select("delete", "other"), on="other").select("ordinal", "delete")
+    left = here.join(known, on=["ordinal", "delete"], how="anti")
+    index = whole.delete_index.without(both["delete"]).beside(DeleteIndex(left))
+    ordinals = index.ordinals()
     return TakenRows(
-        restricted(replace(whole, pairs=pairs), whole.files["ordinal"].is_in(ordinals)),
-        restricted(other, other.files["ordinal"].is_in(ordinals)),
+        replace(whole, delete_index=index).restricted_to(ordinals),
+        other.restricted_to(ordinals),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import polars as pl
 from pyroaring import BitMap64
 
-from frazil.planning.changes import TakenRows, restricted
+from frazil.planning.changes import TakenRows
 from frazil.planning.scan_plan import ScanPlan
 from frazil.storage.files import FileIO
 from frazil.storage.vectors import read_deletion_vector
@@ -39,13 +39,14 @@ def without_contained(taken: TakenRows, io: FileIO) -> TakenRows:
         if _positions(io, row, "").issubset(_positions(io, row, "_base"))
     ]
     keep = ~taken.plan.files["ordinal"].is_in(contained)
-    return TakenRows(restricted(taken.plan, keep), restricted(taken.base, keep))
+    return TakenRows(taken.plan.where_files(keep), taken.base.where_files(keep))
 
 
 def _vectors(plan: ScanPlan) -> pl.DataFrame:
     """The vectors of files to which nothing else applies, a row a file."""
-    alone = plan.pairs.group_by("ordinal").agg(pl.len(), pl.col("delete").first())
-    alone = alone.filter(pl.col("len") == 1).select("ordinal", "delete")
+    index = plan.delete_index
+    counts = index.sums(pl.repeat(1, len(plan.deletes), dtype=pl.Int64, eager=True))
+    alone = index.on(counts.filter(pl.col("sum") == 1)["ordinal"]).expanded()
     columns = ["file_path", "record_count", "content_offset", "content_size_in_bytes"]
     vectors = plan.deletes.filter(pl.col("file_format") == "puffin").select("delete", *columns)
     return alone.join(vectors, on="delete").drop("delete")

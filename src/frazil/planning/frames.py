@@ -53,8 +53,27 @@ def concat_entries(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 def selected(entries: pl.DataFrame, columns: Collection[str]) -> pl.DataFrame:
     """These columns of entries; the partition columns packed into the struct `partition`."""
-    packed = partition_struct([c for c in entries.columns if c.startswith(PARTITION_PREFIX)])
-    return entries.with_columns(packed).select(columns)
+    return packed(entries).select(columns)
+
+
+def packed(entries: pl.DataFrame) -> pl.DataFrame:
+    """Entries with the struct `partition` in place of the partition columns."""
+    names = [name for name in entries.columns if name.startswith(PARTITION_PREFIX)]
+    return entries.with_columns(partition_struct(names)).drop(names)
+
+
+def unpacked(files: pl.DataFrame) -> pl.DataFrame:
+    """A plan's files with the fields of `partition` as the columns that they were packed from."""
+    return files.with_columns(
+        files["partition"].struct.field(name).alias(f"{PARTITION_PREFIX}{name}")
+        for name in partition_names(files)
+    )
+
+
+def partition_names(files: pl.DataFrame) -> list[str]:
+    """The fields of a plan's `partition`: ids of partition fields; none without partitions."""
+    kind = files.schema["partition"]
+    return [field.name for field in kind.fields] if isinstance(kind, pl.Struct) else []
 
 
 def memory_of(frame: pl.DataFrame) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ from frazil.storage.avro import manifests_of
 from frazil.storage.avro.columns import decode_manifests, value_column
 from frazil.storage.files import FileIO
 from frazil.storage.forks import check_threads
-from frazil.storage.side_by_side import lasting_threads
+from frazil.storage.side_by_side import in_threads, lasting_threads
 
 _READERS = 16
 _BATCH_BYTES = 2 * 1024 * 1024
@@ -178,6 +178,22 @@ def listed_manifests(
         found = manifests_of(io, snapshot)
         cache.keep_manifest_list(key, found)
     return found
+
+
+def lists_of_manifests(
+    io: FileIO, snapshots: Iterable[Snapshot], *, cache: ManifestCache = MANIFESTS
+) -> list[tuple[ManifestFile, ...]]:
+    """Return the manifests of each snapshot; the lists are read beside each other.
+
+    Raises:
+        InvalidManifestError, MissingFileError, StorageError: one cannot be read.
+    """
+    return in_threads(
+        lambda snapshot: listed_manifests(io, snapshot, cache=cache),
+        snapshots,
+        threads=_READERS,
+        name="frazil-lists",
+    )
 
 
 def _batches(manifests: Sequence[ManifestFile], indexes: Sequence[int]) -> Iterator[list[int]]:

@@ -21,15 +21,16 @@ from frazil.format.snapshots import Snapshot
 from frazil.format.types import StructType
 from frazil.format.values.zones import PROCESS_ZONE
 from frazil.planning.cache import MANIFESTS, ManifestCache, store_key
-from frazil.planning.frames import concat_entries, live_entries, no_entries, selected
-from frazil.planning.load import ManifestLoader
-from frazil.planning.match_deletes import (
+from frazil.planning.deletes.index import DeleteIndex
+from frazil.planning.deletes.match import (
     FILE_PATH_ID,
-    PAIRS_SCHEMA,
+    MatchedDeletes,
     match_deletes,
     may_hold_null_keys,
     referenced_data_files,
 )
+from frazil.planning.frames import concat_entries, live_entries, no_entries, selected
+from frazil.planning.load import ManifestLoader
 from frazil.planning.prune import (
     keeps_partitions,
     may_match,
@@ -56,6 +57,7 @@ FILE_COLUMNS = (
     "split_offsets",
     "sort_order_id",
     "key_metadata",
+    "scope",
 )
 DELETE_COLUMNS = (
     "content",
@@ -181,22 +183,25 @@ def _planned(
     entries = loader.entries(data, values=statistics)
     files, all_rows_match = pruner.data_files(data, entries)
     schemas = _newest_first(schema, metadata)
-    pairs = match_deletes(files, deletes, specs=metadata.specs_by_id, schemas=schemas)
-    deletes, pairs = _applied(deletes, pairs)
+    matched = match_deletes(files, deletes, specs=metadata.specs_by_id, schemas=schemas)
+    files = files.with_columns(matched.data_scope.alias("scope"))
+    deletes, index = _applied(deletes, matched)
     deletes = deletes.with_columns(referenced_data_files(deletes).alias("referenced_data_file"))
     decided = bool(all_rows_match.all())
+    columns = (*FILE_COLUMNS, "manifest", *(c for c in kept_columns if c in files.columns))
     return ScanPlan(
         snapshot_id=None if snapshot is None else snapshot.snapshot_id,
         schema=schema,
         where=bound,
         residual=AlwaysTrue() if decided else bound,
-        files=selected(files, (*FILE_COLUMNS, *(c for c in kept_columns if c in files.columns)))
-        .with_columns(all_rows_match.alias("all_rows_match"))
-        .with_row_index("ordinal"),
-        deletes=selected(deletes, DELETE_COLUMNS)
-        .with_columns(may_hold_null_keys(deletes, schemas))
-        .with_row_index("delete"),
-        pairs=pairs,
+        files=_numbered("ordinal", selected(files, columns)).with_columns(
+            all_rows_match.alias("all_rows_match")
+        ),
+        deletes=_numbered("delete", selected(deletes, DELETE_COLUMNS)).with_columns(
+            may_hold_null_keys(deletes, schemas)
+        ),
+        delete_index=index,
+        manifests=tuple(manifest.manifest_path for manifest in data),
         skipped=tuple(pruner.skipped),
         manifests_read=len(data) + len(delete_manifests),
     )
@@ -284,11 +289,12 @@ class _Pruner:
             size = int(found["file_size_in_bytes"].sum())
             self.skipped.append(Skipped(reason, 0, len(found), size))
         if not kept:
-            return no_entries(), pl.Series([], dtype=pl.Boolean)
+            none = no_entries().with_columns(pl.lit(0, pl.Int32).alias("manifest"))
+            return none, pl.Series([], dtype=pl.Boolean)
         files = concat_entries(kept)
         if len(kept) > 1:
             files = files.sort("manifest", maintain_order=True)
-        return files.drop("manifest", "all_rows_match"), files["all_rows_match"]
+        return files.drop("all_rows_match"), files["all_rows_match"]
 
     def _matching(
         self,
@@ -371,17 +377,19 @@ def _equality_statistics(deletes: pl.DataFrame) -> dict[str, frozenset[int]]:
     return dict.fromkeys(_DELETE_STATISTICS, keys) if keys else {}
 
 
-def _applied(deletes: pl.DataFrame, pairs: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Only the deletes that occur in a pair, and the pairs with their new places."""
-    if pairs.is_empty():
-        return deletes.clear(), pl.DataFrame(schema=PAIRS_SCHEMA)
-    which = pairs["delete"].to_numpy()
+def _applied(deletes: pl.DataFrame, matched: MatchedDeletes) -> tuple[pl.DataFrame, DeleteIndex]:
+    """Only the deletes that apply to a file, and the index by their new places."""
     used = np.zeros(len(deletes), dtype=bool)
-    used[which] = True
+    used[matched.index.deletes().to_numpy()] = True
+    scoped = deletes.with_columns(matched.delete_scope.alias("scope"))
     if used.all():
-        return deletes, pairs
-    places = pl.Series("delete", np.cumsum(used)[which] - 1, dtype=PAIRS_SCHEMA["delete"])
-    return deletes.filter(used), pairs.with_columns(places)
+        return scoped, matched.index
+    return scoped.filter(pl.Series(used)), matched.index.renumbered(np.cumsum(used) - 1)
+
+
+def _numbered(name: str, files: pl.DataFrame) -> pl.DataFrame:
+    """The rows with their places, as longs."""
+    return files.select(pl.int_range(pl.len(), dtype=pl.Int64).alias(name), pl.all())
 
 
 def _merged(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -9,6 +10,12 @@ import polars as pl
 
 from frazil.format.predicates.expressions import AlwaysTrue, Expression, SparkCondition
 from frazil.format.schema import Schema
+from frazil.planning.deletes.index import DeleteIndex
+
+POSITION_DELETES = 1
+EQUALITY_DELETES = 2
+GLOBAL_SCOPE = -1
+"""The scope of an equality delete that applies to every partition."""
 
 
 class SkipReason(StrEnum):
@@ -51,13 +58,16 @@ class ScanPlan:
             `file_format` (lower case), `file_size_in_bytes`, `record_count`, `spec_id`, `partition`
             (a struct by partition field id over all specs, null in tables without partitions),
             `sequence_number`, `file_sequence_number`, `snapshot_id`, `first_row_id`,
-            `split_offsets`, `sort_order_id`, `key_metadata`, and `all_rows_match`: no residual is
-            left to check.
+            `split_offsets`, `sort_order_id`, `key_metadata`, `all_rows_match` (no residual is left
+            to check), `manifest` (the place in `manifests` of the one that lists the file), and
+            `scope`: equal for files of one spec and partition, as far as deletes tell them apart.
         deletes: delete files that apply to some of them: `delete` (the row's place), `content` (1
             position, 2 equality), the columns as above but the row id, `equality_ids`,
-            `referenced_data_file`, `content_offset`, `content_size_in_bytes`, and
-            `may_hold_null_keys`: false where metrics show that no compared value is NULL.
-        pairs: which applies to which: `ordinal` and `delete`, sorted by both.
+            `referenced_data_file`, `content_offset`, `content_size_in_bytes`, `may_hold_null_keys`
+            (false where metrics show that no compared value is NULL), and `scope`: of the files
+            that it applies to, `GLOBAL_SCOPE` for all.
+        delete_index: which applies to which.
+        manifests: paths of the manifests of `files`.
         skipped: what is left out, and why.
         manifests_read: the manifests whose entries were looked at.
     """
@@ -68,7 +78,8 @@ class ScanPlan:
     residual: Expression
     files: pl.DataFrame
     deletes: pl.DataFrame
-    pairs: pl.DataFrame
+    delete_index: DeleteIndex
+    manifests: tuple[str, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     manifests_read: int = 0
 
@@ -108,10 +119,30 @@ class ScanPlan:
             self, residual=SparkCondition(text), files=self.files.with_columns(unchecked)
         )
 
+    def restricted_to(self, ordinals: Collection[int] | pl.Series) -> ScanPlan:
+        """Return the plan of these files, with what applies to them; ordinals stay as they are."""
+        if not isinstance(ordinals, pl.Series):
+            ordinals = pl.Series(list(ordinals), dtype=pl.Int64)
+        return self.where_files(self.files["ordinal"].is_in(ordinals.cast(pl.Int64).implode()))
+
+    def where_files(self, keep: pl.Series) -> ScanPlan:
+        """Return the plan of the files for which `keep` is true; see `restricted_to`."""
+        files = self.files.filter(keep)
+        index = self.delete_index.on(files["ordinal"])
+        return replace(self, files=files, delete_index=index, skipped=())
+
     def deletes_of(self, ordinal: int) -> pl.DataFrame:
         """The delete files that apply to one data file."""
-        which = self.pairs.filter(pl.col("ordinal") == ordinal).select("delete")
-        return self.deletes.join(which, on="delete", how="semi", maintain_order="left")
+        which = self.delete_index.on(pl.Series([ordinal])).deletes()
+        return self.deletes.filter(pl.col("delete").is_in(which.implode()))
+
+    @property
+    def pairs(self) -> pl.DataFrame:
+        """Every `ordinal` with every `delete` that applies to it, sorted by both.
+
+        It is made at each call and may be as large as both counts multiplied.
+        """
+        return self.delete_index.expanded()
 
     def to_polars(self) -> pl.DataFrame:
         """The data files with the rows of `deletes` that apply to each, as the list `deletes`."""
@@ -130,8 +161,8 @@ class ScanPlan:
             f"{_count(self.record_count, 'row')} from {_count(self.manifests_read, 'manifest')}",
         ]
         if self.delete_count:
-            position = int((self.deletes["content"] == 1).sum())
-            affected = self.pairs["ordinal"].n_unique()
+            position = int((self.deletes["content"] == POSITION_DELETES).sum())
+            affected = len(self.delete_index.ordinals())
             lines.append(
                 f"  deletes   {_count(position, 'position')}, "
                 f"{self.delete_count - position:,} equality, on {_count(affected, 'file')}"

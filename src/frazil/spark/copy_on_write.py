@@ -18,8 +18,8 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.predicates import Expression
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
+from frazil.planning.removal import data_files
 from frazil.spark.conditions import Condition, condition_of
-from frazil.spark.row_level.command import data_files
 from frazil.spark.row_level.delete import (
     AtPlaces,
     Test,
@@ -47,8 +47,7 @@ class Overwriting:
         condition: which rows go.
         test: what tells these rows; every use of it means the same ones.
         rewritten: the files of which only some rows go; the others of their rows are written anew.
-        removed: the files that the condition was evaluated on and that go, those among them of
-            which every row goes; none where the predicate alone tells which go.
+        removed: the files that are rewritten, and where no predicate tells which others go, those.
     """
 
     spark: SparkSession
@@ -85,21 +84,20 @@ class Overwriting:
         )
         target = Target.of(spark, metadata, io, head, where=condition.implied)
         test: Test = condition
-        removed: tuple[DataFile, ...] = ()
-        if condition.is_exact:
-            target = target.where(~target.plan.files["all_rows_match"])
-        elif target.plan.file_count:
+        rewritten = target.where(~target.plan.files["all_rows_match"])
+        gone = rewritten.ordinals
+        if not condition.is_exact and target.plan.file_count:
             with _evaluating(condition):
                 test = _repeatable(target, condition)
                 counts = rows_by_file(target, test)
-            removed = tuple(data_files(metadata, target.plan, counts))
-            target = _matching_in_part(target, counts)
+            gone = list(counts)
+            rewritten = _matching_in_part(target, counts)
         return cls(
             spark=spark,
             condition=condition,
             test=test,
-            rewritten=target,
-            removed=removed,
+            rewritten=rewritten,
+            removed=tuple(data_files(metadata, target.plan, gone)),
             case_sensitive=case_sensitive,
         )
 
@@ -107,11 +105,6 @@ class Overwriting:
     def where(self) -> Expression | None:
         """The predicate by which whole files go; None where the files are known by name."""
         return self.condition.implied if self.condition.is_exact else None
-
-    @property
-    def removed_paths(self) -> tuple[str, ...]:
-        """The paths of files that the predicate matches in part and that are rewritten."""
-        return tuple(self.rewritten.plan.files["file_path"]) if self.condition.is_exact else ()
 
     def rows(self, df: DataFrame) -> tuple[DataFrame, Schema | None]:
         """The rows to write: the new ones, and those that rewritten files keep.

@@ -135,7 +135,6 @@ class Writes(TableOperations):
         self.commit_overwrite(
             files,
             removed=overwriting.removed,
-            removed_paths=overwriting.removed_paths,
             where=overwriting.where,
             validation=overwriting.narrowed(validation, isolation),
             case_sensitive=overwriting.case_sensitive,

@@ -185,6 +185,7 @@ CACHE_SIZES: Final[Mapping[str, Property[int]]] = {
         "bitmaps": 32 * _MEBIBYTE,
         "footers": 64 * _MEBIBYTE,
         "reads": 256 * _MEBIBYTE,
+        "metadata": 64 * _MEBIBYTE,
     }.items()
 }
 """The size of each cache of the process, by the cache's name."""

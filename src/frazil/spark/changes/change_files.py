@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from frazil.format.metadata import TableMetadata
+from frazil.planning.deletes.index import DeleteIndex
+from frazil.planning.frames import packed, unpacked
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.changes.columns import (
     CHANGE_ORDINAL,
@@ -19,7 +20,6 @@ from frazil.spark.changes.columns import (
     COMMIT_SNAPSHOT_ID,
     ChangeType,
 )
-from frazil.spark.read.inputs import ReadInput, read_input
 
 _LABELS = {CHANGE_TYPE: pl.String, CHANGE_ORDINAL: pl.Int32, COMMIT_SNAPSHOT_ID: pl.Int64}
 
@@ -52,33 +52,31 @@ class LabelledFiles:
         labels: a row a file: ``ordinal`` and the changelog's columns.
     """
 
-    read: ReadInput
-    base: ReadInput
+    read: ScanPlan
+    base: ScanPlan
     labels: pl.DataFrame
 
     def only(self, ordinals: pl.Series) -> LabelledFiles:
         """Some of the files."""
         keep = pl.col("ordinal").is_in(ordinals.implode())
         return LabelledFiles(
-            _restricted(self.read, keep), _restricted(self.base, keep), self.labels.filter(keep)
+            self.read.restricted_to(ordinals),
+            self.base.restricted_to(ordinals),
+            self.labels.filter(keep),
         )
 
 
-def labelled_files(metadata: TableMetadata, parts: Sequence[Part]) -> LabelledFiles:
-    """The files of parts, at least one.
-
-    Raises:
-        UnsupportedError: a file is encrypted.
-    """
-    read = _merged(metadata, [part.plan for part in parts])
-    base = _merged(metadata, [part.base or _without_deletes(part.plan) for part in parts])
+def labelled_files(parts: Sequence[Part]) -> LabelledFiles:
+    """The files of parts, at least one."""
+    read = _merged([part.plan for part in parts])
+    base = _merged([part.base or _without_deletes(part.plan) for part in parts])
     labels = pl.concat([_labels(part) for part in parts])
     ordinals = read.files.select("ordinal")
     return LabelledFiles(read, base, pl.concat([ordinals, labels], how="horizontal"))
 
 
 def _without_deletes(plan: ScanPlan) -> ScanPlan:
-    return replace(plan, pairs=plan.pairs.clear())
+    return replace(plan, delete_index=DeleteIndex.none())
 
 
 def _labels(part: Part) -> pl.DataFrame:
@@ -86,13 +84,8 @@ def _labels(part: Part) -> pl.DataFrame:
     return pl.DataFrame([values], schema=_LABELS, orient="row")[[0] * part.plan.file_count]
 
 
-def _restricted(read: ReadInput, keep: pl.Expr) -> ReadInput:
-    return replace(read, files=read.files.filter(keep), pairs=read.pairs.filter(keep))
-
-
-def _merged(metadata: TableMetadata, plans: Sequence[ScanPlan]) -> ReadInput:
-    """One input; files are numbered through, and scopes of different plans differ."""
-    inputs = [read_input(metadata, plan) for plan in plans]
+def _merged(plans: Sequence[ScanPlan]) -> ScanPlan:
+    """One plan; files are numbered through, and scopes of different plans differ."""
     files, deletes, pairs = (
         pl.concat(
             [
@@ -102,9 +95,9 @@ def _merged(metadata: TableMetadata, plans: Sequence[ScanPlan]) -> ReadInput:
             how="diagonal_relaxed",
         )
         for frames in (
-            [each.files for each in inputs],
-            [each.deletes for each in inputs],
-            [each.pairs for each in inputs],
+            [unpacked(each.files).drop("partition", "manifest") for each in plans],
+            [unpacked(each.deletes).drop("partition") for each in plans],
+            [each.pairs for each in plans],
         )
     )
     scopes = _numbered(files.select("plan", "scope").unique(maintain_order=True), "new_scope")
@@ -115,17 +108,23 @@ def _merged(metadata: TableMetadata, plans: Sequence[ScanPlan]) -> ReadInput:
     # A delete of several partitions stands once for each of them.
     copies = applied.select("plan", "delete", "new_scope").unique(maintain_order=True)
     copies = _numbered(copies, "copy")
+    pairs = applied.join(copies, on=["plan", "delete", "new_scope"], maintain_order="left").select(
+        pl.col("place").alias("ordinal"), pl.col("copy").alias("delete")
+    )
     return replace(
-        inputs[0],
-        files=files.with_columns(
-            places["place"].alias("ordinal"), places["new_scope"].alias("scope")
-        ).drop("plan"),
-        deletes=copies.join(deletes, on=["plan", "delete"], maintain_order="left")
-        .with_columns(pl.col("copy").alias("delete"), pl.col("new_scope").alias("scope"))
-        .drop("plan", "copy", "new_scope"),
-        pairs=applied.join(
-            copies, on=["plan", "delete", "new_scope"], maintain_order="left"
-        ).select(pl.col("place").alias("ordinal"), pl.col("copy").alias("delete")),
+        plans[0],
+        files=packed(
+            files.with_columns(
+                places["place"].alias("ordinal"), places["new_scope"].alias("scope")
+            ).drop("plan")
+        ),
+        deletes=packed(
+            copies.join(deletes, on=["plan", "delete"], maintain_order="left")
+            .with_columns(pl.col("copy").alias("delete"), pl.col("new_scope").alias("scope"))
+            .drop("plan", "copy", "new_scope")
+        ),
+        delete_index=DeleteIndex(pairs),
+        manifests=(),
     )
 
 

@@ -17,6 +17,7 @@ from frazil.format.predicates.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.format.types import NestedField
 from frazil.planning.plan import plan
+from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.changes.change_files import LabelledFiles, Part, labelled_files
 from frazil.spark.changes.columns import (
     CHANGE_ORDINAL,
@@ -26,7 +27,6 @@ from frazil.spark.changes.columns import (
 )
 from frazil.spark.conditions import Condition
 from frazil.spark.free_names import free_names
-from frazil.spark.read.inputs import ReadInput, read_input
 from frazil.spark.read.projection import (
     DELETED,
     FILE_ORDINAL_FIELD,
@@ -84,7 +84,7 @@ class ChangedRows:
                 isinstance(part.plan.residual, AlwaysTrue) for part in chosen
             )
             if chosen:
-                files = labelled_files(self.metadata, chosen)
+                files = labelled_files(chosen)
                 found = [self._left(files)] if is_left else self._taken(files)
                 frames += [self._finished(rows, files, decided=decided) for rows in found]
         return frames
@@ -93,7 +93,7 @@ class ChangedRows:
         """No rows, in the columns of `rows`."""
         prepare_session(self.spark)
         nothing = plan(self.metadata, None, self.io, schema=self.schema)
-        rows = self._read(read_input(self.metadata, nothing), ())
+        rows = self._read(nothing, ())
         labels = (F.lit(None).cast(each.dataType).alias(each.name) for each in _LABELS.fields)
         return rows.select("*", *labels)
 
@@ -104,7 +104,7 @@ class ChangedRows:
     def _taken(self, files: LabelledFiles) -> list[DataFrame]:
         """Rows that the deletes take, and that those before had not taken yet."""
         ordinals = files.read.files["ordinal"]
-        had_deletes = ordinals.is_in(files.base.pairs["ordinal"].implode())
+        had_deletes = ordinals.is_in(files.base.delete_index.ordinals().implode())
         first, again = (
             files.only(ordinals.filter(~had_deletes)),
             files.only(ordinals.filter(had_deletes)),
@@ -118,14 +118,14 @@ class ChangedRows:
             frames.append(now.join(before, _place() == F.col(_BASE), "left_anti"))
         return frames
 
-    def _deleted(self, read: ReadInput, columns: Sequence[NestedField]) -> DataFrame:
+    def _deleted(self, read: ScanPlan, columns: Sequence[NestedField]) -> DataFrame:
         """The rows that deletes take, with their places."""
         places = (FILE_ORDINAL_FIELD, _POS, _DELETED)
         return self._read(read, places, columns).where(F.col(DELETED))
 
     def _read(
         self,
-        read: ReadInput,
+        read: ScanPlan,
         metadata_columns: Sequence[NestedField],
         columns: Sequence[NestedField] | None = None,
     ) -> DataFrame:

@@ -18,15 +18,15 @@ from pyspark.sql import SparkSession
 
 from frazil.format.manifests import Content, DataFile
 from frazil.format.metadata import TableMetadata
-from frazil.planning.scan_plan import ScanPlan
+from frazil.planning.deletes.index import DeleteIndex
+from frazil.planning.removal import partitions_of
+from frazil.planning.scan_plan import POSITION_DELETES, ScanPlan
 from frazil.spark.deletes.bitmap import Words, words_by_file
 from frazil.spark.deletes.position_files import comparable_paths, deleted_rows, vector_positions
 from frazil.spark.deletes.positions import PositionDeletes
-from frazil.spark.read.inputs import POSITION_DELETES, ReadInput, read_input
 from frazil.spark.read.parquet.native import ScanContext
 from frazil.spark.session import type_support
 from frazil.storage.files import FileIO
-from frazil.table.manifests.entry_columns import partition_tuples
 from frazil.table.manifests.file_keys import PartitionKey, partition_key
 
 ABOUT: Final = "about"
@@ -46,6 +46,8 @@ class TouchedFiles:
     """The data files that rows are deleted of.
 
     Attributes:
+        metadata: the table.
+        plan: what the files are of.
         files: in the order in which deletes are written, by partition and path: `ordinal`, `path`,
             `compared_path` (which earlier deletes are looked up by), `record_count`, `spec_id`,
             and `group`, equal for files of one spec and partition.
@@ -55,7 +57,8 @@ class TouchedFiles:
             `about`, the one data file that the delete is about, null for several.
     """
 
-    read: ReadInput
+    metadata: TableMetadata
+    plan: ScanPlan
     files: pl.DataFrame
     partitions: tuple[tuple[Any, ...], ...]
     earlier: pl.DataFrame
@@ -71,9 +74,10 @@ class TouchedFiles:
         taken_over: TakenOver,
     ) -> TouchedFiles:
         """Return those with these ordinals; others than the plan's are left out."""
-        read = read_input(metadata, plan)
-        files = read.files.filter(pl.col("ordinal").is_in(ordinals.implode()))
-        partitions = _partitions(metadata, files)
+        files = plan.files.filter(pl.col("ordinal").is_in(ordinals.implode())).with_columns(
+            pl.col("file_path").alias("path")
+        )
+        partitions = partitions_of(metadata, files)
         groups: dict[PartitionKey, int] = {}
         keys = (partition_key(s, p) for s, p in zip(files["spec_id"], partitions, strict=True))
         group = pl.Series("group", [groups.setdefault(k, len(groups)) for k in keys], pl.Int64)
@@ -86,24 +90,21 @@ class TouchedFiles:
             .sort("group", pl.col("path").cast(pl.Binary))
         )
         return cls(
-            read,
+            metadata,
+            plan,
             ordered.drop("place"),
             tuple(partitions[place] for place in ordered["place"]),
-            _earlier(plan, read, files, taken_over),
+            _earlier(plan, files["ordinal"], taken_over),
         )
 
     def position_deletes(self, spark: SparkSession, io: FileIO) -> PositionDeletes:
         """Return the deletes that are taken over, to be read."""
         context = ScanContext(
-            spark=spark,
-            io=io,
-            table_location=self.read.metadata.location,
-            support=type_support(spark),
+            spark=spark, metadata=self.metadata, io=io, support=type_support(spark)
         )
         pairs = self.earlier.select("ordinal", "delete")
-        return PositionDeletes.of(
-            context, replace(self.read, pairs=pairs), pairs["ordinal"].unique()
-        )
+        narrowed = replace(self.plan, delete_index=DeleteIndex(pairs))
+        return PositionDeletes.of(context, narrowed, pairs["ordinal"].unique())
 
     def replaced(self, ordinals: set[int]) -> tuple[DataFile, ...]:
         """Return the deletes that are about one of these data files alone."""
@@ -180,29 +181,20 @@ class EarlierDeletes:
         return {name: Words.union(words) for name, words in parts.items()}
 
 
-def _partitions(metadata: TableMetadata, files: pl.DataFrame) -> list[tuple[Any, ...]]:
-    partitions: list[tuple[Any, ...]] = [()] * len(files)
-    for (spec_id,), members in files.with_row_index("place").group_by("spec_id"):
-        found = partition_tuples(metadata, int(str(spec_id)), members)
-        for place, partition in zip(members["place"], found, strict=True):
-            partitions[place] = partition
-    return partitions
-
-
-def _earlier(
-    plan: ScanPlan, read: ReadInput, files: pl.DataFrame, taken_over: TakenOver
-) -> pl.DataFrame:
-    about = plan.deletes.select(
-        pl.col("delete").cast(pl.Int64), pl.col("referenced_data_file").alias(ABOUT)
-    )
-    deletes = (
-        read.deletes.filter(pl.col("content") == POSITION_DELETES)
-        .join(about, on="delete")
-        .select("delete", *_DELETE_COLUMNS, "size", ABOUT)
+def _earlier(plan: ScanPlan, ordinals: pl.Series, taken_over: TakenOver) -> pl.DataFrame:
+    deletes = plan.deletes.filter(pl.col("content") == POSITION_DELETES).select(
+        "delete",
+        pl.col("file_path").alias("path"),
+        pl.col("file_format").alias("format"),
+        "record_count",
+        "content_offset",
+        pl.col("content_size_in_bytes").alias("content_size"),
+        pl.col("file_size_in_bytes").alias("size"),
+        pl.col("referenced_data_file").alias(ABOUT),
     )
     if taken_over is TakenOver.NONE:
         deletes = deletes.clear()
     elif taken_over is TakenOver.OF_ONE_FILE:
         deletes = deletes.filter(pl.col(ABOUT).is_not_null())
-    pairs = read.pairs.join(files.select("ordinal"), on="ordinal", how="semi")
+    pairs = plan.delete_index.of(deletes["delete"]).on(ordinals).expanded()
     return pairs.join(deletes, on="delete", maintain_order="left")

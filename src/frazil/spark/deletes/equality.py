@@ -14,13 +14,14 @@ from pyspark.sql import functions as F
 
 from frazil.errors import UnsupportedError
 from frazil.format import types as I
+from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
+from frazil.planning.scan_plan import GLOBAL_SCOPE
 from frazil.spark.deletes.bitmap import is_in_words
 from frazil.spark.deletes.integer_keys import as_long, is_integer, key_bits
 from frazil.spark.read.arrow.files import TableColumns
 from frazil.spark.read.arrow.scan import scan_with_arrow
 from frazil.spark.read.file_rows import FileValue, attach
-from frazil.spark.read.inputs import GLOBAL_SCOPE, ReadInput
 from frazil.spark.read.layout.footers import file_facts
 from frazil.spark.read.layout.layouts import layout_of
 from frazil.spark.read.parquet.native import ScanContext, Wanted, scan_by_id
@@ -54,7 +55,7 @@ _HASHED: Final = (
 )
 
 
-def key_schema(plan: ReadInput, ids: frozenset[int]) -> Schema:
+def key_schema(metadata: TableMetadata, schema: Schema, ids: frozenset[int]) -> Schema:
     """The read schema with the key columns that have been dropped since added to it (rule 232).
 
     A field that was dropped from a struct is added to that struct.
@@ -62,8 +63,7 @@ def key_schema(plan: ReadInput, ids: frozenset[int]) -> Schema:
     Raises:
         UnsupportedError: a key that no schema of the table knows, or one in a list or a map.
     """
-    schema = plan.schema
-    newest_first = sorted(plan.metadata.schemas, key=lambda s: s.schema_id, reverse=True)
+    newest_first = sorted(metadata.schemas, key=lambda s: s.schema_id, reverse=True)
     for field_id in sorted(ids):
         holders = (s for s in (schema, *newest_first) if field_id in s.field_ids)
         former = next(holders, None)
@@ -230,7 +230,7 @@ def _read_keys(
     names = {field.field_id: f"c{field.field_id}" for field in fields}
     wanted = Wanted(fields=fields, names=names, ordinal=True)
     # Spark takes a path once: a file that is listed for several scopes is read once for all.
-    place = pl.col("path").rank("dense").cast(pl.Int64) - 1
+    place = pl.col("file_path").rank("dense").cast(pl.Int64) - 1
     listed = group.deletes.with_columns(place.alias("ordinal"))
     files = listed.unique("ordinal", keep="first", maintain_order=True)
     native = _native_files(context, files, fields, table)
@@ -271,10 +271,10 @@ def _native_files(
     fields: Sequence[I.NestedField],
     table: TableColumns,
 ) -> pl.DataFrame:
-    parquet = files.filter(pl.col("format") == "parquet")
+    parquet = files.filter(pl.col("file_format") == "parquet")
     if len(parquet) > _CHECKED_FILES:
         return parquet
-    facts = file_facts(context.io, parquet["path"].to_list())
+    facts = file_facts(context.io, parquet["file_path"].to_list())
     native = [
         facts[path].has_field_ids
         and layout_of(
@@ -284,7 +284,7 @@ def _native_files(
             mapping=table.mapping,
             table_fields=table.fields,
         ).is_complete_by_id
-        for path in parquet["path"]
+        for path in parquet["file_path"]
     ]
     return parquet.filter(pl.Series(native, dtype=pl.Boolean))
 

@@ -8,13 +8,9 @@ from dataclasses import dataclass
 import polars as pl
 
 from frazil.errors import InvalidManifestError
+from frazil.planning.deletes.index import DeleteIndex
+from frazil.planning.scan_plan import EQUALITY_DELETES, GLOBAL_SCOPE, ScanPlan
 from frazil.spark.deletes.equality import EqualityDeletes
-from frazil.spark.read.inputs import (
-    EQUALITY_DELETES,
-    GLOBAL_SCOPE,
-    POSITION_DELETES,
-    ReadInput,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +40,8 @@ class DeleteGroup:
         return self.has_positions or self.has_resolved
 
 
-def delete_groups(
-    plan: ReadInput, files: pl.DataFrame, resolved: Collection[int] = ()
-) -> list[DeleteGroup]:
-    """The files in groups; files without deletes come first.
+def delete_groups(plan: ScanPlan, resolved: Collection[int] = ()) -> list[DeleteGroup]:
+    """The plan's files in groups; files without deletes come first.
 
     Args:
         resolved: ordinals of files of which equality deletes are known as positions.
@@ -55,38 +49,40 @@ def delete_groups(
     Raises:
         InvalidManifestError: an equality delete file without equality ids (rule 121).
     """
-    if not len(plan.pairs) and not resolved:
-        return [DeleteGroup(files, has_positions=False, equality=())]
+    index = plan.delete_index
+    if index.is_empty and not resolved:
+        return [DeleteGroup(plan.files, has_positions=False, equality=())]
     deletes = plan.deletes.with_columns(
         pl.col("equality_ids").list.sort().cast(pl.List(pl.String)).list.join(",").alias("key")
     )
-    broken = deletes.filter(
-        (pl.col("content") == EQUALITY_DELETES) & (pl.col("key").fill_null("") == "")
-    )
+    is_equality = pl.col("content") == EQUALITY_DELETES
+    broken = deletes.filter(is_equality & (pl.col("key").fill_null("") == ""))
     if len(broken):
         raise InvalidManifestError(
             "an equality delete file has no equality ids",
-            file=broken["path"][0],
+            file=broken["file_path"][0],
             field="equality_ids",
         )
-    applied = plan.pairs.join(deletes.select("delete", "content", "key"), on="delete")
-    is_equality = pl.col("content") == EQUALITY_DELETES
-    kinds = applied.group_by("ordinal").agg(
-        (pl.col("content") == POSITION_DELETES).any().alias("has_positions"),
-        pl.col("key").filter(is_equality).unique().sort().str.join(";").alias("lists"),
-    )
-    marked = files.join(kinds, on="ordinal", how="left", maintain_order="left").with_columns(
-        pl.col("has_positions").fill_null(False),
-        pl.col("lists").fill_null(""),
+    by_position = index.of(deletes.filter(~is_equality)["delete"])
+    by_keys = {
+        str(key): index.of(members["delete"])
+        for (key,), members in deletes.filter(is_equality)
+        .sort("key")
+        .group_by("key", maintain_order=True)
+    }
+    marked = plan.files.with_columns(
+        _is_under(by_position).alias("has_positions"),
         pl.col("ordinal").is_in(list(resolved)).alias("has_resolved"),
+        *(_is_under(some).alias(f"keys {key}") for key, some in by_keys.items()),
     )
+    told = ["has_positions", "has_resolved", *(f"keys {key}" for key in by_keys)]
     groups = []
-    told = ["has_positions", "has_resolved", "lists"]
-    for (has_positions, has_resolved, lists), members in marked.group_by(told, maintain_order=True):
+    for (has_positions, has_resolved, *lists), members in marked.group_by(
+        told, maintain_order=True
+    ):
         chosen = members.drop(told)
-        equality = tuple(
-            _equality(key, deletes, applied, chosen) for key in str(lists).split(";") if key
-        )
+        applied = zip(by_keys.items(), lists, strict=True)
+        equality = tuple(_equality(key, deletes, some, chosen) for (key, some), on in applied if on)
         groups.append(
             DeleteGroup(
                 chosen,
@@ -98,13 +94,15 @@ def delete_groups(
     return sorted(groups, key=lambda group: group.has_deletes)
 
 
+def _is_under(index: DeleteIndex) -> pl.Expr:
+    return pl.col("ordinal").is_in(index.ordinals().implode())
+
+
 def _equality(
-    key: str, deletes: pl.DataFrame, applied: pl.DataFrame, files: pl.DataFrame
+    key: str, deletes: pl.DataFrame, index: DeleteIndex, files: pl.DataFrame
 ) -> EqualityDeletes:
-    pairs = applied.filter((pl.col("content") == EQUALITY_DELETES) & (pl.col("key") == key)).join(
-        files.select("ordinal"), on="ordinal", how="semi"
-    )
-    used = deletes.join(pairs.select("delete").unique(), on="delete", how="semi")
+    here = index.on(files["ordinal"]).deletes()
+    used = deletes.filter(pl.col("delete").is_in(here.implode()))
     oldest = used.select(pl.col("sequence_number").min()).item()
     newest_file = files.select(pl.col("sequence_number").max()).item()
     scopes = {*used["scope"].unique()} - {GLOBAL_SCOPE}

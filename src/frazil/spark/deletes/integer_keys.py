@@ -58,19 +58,19 @@ def key_bits(
         InvalidDataFileError: a delete file lacks the column, or holds NULL.
         MissingFileError: a delete file is not there.
     """
-    files = deletes.unique("path", maintain_order=True)
+    files = deletes.unique("file_path", maintain_order=True)
     few = len(files) <= ON_DRIVER_FILES and int(files["record_count"].sum()) <= ON_DRIVER_KEYS
     if not few:
         return None
     owner = ("keys", store_key(io), field.field_id, str(field.field_type))
-    wanted: frozenset[Hashable] = frozenset(files["path"])
+    wanted: frozenset[Hashable] = frozenset(files["file_path"])
     known = DELETED_WORDS.covered(owner, wanted)
     if known.deletes != wanted:
-        left = files.filter(~pl.col("path").is_in(list(known.deletes)))
+        left = files.filter(~pl.col("file_path").is_in(list(known.deletes)))
         needed = I.NestedField(field.field_id, field.name, field.field_type, required=True)
         parts = [
             FilePart(path=path, file_format=file_format)
-            for path, file_format in left.select("path", "format").iter_rows()
+            for path, file_format in left.select("file_path", "file_format").iter_rows()
         ]
         found = in_threads(
             lambda part: _keys(io, part, needed, table),

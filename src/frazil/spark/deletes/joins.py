@@ -1,8 +1,9 @@
 """Deleted positions as what a scan's rows are tested against.
 
-Few positions become one value, the 64-bit words of every file, which the plan holds as a scalar
+Positions become one value, the 64-bit words of every file, which the plan holds as a scalar
 subquery. A test of it is an addition to the scan's own loop; a join would be a look-up in a hash
-table a row. Many become rows that are joined.
+table a row. Where a value would be large the files are read in several parts, each with a value of
+its own, so that no task decodes more. Very many become rows that are joined.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ BROADCAST_BYTES: Final = 32 * 1024 * 1024
 
 ARRAY_BYTES: Final = 4 * 1024 * 1024
 """Bitmaps up to this size are a value in the plan, which every task decodes."""
+
+ARRAYS: Final = 32
+"""So many such values a plan may have: together the bitmaps of a billion rows."""
 
 _ARRAY_OVERHEAD: Final = 16
 """An array within an array has its own length and offset."""
@@ -85,12 +89,14 @@ class ArrayBitmaps:
 
     Attributes:
         distance: how many words each file has in one array; None where each has its own array.
+        first: the ordinal of the first file.
     """
 
-    def __init__(self, value: DataFrame, distance: int | None) -> None:
+    def __init__(self, value: DataFrame, distance: int | None, first: int) -> None:
         """Those of one row with one column."""
         self._words = value.scalar()
         self.distance = distance
+        self.first = first
         self._conditions: dict[RowPlace, Column] = {}
 
     def without_deleted(self, rows: DataFrame) -> DataFrame:
@@ -110,11 +116,12 @@ class ArrayBitmaps:
 
     def _condition(self, place: RowPlace) -> Column:
         number = f"shiftright({place.position}, 6)"
+        file = f"({place.ordinal} - {self.first}L)" if self.first else place.ordinal
         if self.distance is None:
-            words = F.get(self._words, F.expr(f"CAST({place.ordinal} AS INT)"))
+            words = F.get(self._words, F.expr(f"CAST({file} AS INT)"))
             word = F.get(words, F.expr(f"CAST({number} AS INT)"))
         else:
-            index = f"{place.ordinal} * {self.distance}L + {number}"
+            index = f"{file} * {self.distance}L + {number}"
             word = F.get(self._words, F.expr(f"CAST({index} AS INT)"))
         # getbit would check the place of every row, which `& 63` keeps within the word.
         bits = F.expr(f"CAST({place.position} & 63L AS INT)")
@@ -132,17 +139,20 @@ def bitmaps_of_words(spark: SparkSession, sets: Mapping[int, Words]) -> Bitmaps:
     known = _ARRAYS.find(spark, sets)
     if known is not None:
         return known
-    lengths = _lengths(sets)
+    first = min(sets, default=0)
+    near = {ordinal - first: words for ordinal, words in sets.items()}
+    lengths = _lengths(near)
     distance = max(lengths, default=0)
     made = None
     size = 8 * distance * len(lengths)
     apart = 8 * sum(lengths) + _ARRAY_OVERHEAD * len(lengths)
     if size <= ARRAY_BYTES:
-        made = ArrayBitmaps(words_value(spark, _one_array(sets, distance), S.LongType()), distance)
+        value = words_value(spark, _one_array(near, distance), S.LongType())
+        made = ArrayBitmaps(value, distance, first)
     elif apart <= ARRAY_BYTES:
         size = apart
         words = S.ArrayType(S.LongType(), containsNull=False)
-        made = ArrayBitmaps(words_value(spark, _arrays(sets, lengths), words), None)
+        made = ArrayBitmaps(words_value(spark, _arrays(near, lengths), words), None, first)
     if made is not None:
         _ARRAYS.keep(spark, sets, made, size)
         return made
@@ -152,12 +162,40 @@ def bitmaps_of_words(spark: SparkSession, sets: Mapping[int, Words]) -> Bitmaps:
     return JoinedBitmaps(F.broadcast(rows) if is_small else rows.hint("merge"), found.grain)
 
 
+def in_arrays(sets: Mapping[int, Words]) -> list[dict[int, Words]]:
+    """The sets in parts that can each be one value; all in one where they would be too many.
+
+    A part has neighbouring ordinals, so that its array has room for few others. Sets that alone are
+    too large for a value are a part of their own.
+    """
+    parts: list[dict[int, Words]] = []
+    too_large: dict[int, Words] = {}
+    first = longest = 0
+    for ordinal in sorted(sets):
+        length = _length(sets[ordinal])
+        if 8 * length > ARRAY_BYTES:
+            too_large[ordinal] = sets[ordinal]
+            continue
+        longest = max(longest, length)
+        if not parts or 8 * longest * (ordinal - first + 1) > ARRAY_BYTES:
+            parts.append({})
+            first, longest = ordinal, length
+        parts[-1][ordinal] = sets[ordinal]
+    if too_large:
+        parts.append(too_large)
+    return parts if 0 < len(parts) <= ARRAYS else [dict(sets)]
+
+
+def _length(words: Words) -> int:
+    """How many words there are up to the last that has a bit."""
+    return int(words.places[-1]) + 1 if len(words.places) else 0
+
+
 def _lengths(sets: Mapping[int, Words]) -> list[int]:
     """How many words each ordinal takes, up to the last that has a bit."""
     lengths = [0] * (max(sets, default=-1) + 1)
     for ordinal, words in sets.items():
-        if len(words.places):
-            lengths[ordinal] = int(words.places[-1]) + 1
+        lengths[ordinal] = _length(words)
     return lengths
 
 

@@ -14,6 +14,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
 from frazil.planning.cache import store_key
+from frazil.planning.deletes.index import DeleteIndex
+from frazil.planning.scan_plan import POSITION_DELETES, ScanPlan
 from frazil.spark.deletes.bitmap import Words, words_by_file
 from frazil.spark.deletes.bitmap_rows import KEY, BitmapSize, Grain, Longs, bitmap_rows, merged_rows
 from frazil.spark.deletes.deletion_cache import DELETED_WORDS, Known, pending_pairs, sets_by_file
@@ -24,17 +26,22 @@ from frazil.spark.deletes.position_files import (
     deleted_rows,
     vector_positions,
 )
-from frazil.spark.read.inputs import POSITION_DELETES, ReadInput
 from frazil.spark.read.parquet.native import ScanContext
 from frazil.storage.files import FileIO
 from frazil.storage.side_by_side import in_threads
 
-ON_DRIVER_POSITIONS: Final = 2_000_000
+ON_DRIVER_POSITIONS: Final = 16_000_000
 ON_DRIVER_FILES: Final = 512
 """Up to so many deletes are read beside the session: a Spark job would cost more."""
 
+ON_DRIVER_BYTES: Final = 128 * 1024 * 1024
+"""Up to so many bytes of bitmaps: those of a billion rows."""
+
 ON_DRIVER_DATA_FILES: Final = 20_000
 """Of so many data files what is deleted is kept in this process."""
+
+ON_DRIVER_PAIRS: Final = 4_000_000
+"""And of so many pairs of a data file and a delete."""
 
 _READERS: Final = 8
 
@@ -52,37 +59,37 @@ class PositionDeletes:
 
     Attributes:
         plan: what the files are of.
-        pairs: a row for each data file (``ordinal``) and delete of it, with the delete's columns.
+        index: which of them apply to which of the files.
         tasks: the deletes to read, each once; vectors with their data file's ordinal.
         targets: the data files of deletes by path: ``ordinal``, path, sequence number, scope.
         size: of their bitmaps, by the counts in the manifests.
     """
 
     context: ScanContext
-    plan: ReadInput
-    pairs: pl.DataFrame
+    plan: ScanPlan
+    index: DeleteIndex
     tasks: pl.DataFrame
     targets: pl.DataFrame
     size: BitmapSize
 
     @classmethod
-    def of(cls, context: ScanContext, plan: ReadInput, ordinals: pl.Series) -> PositionDeletes:
+    def of(cls, context: ScanContext, plan: ScanPlan, ordinals: pl.Series) -> PositionDeletes:
         """Those of the data files with these ordinals."""
         deletes = plan.deletes.filter(pl.col("content") == POSITION_DELETES)
-        pairs = plan.pairs.filter(pl.col("ordinal").is_in(ordinals.implode())).join(
-            deletes, on="delete"
-        )
-        vectors = pairs.filter(pl.col("format") == "puffin")
-        by_path = pairs.filter(pl.col("format") != "puffin")
-        used = by_path.unique("delete", maintain_order=True)
+        index = plan.delete_index.of(deletes["delete"]).on(ordinals)
+        is_vector = deletes["file_format"] == "puffin"
+        vectors = index.of(deletes.filter(is_vector)["delete"]).expanded()
+        by_path = index.of(deletes.filter(~is_vector)["delete"])
+        used = deletes.filter(pl.col("delete").is_in(by_path.deletes().implode()))
         files = plan.files.filter(pl.col("ordinal").is_in(ordinals.implode()))
-        targets = files.join(by_path.select("ordinal").unique(), on="ordinal", how="semi").select(
-            "ordinal", pl.col("path").alias(_PATH), "sequence_number", "scope"
+        targets = files.filter(pl.col("ordinal").is_in(by_path.ordinals().implode())).select(
+            "ordinal", pl.col("file_path").alias(_PATH), "sequence_number", "scope"
         )
+        vectors = vectors.join(deletes, on="delete")
         return cls(
             context,
             plan,
-            pairs,
+            index,
             tasks=_tasks(vectors, used),
             targets=targets.with_columns(comparable_paths(targets[_PATH], context.io)),
             size=BitmapSize(
@@ -99,7 +106,8 @@ class PositionDeletes:
             len(self.tasks) <= ON_DRIVER_FILES
             and self.size.positions <= ON_DRIVER_POSITIONS
             and self.size.files <= ON_DRIVER_DATA_FILES
-            and self.size.bytes <= BROADCAST_BYTES
+            and self.size.bytes <= ON_DRIVER_BYTES
+            and self.index.pair_count <= ON_DRIVER_PAIRS
         )
 
     def words(self) -> dict[int, Words]:
@@ -109,7 +117,8 @@ class PositionDeletes:
             MissingFileError, InvalidDataFileError: a delete file cannot be read.
             UnsupportedError: a position that bitmaps have no room for.
         """
-        named = self.pairs.select("ordinal", "delete", _delete_name())
+        names = self.plan.deletes.select("delete", _delete_name())
+        named = self.index.expanded().join(names, on="delete", maintain_order="left")
         wanted = sets_by_file(named)
         owners = self._owners(wanted)
         known = {o: DELETED_WORDS.covered(owners[o], deletes) for o, deletes in wanted.items()}
@@ -131,8 +140,10 @@ class PositionDeletes:
         return JoinedBitmaps(F.broadcast(rows) if is_small else rows.hint("merge"), grain)
 
     def _owners(self, ordinals: Collection[int]) -> dict[int, Hashable]:
-        read_by = ("positions", store_key(self.context.io), self.plan.metadata.table_uuid)
-        rows = self.plan.files.select("ordinal", "path", "size", "record_count").iter_rows()
+        read_by = ("positions", store_key(self.context.io), self.context.metadata.table_uuid)
+        rows = self.plan.files.select(
+            "ordinal", "file_path", "file_size_in_bytes", "record_count"
+        ).iter_rows()
         return {ordinal: (read_by, *file) for ordinal, *file in rows if ordinal in ordinals}
 
     def _read(self, lacking: pl.DataFrame) -> dict[int, Words]:
@@ -142,32 +153,44 @@ class PositionDeletes:
             for (delete,), pairs in lacking.join(self.targets, on="ordinal").group_by("delete")
         }
 
-        def read(task: dict[str, Any]) -> list[tuple[Longs, Longs]]:
+        def read(task: dict[str, Any]) -> list[tuple[int, Words]]:
+            # As words at once: positions take sixteen bytes each.
             if task["format"] == "puffin":
                 positions = vector_positions(self.context.io, task)
-                return [(np.full(len(positions), task["ordinal"], dtype=np.int64), positions)]
+                ordinals = np.full(len(positions), task["ordinal"], dtype=np.int64)
+                return [*words_by_file(ordinals, positions).items()]
             chunks = deleted_rows(self.context.io, task["path"], task["format"])
-            return [part for rows in chunks for part in _of_files(rows, files[task["delete"]])]
+            return [
+                found
+                for rows in chunks
+                for part in _of_files(rows, files[task["delete"]])
+                for found in words_by_file(*part).items()
+            ]
 
         tasks = self.tasks.join(lacking, on="delete", how="semi").to_dicts()
         found = in_threads(read, tasks, threads=_READERS, name="frazil-positions")
-        parts = [part for each in found for part in each]
-        none = dict.fromkeys(lacking["ordinal"].unique(), Words.none())
-        ordinals, positions = (
-            np.concatenate([np.empty(0, np.int64), *columns])
-            for columns in ([part[0] for part in parts], [part[1] for part in parts])
-        )
-        return none | words_by_file(ordinals, positions)
+        parts: dict[int, list[Words]] = {ordinal: [] for ordinal in lacking["ordinal"].unique()}
+        for ordinal, words in (part for each in found for part in each):
+            parts[ordinal].append(words)
+        return {ordinal: Words.union(words) for ordinal, words in parts.items()}
 
 
 def _delete_name() -> pl.Expr:
     """What tells a delete file, or one vector of a file, from every other."""
     place = pl.col("content_offset").cast(pl.String).fill_null("")
-    return pl.concat_str("path", pl.lit(" "), place, pl.lit(" "), "record_count").alias("name")
+    text = pl.concat_str("file_path", pl.lit(" "), place, pl.lit(" "), "record_count")
+    return text.alias("name")
 
 
 def _tasks(vectors: pl.DataFrame, by_path: pl.DataFrame) -> pl.DataFrame:
-    columns = ["delete", "path", "format", "record_count", "content_offset", "content_size"]
+    columns = [
+        "delete",
+        pl.col("file_path").alias("path"),
+        pl.col("file_format").alias("format"),
+        "record_count",
+        "content_offset",
+        pl.col("content_size_in_bytes").alias("content_size"),
+    ]
     scope = ["sequence_number", "scope"]
     none = pl.lit(None, pl.Int64)
     return pl.concat(

@@ -17,8 +17,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from frazil.errors import ConfigurationError
 from frazil.format import types as I
+from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
 from frazil.planning.cache import store_key
+from frazil.planning.deletes.index import DeleteIndex
+from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.bitmap import Words, by_file
 from frazil.spark.deletes.collect import sparse_rows, words_of
 from frazil.spark.deletes.deletion_cache import (
@@ -32,7 +35,6 @@ from frazil.spark.deletes.equality import EqualityDeletes
 from frazil.spark.deletes.groups import DeleteGroup
 from frazil.spark.deletes.integer_keys import key_bits
 from frazil.spark.read.arrow.files import TableColumns
-from frazil.spark.read.inputs import ReadInput
 from frazil.spark.read.projection import DELETED, FILE_ORDINAL_FIELD, METADATA_COLUMNS, POS
 from frazil.storage.files import FileIO
 
@@ -41,6 +43,9 @@ EQUALITY_SETTING: Final = "frazil.read.equality-deletes"
 
 RESOLVED_ROWS: Final = 1_000_000
 """Files of fewer rows in all are not worth a job of their own: their deletes are joined."""
+
+RESOLVED_PAIRS: Final = 4_000_000
+"""More pairs of a file and a delete are joined, unless resolving is asked for."""
 
 PLACES: Final[tuple[I.NestedField, ...]] = (
     FILE_ORDINAL_FIELD,
@@ -88,11 +93,11 @@ class Resolved:
     """A plan whose equality deletes are positions as far as they are resolved.
 
     Attributes:
-        plan: without the pairs that are resolved.
+        plan: without the deletes that are resolved.
         positions: deleted rows by the file's ordinal; none is empty.
     """
 
-    plan: ReadInput
+    plan: ScanPlan
     positions: Mapping[int, Words]
 
 
@@ -101,26 +106,32 @@ class Resolver:
     """Resolves the equality deletes of one read.
 
     Attributes:
+        metadata: the table.
         schema: holds every compared column.
         reading: how to apply them.
         deleted_rows: the rows of a plan that its deletes delete, in the columns of `PLACES`.
     """
 
+    metadata: TableMetadata
     io: FileIO
     schema: Schema
     table: TableColumns
     reading: EqualityReading
-    deleted_rows: Callable[[ReadInput], DataFrame]
+    deleted_rows: Callable[[ScanPlan], DataFrame]
 
-    def resolved(self, plan: ReadInput, groups: Sequence[DeleteGroup]) -> Resolved:
+    def resolved(self, plan: ScanPlan, groups: Sequence[DeleteGroup]) -> Resolved:
         """The plan with what is resolved, now or before.
 
         Args:
             groups: of the plan's files.
         """
-        pairs = self._pairs(plan, groups)
-        if self.reading is EqualityReading.JOIN or not len(pairs):
+        if self.reading is EqualityReading.JOIN:
             return Resolved(plan, {})
+        joined, index = self._divided(plan, groups)
+        is_large = index.pair_count > RESOLVED_PAIRS
+        if index.is_empty or (is_large and self.reading is not EqualityReading.RESOLVE):
+            return Resolved(plan, {})
+        pairs = index.expanded().join(self._names(groups), on="delete")
         wanted = sets_by_file(pairs)
         owners = self._owners(plan, wanted)
         known = {o: DELETED_WORDS.covered(owners[o], deletes) for o, deletes in wanted.items()}
@@ -131,22 +142,37 @@ class Resolver:
                 known[ordinal] = Known(wanted[ordinal], words)
                 DELETED_WORDS.keep(owners[ordinal], known[ordinal])
             pending = pending.clear()
-        left = plan.pairs.join(pairs, on=["ordinal", "delete"], how="anti", maintain_order="left")
+        left = joined.beside(DeleteIndex(pending.select(index.pairs.columns)))
         return Resolved(
-            replace(plan, pairs=pl.concat([left, pending.select(left.columns)])),
+            replace(plan, delete_index=left),
             {o: each.words for o, each in known.items() if len(each.words.places)},
         )
 
-    def _pairs(self, plan: ReadInput, groups: Sequence[DeleteGroup]) -> pl.DataFrame:
-        """The pairs of deletes that bitmaps of keys cannot serve, and each delete's ``name``."""
-        found = [plan.pairs.clear().with_columns(pl.lit("").alias("name"))]
+    def _divided(
+        self, plan: ScanPlan, groups: Sequence[DeleteGroup]
+    ) -> tuple[DeleteIndex, DeleteIndex]:
+        """The index in two: deletes that bitmaps of keys or positions serve, and all others."""
+        served, others = [], []
         for group in groups:
-            for part in group.equality:
-                if not self._has_key_bits(part):
-                    name = pl.concat_str(pl.lit(self._compared(part.ids)), "path").alias("name")
-                    members = plan.pairs.join(group.files.select("ordinal"), on="ordinal")
-                    found.append(members.join(part.deletes.select("delete", name), on="delete"))
-        return pl.concat(found)
+            here = plan.delete_index.on(group.files["ordinal"])
+            names = [part.deletes["delete"] for part in self._without_bits(group)]
+            which = pl.concat([pl.Series([], dtype=pl.Int64), *names])
+            served.append(here.without(which))
+            others.append(here.of(which))
+        none = DeleteIndex.none()
+        return none.beside(*served), none.beside(*others)
+
+    def _names(self, groups: Sequence[DeleteGroup]) -> pl.DataFrame:
+        """The ``name`` of each delete that bitmaps of keys cannot serve, with what it compares."""
+        found = [pl.DataFrame(schema={"delete": pl.Int64, "name": pl.String})]
+        for group in groups:
+            for part in self._without_bits(group):
+                name = pl.concat_str(pl.lit(self._compared(part.ids)), "file_path").alias("name")
+                found.append(part.deletes.select("delete", name))
+        return pl.concat(found).unique("delete", maintain_order=True)
+
+    def _without_bits(self, group: DeleteGroup) -> list[EqualityDeletes]:
+        return [part for part in group.equality if not self._has_key_bits(part)]
 
     def _has_key_bits(self, part: EqualityDeletes) -> bool:
         field = part.integer_field(self.schema)
@@ -156,14 +182,16 @@ class Resolver:
         kinds = ((field_id, self.schema.find_field(field_id).field_type) for field_id in ids)
         return "".join(f"{field_id} {kind}, " for field_id, kind in kinds)
 
-    def _owners(self, plan: ReadInput, ordinals: Mapping[int, Deletes]) -> dict[int, Hashable]:
+    def _owners(self, plan: ScanPlan, ordinals: Mapping[int, Deletes]) -> dict[int, Hashable]:
         # A name mapping says which column of a file without ids is compared.
         mapping = None if self.table.mapping is None else self.table.mapping.to_json()
-        read_by = ("rows", store_key(self.io), plan.metadata.table_uuid, repr(mapping))
-        rows = plan.files.select("ordinal", "path", "size", "record_count").iter_rows()
+        read_by = ("rows", store_key(self.io), self.metadata.table_uuid, repr(mapping))
+        rows = plan.files.select(
+            "ordinal", "file_path", "file_size_in_bytes", "record_count"
+        ).iter_rows()
         return {ordinal: (read_by, *file) for ordinal, *file in rows if ordinal in ordinals}
 
-    def _is_worth_it(self, plan: ReadInput, pending: pl.DataFrame) -> bool:
+    def _is_worth_it(self, plan: ScanPlan, pending: pl.DataFrame) -> bool:
         if self.reading is EqualityReading.KNOWN:
             return False
         files = plan.files.join(pending, on="ordinal", how="semi")
@@ -172,13 +200,11 @@ class Resolver:
             return False
         return self.reading is EqualityReading.RESOLVE or rows >= RESOLVED_ROWS
 
-    def _found(self, plan: ReadInput, pending: pl.DataFrame) -> dict[int, Words]:
+    def _found(self, plan: ScanPlan, pending: pl.DataFrame) -> dict[int, Words]:
         """What the pending deletes delete in each of their files."""
         narrowed = replace(
-            plan,
-            files=plan.files.join(pending, on="ordinal", how="semi", maintain_order="left"),
-            deletes=plan.deletes.join(pending, on="delete", how="semi", maintain_order="left"),
-            pairs=pending.select(plan.pairs.columns),
+            plan.restricted_to(pending["ordinal"]),
+            delete_index=DeleteIndex(pending.select("ordinal", "delete")),
         )
         words = sparse_rows(
             self.deleted_rows(narrowed), ordinal=FILE_ORDINAL_FIELD.name, position=POS

@@ -19,9 +19,10 @@ from frazil.format import types as I
 from frazil.format.manifests import ManifestContent, ManifestFile
 from frazil.format.snapshots import Snapshot
 from frazil.format.snapshots.json_form import stored_id
+from frazil.planning.cache import ManifestCache
+from frazil.planning.load import listed_manifests
 from frazil.spark.metadata_frames.shape import record_batch, spark_schema
 from frazil.spark.types import SparkTypeSupport
-from frazil.storage.avro import manifests_of
 from frazil.storage.files import FileIO
 from frazil.table.inspect.files import EntryTables
 from frazil.table.inspect.manifests import ManifestTables
@@ -59,6 +60,15 @@ _SNAPSHOT_ARROW: Final = pa.schema(
         ("manifests", pa.list_(pa.string())),
     ]
 )
+
+
+ON_DRIVER_HOLDINGS_BYTES: Final = 256 * 1024 * 1024
+"""Of manifests of up to this size a few columns are decoded beside the session, as for a plan."""
+
+
+def is_planned_here(manifests: Sequence[ManifestFile]) -> bool:
+    """Whether what planning reads of these manifests is read beside the session."""
+    return sum(manifest.manifest_length for manifest in manifests) <= ON_DRIVER_HOLDINGS_BYTES
 
 
 def is_small(manifests: Sequence[ManifestFile]) -> bool:
@@ -158,7 +168,7 @@ class _ListReader:
     def __call__(self, tasks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in tasks:
             for task in batch.to_pylist():
-                found = manifests_of(self.io, Snapshot(**task))
+                found = listed_manifests(self.io, Snapshot(**task), cache=ManifestCache(0))
                 rows = [_task(manifest) for manifest in found if manifest.content in self.contents]
                 yield pa.RecordBatch.from_pylist(rows, _TASK_ARROW)
 
@@ -175,7 +185,7 @@ class _ManifestReader:
     def __call__(self, tasks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in tasks:
             for task in batch.to_pylist():
-                found = manifests_of(self.io, Snapshot(**task))
+                found = listed_manifests(self.io, Snapshot(**task), cache=ManifestCache(0))
                 frame = self.tables.all_manifests([(task["snapshot_id"], one) for one in found])
                 yield from batches_of(frame, self.columns, self.support)
 

@@ -12,7 +12,7 @@ from frazil.format import types as I
 from frazil.format.manifests import ManifestContent, ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.spark.metadata_frames import cluster
-from frazil.spark.metadata_frames.cluster import Cluster, EntryTable, is_small
+from frazil.spark.metadata_frames.cluster import Cluster, EntryTable, is_planned_here, is_small
 from frazil.spark.metadata_frames.partitions import partitions_of
 from frazil.spark.metadata_frames.position_deletes import DeletedPositions
 from frazil.spark.metadata_frames.shape import dataframe_of, spark_schema
@@ -90,7 +90,7 @@ class MetadataFrames(OnDriver):
         manifests = self._manifests(moment)
         tables = EntryTables.of(self._metadata)
         shown = columns.partitions_struct(tables.partition)
-        if is_small(manifests):
+        if is_planned_here(manifests):
             holdings = read_all(tables.holdings, tables.no_holdings(), self._io, manifests)
             return self._local(partitions_frame(holdings, self._metadata), shown)
         return partitions_of(self._cluster, manifests, tables, self._metadata)

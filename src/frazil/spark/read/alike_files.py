@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import polars as pl
 from pyspark.sql import Column, DataFrame
@@ -13,6 +13,8 @@ from frazil.format import types as I
 from frazil.format.partitions.transforms import IdentityTransform
 from frazil.format.predicates.quoting import quote_name_always
 from frazil.format.schema import Schema
+from frazil.planning.frames import partition_names
+from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.bitmap import Words
 from frazil.spark.deletes.equality import (
     ROW_SCOPE,
@@ -22,7 +24,7 @@ from frazil.spark.deletes.equality import (
     top_level_id,
 )
 from frazil.spark.deletes.groups import DeleteGroup
-from frazil.spark.deletes.joins import ArrayBitmaps, Bitmaps, bitmaps_of_words
+from frazil.spark.deletes.joins import ArrayBitmaps, Bitmaps, bitmaps_of_words, in_arrays
 from frazil.spark.deletes.positions import PositionDeletes
 from frazil.spark.read.arrow.convert import converted, is_scanned, needs_conversion, scan_type
 from frazil.spark.read.arrow.files import TableColumns
@@ -34,7 +36,6 @@ from frazil.spark.read.file_rows import (
     partition_value,
     scan_value,
 )
-from frazil.spark.read.inputs import PARTITION_PREFIX, ReadInput
 from frazil.spark.read.layout.file_layouts import Survey
 from frazil.spark.read.layout.layouts import Layout, Reader
 from frazil.spark.read.layout.weights import weighed_by_deletes
@@ -76,7 +77,7 @@ class SharedReading:
     """What the groups of one scan share."""
 
     context: ScanContext
-    plan: ReadInput
+    plan: ScanPlan
     projection: Projection
     scanned: Projection
     names: Mapping[int, str]
@@ -102,13 +103,27 @@ class FilesReadAlike:
 
     def rows(self) -> list[PreparedRows]:
         """The rows in the result's columns; with ``_deleted``, also the deleted ones."""
+        sets, others = self._deleted_positions()
+        if not sets:
+            return self._rows(others)
+        files = self.files["ordinal"]
+        words = {o: Words.union(each[o] for each in sets if o in each) for o in files}
+        found: list[PreparedRows] = []
+        # What executors read they would read for each part.
+        for part in [words] if others else in_arrays(words):
+            members = self.files.filter(files.is_in(pl.Series(list(part)).implode()))
+            bitmaps = bitmaps_of_words(self.reading.context.spark, part)
+            found += replace(self, files=members)._rows([*others, bitmaps])
+        return found
+
+    def _rows(self, all_bitmaps: Sequence[Bitmaps]) -> list[PreparedRows]:
+        """The same without what is deleted by position; the files are under these bitmaps."""
         reading, context = self.reading, self.reading.context
         plain = self._plain_expressions()
         scan = self._scan()
         if plain is not None and not self.group.has_deletes:
             is_small = isinstance(scan, NativeScan)
             return [PreparedRows(_frame_of(scan), plain, is_small)]
-        all_bitmaps = list(self._bitmaps())
         if plain is not None and not self.group.equality:
             kept = _kept_rows(scan, all_bitmaps)
             if kept is not None:
@@ -141,9 +156,9 @@ class FilesReadAlike:
             ),
         ]
 
-    def _bitmaps(self) -> Iterator[Bitmaps]:
-        """What is deleted by position: in one bitmap a file, but for what executors read."""
-        context, sets = self.reading.context, []
+    def _deleted_positions(self) -> tuple[list[Mapping[int, Words]], list[Bitmaps]]:
+        """What is deleted by position: sets by file, and what executors read."""
+        context, sets = self.reading.context, list[Mapping[int, Words]]()
         if self.group.has_resolved:
             sets.append(self.reading.resolved)
         if self.group.has_positions:
@@ -151,11 +166,8 @@ class FilesReadAlike:
             if positions.are_few:
                 sets.append(positions.words())
             else:
-                yield positions.bitmaps()
-        if sets:
-            files = self.files["ordinal"]
-            words = {o: Words.union(each[o] for each in sets if o in each) for o in files}
-            yield bitmaps_of_words(context.spark, words)
+                return sets, [positions.bitmaps()]
+        return sets, []
 
     def _plain_expressions(self) -> tuple[str, ...] | None:
         """The result's columns as SQL text where that says it all, else None.
@@ -258,7 +270,7 @@ class FilesReadAlike:
             stored = self._partition_column(field_id)
             values.append(scan_value(constant_name(field_id), stored, field.field_type, support))
         if FILE in requested:
-            values.append(file_value(named(FILE), files["path"], I.StringType(), support))
+            values.append(file_value(named(FILE), files["file_path"], I.StringType(), support))
         if SPEC_ID in requested:
             values.append(file_value(named(SPEC_ID), files["spec_id"], I.IntegerType(), support))
         if PARTITION in requested:
@@ -274,16 +286,16 @@ class FilesReadAlike:
 
     def _partition_column(self, source_id: int) -> pl.Series:
         """The identity partition value of a source column, for every file of the part."""
-        specs = self.reading.plan.metadata.specs_by_id
+        specs = self.reading.context.metadata.specs_by_id
         names = {
-            spec_id: f"{PARTITION_PREFIX}{field.field_id}"
+            spec_id: str(field.field_id)
             for spec_id in self.files["spec_id"].unique()
             for field in specs[spec_id].fields_of_source(source_id)
             if isinstance(field.transform, IdentityTransform)
         }
         chosen = pl.coalesce(
             *(
-                pl.when(pl.col("spec_id") == spec_id).then(pl.col(name))
+                pl.when(pl.col("spec_id") == spec_id).then(pl.col("partition").struct.field(name))
                 for spec_id, name in names.items()
             )
         )
@@ -334,12 +346,12 @@ def _kept_rows(scan: NativeScan | DataFrame, all_bitmaps: Sequence[Bitmaps]) -> 
 
 
 def _partition(reading: SharedReading, files: pl.DataFrame) -> FileValue:
-    plan = reading.plan
-    unified = partition_type(plan)
+    unified = partition_type(reading.context.metadata, reading.plan.schema)
+    stored = set(partition_names(files))
     values = {
-        field.field_id: files[f"{PARTITION_PREFIX}{field.field_id}"]
+        field.field_id: files["partition"].struct.field(str(field.field_id))
         for field in unified.fields
-        if f"{PARTITION_PREFIX}{field.field_id}" in files.columns
+        if str(field.field_id) in stored
     }
     support = reading.context.support
     return partition_value(named(PARTITION), unified.fields, values, len(files), support)

@@ -8,29 +8,26 @@ optimizes as a whole.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import polars as pl
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from frazil.errors import UnsupportedError
+from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
 from frazil.format.schema.name_mapping import NameMapping
+from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.bitmap import Words
-from frazil.spark.deletes.equality import (
-    key_schema,
-)
+from frazil.spark.deletes.equality import key_schema
 from frazil.spark.deletes.groups import DeleteGroup, delete_groups
 from frazil.spark.deletes.resolve import PLACES, EqualityReading, Resolved, Resolver
 from frazil.spark.read.alike_files import FilesReadAlike, SharedReading
 from frazil.spark.read.arrow.convert import is_scanned
 from frazil.spark.read.arrow.files import TableColumns
-from frazil.spark.read.inputs import ReadInput
 from frazil.spark.read.layout.file_layouts import survey
 from frazil.spark.read.layout.layouts import Layout, Reader
-from frazil.spark.read.parquet.native import (
-    ScanContext,
-)
+from frazil.spark.read.parquet.native import ScanContext
 from frazil.spark.read.prepared import PreparedRead, PreparedRows
 from frazil.spark.read.projection import (
     DELETED,
@@ -48,9 +45,10 @@ from frazil.storage.files import FileIO
 
 def prepared_read(
     spark: SparkSession,
-    plan: ReadInput,
+    plan: ScanPlan,
     projection: Projection,
     *,
+    metadata: TableMetadata,
     io: FileIO,
     support: SparkTypeSupport,
     mapping: NameMapping | None = None,
@@ -61,45 +59,51 @@ def prepared_read(
     With the column ``_deleted`` the deleted rows are there too, and the column tells them.
 
     Args:
+        metadata: the table.
         mapping: the table's name mapping, for files without field ids (SPEC rule 54).
         equality: how equality deletes are applied. Whatever resolves them needs a plan with every
             delete that applies to its files.
 
     Raises:
-        UnsupportedError: a delete or a file that cannot be applied or read rightly.
+        UnsupportedError: a delete or a file that cannot be applied or read rightly, or that is
+            encrypted.
         MissingFileError, InvalidDataFileError: a footer that had to be read cannot be.
     """
-    context = ScanContext(
-        spark=spark, io=io, table_location=plan.metadata.location, support=support
-    )
+    _check_not_encrypted(plan)
+    context = ScanContext(spark=spark, metadata=metadata, io=io, support=support)
     if not len(plan.files):
-        none = spark.createDataFrame([], result_schema(plan, projection, support))
-        return PreparedRead((PreparedRows(none),))
-    groups = delete_groups(plan, plan.files)
+        schema = result_schema(metadata, plan.schema, projection, support)
+        return PreparedRead((PreparedRows(spark.createDataFrame([], schema)),))
+    groups = delete_groups(plan)
     keys = frozenset(i for group in groups for part in group.equality for i in part.ids)
-    schema = key_schema(plan, keys)
+    key_columns = key_schema(metadata, plan.schema, keys)
     table = TableColumns(fields=plan.schema.fields, mapping=mapping)
 
-    def read(part: ReadInput, groups: Sequence[DeleteGroup], chosen: Projection) -> PreparedRead:
-        return _read(context, part, groups, chosen, schema, table, resolved.positions)
+    def read(part: ScanPlan, groups: Sequence[DeleteGroup], chosen: Projection) -> PreparedRead:
+        return _read(context, part, groups, chosen, key_columns, table, resolved.positions)
 
-    def deleted_rows(part: ReadInput) -> DataFrame:
-        rows = read(part, delete_groups(part, part.files), Projection(PLACES)).frame()
+    def deleted_rows(part: ScanPlan) -> DataFrame:
+        rows = read(part, delete_groups(part), Projection(PLACES)).frame()
         return rows.where(F.col(DELETED))
 
     resolved = Resolved(plan, {})
     if keys:
         resolver = Resolver(
-            io=io, schema=schema, table=table, reading=equality, deleted_rows=deleted_rows
+            metadata=metadata,
+            io=io,
+            schema=key_columns,
+            table=table,
+            reading=equality,
+            deleted_rows=deleted_rows,
         )
         resolved = resolver.resolved(plan, groups)
-        groups = delete_groups(resolved.plan, plan.files, resolved.positions)
+        groups = delete_groups(resolved.plan, resolved.positions)
     return read(resolved.plan, groups, projection)
 
 
 def _read(
     context: ScanContext,
-    plan: ReadInput,
+    plan: ScanPlan,
     groups: Sequence[DeleteGroup],
     projection: Projection,
     schema: Schema,
@@ -111,7 +115,7 @@ def _read(
     for group in groups:
         wanted_ids = {i for part in group.equality for i in part.ids}
         scanned = _scanned_fields(projection, schema, wanted_ids)
-        known = survey(context.io, _with_files(plan, group.files), scanned.fields, table)
+        known = survey(context.io, context.metadata, group.files, scanned.fields, table)
         reading = SharedReading(
             context=context,
             plan=plan,
@@ -127,8 +131,14 @@ def _read(
     return PreparedRead(tuple(parts))
 
 
-def _with_files(plan: ReadInput, files: pl.DataFrame) -> ReadInput:
-    return replace(plan, files=files)
+def _check_not_encrypted(plan: ScanPlan) -> None:
+    for frame in (plan.files, plan.deletes):
+        encrypted = frame.filter(pl.col("key_metadata").is_not_null())
+        if len(encrypted):
+            raise UnsupportedError(
+                f"the file {encrypted['file_path'][0]} is encrypted; reading encrypted tables is "
+                "not supported"
+            )
 
 
 def _scanned_fields(projection: Projection, schema: Schema, keys: set[int]) -> Projection:
@@ -160,9 +170,9 @@ def _group_rows(reading: SharedReading, group: DeleteGroup) -> list[PreparedRows
 
 def _without_repeats(files: pl.DataFrame) -> list[pl.DataFrame]:
     """The files in parts that hold a path once: Spark takes a path that is listed twice once."""
-    if not files["path"].is_duplicated().any():
+    if not files["file_path"].is_duplicated().any():
         return [files]
-    nth = files.select(pl.int_range(pl.len()).over("path").alias("nth"))["nth"]
+    nth = files.select(pl.int_range(pl.len()).over("file_path").alias("nth"))["nth"]
     return files.with_columns(nth).partition_by("nth", maintain_order=True, include_key=False)
 
 
@@ -171,7 +181,7 @@ def _constant_ids(reading: SharedReading, layout: Layout, spec_id: int) -> tuple
 
     A file whose columns are not known takes the partition value too: all its rows have it.
     """
-    spec = reading.plan.metadata.spec_by_id(spec_id)
+    spec = reading.context.metadata.spec_by_id(spec_id)
     scanned = {field.field_id for field in reading.scanned.fields}
     unknown = layout.reader is Reader.ARROW or not layout.columns
     absent = scanned if unknown else layout.missing

@@ -15,7 +15,6 @@ from frazil.format.schema.table_mapping import name_mapping_of
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.resolve import EqualityReading, equality_reading
 from frazil.spark.read.dataframe import prepared_read
-from frazil.spark.read.inputs import ReadInput, read_input
 from frazil.spark.read.prepared import (
     PREPARED_READS,
     PreparedRead,
@@ -57,26 +56,21 @@ class TableReader:
         """
         prepare_session(self.spark)
         request = self._request(projection, self._equality(plan))
-        return self._prepared(read_input(self.metadata, plan), request).frame()
+        return self._prepared(plan, request).frame()
 
     def rows_of_snapshot(self, plan: ScanPlan, projection: Projection) -> DataFrame:
         """Return `rows` of a plan that will be asked for again: what is prepared is kept."""
         prepare_session(self.spark)
         request = self._request(projection, self._equality(plan))
-        return PREPARED_READS.read(
-            self.spark,
-            plan,
-            request,
-            lambda: self._prepared(read_input(self.metadata, plan), request),
-        )
+        return PREPARED_READS.read(self.spark, plan, request, lambda: self._prepared(plan, request))
 
-    def rows_under_some_deletes(self, files: ReadInput, projection: Projection) -> DataFrame:
-        """Return the rows that the named deletes leave; others may apply to the files too.
+    def rows_under_some_deletes(self, plan: ScanPlan, projection: Projection) -> DataFrame:
+        """Return the rows that the plan's deletes leave; others may apply to the files too.
 
         Nothing of it is kept: what is resolved of such deletes says nothing of the files.
         """
         prepare_session(self.spark)
-        return self._prepared(files, self._request(projection, EqualityReading.JOIN)).frame()
+        return self._prepared(plan, self._request(projection, EqualityReading.JOIN)).frame()
 
     def _equality(self, plan: ScanPlan) -> EqualityReading:
         reading = equality_reading(self.spark)
@@ -94,11 +88,12 @@ class TableReader:
             settings=settings_of(self.spark),
         )
 
-    def _prepared(self, files: ReadInput, request: ReadRequest) -> PreparedRead:
+    def _prepared(self, plan: ScanPlan, request: ReadRequest) -> PreparedRead:
         return prepared_read(
             self.spark,
-            files,
+            plan,
             request.projection,
+            metadata=self.metadata,
             io=self.io,
             support=request.support,
             mapping=request.mapping,

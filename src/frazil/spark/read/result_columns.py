@@ -10,12 +10,13 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
 from frazil.format import types as I
+from frazil.format.metadata import TableMetadata
 from frazil.format.partitions.partitioning import unified_partition_type
 from frazil.format.partitions.sources import schema_with_sources
+from frazil.format.schema import Schema
 from frazil.spark.deletes.equality import (
     ROW_SEQUENCE,
 )
-from frazil.spark.read.inputs import ReadInput
 from frazil.spark.read.parquet.file_log import ORDINAL, POSITION
 from frazil.spark.read.projection import (
     DELETED,
@@ -55,21 +56,21 @@ def metadata_column(
     return known[named(name)]
 
 
-def partition_type(plan: ReadInput) -> I.StructType:
+def partition_type(metadata: TableMetadata, schema: Schema) -> I.StructType:
     """Return the type of ``_partition``: the fields of all specs of the table."""
-    sources = schema_with_sources(plan.metadata, plan.schema)
-    return unified_partition_type(plan.metadata.partition_specs, sources)
+    sources = schema_with_sources(metadata, schema)
+    return unified_partition_type(metadata.partition_specs, sources)
 
 
 def result_schema(
-    plan: ReadInput, projection: Projection, support: SparkTypeSupport
+    metadata: TableMetadata, schema: Schema, projection: Projection, support: SparkTypeSupport
 ) -> S.StructType:
-    """Return the Spark schema of the projection."""
+    """Return the Spark schema of the projection of a table that is read by a schema."""
     fields = []
     for field in projection.fields:
         field_type = field.field_type
         if field.name == PARTITION and is_metadata_column(field):
-            field_type = partition_type(plan)
+            field_type = partition_type(metadata, schema)
         spark_type = type_to_spark(field_type, support=support)
         fields.append(S.StructField(field.name, spark_type, not field.required, metadata_of(field)))
     return S.StructType(fields)

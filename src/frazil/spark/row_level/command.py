@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-import polars as pl
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.errors import CommitFailedError, ConflictError, ValidationError
@@ -17,6 +16,7 @@ from frazil.format.predicates.expressions import Expression
 from frazil.format.properties_of_commands import COMMANDS
 from frazil.format.snapshots import Snapshot
 from frazil.format.table_properties import RETRIES
+from frazil.planning.removal import data_files
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.write import WrittenDeletes, write_deletes
 from frazil.spark.row_level.figures import Changed
@@ -24,9 +24,7 @@ from frazil.spark.row_level.target import Target
 from frazil.spark.session import is_case_sensitive
 from frazil.spark.write.files import WriteProgress, write_data_files
 from frazil.spark.write_audit_publish import Destination, destination
-from frazil.storage.avro.manifest_layout import PARTITION_PREFIX
 from frazil.table.conflicts.validation import Isolation, Validation, isolation_named
-from frazil.table.manifests.entry_columns import partition_tuples
 from frazil.table.snapshots.producer import SnapshotSettings
 
 if TYPE_CHECKING:
@@ -370,42 +368,3 @@ def repeated(run: Callable[[], Changed], retry: int) -> Changed:
         except (ConflictError, CommitFailedError):
             continue
     return run()
-
-
-def data_files(
-    metadata: TableMetadata, plan: ScanPlan, ordinals: Collection[int]
-) -> list[DataFile]:
-    """Return what a commit needs to remove files of a plan."""
-    if not ordinals:
-        return []
-    chosen = plan.files.filter(
-        pl.col("ordinal").cast(pl.Int64).is_in(pl.Series(list(ordinals), dtype=pl.Int64).implode())
-    )
-    found: list[DataFile] = []
-    for (spec_id,), files in chosen.group_by("spec_id", maintain_order=True):
-        partitions = partition_tuples(metadata, int(str(spec_id)), _unpacked(files))
-        rows = files.select(
-            "file_path", "file_format", "record_count", "file_size_in_bytes"
-        ).iter_rows()
-        found += [
-            DataFile(
-                file_path=path,
-                file_format=kind,
-                spec_id=int(str(spec_id)),
-                partition=partition,
-                record_count=records,
-                file_size_in_bytes=size,
-            )
-            for (path, kind, records, size), partition in zip(rows, partitions, strict=True)
-        ]
-    return found
-
-
-def _unpacked(files: pl.DataFrame) -> pl.DataFrame:
-    kind = files.schema["partition"]
-    if not isinstance(kind, pl.Struct):
-        return files
-    return files.with_columns(
-        pl.col("partition").struct.field(each.name).alias(f"{PARTITION_PREFIX}{each.name}")
-        for each in kind.fields
-    )

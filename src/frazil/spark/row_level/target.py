@@ -16,7 +16,6 @@ from frazil.format.predicates.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.format.types import NestedField
-from frazil.planning.changes import restricted
 from frazil.planning.plan import plan_rewrite
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.free_names import free_names
@@ -124,7 +123,7 @@ class Target:
     @property
     def live_row_count(self) -> int:
         """The rows that no delete has deleted; only files with deletes are read for it."""
-        if not self.plan.delete_count:
+        if self.plan.delete_index.is_empty:
             return self.plan.record_count
         return int(self.rows_with_files([]).count())
 
@@ -146,9 +145,7 @@ class Target:
 
     def only(self, ordinals: Collection[int]) -> Target:
         """Return the same with some of the files; they keep their ordinals."""
-        wanted = pl.Series(list(ordinals), dtype=pl.Int64)
-        keep = self.plan.files["ordinal"].cast(pl.Int64).is_in(wanted.implode())
-        return replace(self, plan=restricted(self.plan, keep))
+        return replace(self, plan=self.plan.restricted_to(ordinals))
 
     def named(self, paths: Collection[str]) -> Target:
         """Return the same with the files of these paths."""
@@ -161,7 +158,7 @@ class Target:
 
     def where(self, keep: pl.Series) -> Target:
         """Return the same with the files for which `keep` is true."""
-        return replace(self, plan=restricted(self.plan, keep))
+        return replace(self, plan=self.plan.where_files(keep))
 
     def rows(
         self, fields: Sequence[NestedField] | None = None, *, lineage: bool = False

@@ -27,14 +27,19 @@ class KeptBetweenTries(Generic[Value]):
         self, metadata: TableMetadata, key: Hashable, make: Callable[[], Value]
     ) -> Value:
         """Return the value of the key, made now unless it is there for this definition."""
+        found = self.find(metadata, key)
+        if found is None:
+            found = self._values[key] = make()
+        return found
+
+    def find(self, metadata: TableMetadata, key: Hashable) -> Value | None:
+        """Return the value of the key if it is there for this definition."""
         if metadata is not self._metadata:
             made_for = (metadata.format_version, metadata.schema, dict(metadata.specs_by_id))
             if made_for != self._made_for:
                 self._values.clear()
             self._metadata, self._made_for = metadata, made_for
-        if key not in self._values:
-            self._values[key] = make()
-        return self._values[key]
+        return self._values.get(key)
 
     def clear(self) -> None:
         """Forget everything."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -26,13 +26,10 @@ from frazil.format.types import (
     UnknownType,
     UUIDType,
 )
+from frazil.planning.cache import MANIFESTS, ManifestCache
+from frazil.planning.load import ManifestLoader
 from frazil.storage.avro.binary_values import decimals, partition_dtype, values_of
-from frazil.storage.avro.columns import (
-    ENTRY_DTYPES,
-    map_dtype,
-    read_manifest_columns,
-    value_column,
-)
+from frazil.storage.avro.columns import ENTRY_DTYPES, map_dtype, value_column
 from frazil.storage.avro.manifest_layout import PARTITION_PREFIX, STATISTICS
 from frazil.storage.files import FileIO
 from frazil.storage.side_by_side import in_threads
@@ -98,9 +95,9 @@ class EntryTables:
         )
 
     def holdings(self, io: FileIO, manifest: ManifestFile) -> pl.DataFrame:
-        """Of live files what `partitions` counts."""
-        frame = _live(self._decoded(io, manifest, statistics=(), values={}))
-        return self._shown(frame, self._holding_dtypes)
+        """Of live files what `partitions` counts: columns that planning keeps, too."""
+        [frame] = self._loader(io, MANIFESTS).entries([manifest])
+        return self._shown(_live(frame), self._holding_dtypes)
 
     def no_files(self) -> pl.DataFrame:
         """`files` without rows."""
@@ -156,26 +153,15 @@ class EntryTables:
             name: [field.field_id for _, field in leaves]
             for name in (*_COUNTS.values(), *_BOUNDS.values())
         }
-        frame = self._decoded(io, manifest, statistics=STATISTICS, values=values)
+        # Maps take many times the memory of what planning keeps.
+        loader = self._loader(io, ManifestCache(0))
+        [frame] = loader.entries([manifest], statistics=STATISTICS, values=values)
         metrics = _readable_metrics(frame, leaves)
         return self._shown(frame.with_columns(metrics), self._dtypes)
 
-    def _decoded(
-        self,
-        io: FileIO,
-        manifest: ManifestFile,
-        *,
-        statistics: Collection[str],
-        values: dict[str, list[int]],
-    ) -> pl.DataFrame:
-        return read_manifest_columns(
-            io,
-            manifest,
-            specs={spec.spec_id: spec for spec in self.specs},
-            schema=self.sources,
-            statistics=statistics,
-            values=values,
-        )
+    def _loader(self, io: FileIO, cache: ManifestCache) -> ManifestLoader:
+        specs = {spec.spec_id: spec for spec in self.specs}
+        return ManifestLoader(io, specs, self.sources, cache)
 
     def _shown(self, frame: pl.DataFrame, dtypes: dict[str, pl.DataType]) -> pl.DataFrame:
         found = {

@@ -17,10 +17,10 @@ from frazil.format.manifests import ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot, snapshots_to_expire
 from frazil.format.table_properties import GC_ENABLED
-from frazil.planning.load import listed_manifests
+from frazil.planning.load import lists_of_manifests
 from frazil.storage.files import FileIO
 from frazil.table.commit.operation import Changes, MetadataOperation
-from frazil.table.maintenance.file_paths import LiveFiles, live_files
+from frazil.table.maintenance.file_paths import live_files
 from frazil.table.snapshots.producer import now_ms
 
 
@@ -130,7 +130,8 @@ def remove_unused_specs_and_schemas(io: FileIO) -> MetadataOperation:
         for snapshot in base.snapshots:
             if snapshot.schema_id is not None:
                 schemas.add(snapshot.schema_id)
-            specs.update(manifest.partition_spec_id for manifest in listed_manifests(io, snapshot))
+        for manifests in lists_of_manifests(io, base.snapshots):
+            specs.update(manifest.partition_spec_id for manifest in manifests)
         unused_specs = tuple(sorted(base.specs_by_id.keys() - specs))
         unused_schemas = tuple(sorted(base.schemas_by_id.keys() - schemas))
         found: list[Update] = []
@@ -146,7 +147,9 @@ def remove_unused_specs_and_schemas(io: FileIO) -> MetadataOperation:
 def unreachable_files(io: FileIO, before: TableMetadata, after: TableMetadata) -> UnreachableFiles:
     """The files that snapshots of `before` reach and no snapshot of `after` does.
 
-    Manifests that both reach are read by nobody; of the others only the paths are.
+    Of the kept snapshots those beside expired ones are looked at: a manifest that a commit leaves
+    out never comes back in a later one. A data file may, when a staged snapshot is published or a
+    removed file is added again, so where one is about to go every kept snapshot is asked.
 
     Raises:
         MissingFileError, InvalidManifestError: a manifest of a kept snapshot cannot be read, so
@@ -156,13 +159,17 @@ def unreachable_files(io: FileIO, before: TableMetadata, after: TableMetadata) -
     expired = [snapshot for snapshot in before.snapshots if snapshot.snapshot_id not in kept]
     if not expired:
         return UnreachableFiles(statistics_files=_statistics_gone(before, after))
-    kept_manifests = _manifests(io, after, after.snapshots)
-    expired_manifests = _manifests(io, before, expired)
-    gone = [manifest for path, manifest in expired_manifests.items() if path not in kept_manifests]
-    candidates = live_files(io, before, gone)
-    # Without live files in what is gone, the kept manifests need not be read.
-    reached = live_files(io, after, kept_manifests.values()) if candidates else LiveFiles.none()
-    unreachable = candidates.without(reached)
+    expired_manifests = _manifests(io, expired)
+    beside = _manifests(io, _beside(expired, before, after))
+    gone = [manifest for path, manifest in expired_manifests.items() if path not in beside]
+    unreachable = live_files(io, before, gone)
+    if unreachable:
+        unreachable = unreachable.without(live_files(io, after, beside.values()))
+    if unreachable:
+        others = _manifests(io, after.snapshots)
+        left = [manifest for path, manifest in others.items() if path not in beside]
+        unreachable = unreachable.without(live_files(io, after, left))
+        gone = [manifest for manifest in gone if manifest.manifest_path not in others]
     kept_lists = {snapshot.manifest_list for snapshot in after.snapshots}
     return UnreachableFiles(
         data_files=unreachable.data,
@@ -202,13 +209,35 @@ def delete_unreachable(
     )
 
 
-def _manifests(
-    io: FileIO, metadata: TableMetadata, snapshots: Iterable[Snapshot]
-) -> dict[str, ManifestFile]:
+def _beside(
+    expired: Sequence[Snapshot], before: TableMetadata, after: TableMetadata
+) -> list[Snapshot]:
+    """Kept snapshots of which one has every manifest that a kept and an expired snapshot share.
+
+    The snapshots that hold a manifest are linked from parent to child. Where a link is missing,
+    since its snapshot expired long ago, what may be on its other side is taken: children of missing
+    parents, and whatever is older than an expired snapshot whose parent is missing.
+    """
+    here = {snapshot.snapshot_id for snapshot in before.snapshots}
+    gone = {snapshot.snapshot_id for snapshot in expired}
+    parents = {snapshot.parent_snapshot_id for snapshot in expired}
+    cut_off = [each.sequence_number for each in expired if each.parent_snapshot_id not in here]
+    newest_cut_off = max(cut_off, default=-1)
+    return [
+        snapshot
+        for snapshot in after.snapshots
+        if snapshot.snapshot_id in parents
+        or snapshot.parent_snapshot_id in gone
+        or snapshot.parent_snapshot_id not in here
+        or snapshot.sequence_number <= newest_cut_off
+    ]
+
+
+def _manifests(io: FileIO, snapshots: Iterable[Snapshot]) -> dict[str, ManifestFile]:
     return {
         manifest.manifest_path: manifest
-        for snapshot in snapshots
-        for manifest in listed_manifests(io, snapshot)
+        for manifests in lists_of_manifests(io, snapshots)
+        for manifest in manifests
     }
 
 

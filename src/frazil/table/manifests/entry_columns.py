@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -38,13 +38,28 @@ def read_entry_columns(
         manifest: what to read.
         values: statistics to decode, as maps to field ids.
     """
+    [frame] = read_many_entry_columns(io, metadata, [manifest], values=values)
+    return frame
+
+
+def read_many_entry_columns(
+    io: FileIO,
+    metadata: TableMetadata,
+    manifests: Sequence[ManifestFile],
+    *,
+    values: Mapping[str, Collection[int]] | None = None,
+) -> list[pl.DataFrame]:
+    """What `read_entry_columns` gives for each of some manifests, read beside each other."""
     wanted = {name: set(ids) for name, ids in (values or {}).items()}
-    of_deletes = manifest.content is ManifestContent.DELETES
-    if of_deletes:
+    if any(manifest.content is ManifestContent.DELETES for manifest in manifests):
         for name, ids in _PATH_BOUNDS.items():
             wanted.setdefault(name, set()).update(ids)
-    [frame] = ManifestLoader.of(metadata, io).entries([manifest], values=wanted)
-    if not of_deletes:
+    frames = ManifestLoader.of(metadata, io).entries(manifests, values=wanted)
+    return [_with_about(*each) for each in zip(manifests, frames, strict=True)]
+
+
+def _with_about(manifest: ManifestFile, frame: pl.DataFrame) -> pl.DataFrame:
+    if manifest.content is ManifestContent.DATA:
         return frame.with_columns(pl.lit(None, pl.String).alias(ABOUT))
     lower = pl.col(value_column("lower_bounds", FILE_PATH_ID))
     upper = pl.col(value_column("upper_bounds", FILE_PATH_ID))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import polars as pl
 
@@ -15,6 +16,7 @@ from frazil.format.manifests import (
     ManifestFile,
 )
 from frazil.format.metadata import TableMetadata
+from frazil.planning.removal import PlannedFile
 from frazil.storage.avro.manifest_copy import CarriedEntries, Carry
 from frazil.table.commit.kept import KeptBetweenTries
 from frazil.table.conflicts.row_filter import RowFilter
@@ -22,11 +24,12 @@ from frazil.table.manifests.entry_columns import (
     ABOUT,
     is_live,
     partition_tuples,
-    read_entry_columns,
+    read_many_entry_columns,
 )
 from frazil.table.manifests.file_keys import FileKey, PartitionSet, file_key
 from frazil.table.manifests.files import ManifestFiles
 
+_MANIFESTS_AT_ONCE = 256
 _KEY_DTYPES = {"file_path": pl.String(), "content_offset": pl.Int64()}
 
 
@@ -43,7 +46,9 @@ class ManifestFilter:
 
     Files are chosen by identity, by partition, by a predicate that all of their rows match, and,
     in delete manifests, by the data file that they are about or by age. A manifest in which
-    nothing is chosen is kept as it is. Results are kept between the tries of a commit.
+    nothing is chosen is kept as it is, and one that cannot hold what is chosen is not opened: of
+    files of a plan it is known which manifest lists them. Results are kept between the tries of a
+    commit.
     """
 
     def __init__(self, files: ManifestFiles, content: ManifestContent) -> None:
@@ -51,6 +56,8 @@ class ManifestFilter:
         self._content = content
         self._keys: dict[FileKey, DataFile] = {}
         self._key_partitions = PartitionSet()
+        self._listed_in: dict[FileKey, set[str]] = {}
+        self._holding: frozenset[str] = frozenset()
         self._paths: set[str] = set()
         self._partitions = PartitionSet()
         self._row_filter: RowFilter | None = None
@@ -72,8 +79,12 @@ class ManifestFilter:
 
     def choose_file(self, file: DataFile) -> None:
         """Remove this file; it must be there (rules 211, 212)."""
-        self._keys[file_key(file)] = file
-        self._key_partitions.add(file.spec_id, file.partition)
+        key = file_key(file)
+        self._keys[key] = file
+        if isinstance(file, PlannedFile):
+            self._listed_in.setdefault(key, set()).add(file.manifest_path)
+        else:
+            self._key_partitions.add(file.spec_id, file.partition)
 
     def choose_path(self, path: str) -> None:
         """Remove the file of this path; it must be there (rules 211, 212)."""
@@ -113,7 +124,16 @@ class ManifestFilter:
             ConflictError: a file chosen by identity is not in the manifests.
             ValidationError: a data file holds rows that match the predicate and others.
         """
-        results = [self._filter(metadata, manifest, snapshot_id) for manifest in manifests]
+        self._locate(manifests)
+        chosen = [m for m in manifests if m.has_live_files and self._may_hold(metadata, m)]
+        rewritten: dict[str, _Filtered] = {}
+        for start in range(0, len(chosen), _MANIFESTS_AT_ONCE):
+            some = chosen[start : start + _MANIFESTS_AT_ONCE]
+            rewritten |= self._filtered(metadata, some, snapshot_id)
+        results = [
+            rewritten.get(manifest.manifest_path) or _Filtered(manifest, ())
+            for manifest in manifests
+        ]
         self.removed = tuple(file for result in results for file in result.removed)
         self._check_found()
         return [result.manifest for result in results]
@@ -130,18 +150,38 @@ class ManifestFilter:
                 "another commit removed them, plan the operation again on the current snapshot"
             )
 
-    def _filter(
-        self, metadata: TableMetadata, manifest: ManifestFile, snapshot_id: int
-    ) -> _Filtered:
-        if not (manifest.has_live_files and self._may_hold(metadata, manifest)):
-            return _Filtered(manifest, ())
-        return self._results.get_or_make(
-            metadata, manifest, lambda: self._rewrite(metadata, manifest, snapshot_id)
+    def _locate(self, manifests: Sequence[ManifestFile]) -> None:
+        """Tell the manifests of planned files; one that another commit rewrote is looked for."""
+        here = {manifest.manifest_path for manifest in manifests}
+        holding: set[str] = set()
+        for key, listed in self._listed_in.items():
+            holding |= listed & here
+            if not listed <= here:
+                self._key_partitions.add(self._keys[key].spec_id, self._keys[key].partition)
+        self._holding = frozenset(holding)
+
+    def _filtered(
+        self, metadata: TableMetadata, manifests: Sequence[ManifestFile], snapshot_id: int
+    ) -> dict[str, _Filtered]:
+        """The results of manifests that may hold what is chosen, by path."""
+        found = {each: self._results.find(metadata, each) for each in manifests}
+        left = [manifest for manifest, known in found.items() if known is None]
+        row_filter = self._row_filter
+        frames = read_many_entry_columns(
+            self._files.io,
+            metadata,
+            left,
+            values=None if row_filter is None else row_filter.statistics(metadata),
         )
+        for manifest, frame in zip(left, frames, strict=True):
+            rewrite = partial(self._rewrite, metadata, manifest, frame, snapshot_id)
+            found[manifest] = self._results.get_or_make(metadata, manifest, rewrite)
+        return {each.manifest_path: known for each, known in found.items() if known is not None}
 
     def _may_hold(self, metadata: TableMetadata, manifest: ManifestFile) -> bool:
         return (
             bool(self._paths)
+            or manifest.manifest_path in self._holding
             or self._key_partitions.may_be_in(metadata, manifest)
             or self._partitions.may_be_in(metadata, manifest)
             or self._referenced_partitions.may_be_in(metadata, manifest)
@@ -150,10 +190,14 @@ class ManifestFilter:
         )
 
     def _rewrite(
-        self, metadata: TableMetadata, manifest: ManifestFile, snapshot_id: int
+        self,
+        metadata: TableMetadata,
+        manifest: ManifestFile,
+        frame: pl.DataFrame,
+        snapshot_id: int,
     ) -> _Filtered:
         """Choose by columns; of entries only those that go are decoded one by one."""
-        frame, chosen = self._chosen(metadata, manifest)
+        chosen = self._chosen(metadata, manifest, frame)
         if not chosen.any():
             return _Filtered(manifest, ())
         carry = pl.select(
@@ -176,21 +220,15 @@ class ManifestFilter:
         return _Filtered(written, self._files.files_at(metadata, source, chosen.arg_true()))
 
     def _chosen(
-        self, metadata: TableMetadata, manifest: ManifestFile
-    ) -> tuple[pl.DataFrame, pl.Series]:
+        self, metadata: TableMetadata, manifest: ManifestFile, frame: pl.DataFrame
+    ) -> pl.Series:
         row_filter = self._row_filter
-        frame = read_entry_columns(
-            self._files.io,
-            metadata,
-            manifest,
-            values=None if row_filter is None else row_filter.statistics(metadata),
-        )
         named = self._is_named(metadata, manifest, frame)
         if self._content is ManifestContent.DELETES:
             named |= self._is_dangling(frame)
         live = is_live(frame)
         if row_filter is None:
-            return frame, named & live
+            return named & live
         every_row = row_filter.all_match(metadata, manifest, frame)
         if self._content is ManifestContent.DATA:
             some_rows = row_filter.any_match(metadata, manifest, frame)
@@ -201,7 +239,7 @@ class ManifestFilter:
                     f"{partly['record_count'][0]} rows match {row_filter} and others may not; "
                     "rewrite the file instead"
                 )
-        return frame, (named | every_row) & live
+        return (named | every_row) & live
 
     def _is_named(
         self, metadata: TableMetadata, manifest: ManifestFile, frame: pl.DataFrame

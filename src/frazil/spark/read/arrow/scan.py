@@ -41,7 +41,7 @@ def scan_with_arrow(
     """The files' columns under the scan's names, in scan types, read on the executors.
 
     Args:
-        files: columns ``ordinal``, ``path``, ``format``.
+        files: columns ``ordinal``, ``file_path``, ``file_format``.
         constants: for some ordinals, internal values of columns that the file may lack (rule 53).
 
     Raises:
@@ -58,9 +58,9 @@ def scan_with_arrow(
     ]
     tasks = pa.table(
         [
-            files["ordinal"].cast(pl.Int64).to_arrow(),
-            files["path"].to_arrow().cast(pa.string()),
-            files["format"].to_arrow().cast(pa.string()),
+            files["ordinal"].to_arrow(),
+            files["file_path"].to_arrow().cast(pa.string()),
+            files["file_format"].to_arrow().cast(pa.string()),
             pa.array(texts, pa.string()),
         ],
         schema=TASKS,

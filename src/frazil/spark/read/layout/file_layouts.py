@@ -9,9 +9,9 @@ from typing import Final
 import polars as pl
 
 from frazil.format import types as I
+from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
 from frazil.spark.read.arrow.files import TableColumns
-from frazil.spark.read.inputs import ReadInput
 from frazil.spark.read.layout.footers import (
     FileFacts,
     FooterColumn,
@@ -46,7 +46,7 @@ class Survey:
     """What is known of the files before they are read.
 
     Attributes:
-        files: the plan's files, with the index of their layout as ``layout`` and true sizes.
+        files: with the index of their layout as ``layout`` and true sizes.
         layouts: how to read them.
         file_names: dotted column names, lower case, and the ids they stand for in the files that
             Spark reads by id; None where that is not known.
@@ -61,19 +61,23 @@ class Survey:
 
 
 def survey(
-    io: FileIO, plan: ReadInput, fields: Sequence[I.NestedField], table: TableColumns
+    io: FileIO,
+    metadata: TableMetadata,
+    files: pl.DataFrame,
+    fields: Sequence[I.NestedField],
+    table: TableColumns,
 ) -> Survey:
-    """How each file of the plan is read for these top-level columns.
+    """How each of a plan's files is read for these top-level columns.
 
     The footers of a small plan are read, and those of every plan whose files may need more than
     Spark's reader does: under a name mapping, or with defaults inside of structs. Of a larger plan
     a sample is read: one file without ids in it, and all are.
     """
-    parquet = plan.files.filter(pl.col("format") == "parquet")["path"]
+    parquet = files.filter(pl.col("file_format") == "parquet")["file_path"]
     everything = (
         len(parquet) <= CHECKED_FILES
         or table.mapping is not None
-        or any(_may_need_more(field, plan) for field in fields)
+        or any(_may_need_more(field, metadata) for field in fields)
     )
     sample = parquet if everything else parquet.gather_every(len(parquet) // CHECKED_FILES)
     facts = (file_facts if everything else sampled_facts)(io, sample.to_list())
@@ -99,10 +103,10 @@ def survey(
         places[path] = layouts[known.columns][0]
     all_checked = len(places) == len(parquet)
     return Survey(
-        files=_with_layouts(plan.files, places, facts),
+        files=_with_layouts(files, places, facts),
         layouts=tuple(chosen),
-        file_names=_file_names(plan, facts, all_checked),
-        named_alike=_named_alike(plan, fields, facts, all_checked),
+        file_names=_file_names(metadata, facts, all_checked),
+        named_alike=_named_alike(metadata, fields, facts, all_checked),
     )
 
 
@@ -112,7 +116,7 @@ def _same(left: Layout, right: Layout) -> bool:
     return by_id and left.missing == right.missing
 
 
-def _may_need_more(field: I.NestedField, plan: ReadInput) -> bool:
+def _may_need_more(field: I.NestedField, metadata: TableMetadata) -> bool:
     """Whether a file without this field cannot be left to Spark's reader."""
     nested = field.field_type.is_nested
     if nested and (field.initial_default is not None or _holds_default(field.field_type)):
@@ -121,7 +125,7 @@ def _may_need_more(field: I.NestedField, plan: ReadInput) -> bool:
         return True
     # Spark would read the days of a date as nanoseconds.
     return any(
-        _was_date(plan, inner.field_id)
+        _was_date(metadata, inner.field_id)
         for inner in (field, *Schema((field,)).fields_by_id.values())
         if isinstance(inner.field_type, I.TimestampNanoType)
     )
@@ -134,8 +138,8 @@ def _holds_default(field_type: I.IcebergType) -> bool:
     )
 
 
-def _was_date(plan: ReadInput, field_id: int) -> bool:
-    fields = (schema.field_or_none(field_id) for schema in plan.metadata.schemas)
+def _was_date(metadata: TableMetadata, field_id: int) -> bool:
+    fields = (schema.field_or_none(field_id) for schema in metadata.schemas)
     return any(field is not None and isinstance(field.field_type, I.DateType) for field in fields)
 
 
@@ -144,29 +148,29 @@ def _with_layouts(
 ) -> pl.DataFrame:
     known = pl.DataFrame(
         {
-            "path": list(places),
+            "file_path": list(places),
             "checked_layout": list(places.values()),
             "checked_size": [facts[path].size for path in places],
         },
-        schema={"path": pl.String, "checked_layout": pl.Int64, "checked_size": pl.Int64},
+        schema={"file_path": pl.String, "checked_layout": pl.Int64, "checked_size": pl.Int64},
     )
-    unchecked = pl.when(pl.col("format") == "parquet").then(0).otherwise(1)
+    unchecked = pl.when(pl.col("file_format") == "parquet").then(0).otherwise(1)
     return (
-        files.join(known, on="path", how="left", maintain_order="left")
+        files.join(known, on="file_path", how="left", maintain_order="left")
         .with_columns(
             pl.coalesce("checked_layout", unchecked.cast(pl.Int64)).alias("layout"),
-            pl.coalesce("checked_size", "size").alias("size"),
+            pl.coalesce("checked_size", "file_size_in_bytes").alias("file_size_in_bytes"),
         )
         .drop("checked_layout", "checked_size")
     )
 
 
 def _file_names(
-    plan: ReadInput, facts: Mapping[str, FileFacts], all_checked: bool
+    metadata: TableMetadata, facts: Mapping[str, FileFacts], all_checked: bool
 ) -> Mapping[str, frozenset[int]] | None:
     names: dict[str, frozenset[int]] = {}
     if not all_checked:
-        schemas = _all_schemas(plan)
+        schemas = _all_schemas(metadata)
         if schemas is None:
             return None
         names = names_of_schemas(schemas)
@@ -177,13 +181,13 @@ def _file_names(
 
 
 def _named_alike(
-    plan: ReadInput,
+    metadata: TableMetadata,
     fields: Sequence[I.NestedField],
     facts: Mapping[str, FileFacts],
     all_checked: bool,
 ) -> frozenset[int]:
     nested = [field for field in fields if field.field_type.is_nested]
-    schemas = () if all_checked or not nested else _all_schemas(plan)
+    schemas = () if all_checked or not nested else _all_schemas(metadata)
     if schemas is None:
         return frozenset()
     seen = {known.columns for known in facts.values()}.union(map(columns_of_schema, schemas))
@@ -192,11 +196,11 @@ def _named_alike(
     )
 
 
-def _all_schemas(plan: ReadInput) -> Sequence[Schema] | None:
+def _all_schemas(metadata: TableMetadata) -> Sequence[Schema] | None:
     """Every schema that the table has had; None where they are not all known."""
-    schemas = plan.metadata.schemas
+    schemas = metadata.schemas
     ids = {schema.schema_id for schema in schemas}
     # v1 metadata may name only the current schema; elsewhere a gap tells of removed ones.
-    if plan.metadata.format_version == 1 or ids != set(range(len(schemas))):
+    if metadata.format_version == 1 or ids != set(range(len(schemas))):
         return None
     return schemas

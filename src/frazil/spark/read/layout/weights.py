@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from frazil.spark.read.inputs import ReadInput
+from frazil.planning.scan_plan import ScanPlan
 
 
-def weighed_by_deletes(plan: ReadInput, files: pl.DataFrame) -> pl.DataFrame:
-    """The files with a ``size`` of their own bytes and those of the deletes that apply to them.
+def weighed_by_deletes(plan: ScanPlan, files: pl.DataFrame) -> pl.DataFrame:
+    """The files with a size of their own bytes and those of the deletes that apply to them.
 
     Spark cuts and packs files by the size that its file log states. Parts behind a file's end hold
     no row group: a size that is too large costs an empty part at most, one that is too small would
@@ -17,15 +17,10 @@ def weighed_by_deletes(plan: ReadInput, files: pl.DataFrame) -> pl.DataFrame:
     Args:
         files: rows of the plan's files.
     """
-    if plan.pairs.is_empty():
+    if plan.delete_index.is_empty:
         return files
-    bytes_of_delete = pl.coalesce("content_size", "size").cast(pl.Int64).clip(lower_bound=0)
-    weights = (
-        plan.pairs.join(files.select("ordinal"), on="ordinal", how="semi")
-        .join(plan.deletes.select("delete", bytes_of_delete.alias("weight")), on="delete")
-        .group_by("ordinal")
-        .agg(pl.col("weight").sum())
-    )
+    bytes_of_delete = pl.coalesce("content_size_in_bytes", "file_size_in_bytes").clip(lower_bound=0)
+    weights = plan.delete_index.sums(plan.deletes.select(bytes_of_delete).to_series())
     joined = files.join(weights, on="ordinal", how="left", maintain_order="left")
-    size = pl.col("size") + pl.col("weight").fill_null(0)
-    return joined.with_columns(size.alias("size")).drop("weight")
+    size = pl.col("file_size_in_bytes") + pl.col("sum").fill_null(0)
+    return joined.with_columns(size).drop("sum")

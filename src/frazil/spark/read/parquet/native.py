@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
 from frazil.format import types as I
+from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.quoting import SparkForms, quote_name_always, spark_text
 from frazil.spark.read.arrow.convert import is_scanned, scan_type
 from frazil.spark.read.layout.footers import FooterColumn
@@ -35,14 +36,15 @@ class ScanContext:
     """What every scan of one read shares.
 
     Attributes:
+        metadata: the table; its folder is where scratch files may lie if the driver sees nothing
+            else.
         io: the table's files.
-        table_location: where scratch files may lie if the driver sees nothing else.
         support: the session's newer types.
     """
 
     spark: SparkSession
+    metadata: TableMetadata
     io: FileIO
-    table_location: str
     support: SparkTypeSupport
 
 
@@ -191,10 +193,14 @@ def _scanned(
 ) -> NativeScan:
     parquet = read_parquet(
         context.spark,
-        files,
+        files.select(
+            "ordinal",
+            pl.col("file_path").alias("path"),
+            pl.col("file_size_in_bytes").alias("size"),
+        ),
         schema,
         io=context.io,
-        table_location=context.table_location,
+        table_location=context.metadata.location,
     )
     targets = [scan_type(field.field_type, context.support) for field in wanted.fields]
     columns = [

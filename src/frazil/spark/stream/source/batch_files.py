@@ -29,7 +29,7 @@ from frazil.format.schema.table_mapping import name_mapping_of
 from frazil.format.snapshots import Snapshot
 from frazil.format.sorting import UNSORTED
 from frazil.format.types import IntegerType, LongType, NestedField, StringType
-from frazil.planning.changes import appended_files, restricted
+from frazil.planning.changes import appended_files
 from frazil.planning.plan import plan
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.changes.changelog import Changelog
@@ -41,7 +41,6 @@ from frazil.spark.changes.columns import (
 )
 from frazil.spark.read.arrow.convert import is_scanned
 from frazil.spark.read.arrow.files import TableColumns
-from frazil.spark.read.inputs import ReadInput, read_input
 from frazil.spark.read.layout.file_layouts import CHECKED_FILES, NO_NATIVE_DEFAULT, survey
 from frazil.spark.read.layout.layouts import Layout, Reader
 from frazil.spark.read.parquet.locations import spark_paths
@@ -145,14 +144,14 @@ class Units:
         """Units of a plan's files, in their order."""
         if whole.files.is_empty():
             return
-        native, sizes = self._native(read_input(self.metadata, whole))
+        native, sizes = self._native(whole)
         runs = native.rle_id()
         for run in runs.unique(maintain_order=True):
             here = runs == run
             if native.filter(here).first():
                 yield self._own(whole.files.filter(here), sizes.filter(here))
                 continue
-            for chunk in self._chunks(restricted(whole, here)):
+            for chunk in self._chunks(whole.where_files(here)):
                 yield self._written(self._read(chunk))
 
     def _own(self, files: pl.DataFrame, sizes: pl.Series) -> pl.DataFrame:
@@ -175,10 +174,10 @@ class Units:
         start = 0
         for batch in cut(units, self.options):
             place = pl.int_range(len(units), eager=True)
-            yield restricted(whole, (place >= start) & (place < start + len(batch)))
+            yield whole.where_files((place >= start) & (place < start + len(batch)))
             start += len(batch)
 
-    def _native(self, read: ReadInput) -> tuple[pl.Series, pl.Series]:
+    def _native(self, whole: ScanPlan) -> tuple[pl.Series, pl.Series]:
         """For each file whether Spark's stream reads it exactly, and its true size."""
         fields = tuple(f for f in self.schema.fields if is_scanned(f.field_type))
         table = TableColumns(fields=self.schema.fields, mapping=self._mapping)
@@ -187,13 +186,12 @@ class Units:
             for spec in self.metadata.partition_specs
         }
         # Where a missing column may be a partition value, every footer is looked at.
-        step = CHECKED_FILES if any(identity.values()) else max(len(read.files), 1)
+        step = CHECKED_FILES if any(identity.values()) else max(whole.file_count, 1)
         native: list[pl.Series] = []
         sizes: list[pl.Series] = []
-        for start in range(0, len(read.files), step):
-            known = survey(
-                self.io, replace(read, files=read.files.slice(start, step)), fields, table
-            )
+        for start in range(0, whole.file_count, step):
+            files = whole.files.slice(start, step)
+            known = survey(self.io, self.metadata, files, fields, table)
             ways = known.files.group_by("layout", "spec_id").agg(pl.len())
             exact = [
                 (layout, spec_id)
@@ -208,9 +206,9 @@ class Units:
             files = known.files.with_columns(pl.col("spec_id").cast(pl.Int64))
             joined = files.join(wanted, on=["layout", "spec_id"], how="left", maintain_order="left")
             native.append(joined["exact"].fill_null(False))
-            sizes.append(joined["size"])
-        free = ~read.files["ordinal"].is_in(read.pairs["ordinal"].implode())
-        once = ~read.files["path"].is_duplicated()
+            sizes.append(joined["file_size_in_bytes"])
+        free = ~whole.files["ordinal"].is_in(whole.delete_index.ordinals().implode())
+        once = ~whole.files["file_path"].is_duplicated()
         return pl.concat(native) & free & once, pl.concat(sizes)
 
     def _is_exact(self, layout: Layout, identity: frozenset[int]) -> bool:

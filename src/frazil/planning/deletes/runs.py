@@ -12,7 +12,6 @@ import polars as pl
 from frazil.planning.prune import Ranges
 
 Integers = npt.NDArray[np.int64]
-_PAIRS_AT_ONCE = 5_000_000
 _ORDERED = (pl.String, pl.Binary, pl.Date, pl.Datetime, pl.Time)
 
 
@@ -31,24 +30,47 @@ class Runs:
         lengths: Integers = np.maximum(self.end - self.start, 0)
         return lengths
 
+    @property
+    def size_in_bytes(self) -> int:
+        """The memory that the runs take."""
+        return sum(each.nbytes for each in (self.deletes, self.order, self.start, self.end))
+
     def where(self, mask: npt.NDArray[np.bool_]) -> Runs:
         """The runs of some of the delete files."""
         return Runs(self.deletes[mask], self.order, self.start[mask], self.end[mask])
 
-    def pairs(self) -> Iterator[tuple[Integers, Integers]]:
-        """(data file, delete file) of all runs, some millions at a time."""
+    def of(self, deletes: Integers) -> Runs:
+        """The runs of these delete files."""
+        return self.where(np.isin(self.deletes, deletes))
+
+    def on(self, rows: Integers) -> Runs:
+        """What the runs have of these data files; a run that has none of them is left out."""
+        chosen = np.isin(self.order, rows)
+        before = np.concatenate([[0], np.cumsum(chosen)])
+        narrowed = Runs(self.deletes, self.order[chosen], before[self.start], before[self.end])
+        return narrowed.where(narrowed.lengths > 0)
+
+    def sums(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """For each data file of `order`, the sum of a value a run over the runs that hold it.
+
+        Sums are exact up to 2**53; no run may end before its start.
+        """
+        places = len(self.order) + 1
+        begun = np.bincount(self.start, values, places)
+        ended = np.bincount(self.end, values, places)
+        summed: npt.NDArray[np.float64] = np.cumsum(begun - ended)[:-1]
+        return summed
+
+    def files(self) -> Integers:
+        """The data files that are in a run."""
+        return self.order[self.sums(np.ones(len(self.deletes))) > 0]
+
+    def pairs(self) -> tuple[Integers, Integers]:
+        """The (data file, delete file) pairs of all runs."""
         lengths = self.lengths
-        totals = np.cumsum(lengths)
-        begin = 0
-        while begin < len(self.deletes):
-            done = totals[begin - 1] if begin else 0
-            end = int(np.searchsorted(totals, done + _PAIRS_AT_ONCE, side="right"))
-            end = max(end, begin + 1)
-            count = lengths[begin:end]
-            first = self.start[begin:end] - (np.cumsum(count) - count)
-            place = np.arange(count.sum()) + np.repeat(first, count)
-            yield self.order[place], np.repeat(self.deletes[begin:end], count)
-            begin = end
+        first = self.start - (np.cumsum(lengths) - lengths)
+        place = np.arange(lengths.sum()) + np.repeat(first, lengths)
+        return self.order[place], np.repeat(self.deletes, lengths)
 
 
 def shortest(runs: Sequence[Runs], deletes: Integers) -> Iterator[Runs]:
@@ -72,12 +94,12 @@ def shortest(runs: Sequence[Runs], deletes: Integers) -> Iterator[Runs]:
 def older_files(
     scope: Integers, numbers: Integers, *, deletes: Integers, scopes: Integers, limits: Integers
 ) -> Runs:
-    """The data files of a delete's scope with a smaller sequence number.
+    """The data files of a delete's scope with a smaller sequence number: all that it applies to.
 
     Args:
         scope, numbers: of each data file.
         deletes: which delete files.
-        scopes, limits: the scope and the sequence number of each of them.
+        scopes, limits: the scope of each of them, and the number that files must be below.
     """
     # Sequence numbers as ranks, so that (scope, number) is one sortable integer.
     distinct = np.unique(numbers)

@@ -2,12 +2,13 @@
 
 Every kind of delete has a scope (a path, a partition, the table) and a sequence number. Data files
 are sorted by scope and then by number or path, so that the files that a delete may apply to are one
-run of rows, found by binary search; runs are expanded to pairs, and pairs are tested as columns.
+run of rows, found by binary search. Short runs are expanded to pairs, which are tested as columns;
+long ones, which would be more pairs than there is room for, stay runs by sequence number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -22,16 +23,38 @@ from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.predicates.expressions import BoundRef
 from frazil.format.schema import Schema
 from frazil.format.types import IcebergType, UnknownType, UUIDType
+from frazil.planning.deletes.index import DeleteIndex
+from frazil.planning.deletes.runs import Integers, Runs, older_files, overlapping_files, shortest
 from frazil.planning.frames import partition_keys
 from frazil.planning.prune import Ranges, ranges_of
-from frazil.planning.runs import Integers, Runs, older_files, overlapping_files, shortest
+from frazil.planning.scan_plan import GLOBAL_SCOPE
 from frazil.storage.avro.columns import value_column
 from frazil.storage.avro.manifest_layout import PARTITION_PREFIX
 
 FILE_PATH_ID = 2147483546
 """The field id of `file_path` in position delete files (rule 224)."""
-PAIRS_SCHEMA: Mapping[str, pl.DataType] = {"ordinal": pl.UInt32(), "delete": pl.UInt32()}
-_GLOBAL = 0
+_NO_SCOPE = 0
+_MOST_PAIRS = 1_000_000
+"""How many pairs the runs of one kind of deletes may become, in equal shares a delete."""
+
+_Pairs = tuple[Integers, Integers]
+_Test = Callable[[Integers, Integers], npt.NDArray[np.bool_]]
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedDeletes:
+    """Which deletes apply to which data files, and by what.
+
+    Attributes:
+        index: by the rows of both frames.
+        data_scope: of each data file a number, equal for files of one spec and partition; 0 for
+            those of partitions without deletes.
+        delete_scope: of each delete file, `GLOBAL_SCOPE` if it applies to every partition.
+    """
+
+    index: DeleteIndex
+    data_scope: pl.Series
+    delete_scope: pl.Series
 
 
 def match_deletes(
@@ -40,8 +63,11 @@ def match_deletes(
     *,
     specs: Mapping[int, PartitionSpec],
     schemas: Sequence[Schema],
-) -> pl.DataFrame:
-    """The pairs of a data file and a delete file that applies to it.
+) -> MatchedDeletes:
+    """Return which delete files apply to which data files.
+
+    Metrics leave out what cannot apply as far as there are few pairs; where there are very many, a
+    delete applies to all data files of its partition that are not newer.
 
     Args:
         data: live data files, with `file_path`, `sequence_number`, `spec_id`, `record_count` and
@@ -52,15 +78,15 @@ def match_deletes(
         specs: every partition spec of the table, by id.
         schemas: every schema of the table, the current one first: equality columns may be dropped.
 
-    Returns:
-        Columns `ordinal` (row of `data`) and `delete` (row of `deletes`), sorted by both.
-
     Raises:
         InvalidManifestError: two deletion vectors are for one data file (rule 217), a vector names
             no data file, or the partition of a file's own deletes is not the file's (rule 182).
     """
     if data.is_empty() or deletes.is_empty():
-        return pl.DataFrame(schema=PAIRS_SCHEMA)
+        scopes = (
+            pl.repeat(_NO_SCOPE, len(each), dtype=pl.Int64, eager=True) for each in (data, deletes)
+        )
+        return MatchedDeletes(DeleteIndex.none(), *scopes)
     data_scope, delete_scope = _scopes(data, deletes, specs)
     about = referenced_data_files(deletes)
     position = (deletes["content"] == int(Content.POSITION_DELETES)).to_numpy()
@@ -68,25 +94,22 @@ def match_deletes(
     own = position & about.is_not_null().to_numpy()
     _check_vectors(deletes, vector, about)
     matcher = _Matcher(data, deletes, data_scope, delete_scope)
-    found = matcher.by_path(np.flatnonzero(own), about)
-    has_vector = np.zeros(len(data), dtype=bool)
-    vectors = vector[found[1]]
-    has_vector[found[0][vectors]] = True
-    pairs = [found, *matcher.by_partition(np.flatnonzero(position & ~own))]
+    rows, files = matcher.by_path(np.flatnonzero(own), about)
     # A data file that carries a vector ignores its position deletes (rules 177, 222).
-    pairs = [
-        (rows[keep], files[keep])
-        for rows, files in pairs
-        for keep in [vector[files] | ~has_vector[rows]]
-    ]
-    pairs += matcher.by_equality(np.flatnonzero(~position), specs, schemas)
-    rows = np.concatenate([rows for rows, _ in pairs])
-    files = np.concatenate([files for _, files in pairs])
-    # One integer a pair sorts several times faster than two columns.
-    ordered = pl.Series(rows << 32 | files).sort()
-    return pl.DataFrame(
-        {"ordinal": ordered.to_numpy() >> 32, "delete": ordered.to_numpy() & 0xFFFFFFFF},
-        schema=PAIRS_SCHEMA,
+    has_vector = np.zeros(len(data), dtype=bool)
+    has_vector[rows[vector[files]]] = True
+    keep = vector[files] | ~has_vector[rows]
+    by_partition = matcher.by_partition(np.flatnonzero(position & ~own), ~has_vector)
+    parts = [DeleteIndex.of_pairs(rows[keep], files[keep]), by_partition]
+    everywhere = [id_ for id_, spec in specs.items() if spec.is_unpartitioned]
+    global_ = ~position & np.isin(deletes["spec_id"].to_numpy(), everywhere)
+    metrics = _EqualityMetrics(data, deletes, schemas)
+    parts.append(matcher.everywhere(np.flatnonzero(global_), metrics))
+    parts.append(matcher.by_equality(np.flatnonzero(~position & ~global_), metrics))
+    return MatchedDeletes(
+        DeleteIndex.none().beside(*parts),
+        pl.Series(data_scope),
+        pl.Series(np.where(global_, GLOBAL_SCOPE, delete_scope)),
     )
 
 
@@ -148,11 +171,11 @@ def _scopes(
 ) -> tuple[Integers, Integers]:
     """A number for each (spec, partition): equal exactly where both are equal.
 
-    Partitions without deletes share one number, 0 for data files and -1 for none.
+    Data files of partitions without deletes share one number.
     """
-    data_scope = np.full(len(data), -1, dtype=np.int64)
-    delete_scope = np.zeros(len(deletes), dtype=np.int64)
-    following = _GLOBAL + 1
+    data_scope = np.full(len(data), _NO_SCOPE, dtype=np.int64)
+    delete_scope = np.full(len(deletes), _NO_SCOPE, dtype=np.int64)
+    following = _NO_SCOPE + 1
     for (spec_id,), rows in deletes.with_row_index("row").group_by("spec_id"):
         spec = specs.get(int(str(spec_id)))
         columns = [f"{PARTITION_PREFIX}{field.field_id}" for field in spec.fields] if spec else []
@@ -179,7 +202,7 @@ def _numbered(keys: pl.DataFrame, distinct: pl.DataFrame) -> Integers:
     joined = keys.join(
         distinct, on=keys.columns, how="left", nulls_equal=True, maintain_order="left"
     )
-    return joined["scope"].cast(pl.Int64).fill_null(-1).to_numpy()
+    return joined["scope"].cast(pl.Int64).fill_null(_NO_SCOPE).to_numpy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +214,7 @@ class _Matcher:
     data_scope: Integers
     delete_scope: Integers
 
-    def by_path(self, which: Integers, about: pl.Series) -> tuple[Integers, Integers]:
+    def by_path(self, which: Integers, about: pl.Series) -> _Pairs:
         """Deletes of one data file, by its path; not newer than the deletes (rules 176, 177)."""
         names = pl.DataFrame({"file_path": about.gather(which), "delete": which})
         paths = self.data.select("file_path").with_row_index("row")
@@ -209,52 +232,63 @@ class _Matcher:
             )
         return rows, files
 
-    def by_partition(self, which: Integers) -> Iterator[tuple[Integers, Integers]]:
-        """Position deletes of a partition: data files not newer, within the bounds of paths."""
+    def by_partition(self, which: Integers, free: npt.NDArray[np.bool_]) -> DeleteIndex:
+        """Position deletes of a partition: data files not newer, within the bounds of paths.
+
+        Args:
+            free: the data files that position deletes apply to.
+        """
         if not len(which):
-            return
+            return DeleteIndex.none()
         ranks, lower, upper = self._path_ranks(which)
         order = np.lexsort((ranks, self.data_scope))
         stride = len(self.data) + 2
         keys = self.data_scope[order] * stride + ranks[order]
-        scopes = self.delete_scope[which] * stride
-        runs = Runs(
+        scopes = self.delete_scope[which]
+        named = Runs(
             which,
             order,
-            np.searchsorted(keys, scopes + lower, side="left"),
-            np.searchsorted(keys, scopes + upper, side="right"),
+            np.searchsorted(keys, scopes * stride + lower, side="left"),
+            np.searchsorted(keys, scopes * stride + upper, side="right"),
         )
         numbers, limits = self._numbers(self.data), self._numbers(self.deletes)
-        for rows, files in runs.pairs():
-            keep = numbers[rows] <= limits[files]
-            yield rows[keep], files[keep]
+        whole = older_files(
+            self.data_scope, numbers, deletes=which, scopes=scopes, limits=limits[which] + 1
+        )
+        lowest, highest = np.zeros((2, len(self.deletes)), dtype=np.int64)
+        lowest[which], highest[which] = lower, upper
 
-    def by_equality(
-        self, which: Integers, specs: Mapping[int, PartitionSpec], schemas: Sequence[Schema]
-    ) -> Iterator[tuple[Integers, Integers]]:
-        """Equality deletes: strictly older data files, of the partition or of all (rule 178)."""
-        spec_ids = self.deletes["spec_id"].to_numpy()
-        everywhere = {id_ for id_, spec in specs.items() if spec.is_unpartitioned}
-        global_ = np.isin(spec_ids[which], list(everywhere))
+        def possible(rows: Integers, files: Integers) -> _Pairs:
+            keep = (lowest[files] <= ranks[rows]) & (ranks[rows] <= highest[files])
+            return rows[keep], files[keep]
+
+        return _matched(
+            whole.on(np.flatnonzero(free)),
+            [named],
+            lambda rows, files: free[rows] & (numbers[rows] <= limits[files]),
+            possible,
+        )
+
+    def everywhere(self, which: Integers, metrics: _EqualityMetrics) -> DeleteIndex:
+        """Equality deletes of the whole table: strictly older data files (rule 178)."""
+        return self._by_keys(which, np.zeros_like(self.data_scope), np.zeros_like(which), metrics)
+
+    def by_equality(self, which: Integers, metrics: _EqualityMetrics) -> DeleteIndex:
+        """Equality deletes of a partition: strictly older data files of it (rule 178)."""
+        return self._by_keys(which, self.data_scope, self.delete_scope[which], metrics)
+
+    def _by_keys(
+        self, which: Integers, scope: Integers, scopes: Integers, metrics: _EqualityMetrics
+    ) -> DeleteIndex:
+        if not len(which):
+            return DeleteIndex.none()
         numbers, limits = self._numbers(self.data), self._numbers(self.deletes)
-        metrics = _EqualityMetrics(self.data, self.deletes, schemas)
-        for deletes, scope in (
-            (which[global_], np.zeros(len(self.data), dtype=np.int64)),
-            (which[~global_], self.data_scope),
-        ):
-            if not len(deletes):
-                continue
-            scopes = np.zeros(len(deletes), dtype=np.int64)
-            if scope is self.data_scope:
-                scopes = self.delete_scope[deletes]
-            runs = [
-                older_files(scope, numbers, deletes=deletes, scopes=scopes, limits=limits[deletes]),
-                *metrics.overlapping(scope, deletes, scopes),
-            ]
-            for run in shortest(runs, deletes):
-                for rows, files in run.pairs():
-                    keep = numbers[rows] < limits[files]
-                    yield metrics.possible(rows[keep], files[keep])
+        return _matched(
+            older_files(scope, numbers, deletes=which, scopes=scopes, limits=limits[which]),
+            list(metrics.overlapping(scope, which, scopes)),
+            lambda rows, files: numbers[rows] < limits[files],
+            metrics.possible,
+        )
 
     def _numbers(self, files: pl.DataFrame) -> Integers:
         return files["sequence_number"].to_numpy()
@@ -277,6 +311,37 @@ class _Matcher:
         )
 
 
+def _matched(
+    whole: Runs,
+    narrower: Sequence[Runs],
+    applies: _Test,
+    possible: Callable[[Integers, Integers], _Pairs],
+) -> DeleteIndex:
+    """The pairs of deletes with few candidates; those of many as the runs of all that is older.
+
+    Args:
+        whole: for each delete the data files that it applies to by scope and number.
+        narrower: for some deletes, runs that hold all that apply by their metrics.
+        applies: whether a candidate is of the scope, and old enough.
+        possible: leaves out pairs by their metrics.
+    """
+    deletes = whole.deletes
+    candidates = list(shortest([whole, *(run.of(deletes) for run in narrower)], deletes))
+    share = _MOST_PAIRS // max(len(deletes), 1)
+    if sum(int(run.lengths.sum()) for run in candidates) <= _MOST_PAIRS:
+        share = _MOST_PAIRS
+    found: list[DeleteIndex] = []
+    many: list[Integers] = []
+    for run in candidates:
+        is_short = run.lengths <= share
+        rows, files = run.where(is_short).pairs()
+        keep = applies(rows, files)
+        found.append(DeleteIndex.of_pairs(*possible(rows[keep], files[keep])))
+        many.append(run.deletes[~is_short])
+    kept = whole.of(np.concatenate(many)) if many else whole
+    return DeleteIndex.none().beside(*found, DeleteIndex.of_runs(kept))
+
+
 class _EqualityMetrics:
     """Drops pairs whose metrics show that no row of the data file equals a deleted one."""
 
@@ -291,7 +356,7 @@ class _EqualityMetrics:
         self._id_lists = [tuple(found) if found is not None else () for found in ids.unique()]
         self._of_list = {found: _same_list(ids, found) for found in self._id_lists}
 
-    def possible(self, rows: Integers, files: Integers) -> tuple[Integers, Integers]:
+    def possible(self, rows: Integers, files: Integers) -> _Pairs:
         """The pairs that may have a row in common in every equality column."""
         keep = np.ones(len(rows), dtype=bool)
         for ids, member in self._of_list.items():

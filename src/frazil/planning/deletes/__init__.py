@@ -1,0 +1,1 @@
+"""Which delete files apply to which data files."""
