@@ -111,9 +111,9 @@ def _reads(context: Context) -> Iterator[Figure]:
         again = _cpu_of(context, lambda scan=scan: scan.to_df().schema)
         yield compare(f"hand {files} files to Spark again", "first", again, first, Bar(at_most=0.2))
         looks: dict[str, Callable[[], object]] = {
-            "files().count()": lambda table=table: table.inspect.files().count(),
-            "entries().count()": lambda table=table: table.inspect.entries().count(),
-            "partitions()": lambda table=table: table.inspect.partitions().collect(),
+            "files().count()": lambda table=table: table.inspect.dataframes.files().count(),
+            "entries().count()": lambda table=table: table.inspect.dataframes.entries().count(),
+            "partitions()": lambda table=table: table.inspect.dataframes.partitions().collect(),
         }
         if context.has_java:
             context.lake.register_table(f"bench.read_{manifests}", made)

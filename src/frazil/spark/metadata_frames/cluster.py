@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final
 
-import polars as pl
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as S
@@ -21,7 +20,8 @@ from frazil.format.snapshots import Snapshot
 from frazil.format.snapshots.json_form import stored_id
 from frazil.planning.cache import ManifestCache
 from frazil.planning.load import listed_manifests
-from frazil.spark.metadata_frames.shape import record_batch, spark_schema
+from frazil.spark.metadata_frames.entry_rows import EntryTable, batches_of, entry_rows
+from frazil.spark.metadata_frames.shape import spark_schema
 from frazil.spark.types import SparkTypeSupport
 from frazil.storage.files import FileIO
 from frazil.table.inspect.files import EntryTables
@@ -35,10 +35,6 @@ ON_DRIVER_MANIFESTS: Final = 1_000
 
 ON_DRIVER_SNAPSHOTS: Final = 100
 """The manifest lists of up to so many snapshots are read beside the session."""
-
-BATCH_ROWS: Final = 4_096
-
-EntryTable = Literal["files", "entries", "holdings"]
 
 _TASK: Final[dict[str, tuple[pa.DataType, S.DataType]]] = {
     "manifest_path": (pa.string(), S.StringType()),
@@ -107,8 +103,7 @@ class Cluster:
         self, tasks: DataFrame, tables: EntryTables, table: EntryTable, columns: I.StructType
     ) -> DataFrame:
         """The rows of a table of entries, given the manifests."""
-        reader = _EntryReader(self.io, tables, table, columns, self.support)
-        return tasks.mapInArrow(reader, spark_schema(columns, self.support))
+        return entry_rows(tasks, self.io, tables, table, columns, self.support)
 
     def manifests(
         self, snapshots: Sequence[Snapshot], tables: ManifestTables, columns: I.StructType
@@ -129,33 +124,6 @@ class Cluster:
     @property
     def _most_partitions(self) -> int:
         return int(self.spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
-
-
-def batches_of(
-    frame: pl.DataFrame, columns: I.StructType, support: SparkTypeSupport
-) -> Iterator[pa.RecordBatch]:
-    """The frame in pieces of a size that fits an executor's memory."""
-    for piece in frame.iter_slices(BATCH_ROWS):
-        yield record_batch(piece, columns, support)
-
-
-@dataclass(frozen=True, slots=True)
-class _EntryReader:
-    """Manifests to rows of files or entries, in a Python worker."""
-
-    io: FileIO
-    tables: EntryTables
-    table: EntryTable
-    columns: I.StructType
-    support: SparkTypeSupport
-
-    def __call__(self, tasks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        read = getattr(self.tables, self.table)
-        for batch in tasks:
-            for task in batch.to_pylist():
-                content = ManifestContent(task.pop("content"))
-                manifest = ManifestFile(**task, content=content)
-                yield from batches_of(read(self.io, manifest), self.columns, self.support)
 
 
 @dataclass(frozen=True, slots=True)

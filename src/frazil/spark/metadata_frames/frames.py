@@ -12,7 +12,8 @@ from frazil.format import types as I
 from frazil.format.manifests import ManifestContent, ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.spark.metadata_frames import cluster
-from frazil.spark.metadata_frames.cluster import Cluster, EntryTable, is_planned_here, is_small
+from frazil.spark.metadata_frames.cluster import Cluster, is_planned_here, is_small
+from frazil.spark.metadata_frames.entry_rows import EntryTable
 from frazil.spark.metadata_frames.partitions import partitions_of
 from frazil.spark.metadata_frames.position_deletes import DeletedPositions
 from frazil.spark.metadata_frames.shape import dataframe_of, spark_schema

@@ -33,7 +33,13 @@ from frazil.storage.avro.columns import ENTRY_DTYPES, map_dtype, value_column
 from frazil.storage.avro.manifest_layout import PARTITION_PREFIX, STATISTICS
 from frazil.storage.files import FileIO
 from frazil.storage.side_by_side import in_threads
-from frazil.table.inspect.schemas import file_struct, leaves_of, partition_struct_type
+from frazil.table.inspect.schemas import (
+    MAPPED,
+    file_struct,
+    leaves_of,
+    maps_struct,
+    partition_struct_type,
+)
 
 _ENTRY_COLUMNS = ("status", "snapshot_id", "sequence_number", "file_sequence_number")
 _HOLDING_COLUMNS = ("spec_id", "content", "record_count", "file_size_in_bytes", "snapshot_id")
@@ -53,6 +59,8 @@ _LOGICAL: dict[type[IcebergType], pl.DataType] = {
     UUIDType: pl.String(),
 }
 _READ_THREADS = 8
+ROW = "row"
+"""The column of an entry's place in its manifest."""
 _POSITION, _EQUALITY = 1, 2
 
 
@@ -93,6 +101,28 @@ class EntryTables:
             pl.struct(*self._file_columns).alias("data_file"),
             "readable_metrics",
         )
+
+    def plain_files(self, io: FileIO, manifest: ManifestFile) -> pl.DataFrame:
+        """`files` without what is made of maps, and `ROW`."""
+        return _live(self._plain(io, manifest)).select(*self._plain_columns, ROW)
+
+    def plain_entries(self, io: FileIO, manifest: ManifestFile) -> pl.DataFrame:
+        """`entries` without what is made of maps, and `ROW`."""
+        file = pl.struct(*self._plain_columns).alias("data_file")
+        return self._plain(io, manifest).select(*_ENTRY_COLUMNS, file, ROW)
+
+    def maps(self, io: FileIO, manifest: ManifestFile) -> pl.DataFrame:
+        """What is made of the maps of each entry, in the order of the manifest."""
+        return self._read(io, manifest).select(field.name for field in self.maps_columns)
+
+    def no_maps(self) -> pl.DataFrame:
+        """`maps` without rows."""
+        return self.no_files().select(field.name for field in self.maps_columns)
+
+    @property
+    def maps_columns(self) -> tuple[NestedField, ...]:
+        """The columns of `maps`."""
+        return maps_struct(self.schema).fields
 
     def holdings(self, io: FileIO, manifest: ManifestFile) -> pl.DataFrame:
         """Of live files what `partitions` counts: columns that planning keeps, too."""
@@ -145,6 +175,17 @@ class EntryTables:
         return pl.Struct(
             [pl.Field(field.name, _dtype(field.field_type)) for field in self.partition.fields]
         )
+
+    @property
+    def _plain_columns(self) -> tuple[str, ...]:
+        return tuple(name for name in self._file_columns if name not in MAPPED)
+
+    def _plain(self, io: FileIO, manifest: ManifestFile) -> pl.DataFrame:
+        """Every entry without its maps."""
+        [frame] = self._loader(io, ManifestCache(0)).entries([manifest])
+        dtypes = {name: dtype for name, dtype in self._dtypes.items() if name not in MAPPED}
+        row = pl.int_range(pl.len(), dtype=pl.Int64).alias(ROW)
+        return self._shown(frame, dtypes).with_columns(row)
 
     def _read(self, io: FileIO, manifest: ManifestFile) -> pl.DataFrame:
         """Every entry with all that is known of it."""

@@ -6,6 +6,7 @@ Field ids have no meaning here; they number the fields of one struct.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from frazil.format.metadata import TableMetadata
@@ -29,6 +30,7 @@ from frazil.format.types import (
     TimestamptzType,
     UnknownType,
 )
+from frazil.storage.avro.manifest_layout import STATISTICS
 
 _BOOLEAN, _INT, _LONG = BooleanType(), IntegerType(), LongType()
 _STRING, _BINARY, _TIME = StringType(), BinaryType(), TimestamptzType()
@@ -217,6 +219,27 @@ def entries_struct(schema: Schema, partition: StructType) -> StructType:
             _metrics_column(schema),
         ]
     )
+
+
+MAPPED: Final = frozenset({*STATISTICS, "readable_metrics"})
+"""Columns that are made of the maps of a manifest's entries: most of the work of reading one."""
+
+
+def without_maps(columns: StructType) -> StructType:
+    """A table of files or entries without what is made of maps."""
+    kept = []
+    for field in columns.fields:
+        if field.name == "data_file" and isinstance(field.field_type, StructType):
+            field = replace(field, field_type=without_maps(field.field_type))
+        if field.name not in MAPPED:
+            kept.append(field)
+    return StructType(tuple(kept))
+
+
+def maps_struct(schema: Schema) -> StructType:
+    """What is made of the maps of an entry."""
+    fields = files_struct(schema, StructType(())).fields
+    return StructType(tuple(field for field in fields if field.name in MAPPED))
 
 
 def holdings_struct(partition: StructType) -> StructType:

@@ -1,0 +1,154 @@
+"""Files and entries of manifests as rows, decoded by executors.
+
+What is made of an entry's maps takes most of the time. It is the result of a function of its own,
+which Spark leaves out where no such column is asked for: a count, a list of paths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, Literal
+
+import polars as pl
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from frazil.format import types as I
+from frazil.format.manifests import ManifestContent, ManifestFile
+from frazil.spark.metadata_frames.shape import record_batch, spark_schema
+from frazil.spark.types import COMMENT_KEY, SparkTypeSupport
+from frazil.storage.files import FileIO
+from frazil.table.inspect.files import ROW, EntryTables
+from frazil.table.inspect.schemas import MAPPED, without_maps
+
+BATCH_ROWS: Final = 4_096
+
+EntryTable = Literal["files", "entries", "holdings"]
+
+_PLACE: Final = "_frazil_place"
+_MAPS: Final = "_frazil_maps"
+_PLACE_TYPE: Final = I.StructType(
+    (
+        I.NestedField(1, "manifest_path", I.StringType(), required=True),
+        I.NestedField(2, "manifest_length", I.LongType(), required=True),
+        I.NestedField(3, "partition_spec_id", I.IntegerType(), required=True),
+        I.NestedField(4, "content", I.IntegerType(), required=True),
+        I.NestedField(5, "sequence_number", I.LongType()),
+        I.NestedField(6, "added_snapshot_id", I.LongType()),
+        I.NestedField(7, "first_row_id", I.LongType()),
+        I.NestedField(8, ROW, I.LongType(), required=True),
+    )
+)
+_MANIFEST: Final = tuple(field.name for field in _PLACE_TYPE.fields if field.name != ROW)
+
+
+def entry_rows(
+    tasks: DataFrame,
+    io: FileIO,
+    tables: EntryTables,
+    table: EntryTable,
+    columns: I.StructType,
+    support: SparkTypeSupport,
+) -> DataFrame:
+    """Return the rows of a table of entries.
+
+    Args:
+        tasks: a row a manifest.
+        columns: of the table.
+    """
+    if table == "holdings":
+        reader = EntryReader(io, tables, table, columns, support)
+        return tasks.mapInArrow(reader, spark_schema(columns, support))
+    place = I.NestedField(0, _PLACE, _PLACE_TYPE, required=True)
+    plain = I.StructType((*without_maps(columns).fields, place))
+    reader = EntryReader(io, tables, table, plain, support)
+    rows = tasks.mapInArrow(reader, spark_schema(plain, support))
+    maps = I.StructType(tables.maps_columns)
+    read_maps = F.arrow_udf(
+        _MapsReader(io, tables, maps, support),
+        spark_schema(maps, support),
+        F.ArrowUDFType.SCALAR,
+    )
+    found = rows.withColumn(_MAPS, read_maps(F.col(_PLACE)))
+    return found.select(*(_column(field) for field in columns.fields))
+
+
+def _column(field: I.NestedField, inside: str = "") -> Column:
+    if field.name in MAPPED:
+        column = F.col(f"{_MAPS}.{field.name}")
+    elif field.name == "data_file" and isinstance(field.field_type, I.StructType):
+        column = F.struct(*(_column(part, "data_file.") for part in field.field_type.fields))
+    else:
+        column = F.col(f"{inside}{field.name}")
+    metadata = {} if field.doc is None else {COMMENT_KEY: field.doc}
+    return column.alias(field.name, metadata=metadata)
+
+
+def batches_of(
+    frame: pl.DataFrame, columns: I.StructType, support: SparkTypeSupport
+) -> Iterator[pa.RecordBatch]:
+    """The frame in pieces of a size that fits an executor's memory."""
+    for piece in frame.iter_slices(BATCH_ROWS):
+        yield record_batch(piece, columns, support)
+
+
+@dataclass(frozen=True, slots=True)
+class EntryReader:
+    """Manifests to rows of files or entries, without what is made of maps, in a Python worker."""
+
+    io: FileIO
+    tables: EntryTables
+    table: EntryTable
+    columns: I.StructType
+    support: SparkTypeSupport
+
+    def __call__(self, tasks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in tasks:
+            for task in batch.to_pylist():
+                yield from batches_of(self._frame(task), self.columns, self.support)
+
+    def _frame(self, task: dict[str, Any]) -> pl.DataFrame:
+        manifest = _manifest(task)
+        if self.table == "holdings":
+            return self.tables.holdings(self.io, manifest)
+        is_files = self.table == "files"
+        read = self.tables.plain_files if is_files else self.tables.plain_entries
+        entries = read(self.io, manifest)
+        parts = [pl.lit(task[name]).alias(name) for name in _MANIFEST]
+        place = pl.struct(*parts, ROW).alias(_PLACE)
+        return entries.with_columns(place)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _MapsReader:
+    """Places of entries to what is made of their maps, in a Python worker."""
+
+    io: FileIO
+    tables: EntryTables
+    columns: I.StructType
+    support: SparkTypeSupport
+
+    def __call__(self, places: pa.Array) -> pa.Array:
+        asked = pl.DataFrame(pl.from_arrow(places)).unnest(pl.selectors.all())
+        asked = asked.with_row_index("nth")
+        found = [self.tables.no_maps().with_columns(pl.lit(0, pl.UInt32).alias("nth"))]
+        for _, members in asked.group_by("manifest_path", maintain_order=True):
+            maps = _maps_of(self, _manifest(members.select(_MANIFEST).row(0, named=True)))
+            found.append(maps[members[ROW].to_list()].with_columns(members["nth"]))
+        ordered = pl.concat(found).sort("nth").drop("nth")
+        batch = record_batch(ordered, self.columns, self.support)
+        return pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema))
+
+
+@lru_cache(maxsize=1)
+def _maps_of(reader: _MapsReader, manifest: ManifestFile) -> pl.DataFrame:
+    """The maps of a manifest's entries, of which the batches of a task are parts."""
+    return reader.tables.maps(reader.io, manifest)
+
+
+def _manifest(task: dict[str, Any]) -> ManifestFile:
+    stated = {name: task[name] for name in _MANIFEST}
+    return ManifestFile(**{**stated, "content": ManifestContent(stated["content"])})
