@@ -52,7 +52,7 @@ def test_runs_hold_what_scope_and_number_say(draw: st.DataObject, most_pairs: in
     sums: dict[int, int] = {}
     for file, delete in pairs:
         sums[file] = sums.get(file, 0) + 3**delete
-    assert dict(index.sums(values).rows()) == sums
+    assert dict(index.sums(pl.int_range(len(deletes), eager=True), values).rows()) == sums
 
 
 def _index(data: Any, deletes: Any) -> DeleteIndex:

@@ -149,10 +149,10 @@ def test_a_file_that_is_said_to_be_larger_is_read_once(
 def test_a_file_weighs_its_bytes_and_its_deletes() -> None:
     files = pl.DataFrame({"ordinal": [0, 1, 2], "file_size_in_bytes": [100, 200, 300]})
     deletes = pl.DataFrame(
-        {"file_size_in_bytes": [40, 5000], "content_size_in_bytes": [None, 6]},
+        {"delete": [7, 8], "file_size_in_bytes": [40, 5000], "content_size_in_bytes": [None, 6]},
         schema_overrides={"content_size_in_bytes": pl.Int64},
     )
-    index = DeleteIndex.of_pairs(np.array([0, 2, 2, 9]), np.array([0, 0, 1, 1]))
+    index = DeleteIndex.of_pairs(np.array([0, 2, 2, 9]), np.array([7, 7, 8, 8]))
     plan: Any = SimpleNamespace(delete_index=index, deletes=deletes)
     assert weighed_by_deletes(plan, files).rows() == [(0, 140), (1, 200), (2, 346)]
 

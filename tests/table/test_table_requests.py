@@ -21,6 +21,7 @@ from table_cases import make_table as made_by
 from frazil.catalog import metadata_files
 from frazil.catalog.base import Catalog
 from frazil.errors import ConflictError
+from frazil.format.types import IntegerType, ListType, NestedField, StringType, StructType
 from frazil.planning.cache import clear_cache
 from frazil.planning.plan import plan
 from frazil.planning.removal import data_files
@@ -28,6 +29,12 @@ from frazil.table.handle import TableHandle
 from frazil.table.updates.references import Retention
 
 MANY = 40
+MORE = StructType(
+    (
+        NestedField(1, "x", IntegerType(), required=True),
+        NestedField(2, "y", ListType(3, StringType())),
+    )
+)
 NO_MERGE = {"commit.manifest-merge.enabled": "false"}
 MERGE = {"commit.manifest-merge.enabled": "true", "commit.manifest.min-count-to-merge": "2"}
 
@@ -165,7 +172,7 @@ def test_what_is_kept_of_metadata_is_what_its_file_says(catalog: Catalog, versio
     table.commit_append([data_file("a"), data_file("b")])
     table.set_properties({"a": "1", "comment": "Größe \U0001f600"})
     with table.update_schema() as u:
-        u.add_column("more", "struct<x: int, y: list<string>>", doc="what was added")
+        u.add_column("more", MORE, doc="what was added")
         u.rename_column("id", "number")
     with table.update_partitioning() as u:
         u.add_field("bucket(4, number)")

@@ -45,7 +45,6 @@ from frazil.format.types import (
     TimestamptzType,
     TimeType,
 )
-from frazil.planning.changes import restricted
 from frazil.planning.prune import ranges_of
 from frazil.planning.scan_plan import ScanPlan
 from frazil.storage.avro.columns import value_column
@@ -123,7 +122,7 @@ class Answered:
 
     def rest_of(self, plan: ScanPlan) -> ScanPlan:
         """The plan of the files that are to be scanned."""
-        return restricted(plan, plan.files["ordinal"].is_in(self.scanned.implode()))
+        return plan.restricted_to(self.scanned)
 
 
 def needed_statistics_of(measures: Sequence[Measure]) -> dict[str, frozenset[int]]:
@@ -300,9 +299,9 @@ def _deleted_rows(plan: ScanPlan) -> pl.DataFrame:
     each = pl.repeat(1, len(deletes), dtype=pl.Int64, eager=True)
     of_files = pl.concat(
         [
-            index.sums(deletes["record_count"]).rename({"sum": "rows"}),
-            index.sums(each).select(pl.col("sum").alias("deletes")),
-            index.sums(is_vector).select(pl.col("sum").alias("vectors")),
+            index.sums(deletes["delete"], deletes["record_count"]).rename({"sum": "rows"}),
+            index.sums(deletes["delete"], each).select(pl.col("sum").alias("deletes")),
+            index.sums(deletes["delete"], is_vector).select(pl.col("sum").alias("vectors")),
         ],
         how="horizontal",
     ).select(

@@ -45,7 +45,8 @@ def without_contained(taken: TakenRows, io: FileIO) -> TakenRows:
 def _vectors(plan: ScanPlan) -> pl.DataFrame:
     """The vectors of files to which nothing else applies, a row a file."""
     index = plan.delete_index
-    counts = index.sums(pl.repeat(1, len(plan.deletes), dtype=pl.Int64, eager=True))
+    each = pl.repeat(1, len(plan.deletes), dtype=pl.Int64, eager=True)
+    counts = index.sums(plan.deletes["delete"], each)
     alone = index.on(counts.filter(pl.col("sum") == 1)["ordinal"]).expanded()
     columns = ["file_path", "record_count", "content_offset", "content_size_in_bytes"]
     vectors = plan.deletes.filter(pl.col("file_format") == "puffin").select("delete", *columns)

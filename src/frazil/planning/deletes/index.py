@@ -102,19 +102,22 @@ class DeleteIndex:
         runs = tuple(replace(run, deletes=deletes[run.deletes]) for run in self.runs)
         return DeleteIndex(pairs, runs)
 
-    def sums(self, values: pl.Series) -> pl.DataFrame:
+    def sums(self, deletes: pl.Series, values: pl.Series) -> pl.DataFrame:
         """Return the sum over the deletes of each data file that has some.
 
         Args:
-            values: one whole number a delete, by its ordinal.
+            deletes: the deletes that have a value; others count 0.
+            values: the whole number of each of them.
 
         Returns:
             `ordinal`, ascending, and `sum`.
         """
-        known = values.fill_null(0).cast(pl.Int64)
-        parts = [self.pairs.select("ordinal", known.gather(self.pairs["delete"]).alias("sum"))]
+        known = np.zeros(1 + max(_last(deletes), _last(self.deletes())), dtype=np.int64)
+        known[deletes.to_numpy()] = values.fill_null(0).cast(pl.Int64).to_numpy()
+        of_pairs = pl.Series("sum", known[self.pairs["delete"].to_numpy()])
+        parts = [self.pairs.select("ordinal", of_pairs)]
         for run in self.runs:
-            summed = run.sums(known.to_numpy().astype(np.float64)[run.deletes])
+            summed = run.sums(known[run.deletes].astype(np.float64))
             part = pl.DataFrame({"ordinal": run.order, "sum": summed.astype(np.int64)})
             parts.append(part.filter(pl.col("ordinal").is_in(pl.Series(run.files()).implode())))
         return pl.concat(parts).group_by("ordinal").agg(pl.col("sum").sum()).sort("ordinal")
@@ -136,6 +139,10 @@ class DeleteIndex:
 
 def _index(pairs: pl.DataFrame, runs: list[Runs]) -> DeleteIndex:
     return DeleteIndex(pairs, tuple(run for run in runs if len(run.deletes)))
+
+
+def _last(ordinals: pl.Series) -> int:
+    return -1 if ordinals.is_empty() else int(str(ordinals.max()))
 
 
 def _distinct(name: str, some: pl.Series, others: list[Integers]) -> pl.Series:

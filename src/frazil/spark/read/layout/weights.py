@@ -20,7 +20,8 @@ def weighed_by_deletes(plan: ScanPlan, files: pl.DataFrame) -> pl.DataFrame:
     if plan.delete_index.is_empty:
         return files
     bytes_of_delete = pl.coalesce("content_size_in_bytes", "file_size_in_bytes").clip(lower_bound=0)
-    weights = plan.delete_index.sums(plan.deletes.select(bytes_of_delete).to_series())
+    sizes = plan.deletes.select("delete", bytes_of_delete.alias("size"))
+    weights = plan.delete_index.sums(sizes["delete"], sizes["size"])
     joined = files.join(weights, on="ordinal", how="left", maintain_order="left")
     size = pl.col("file_size_in_bytes") + pl.col("sum").fill_null(0)
     return joined.with_columns(size).drop("sum")
