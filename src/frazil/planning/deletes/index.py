@@ -57,7 +57,7 @@ class DeleteIndex:
     @property
     def size_in_bytes(self) -> int:
         """The memory that the index takes."""
-        return self.pairs.estimated_size() + sum(run.size_in_bytes for run in self.runs)
+        return int(self.pairs.estimated_size()) + sum(run.size_in_bytes for run in self.runs)
 
     def ordinals(self) -> pl.Series:
         """Return the data files that a delete applies to, ascending, each once."""

@@ -183,7 +183,7 @@ def _delete_name() -> pl.Expr:
 
 
 def _tasks(vectors: pl.DataFrame, by_path: pl.DataFrame) -> pl.DataFrame:
-    columns = [
+    columns: list[str | pl.Expr] = [
         "delete",
         pl.col("file_path").alias("path"),
         pl.col("file_format").alias("format"),

@@ -67,10 +67,10 @@ def entry_rows(
     reader = EntryReader(io, tables, table, plain, support)
     rows = tasks.mapInArrow(reader, spark_schema(plain, support))
     maps = I.StructType(tables.maps_columns)
-    read_maps = F.arrow_udf(
+    read_maps = F.arrow_udf(  # type: ignore[attr-defined]
         _MapsReader(io, tables, maps, support),
         spark_schema(maps, support),
-        F.ArrowUDFType.SCALAR,
+        F.ArrowUDFType.SCALAR,  # type: ignore[attr-defined]
     )
     found = rows.withColumn(_MAPS, read_maps(F.col(_PLACE)))
     return found.select(*(_column(field) for field in columns.fields))
