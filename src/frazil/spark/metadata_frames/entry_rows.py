@@ -6,6 +6,7 @@ which Spark leaves out where no such column is asked for: a count, a list of pat
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,6 +16,7 @@ import polars as pl
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as S
 
 from frazil.format import types as I
 from frazil.format.manifests import ManifestContent, ManifestFile
@@ -67,20 +69,42 @@ def entry_rows(
     reader = EntryReader(io, tables, table, plain, support)
     rows = tasks.mapInArrow(reader, spark_schema(plain, support))
     maps = I.StructType(tables.maps_columns)
-    read_maps = F.arrow_udf(  # type: ignore[attr-defined]
-        _MapsReader(io, tables, maps, support),
-        spark_schema(maps, support),
-        F.ArrowUDFType.SCALAR,  # type: ignore[attr-defined]
-    )
+    with warnings.catch_warnings():
+        # Spark would rather see type hints, which it cannot read from an object.
+        warnings.simplefilter("ignore", UserWarning)
+        read_maps = F.arrow_udf(  # type: ignore[attr-defined]
+            _MapsReader(io, tables, maps, support),
+            _without_comments(spark_schema(maps, support)),
+            F.ArrowUDFType.SCALAR,  # type: ignore[attr-defined]
+        )
     found = rows.withColumn(_MAPS, read_maps(F.col(_PLACE)))
-    return found.select(*(_column(field) for field in columns.fields))
+    return found.select(*(_column(field, support) for field in columns.fields))
 
 
-def _column(field: I.NestedField, inside: str = "") -> Column:
+def _without_comments(kind: S.StructType) -> S.StructType:
+    """The type as Arrow tells it, which Spark compares with what is said of a function."""
+    return S.StructType(
+        [
+            S.StructField(
+                field.name,
+                _without_comments(field.dataType)
+                if isinstance(field.dataType, S.StructType)
+                else field.dataType,
+                field.nullable,
+            )
+            for field in kind.fields
+        ]
+    )
+
+
+def _column(field: I.NestedField, support: SparkTypeSupport, inside: str = "") -> Column:
     if field.name in MAPPED:
-        column = F.col(f"{_MAPS}.{field.name}")
+        # With the comments of the fields within it.
+        shown = spark_schema(I.StructType((field,)), support).fields[0].dataType
+        column = F.col(f"{_MAPS}.{field.name}").cast(shown)
     elif field.name == "data_file" and isinstance(field.field_type, I.StructType):
-        column = F.struct(*(_column(part, "data_file.") for part in field.field_type.fields))
+        parts = field.field_type.fields
+        column = F.struct(*(_column(part, support, "data_file.") for part in parts))
     else:
         column = F.col(f"{inside}{field.name}")
     metadata = {} if field.doc is None else {COMMENT_KEY: field.doc}
