@@ -20,8 +20,8 @@ def executors(monkeypatch):
     """Nothing is small enough for the driver."""
 
     def switch():
-        for name in ("ON_DRIVER_BYTES", "ON_DRIVER_MANIFESTS", "ON_DRIVER_SNAPSHOTS"):
-            monkeypatch.setattr(cluster, name, 0)
+        for limit in ("BYTES", "MANIFESTS", "SNAPSHOTS", "HOLDINGS_BYTES"):
+            monkeypatch.setattr(cluster, f"ON_DRIVER_{limit}", 0)
 
     return switch
 
@@ -79,6 +79,23 @@ def test_tables_without_snapshots(lake, executors):
     executors()
     for name in TABLES:
         assert getattr(table, name)().count() == 0, name
+
+
+@pytest.mark.parametrize("name", ["all_files", "all_entries"])
+def test_what_is_made_of_maps_is_left_out_where_nobody_asks(lake, spark, executors, capsys, name):
+    """A function that decodes the maps of entries is no part of a count."""
+    table = made(lake, spark, "db.t", ("city",), 2)
+    executors()
+    rows = getattr(table, name)()
+    file = "data_file." if name == "all_entries" else ""
+    for asked, decodes in (
+        (rows.groupBy().count(), False),
+        (rows.where(f"{file}record_count > 0").select(f"{file}file_path"), False),
+        (rows.select(f"{file}value_counts"), True),
+        (rows.select("readable_metrics.id.lower_bound"), True),
+    ):
+        asked.explain()
+        assert ("ArrowEvalPython" in capsys.readouterr().out) is decodes
 
 
 def test_nothing_is_collected(lake, spark, executors, capsys):
