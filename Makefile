@@ -33,8 +33,10 @@ soak: .venv/.ready .venv41/.ready java
 interop: .venv/.ready .venv41/.ready java
 	scripts/interop.sh $(PY41)
 
+# Other engines' tables, and every row-level case in both modes and versions: half an hour.
 conformance: .venv/.ready java
 	$(PY) tests/conformance/run.py
+	$(PY) ../shared/row_level/run.py frazil --show
 
 bench: .venv/.ready .venv41/.ready java
 	$(PY41) -m bench $(if $(ONLY),--only $(ONLY)) --python43 $(PY)

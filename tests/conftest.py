@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from connect_server import connect_server
+from postgres_server import PostgresServer, postgres_server
 from s3_server import S3Store, s3_server
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,6 +42,19 @@ def s3() -> Iterator[S3Store]:
     """A server of the S3 protocol that many tests share."""
     with s3_server() as store:
         yield store
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server that many tests share."""
+    with postgres_server() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_url(postgres: PostgresServer, request: pytest.FixtureRequest) -> str:
+    """A database for one test alone."""
+    return postgres.new_database(f"t{abs(hash(request.node.nodeid)) % 10**12}")
 
 
 @pytest.fixture(scope="session")

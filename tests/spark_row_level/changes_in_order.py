@@ -36,9 +36,12 @@ def effect(change, rows):
                     new[(row[0], row[1], row[2] + 1, change["op"])] += n
         case "merge":
             by_key = {row[0]: row for row in given}
+            others = change["others"]
             for row, n in rows.items():
                 source = by_key.get(row[0])
                 if source is None:
+                    if others is not None and row[1:3] == (others["p"], others["n"]):
+                        gone[row] += n
                     continue
                 limit = change["deletes_from"]
                 if limit is not None and row[2] >= limit:

@@ -1,9 +1,9 @@
 """A process that changes a table at random.
 
-history_worker.py <catalog> <folder> <writer> <seconds> <isolation> <log>
+history_worker.py <catalog> <folder> <writer> <isolation> <log>
 
-Waits until the file `go` is in the folder. Before each change it writes a line with what it is
-about to do, and after it another with the outcome.
+Waits until the file `go` is in the folder, and works until `stop` is. Before each change it writes
+a line with what it is about to do, and after it another with the outcome.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ class Worker:
             change["deletes_from"] = r.choice([None, 7])
             change["updates"] = r.random() < 0.8
             change["inserts"] = r.random() < 0.8 or not change["updates"]
+            change["others"] = r.choice([None, None, {"p": r.choice("abc"), "n": r.randrange(9)}])
         return change
 
     def run(self, change):
@@ -93,6 +94,9 @@ class Worker:
             merge.when_matched_update_all()
         if change["inserts"]:
             merge.when_not_matched_insert_all()
+        if change["others"] is not None:
+            here = "target.p = '{p}' and target.n = {n}".format(**change["others"])
+            merge.when_not_matched_by_source_delete(condition=here)
         return merge.execute()
 
     def rewrite(self, table, change, properties):
@@ -121,8 +125,8 @@ class Worker:
         return self.spark.createDataFrame([tuple(row) for row in change["rows"]], DDL).coalesce(1)
 
 
-def main(kind, folder, writer, seconds, isolation, log):
-    """Work for so long."""
+def main(kind, folder, writer, isolation, log):
+    """Work until it is time to stop."""
     from pyspark.sql import SparkSession
 
     from frazil.spark.lake import Lake
@@ -148,8 +152,7 @@ def main(kind, folder, writer, seconds, isolation, log):
         out.write(json.dumps({"ready": writer}) + "\n")
         while not Path(folder, "go").exists():
             time.sleep(0.05)
-        end = time.monotonic() + float(seconds)
-        while time.monotonic() < end or worker.count < LEAST:
+        while worker.count < LEAST or not Path(folder, "stop").exists():
             change = worker.next_change()
             out.write(json.dumps({"begins": change}) + "\n")
             try:

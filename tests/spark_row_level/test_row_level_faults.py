@@ -1,4 +1,4 @@
-"""Anything that is raised at any call to the store while a merge runs: all of it, or nothing."""
+"""Anything that is raised at any call to the store while rows change: all of it, or nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import os
 import pytest
 from concurrent_changes import first_rows, frame, make_table, shown
 
-from ci_share import only_in_soak
 from faulty_io import ERRORS, FaultyIO, watch_for_swap
 from frazil.catalog.filesystem import FilesystemCatalog
 from frazil.catalog.sql import SqlCatalog
@@ -25,9 +24,10 @@ NO_WAITS = {
     "commit.status-check.max-wait-ms": "2",
     "commit.manifest.min-count-to-merge": "2",
 }
-STRIDE = int(os.environ.get("FRAZIL_FAULT_STRIDE", "9"))
+STRIDE = int(os.environ.get("FRAZIL_FAULT_STRIDE", "13"))
+"""In CI one call of so many."""
+
 SOURCE = [(1, "a", "gone"), (2, "a", "merged"), (12, "b", "merged"), (99, "a", "new")]
-AFTER = sorted([*(row for row in first_rows() if row[0] not in (1, 2, 12)), *SOURCE[1:]])
 
 
 def merge(lake, table, **options):
@@ -51,6 +51,11 @@ def update(lake, table, **options):
 
 
 COMMANDS = {"merge": merge, "delete": delete, "update": update}
+AFTER = {
+    "merge": [*(row for row in first_rows() if row[0] not in (1, 2, 12)), *SOURCE[1:]],
+    "delete": [row for row in first_rows() if row[0] >= 7],
+    "update": [(*row[:2], "new") if row[0] in (1, 12) else row for row in first_rows()],
+}
 
 
 def lake_of(kind, spark, folder, io):
@@ -71,28 +76,42 @@ def files_of(table):
     return {path for path in listed if "version-hint" not in path}
 
 
-CASES = [
-    ("sql", "merge-on-read", 3, 1),
-    ("filesystem", "copy-on-write", 2, 4),
-    only_in_soak("sql", "merge-on-read", 2, 0),
-    only_in_soak("sql", "copy-on-write", 3, 0),
-    only_in_soak("filesystem", "merge-on-read", 3, 0),
-]
+MODES = ("merge-on-read", "copy-on-write")
 
 
-@pytest.mark.parametrize(("kind", "mode", "version", "begin"), CASES)
-def test_a_fault_at_any_call_of_a_merge_leaves_all_of_it_or_nothing(
-    spark, tmp_path, kind, mode, version, begin
+def cases(*in_ci):
+    """Each command, catalog, mode and version; in CI these alone, from one call on."""
+    first = {tuple(case[:-1]): case[-1] for case in in_ci}
+    every = itertools.product(COMMANDS, ("sql", "filesystem"), MODES, (2, 3))
+    return [
+        pytest.param(*case, first.get(case, 0), marks=[] if case in first else pytest.mark.soak)
+        for case in every
+    ]
+
+
+def calls(begin):
+    """The calls at which something happens: in a soak (`begin` is 0) every one."""
+    return itertools.count(begin, STRIDE) if begin else itertools.count(1)
+
+
+@pytest.mark.parametrize(
+    ("command", "kind", "mode", "version", "begin"),
+    cases(
+        ("merge", "sql", "merge-on-read", 3, 1),
+        ("delete", "sql", "merge-on-read", 2, 3),
+        ("update", "filesystem", "copy-on-write", 3, 5),
+    ),
+)
+def test_a_fault_at_any_call_leaves_the_whole_change_or_nothing(
+    spark, tmp_path, command, kind, mode, version, begin
 ):
-    """In CI at every ninth call; in a soak (`begin` is 0) at each."""
     io = FaultyIO()
     lake = lake_of(kind, spark, tmp_path, io)
     table = make_table(lake, mode, version, **NO_WAITS)
-    first = table.current_snapshot.snapshot_id
+    first, after = table.current_snapshot.snapshot_id, sorted(AFTER[command])
     sent = []
     watch_for_swap(lake.catalog, sent)
-    steps = itertools.count(begin, STRIDE) if begin else itertools.count(1)
-    for turn, step in enumerate(steps):
+    for turn, step in enumerate(calls(begin)):
         table = lake.load_table("db.t")
         before = files_of(table)
         sent.clear()
@@ -100,7 +119,7 @@ def test_a_fault_at_any_call_of_a_merge_leaves_all_of_it_or_nothing(
         io.error = list(ERRORS.values())[turn % len(ERRORS)]
         io.left = step
         try:
-            merge(lake, table)
+            COMMANDS[command](lake, table)
             raised = False
         except (FrazilError, RuntimeError, MemoryError, KeyboardInterrupt):
             raised = True
@@ -108,43 +127,48 @@ def test_a_fault_at_any_call_of_a_merge_leaves_all_of_it_or_nothing(
         fresh = lake.load_table("db.t")
         rows = shown(fresh)
         if not raised:
-            assert rows == AFTER, f"step {step}"
+            assert rows == after, f"step {step}"
         elif not sent:
             assert rows == first_rows(), f"step {step}"
             assert files_of(fresh) == before, f"step {step}"
         else:
-            assert rows in (first_rows(), AFTER), f"step {step}"
-        if rows == AFTER:
+            assert rows in (first_rows(), after), f"step {step}"
+        if rows == after:
             fresh.rollback_to_snapshot(first)
         if ended:
             break
-    assert step > 15
+    assert step > 10
 
 
-@pytest.mark.parametrize(("kind", "mode", "version", "begin"), CASES)
-def test_a_merge_whose_process_dies_at_any_call_is_there_or_not(
-    spark, tmp_path, kind, mode, version, begin
+@pytest.mark.parametrize(
+    ("command", "kind", "mode", "version", "begin"),
+    cases(
+        ("merge", "filesystem", "merge-on-read", 2, 4),
+        ("update", "sql", "merge-on-read", 3, 7),
+    ),
+)
+def test_a_change_whose_process_dies_at_any_call_is_there_or_not(
+    spark, tmp_path, command, kind, mode, version, begin
 ):
     """From one call on nothing more reaches the store: nobody tidies up, and the next one works."""
     io = FaultyIO()
     io.stays_down, io.error = True, StorageError
     lake = lake_of(kind, spark, tmp_path, io)
     table = make_table(lake, mode, version, **NO_WAITS)
-    first = table.current_snapshot.snapshot_id
-    steps = itertools.count(begin + 3, STRIDE * 2) if begin else itertools.count(1)
-    for turn, step in enumerate(steps):
+    first, after = table.current_snapshot.snapshot_id, sorted(AFTER[command])
+    for turn, step in enumerate(calls(begin)):
         io.after = turn % 2 == 0
         io.left = step
         with contextlib.suppress(FrazilError):
-            merge(lake, lake.load_table("db.t"))
+            COMMANDS[command](lake, lake.load_table("db.t"))
         ended, io.left = io.left > 0, None
         fresh = lake.load_table("db.t")
         rows = shown(fresh)
-        assert rows in (first_rows(), AFTER), f"step {step}"
-        if rows == AFTER:
+        assert rows in (first_rows(), after), f"step {step}"
+        if rows == after:
             fresh.rollback_to_snapshot(first)
         if ended:
-            assert rows == AFTER
+            assert rows == after
             break
 
 

@@ -1,10 +1,15 @@
-"""Processes that change one table at random: what was acknowledged, in order, gives the rows."""
+"""Processes that change one table at random: what was acknowledged, in order, gives the rows.
+
+Some are killed in the middle of a merge: of what they were about to do there is all or nothing.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
+import random
 import subprocess
 import sys
 import time
@@ -24,74 +29,146 @@ from table_cases import open_catalog  # noqa: E402
 pytestmark = pytest.mark.spark
 
 START_SECONDS = 300
+MERGE_SECONDS = 3.0
+"""A merge takes about so long; at some moment of them its process is killed."""
+
 FIRST = [(key, "abc"[key % 3], key % 9, "old") for key in range(40)]
 PROPERTIES = {
     "commit.retry.num-retries": "20",
     "commit.retry.min-wait-ms": "20",
     "commit.retry.max-wait-ms": "400",
 }
+SOAK_WRITERS = int(os.environ.get("FRAZIL_HISTORY_WRITERS", "8"))
+SOAK_SECONDS = int(os.environ.get("FRAZIL_HISTORY_SECONDS", "120"))
 
 
-def start(*arguments):
-    root = HERE.parent.parent
-    paths = [root / "src", HERE, HERE.parent / "table"]
-    return subprocess.Popen(
-        [sys.executable, str(HERE / "history_worker.py"), *map(str, arguments)],
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": ":".join(map(str, paths))},
-    )
+class Workers:
+    """Processes at work on one table."""
 
+    def __init__(self, folder, kind, isolation):
+        self.folder, self.kind, self.isolation = folder, kind, isolation
+        self.numbers = itertools.count()
+        self.running = {}
+        self.logs = []
 
-def history(folder, kind, writers, seconds, isolation):
-    """Run the workers; what each change was, and how it ended."""
-    logs = [folder / f"log-{writer}" for writer in range(writers)]
-    workers = [
-        start(kind, folder, writer, seconds, isolation, log) for writer, log in enumerate(logs)
-    ]
-    try:
+    def start(self):
+        """Start one more."""
+        number = next(self.numbers)
+        log = self.folder / f"log-{number}"
+        self.logs.append(log)
+        paths = [HERE.parent.parent / "src", HERE, HERE.parent / "table"]
+        arguments = [self.kind, self.folder, number, self.isolation, log]
+        self.running[log] = subprocess.Popen(
+            [sys.executable, str(HERE / "history_worker.py"), *map(str, arguments)],
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": ":".join(map(str, paths))},
+        )
+
+    def wait(self, is_so, what):
+        """Wait until something is so."""
         patience = time.monotonic() + START_SECONDS
-        while not all(log.exists() and log.read_text() for log in logs):
-            assert time.monotonic() < patience, "the workers do not start"
-            assert all(worker.poll() is None for worker in workers)
-            time.sleep(0.1)
-        (folder / "go").touch()
-        for worker in workers:
-            _, errors = worker.communicate(timeout=seconds + START_SECONDS)
+        while not is_so():
+            assert time.monotonic() < patience, what
+            for worker in self.running.values():
+                assert worker.poll() is None, worker.stderr.read()[-3000:]
+            time.sleep(0.02)
+
+    def are_ready(self):
+        return all(log.exists() and log.read_text() for log in self.running)
+
+    def in_a_merge(self):
+        """The logs of those that have begun one."""
+        found = []
+        for log in self.running:
+            lines = log.read_text().splitlines() if log.exists() else []
+            if lines and '"begins"' in lines[-1] and '"kind": "merge"' in lines[-1]:
+                found.append(log)
+        return found
+
+    def kill_one(self, chance):
+        """Kill one at some moment of a merge."""
+        self.wait(self.in_a_merge, "nobody merges")
+        log = chance.choice(self.in_a_merge())
+        time.sleep(chance.random() * MERGE_SECONDS)
+        worker = self.running.pop(log)
+        worker.kill()
+        worker.communicate()
+
+    def stop(self):
+        """Let all end what they do."""
+        (self.folder / "stop").touch()
+        for worker in self.running.values():
+            _, errors = worker.communicate(timeout=START_SECONDS)
             assert worker.returncode == 0, errors[-3000:]
+
+
+def history(folder, kind, writers, seconds, isolation, kills):
+    """Run workers; what each change was, and how those ended that did."""
+    workers = Workers(folder, kind, isolation)
+    chance = random.Random(kills)
+    try:
+        for _ in range(writers):
+            workers.start()
+        workers.wait(workers.are_ready, "the workers do not start")
+        (folder / "go").touch()
+        end = time.monotonic() + seconds
+        for left in reversed(range(kills)):
+            workers.kill_one(chance)
+            if left:
+                workers.start()
+        time.sleep(max(0, end - time.monotonic()))
+        workers.stop()
     finally:
-        for worker in workers:
+        for worker in workers.running.values():
             worker.kill()
     changes, ends = {}, {}
-    for line in (line for log in logs for line in log.read_text().splitlines()):
-        entry = json.loads(line)
-        if "begins" in entry:
-            changes[entry["begins"]["op"]] = entry["begins"]
-        elif "ends" in entry:
-            ends[entry["ends"]] = entry
+    for line in (line for log in workers.logs for line in log.read_text().splitlines()):
+        # A killed one may not have finished its last line.
+        with contextlib.suppress(json.JSONDecodeError):
+            entry = json.loads(line)
+            if "begins" in entry:
+                changes[entry["begins"]["op"]] = entry["begins"]
+            elif "ends" in entry:
+                ends[entry["ends"]] = entry
     return changes, ends
 
 
+@pytest.fixture
+def open_kind(request, tmp_path):
+    """Give the kind of a catalog as `open_catalog` takes it."""
+
+    def opened(kind):
+        return request.getfixturevalue("postgres_url") if kind == "postgres" else kind
+
+    return opened
+
+
+SOAK = [
+    ("sql", "serializable", "merge-on-read", 3),
+    ("sql", "snapshot", "copy-on-write", 2),
+    ("postgres", "serializable", "copy-on-write", 3),
+    ("postgres", "snapshot", "merge-on-read", 3),
+    ("filesystem", "serializable", "merge-on-read", 2),
+    ("filesystem", "snapshot", "merge-on-read", 2),
+]
 CASES = [
-    ("sql", "serializable", "merge-on-read", 3, 4, 8),
-    *(
-        only_in_soak(kind, isolation, mode, version, 8, 120)
-        for kind, mode, version in [
-            ("sql", "merge-on-read", 3),
-            ("filesystem", "merge-on-read", 2),
-            ("sql", "copy-on-write", 2),
-        ]
-        for isolation in ("serializable", "snapshot")
-    ),
+    ("sql", "serializable", "merge-on-read", 3, 3, 5, 1),
+    *(only_in_soak(*each, SOAK_WRITERS, SOAK_SECONDS, 0) for each in SOAK),
+    only_in_soak("sql", "serializable", "merge-on-read", 2, 2, 20, 10),
+    only_in_soak("filesystem", "serializable", "copy-on-write", 3, 2, 20, 10),
 ]
 
 
-@pytest.mark.parametrize(("kind", "isolation", "mode", "version", "writers", "seconds"), CASES)
+@pytest.mark.parametrize(
+    ("kind", "isolation", "mode", "version", "writers", "seconds", "kills"), CASES
+)
 def test_acknowledged_changes_in_commit_order_give_the_rows_of_every_snapshot(
-    spark, tmp_path, kind, isolation, mode, version, writers, seconds
+    spark, tmp_path, open_kind, kind, isolation, mode, version, writers, seconds, kills
 ):
     """Serializable: each acts on the rows of the snapshot before it. Snapshot: on those it read."""
-    lake = Lake(spark, open_catalog(kind, tmp_path))
+    catalog = open_kind(kind)
+    lake = Lake(spark, open_catalog(catalog, tmp_path))
     lake.create_namespace("db")
     modes = {f"write.{command}.mode": mode for command in ("delete", "update", "merge")}
     table = lake.create_table(
@@ -102,31 +179,41 @@ def test_acknowledged_changes_in_commit_order_give_the_rows_of_every_snapshot(
         properties={**modes, **PROPERTIES},
     )
     table.append(spark.createDataFrame(FIRST, DDL).coalesce(1))
-    changes, ends = history(tmp_path, kind, writers, seconds, isolation)
+    changes, ends = history(tmp_path, catalog, writers, seconds, isolation, kills)
     table.refresh()
-    # Every snapshot is of an acknowledged change, and each of them made one at most.
+    # Every snapshot is of a change that was acknowledged, or whose process was killed, and each of
+    # them made one at most.
     snapshots = sorted(table.snapshot_list, key=lambda each: each.sequence_number)
     operations = [each.summary.get("op") for each in snapshots]
     assert operations[0] is None
     assert len(set(operations)) == len(operations)
-    assert set(operations[1:]) <= {op for op, end in ends.items() if "refused" not in end}
+    refused = {op for op, end in ends.items() if "refused" in end}
+    assert set(operations[1:]) <= set(changes) - refused
+    cut_off = set(changes) - set(ends)
+    assert len(cut_off) <= kills
     assert len(operations) > writers
     states = {snapshots[0].snapshot_id: Counter(FIRST)}
     for before, snapshot in itertools.pairwise(snapshots):
         assert snapshot.parent_snapshot_id == before.snapshot_id
         op = snapshot.summary["op"]
-        rows, read = states[before.snapshot_id], ends[op]["read"]
+        rows, read = states[before.snapshot_id], ends.get(op, {}).get("read")
         sees = rows if isolation == "serializable" or read is None else states[read]
         try:
             states[snapshot.snapshot_id] = after(rows, *effect(changes[op], sees))
         except AssertionError as wrong:
             raise AssertionError(f"{changes[op]}: {wrong}") from None
     # What was acknowledged without a snapshot had nothing to change in what it read.
-    for op, end in ends.items():
-        if op not in operations and end.get("read") is not None:
-            assert not any(effect(changes[op], states[end["read"]])), changes[op]
+    for op in set(ends) - set(operations) - refused:
+        change, read = changes[op], ends[op]["read"]
+        assert change["kind"] not in ("append", "overwrite"), change
+        assert read is None or not any(effect(change, states[read])), change
     step = max(1, len(snapshots) // (12 if seconds < 60 else 60))
     for snapshot in [*snapshots[1:-1:step], snapshots[-1]]:
         found = table.scan(snapshot_id=snapshot.snapshot_id).to_df().collect()
         op = snapshot.summary.get("op")
         assert Counter(map(tuple, found)) == states[snapshot.snapshot_id], changes.get(op)
+    if kills:
+        # What the killed ones left behind is nobody's: every row is written anew without it.
+        table.update({"n": "n"}, "true")
+        found = table.to_df().collect()
+        assert Counter(map(tuple, found)) == states[snapshots[-1].snapshot_id]

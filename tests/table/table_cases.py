@@ -39,11 +39,11 @@ CATALOGS = ("filesystem", "sql")
 
 
 def open_catalog(kind: str, folder: Path | str, *, io: FileIO | None = None) -> Catalog:
-    """A catalog of that kind over a folder."""
+    """A catalog of that kind over a folder; the kind may be the URL of a database."""
     warehouse = f"{folder}/warehouse"
     if kind == "filesystem":
         return FilesystemCatalog("test", {"warehouse": warehouse}, io=io)
-    uri = f"sqlite:///{folder}/catalog.db"
+    uri = kind if "://" in kind else f"sqlite:///{folder}/catalog.db"
     return SqlCatalog("test", {"uri": uri, "warehouse": warehouse}, io=io)
 
 

@@ -1,4 +1,4 @@
-"""A real PostgreSQL for the whole session, in a folder of its own, as a user that is not root."""
+"""A real PostgreSQL in a folder of its own, as a user that is not root."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _unavailable(why: str) -> None:
     pytest.skip(why)
 
 
-class Server:
+class PostgresServer:
     """One PostgreSQL server on a loopback port."""
 
     def __init__(self, binaries: Path, folder: Path, user: str | None) -> None:
@@ -93,9 +93,9 @@ class Server:
         return self.url(name)
 
 
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[Server]:
-    """A running PostgreSQL server."""
+@contextlib.contextmanager
+def postgres_server() -> Iterator[PostgresServer]:
+    """A running PostgreSQL server; the test is skipped where there are no programs for it."""
     binaries = _binaries()
     if binaries is None:
         _unavailable("no PostgreSQL server is installed")
@@ -106,7 +106,7 @@ def postgres() -> Iterator[Server]:
         if user is not None:
             entry = pwd.getpwnam(user)
             os.chown(folder, entry.pw_uid, entry.pw_gid)
-        server = Server(binaries, folder, user)
+        server = PostgresServer(binaries, folder, user)
         secret = folder / "pw"
         secret.write_text("s3cr3t-pw")
         secret.chmod(0o644)
@@ -124,9 +124,3 @@ def postgres() -> Iterator[Server]:
             yield server
         finally:
             server.stop()
-
-
-@pytest.fixture
-def postgres_url(postgres: Server, request: pytest.FixtureRequest) -> str:
-    """A database for one test alone."""
-    return postgres.new_database(f"t{abs(hash(request.node.nodeid)) % 10**12}")
