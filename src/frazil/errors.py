@@ -25,6 +25,7 @@ FrazilError
 ├── CommitError
 │   ├── CommitFailedError          another writer was first; nothing was changed
 │   ├── ConflictError              a concurrent commit contradicts this one; nothing was changed
+│   │   └── ReplacedDeletesError   it changed the deletes of the same data files, and nothing else
 │   └── CommitStateUnknownError    the swap was sent and no answer came; nothing was deleted
 └── StorageError                   the store refused or failed
 """
@@ -145,6 +146,13 @@ class CommitFailedError(CommitError):
 
 class ConflictError(CommitError, ValidationError):
     """A concurrent commit contradicts this operation; nothing was changed."""
+
+
+class ReplacedDeletesError(ConflictError):
+    """A concurrent commit changed the deletes of data files that this one's deletes are about.
+
+    Nothing else contradicts, so the operation may be made again on the new snapshot.
+    """
 
 
 class CommitStateUnknownError(CommitError):

@@ -1,4 +1,4 @@
-"""What DELETE, UPDATE and MERGE must do: in CI a case of each kind, in a soak every case each way."""
+"""What DELETE, UPDATE and MERGE must do: a case of each kind, in a soak each case in each way."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ class Change:
         return rows
 
 
-def conflicts(first, rival, place, isolation, mode, version):
+def conflicts(first, rival, place, isolation, mode):
     """Whether the first writer must be refused, from what the specification and the docs say.
 
     An append fits every table. Nothing that happened to other files matters. Serializable isolation
@@ -159,9 +159,7 @@ def conflicts(first, rival, place, isolation, mode, version):
     # Serializable, merge-on-read: positions are marked in files that must be there.
     if rival in ("overwrite", "rewrite"):
         return True
-    if version == 3:
-        # Two vectors of one file: one of them would not know the other's rows.
-        return True
+    # Deletes of other rows of the file are taken over: it is made again on the new snapshot.
     return rival != "delete" and place == "same row"
 
 

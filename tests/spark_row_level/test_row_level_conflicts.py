@@ -75,7 +75,7 @@ def test_two_changes_at_once(tables, first, rival, place, isolation, storage):
     table = fresh(*storage)
     other = Change(rival, PLACES[place], "rival")
     before_the_commit(table, lambda: other.run(lake, lake.load_table(table.identifier), None))
-    refused = conflicts(first, rival, place, isolation, *storage)
+    refused = conflicts(first, rival, place, isolation, storage[0])
     own = Change(first, 1, "first")
     if refused:
         with pytest.raises(ConflictError):

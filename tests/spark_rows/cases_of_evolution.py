@@ -32,6 +32,16 @@ def _only_named(bench: Bench) -> None:
     assert bench.table.to_df().columns == ["id", "s", "m"]
 
 
+def _switched_off(bench: Bench) -> None:
+    """As in the Java runtime: new columns of the source are left out."""
+    bench.table.set_properties({"write.spark.auto-schema-evolution.enabled": "false"})
+    _evolving(bench, "id bigint, v int, w int", (1, 10, 100), (2, 20, 200))
+    assert [str(field) for field in bench.table.schema.fields] == [
+        "1: id: optional int",
+        "2: v: optional int",
+    ]
+
+
 def _defaults(bench: Bench) -> None:
     table = bench.table
     with table.update_schema() as change:
@@ -57,6 +67,13 @@ def _upgraded(bench: Bench) -> None:
 
 
 CASES = (
+    Case(
+        name="schema evolution that the table switches off",
+        ddl=KV,
+        rows=[[(1, 1), (3, 3)]],
+        do=_switched_off,
+        after=[(1, 10), (2, 20), (3, 3)],
+    ),
     Case(
         name="a merge adds columns of the source",
         ddl=KV,

@@ -286,6 +286,15 @@ CASES = (
         says=r"sum\(v\)",
     ),
     Case(
+        name="a value that names the row id",
+        ddl=KV,
+        rows=[[(1, 1)]],
+        do=lambda b: b.table.update({"v": "_row_id"}),
+        refused=ValidationError,
+        says="_row_id",
+        versions=(3,),
+    ),
+    Case(
         name="a value that cannot be parsed",
         ddl=KV,
         rows=[[(1, 1)]],

@@ -57,6 +57,8 @@ DELETE_ISOLATION: Final = Property("write.delete.isolation-level", _LEVEL, "seri
 UPDATE_ISOLATION: Final = Property("write.update.isolation-level", _LEVEL, "serializable")
 MERGE_ISOLATION: Final = Property("write.merge.isolation-level", _LEVEL, "serializable")
 
+SCHEMA_EVOLUTION: Final = Property("write.spark.auto-schema-evolution.enabled", FLAG, default=True)
+
 PARQUET_CODEC: Final = Property(
     "write.parquet.compression-codec",
     one_of("zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed"),

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from frazil.errors import CommitFailedError, ConflictError, ValidationError
+from frazil.errors import (
+    CommitFailedError,
+    ConflictError,
+    ReplacedDeletesError,
+    ValidationError,
+)
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import Expression
@@ -344,27 +349,33 @@ _SUMMARY: Final = {
 }
 
 
-def tries_of_delete(metadata: TableMetadata, options: Options) -> int:
-    """Return how often a delete is made again after a conflict.
+def tries_of_delete(metadata: TableMetadata, options: Options) -> tuple[int, int]:
+    """Return how often a delete is made again: after any conflict, and after one about deletes.
 
-    Under snapshot isolation it is made again as often as a commit: on the new snapshot it deletes
-    what its condition says there, as if it had come later.
+    On the new snapshot it deletes what its condition says there, as if it had come later. Under
+    snapshot isolation that is done as often as a commit is tried. Under serializable isolation it
+    is for the user to say, but where others deleted rows of the same files there is nothing to ask.
     """
+    tries = max(options.retry, RETRIES.of(metadata.properties))
     level = options.isolation or COMMANDS["delete"].isolation.of(metadata.properties)
-    if isolation_named(level) == "serializable":
-        return options.retry
-    return max(options.retry, RETRIES.of(metadata.properties))
+    return options.retry if isolation_named(level) == "serializable" else tries, tries
 
 
-def repeated(run: Callable[[], Changed], retry: int) -> Changed:
+def repeated(run: Callable[[], Changed], retry: int, about_deletes: int = 0) -> Changed:
     """Run a command, again on the new snapshot where another commit contradicts it.
 
     Args:
         retry: how often again.
+        about_deletes: how often again where all that contradicts is deletes of the same files.
     """
-    for _ in range(retry):
+    tried = 0
+    while True:
         try:
             return run()
-        except (ConflictError, CommitFailedError):
-            continue
-    return run()
+        except (ConflictError, CommitFailedError) as error:
+            limit = retry
+            if isinstance(error, ReplacedDeletesError):
+                limit = max(retry, about_deletes)
+            if tried >= limit:
+                raise
+        tried += 1

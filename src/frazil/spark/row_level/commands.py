@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import Column
@@ -12,6 +13,7 @@ from frazil.errors import ValidationError
 from frazil.format.arguments import one_or_several
 from frazil.format.predicates.expressions import Expression
 from frazil.format.predicates.quoting import quote_name_always
+from frazil.format.table_properties import SCHEMA_EVOLUTION
 from frazil.spark.conditions import condition_of
 from frazil.spark.row_level.command import (
     Command,
@@ -102,7 +104,7 @@ class RowCommands(Writes):
             )
             return Delete(condition).run(command)
 
-        return repeated(once, tries_of_delete(self.metadata, chosen))
+        return repeated(once, *tries_of_delete(self.metadata, chosen))
 
     def update(
         self,
@@ -277,6 +279,8 @@ class RowCommands(Writes):
     def _evolved(self, merge: Merge, options: Options) -> Changed:
         """Run a merge whose new columns are added in the same commit."""
         base = self._prepare()
+        if not SCHEMA_EVOLUTION.of(base.properties):
+            return self._merged(replace(merge, evolves=False), options)
         added = new_columns(merge, base.schema, case_sensitive=is_case_sensitive(self.spark))
         if not added.fields:
             return self._merged(merge, options)

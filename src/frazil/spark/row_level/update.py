@@ -85,8 +85,11 @@ class Update:
     def _check(self, command: Command, target: Target, assignments: Assignments) -> None:
         """Let Spark analyse the values before a row is read."""
         none = pl.Series([False] * target.plan.file_count, dtype=pl.Boolean)
-        rows = target.where(none).rows(lineage=True)
-        self._after(rows, target, assignments, flag=None).schema  # noqa: B018
+        # Of the table's columns alone: values name neither places nor row ids.
+        scope = target.where(none).rows().drop(target.place).alias(self.name)
+        old = columns_named(self.name, [field.name for field in target.schema.fields])
+        after = assignments.columns_after(scope, type_support(target.spark), old=old)
+        scope.select(*after.values()).schema  # noqa: B018
 
     def _all_rows(
         self, rows: DataFrame, test: Test, target: Target, assignments: Assignments

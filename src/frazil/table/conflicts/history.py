@@ -186,11 +186,16 @@ class History:
                 if file.is_vector:
                     yield file
 
-    def refuse(self, files: Iterable[ChangedFile], what: str) -> None:
+    def refuse(
+        self,
+        files: Iterable[ChangedFile],
+        what: str,
+        error: type[ConflictError] = ConflictError,
+    ) -> None:
         """Refuse the operation if there is such a file.
 
         Raises:
-            ConflictError: there is one.
+            ConflictError: there is one; as the class given.
         """
         found = list(itertools.islice(files, _SHOWN + 1))
         if not found:
@@ -203,7 +208,7 @@ class History:
         ]
         more = ", …" if len(of_snapshot) > _SHOWN else ""
         by = f" ({snapshot.operation})" if snapshot.operation else ""
-        raise ConflictError(
+        raise error(
             f"the {self._operation} read {_called(self._from_snapshot)}, and since then another "
             f"commit, snapshot {snapshot.snapshot_id}{by}, has {what}: {', '.join(shown)}{more}; "
             f"run the {self._operation} again on the current snapshot"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from frazil.errors import ValidationError
+from frazil.errors import ReplacedDeletesError, ValidationError
 from frazil.format.manifests import (
     Content,
     DataFile,
@@ -127,6 +127,7 @@ def check_replaced_files_exist(
                 and (not file.is_vector or (file.path, file.about) in replaced)
             ),
             "replaced deletes that this operation replaces",
+            ReplacedDeletesError,
         )
 
 
@@ -193,4 +194,5 @@ def check_no_added_vectors(history: History, data_files: Iterable[str]) -> None:
         history.refuse(
             (file for file in history.added_vectors() if file.about in wanted),
             "added deletion vectors for data files that this operation deletes from",
+            ReplacedDeletesError,
         )

@@ -91,12 +91,7 @@ class RowDelta(MergingProducer):
         if not history.snapshots:
             return
         check_data_files_exist(history, self._about)
-        check_no_added_vectors(history, self._new_vectors)
-        check_replaced_files_exist(
-            history,
-            data_files=self.removed_data.chosen_files,
-            deletes=self.removed_deletes.chosen_files,
-        )
+        check_replaced_files_exist(history, data_files=self.removed_data.chosen_files)
         partitions = None if options.partitions is None else PartitionSet(options.partitions)
         scope = Scope(
             RowFilter(options.conflict_filter, case_sensitive=options.case_sensitive), partitions
@@ -112,6 +107,11 @@ class RowDelta(MergingProducer):
                 (*self.removed_data.chosen_files, *(self._changed or ())),
                 equality_deletes_still_apply=False,
             )
+        # The last: who deletes rows alone may do so again where nothing else contradicts.
+        check_no_added_vectors(history, self._new_vectors)
+        check_replaced_files_exist(
+            history, data_files=(), deletes=self.removed_deletes.chosen_files
+        )
 
     def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
         """Manifests of the snapshot, after the check that no data file gets a second vector."""
