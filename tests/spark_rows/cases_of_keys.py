@@ -323,6 +323,42 @@ CASES = (
         says="nope",
     ),
     Case(
+        name="a key that the source does not have",
+        ddl=KV,
+        rows=[[(1, 1)]],
+        do=_upsert("v int", (2,), keys=["id"]),
+        refused=ValidationError,
+        says="the source has no column 'id'",
+    ),
+    Case(
+        name="a stream as the source",
+        ddl=KV,
+        rows=[[(1, 1)]],
+        do=lambda b: b.table.upsert(
+            b.spark.readStream.format("rate").load().selectExpr("1 as id", "2 as v"), "id"
+        ),
+        refused=ValidationError,
+        says="foreachBatch",
+    ),
+    Case(
+        name="one alias for both sides",
+        ddl=KV,
+        rows=[[(1, 1)]],
+        do=lambda b: b.table.merge(
+            b.frame(KV, (1, 2)), "t.id = T.id", target_alias="t", source_alias="T"
+        ),
+        refused=ValidationError,
+        says="'t' and 'T'",
+    ),
+    Case(
+        name="an alias that is no name",
+        ddl=KV,
+        rows=[[(1, 1)]],
+        do=lambda b: b.table.merge(b.frame(KV, (1, 2)), ["id"], target_alias=None),
+        refused=ValidationError,
+        says="None",
+    ),
+    Case(
         name="a match that names a column of neither side",
         ddl=KV,
         rows=[[(1, 1)]],

@@ -286,6 +286,14 @@ CASES = (
         says=r"sum\(v\)",
     ),
     Case(
+        name="a value for the field of a list's elements",
+        ddl="id int, a array<struct<x: int>>",
+        rows=[[(1, [(1,)])]],
+        do=lambda b: b.table.update({"a.element.x": "2"}),
+        refused=ValidationError,
+        says="give the whole list or map",
+    ),
+    Case(
         name="a value that names the row id",
         ddl=KV,
         rows=[[(1, 1)]],

@@ -28,7 +28,7 @@ from frazil.spark.row_level.merging.builder import MergeBuilder
 from frazil.spark.row_level.merging.clauses import Clause
 from frazil.spark.row_level.merging.evolution import new_columns
 from frazil.spark.row_level.merging.merge import Merge
-from frazil.spark.row_level.names import key_path
+from frazil.spark.row_level.names import check_aliases, check_has_keys, key_path
 from frazil.spark.row_level.update import Update
 from frazil.spark.session import is_case_sensitive, time_zone_of
 from frazil.spark.write.rows import rows_of
@@ -197,12 +197,18 @@ class RowCommands(Writes):
             write_options=options,
             on_progress=on_progress,
         )
-        condition = (
-            on if isinstance(on, str | Column) else self._equal(on, target_alias, source_alias)
-        )
+        strict = is_case_sensitive(self.spark)
+        check_aliases(target_alias, source_alias, case_sensitive=strict)
+        keys: list[tuple[str, ...]] = []
+        if isinstance(on, str | Column):
+            condition = on
+        else:
+            keys = self._key_paths(one_or_several(on, argument="on"))
+            condition = _equal(keys, target_alias, source_alias)
 
         def run(clauses: tuple[Clause, ...], evolves: bool) -> Changed:
             rows = rows_of(self.spark, source)
+            check_has_keys(rows.columns, keys, case_sensitive=strict)
             merge = Merge(
                 source=rows,
                 on=condition,
@@ -252,17 +258,19 @@ class RowCommands(Writes):
             write_options=options,
             on_progress=on_progress,
         )
+        paths = self._key_paths(names)
         rows = rows_of(self.spark, df)
+        check_has_keys(rows.columns, paths, case_sensitive=is_case_sensitive(self.spark))
         builder = MergeBuilder(
             lambda clauses, _: repeated(
                 lambda: self._merged(
                     Merge(
                         source=rows,
-                        on=self._equal(names, TARGET, SOURCE),
+                        on=_equal(paths, TARGET, SOURCE),
                         clauses=clauses,
                         target_name=TARGET,
                         source_name=SOURCE,
-                        keys=tuple(self._key_paths(names)),
+                        keys=tuple(paths),
                     ),
                     chosen,
                 ),
@@ -297,20 +305,20 @@ class RowCommands(Writes):
         schema, strict = self.metadata.schema, is_case_sensitive(self.spark)
         return [key_path(name, schema, case_sensitive=strict) for name in names]
 
-    def _equal(self, on: Sequence[str], target: str, source: str) -> str:
-        """The condition that columns or fields of these names are equal."""
-        names = one_or_several(on, argument="on")
-        if not names:
-            raise ValidationError("on names no column")
-        return " and ".join(
-            f"{quote_name_always([target, *path])} = {quote_name_always([source, *path])}"
-            for path in self._key_paths(names)
-        )
-
     @contextmanager
     def _together(self) -> Iterator[RowCommands]:
         """Give what several operations of one commit are run on."""
         yield self
+
+
+def _equal(paths: Sequence[tuple[str, ...]], target: str, source: str) -> str:
+    """The condition that columns or fields are equal."""
+    if not paths:
+        raise ValidationError("on names no column")
+    return " and ".join(
+        f"{quote_name_always([target, *path])} = {quote_name_always([source, *path])}"
+        for path in paths
+    )
 
 
 def _given(where: Any, command: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 from frazil.errors import ValidationError
 from frazil.format import types as I
@@ -33,7 +33,13 @@ def find_path(
         found = _path(reading, schema.fields, same)
         if found is not None:
             return found
-    raise ValidationError(schema.missing(".".join(readings[0])))
+    name = ".".join(readings[0])
+    if schema.field_or_none(name, case_sensitive=case_sensitive) is not None:
+        raise ValidationError(
+            f"{name!r} lies within a list or a map, of which no part is assigned alone: give the "
+            "whole list or map a value"
+        )
+    raise ValidationError(schema.missing(name))
 
 
 def key_path(name: str, schema: Schema, *, case_sensitive: bool) -> tuple[str, ...]:
@@ -51,6 +57,43 @@ def key_path(name: str, schema: Schema, *, case_sensitive: bool) -> tuple[str, .
         return (name,)
     path = find_path(name, schema, alias="", case_sensitive=case_sensitive)
     return tuple(field.name for field in path)
+
+
+def check_aliases(target: str, source: str, *, case_sensitive: bool) -> None:
+    """Check that the two sides of a merge are called differently.
+
+    Raises:
+        ValidationError: they are not, or one is no name.
+    """
+    for alias in (target, source):
+        if not isinstance(alias, str) or not alias:
+            raise ValidationError(f"an alias is a name, not {alias!r}")
+    if (_same if case_sensitive else _alike)(target, source):
+        raise ValidationError(
+            f"the table and the source are called {target!r} and {source!r}: give them two names, "
+            "as target_alias='t', source_alias='s'"
+        )
+
+
+def check_has_keys(
+    names: Sequence[str], keys: Iterable[tuple[str, ...]], *, case_sensitive: bool
+) -> None:
+    """Check that a source has the columns that rows are matched by.
+
+    Args:
+        names: of the source's columns.
+        keys: the parts of each key's name.
+
+    Raises:
+        ValidationError: it lacks one.
+    """
+    same = _same if case_sensitive else _alike
+    for key in keys:
+        if not any(same(key[0], name) for name in names):
+            raise ValidationError(
+                f"the source has no column {key[0]!r}, by which its rows are matched; it has "
+                f"{', '.join(map(repr, names))}"
+            )
 
 
 def _path(

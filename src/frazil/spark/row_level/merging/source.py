@@ -37,7 +37,15 @@ class Source:
 
         Args:
             beside: names of columns that the rows will stand beside.
+
+        Raises:
+            ValidationError: it is a stream, or two of its columns have one name.
         """
+        if df.isStreaming:
+            raise ValidationError(
+                "the source is a stream: merge its batches one by one, as in "
+                "df.writeStream.foreachBatch(…)"
+            )
         names = tuple(df.columns)
         keys = [name.lower() for name in names]
         twice = sorted({name for name in names if keys.count(name.lower()) > 1 and name in names})
