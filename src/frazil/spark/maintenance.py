@@ -2,8 +2,27 @@
 
 from __future__ import annotations
 
-from pyspark.sql import SparkSession
+from collections.abc import Callable, Mapping, Sequence
+from typing import Unpack
 
+from pyspark.sql import Column, SparkSession
+
+from frazil.format.predicates.expressions import Expression
+from frazil.format.sorting import SortField
+from frazil.spark.compaction.arrangement import Strategy
+from frazil.spark.compaction.compact import OnRewrite, compact
+from frazil.spark.compaction.conversion import convert_equality_deletes
+from frazil.spark.compaction.manifests import rewrite_manifests
+from frazil.spark.compaction.options import CompactionSettings, RewriteSettings
+from frazil.spark.compaction.position_deletes import rewrite_position_deletes
+from frazil.spark.compaction.results import (
+    CompactionResult,
+    ConversionResult,
+    ManifestsResult,
+    PositionDeletesResult,
+)
+from frazil.spark.deletes.write import Granularity
+from frazil.spark.write.files import WriteProgress
 from frazil.spark.writes import Writes
 from frazil.table.maintenance.upkeep import Maintenance
 
@@ -19,3 +38,157 @@ class TableMaintenance(Maintenance):
     def spark(self) -> SparkSession:
         """The session that does the work."""
         return self._writes.spark
+
+    def compact(
+        self,
+        where: str | Column | Expression | None = None,
+        *,
+        strategy: Strategy = "binpack",
+        sort_order: str | Sequence[str | SortField] | None = None,
+        columns: str | Sequence[str] | None = None,
+        branch: str | None = None,
+        options: Mapping[str, str] | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+        on_progress: OnRewrite | None = None,
+        **settings: Unpack[CompactionSettings],
+    ) -> CompactionResult:
+        """Rewrite data files as fewer, larger or better sorted ones without deleted rows.
+
+        Files are rewritten that are too small or too large, or of whose rows many are deleted, in
+        groups of one partition each. Groups that another commit takes files of, or deletes rows of
+        by position, are given up, and the result says so; the others are committed.
+
+        Args:
+            where: which files: those that may hold matching rows; all unless given.
+            strategy: ``binpack`` leaves rows in the table's order; ``sort`` sorts all rows of a
+                group; ``zorder`` and ``hilbert`` sort them along a curve through columns.
+            sort_order: keys for ``sort``, as ``"ts desc nulls last"`` or several of them; the
+                table's sort order unless given.
+            columns: of a curve.
+            branch: the branch to compact; `main` unless given.
+            options: options by the names of Java's ``rewrite_data_files``.
+            snapshot_properties: entries for the snapshots' summaries.
+            on_progress: called as groups are rewritten and committed.
+            settings: options as keywords, see `CompactionSettings`.
+
+        Raises:
+            ConfigurationError: an option is unknown or malformed.
+            ValidationError: no such strategy or column.
+            PredicateError: the condition does not fit the schema, or chooses no files.
+            CommitFailedError: others kept being first.
+            FrazilError, PySparkException: a group could not be rewritten. Groups that were
+                finished are committed. With partial progress that is in the result instead.
+        """
+        return compact(
+            self._writes,
+            where,
+            strategy=strategy,
+            sort_order=sort_order,
+            columns=columns,
+            branch=branch,
+            options=options,
+            settings=settings,
+            snapshot_properties=snapshot_properties,
+            on_progress=on_progress,
+        )
+
+    def convert_equality_deletes(
+        self,
+        where: str | Column | Expression | None = None,
+        *,
+        branch: str | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+        on_progress: Callable[[WriteProgress], None] | None = None,
+    ) -> ConversionResult:
+        """Turn equality deletes into position deletes (version 2) or deletion vectors (version 3).
+
+        Data files stay as they are. Deletes that arrive meanwhile stay too. Where another commit
+        rewrote the data files, the conversion is made again on the new snapshot.
+
+        Args:
+            where: only deletes whose data files all may hold matching rows, as of whole
+                partitions; all unless given.
+            branch: the branch to convert; `main` unless given.
+            snapshot_properties: entries for the snapshot's summary.
+            on_progress: called as delete files are written.
+
+        Raises:
+            ConflictError: others rewrote data files in every try; nothing was changed.
+            PredicateError: the condition does not fit the schema, or chooses no files.
+            UnsupportedError: a delete compares a column that cannot be compared.
+        """
+        return convert_equality_deletes(
+            self._writes,
+            where,
+            branch=branch,
+            snapshot_properties=snapshot_properties,
+            on_progress=on_progress,
+        )
+
+    def rewrite_position_deletes(
+        self,
+        where: str | Column | Expression | None = None,
+        *,
+        granularity: Granularity | None = None,
+        branch: str | None = None,
+        options: Mapping[str, str] | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+        **settings: Unpack[RewriteSettings],
+    ) -> PositionDeletesResult:
+        """Rewrite position deletes in fewer files, without those of data files that are gone.
+
+        In version 3 position delete files become deletion vectors, whatever their sizes, and
+        vectors that lie in many small files are put together.
+
+        Args:
+            where: only deletes whose data files all may hold matching rows; all unless given.
+            granularity: of position delete files, ``file`` or ``partition``; the table's property
+                ``write.delete.granularity`` unless given.
+            branch: the branch to rewrite; `main` unless given.
+            options: options by the names of Java's ``rewrite_position_delete_files``.
+            snapshot_properties: entries for the snapshot's summary.
+            settings: options as keywords, see `RewriteSettings`. All is one commit.
+
+        Raises:
+            ConflictError: others changed the deletes or their data files in every try.
+            ConfigurationError: an option is unknown or malformed.
+            PredicateError: the condition does not fit the schema, or chooses no files.
+        """
+        return rewrite_position_deletes(
+            self._writes,
+            where,
+            granularity=granularity,
+            branch=branch,
+            options=options,
+            settings=settings,
+            snapshot_properties=snapshot_properties,
+        )
+
+    def rewrite_manifests(
+        self,
+        *,
+        spec_id: int | None = None,
+        sort_by: str | Sequence[str] = (),
+        branch: str | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> ManifestsResult:
+        """Rewrite manifests so that each is of the target size and holds few partitions.
+
+        Args:
+            spec_id: the partition spec whose manifests are rewritten; the current one unless given.
+            sort_by: names of partition fields, the most important one first; all of the spec's in
+                their order unless given.
+            branch: the branch to rewrite; `main` unless given.
+            snapshot_properties: entries for the snapshot's summary.
+
+        Raises:
+            ValidationError: the spec has no such field.
+            CommitFailedError: others kept being first.
+        """
+        return rewrite_manifests(
+            self._writes,
+            spec_id=spec_id,
+            sort_by=sort_by,
+            branch=branch,
+            snapshot_properties=snapshot_properties,
+        )

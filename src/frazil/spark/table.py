@@ -15,6 +15,8 @@ from frazil.format.partitions.partitioning import PartitionField
 from frazil.format.predicates.expressions import Expression
 from frazil.format.sorting import SortField
 from frazil.spark.changes.table_changes import TableChanges
+from frazil.spark.compaction.compact import CompactionArguments
+from frazil.spark.compaction.results import CompactionResult, ConversionResult
 from frazil.spark.engine import engine_summary
 from frazil.spark.maintenance import TableMaintenance
 from frazil.spark.metadata_frames.frames import MetadataFrames
@@ -77,6 +79,22 @@ class Table(RowCommands, TableChanges, TableStreams, TableHandle):
     def maintenance(self) -> TableMaintenance:
         """Upkeep: `maintenance.expire_snapshots()` and others."""
         return TableMaintenance(self)
+
+    # -- upkeep of every day ---------------------------------------------------------------------
+
+    def compact(
+        self,
+        where: str | Column | Expression | None = None,
+        **arguments: Unpack[CompactionArguments],
+    ) -> CompactionResult:
+        """Rewrite data files as fewer, larger or better sorted ones: `maintenance.compact`."""
+        return self.maintenance.compact(where, **arguments)
+
+    def convert_equality_deletes(
+        self, where: str | Column | Expression | None = None, *, branch: str | None = None
+    ) -> ConversionResult:
+        """Turn equality deletes into positions: `maintenance.convert_equality_deletes`."""
+        return self.maintenance.convert_equality_deletes(where, branch=branch)
 
     # -- writes ----------------------------------------------------------------------------------
 

@@ -82,9 +82,11 @@ class VectorEncoder:
 
     Attributes:
         target_size: a Puffin file takes no further vector when it has so many bytes.
+        writes_known: whether a data file of which nothing new is deleted gets a vector too.
     """
 
     target_size: int
+    writes_known: bool = False
 
     def files(
         self, deletes: Iterable[FileDeletes], path: Callable[[int, int], str]
@@ -95,7 +97,7 @@ class VectorEncoder:
         for each in deletes:
             every = Words.union((each.found, each.earlier))
             rows = every.cardinality
-            if rows == each.earlier.cardinality:
+            if rows == (0 if self.writes_known else each.earlier.cardinality):
                 continue
             puffin.add(each, every, rows)
             if puffin.size >= self.target_size:
@@ -157,11 +159,13 @@ class PositionEncoder:
         options: how they are encoded.
         target_size: a file of about so many bytes is closed, and another one begun.
         by_partition: whether a file may be about many data files.
+        writes_known: whether data files of which nothing new is deleted are in files too.
     """
 
     options: PositionDeleteOptions
     target_size: int
     by_partition: bool
+    writes_known: bool = False
 
     def files(
         self, deletes: Iterable[FileDeletes], path: Callable[[int, int], str]
@@ -173,8 +177,9 @@ class PositionEncoder:
         count = 0
         for each in deletes:
             every = Words.union((each.found, each.earlier))
-            new = every.cardinality - each.earlier.cardinality
-            if not new:
+            rows = every.cardinality
+            new = rows - each.earlier.cardinality
+            if not (rows if self.writes_known else new):
                 continue
             if current is not None and not (self.by_partition and group == each.group):
                 yield current.encoded()

@@ -85,7 +85,7 @@ def _tasks(spark: SparkSession, found: Collected, touched: TouchedFiles) -> tupl
         .join(found.counts, on="ordinal", how="left", maintain_order="left")
         .join(earlier, on="ordinal", how="left", maintain_order="left")
         .select(
-            pl.col("words")
+            pl.col("words").fill_null(0)
             + _WORDS_OF_A_FILE
             + pl.col("rows").fill_null(0) // _EARLIER_ROWS_OF_A_WORD
         )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import polars as pl
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from frazil.errors import UnsupportedError, ValidationError
 from frazil.format.manifests import DataFile
@@ -21,11 +21,10 @@ from frazil.format.partitions.sources import schema_with_sources
 from frazil.format.table_properties import DELETE_FORMAT, DELETE_GRANULARITY, WRITE_FORMAT
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.bitmap import Words, by_file
-from frazil.spark.deletes.collect import Collected, collected, most_words
+from frazil.spark.deletes.collect import Collected, collected, most_words, word_counts
 from frazil.spark.deletes.earlier import TakenOver, TouchedFiles
 from frazil.spark.deletes.encode import (
     EncodedFile,
-    Encoder,
     FileDeletes,
     NewEntry,
     PositionEncoder,
@@ -120,9 +119,7 @@ def write_deletes(
             taken_over=write.taken_over,
         )
         _check_places(found.counts, touched.files)
-        new = write.here(rows, found, touched)
-        if new is None:
-            new = write.on_executors(rows, found, touched)
+        new = write.entries(rows.sparkSession, found, touched)
     ordinals = {ordinal for each in new for ordinal in each.ordinals}
     paths = touched.files.filter(pl.col("ordinal").is_in(list(ordinals)))["path"]
     written = WrittenDeletes(
@@ -140,6 +137,49 @@ def write_deletes(
     return written
 
 
+def write_deletes_anew(
+    spark: SparkSession,
+    *,
+    plan: ScanPlan,
+    metadata: TableMetadata,
+    io: FileIO,
+    granularity: Granularity | None = None,
+    target_size: int | None = None,
+) -> WrittenDeletes:
+    """Write what the position deletes and vectors of a plan delete once more; commit nothing.
+
+    In version 3 all of it becomes deletion vectors. What `removed` is the caller knows: the plan
+    may hold some of a table's deletes.
+
+    Args:
+        spark: writes where the driver should not.
+        plan: the deletes, and the data files that they apply to.
+        metadata: of the table.
+        io: of the table.
+        granularity: of position delete files; unless given, `write.delete.granularity` says it.
+        target_size: of delete files, in bytes; `write.delete.target-file-size-bytes` unless given.
+
+    Raises:
+        ConfigurationError, UnsupportedError, StorageError: as `write_deletes`.
+        MissingFileError, InvalidDataFileError: a delete cannot be read.
+    """
+    planned = _Write.planned(metadata, io, granularity, target_size)
+    write = replace(planned, encoder=replace(planned.encoder, writes_known=True))
+    prepare_session(spark)
+    none = Words.none()
+    touched = TouchedFiles.of(
+        plan,
+        plan.files["ordinal"].cast(pl.Int64),
+        metadata=metadata,
+        io=io,
+        taken_over=TakenOver.ALL,
+    )
+    new = write.entries(spark, Collected(word_counts(none), none, None), touched)
+    ordinals = [ordinal for each in new for ordinal in each.ordinals]
+    paths = touched.files.filter(pl.col("ordinal").is_in(ordinals))["path"]
+    return WrittenDeletes(added=tuple(each.entry for each in new), referenced_paths=tuple(paths))
+
+
 def _tell_nobody(progress: WriteProgress) -> None:
     pass
 
@@ -151,7 +191,7 @@ class _Write:
     metadata: TableMetadata
     io: FileIO
     kind: FileKind
-    encoder: Encoder
+    encoder: VectorEncoder | PositionEncoder
     taken_over: TakenOver
     operation_id: str
 
@@ -188,8 +228,15 @@ class _Write:
         taken_over = TakenOver.NONE if by_partition else TakenOver.OF_ONE_FILE
         return cls(metadata, io, POSITION_DELETE_FILES, positions, taken_over, operation_id)
 
+    def entries(
+        self, spark: SparkSession, found: Collected, touched: TouchedFiles
+    ) -> tuple[NewEntry, ...]:
+        """Write, on the driver where the deletes are few."""
+        new = self.here(spark, found, touched)
+        return self.on_executors(spark, found, touched) if new is None else new
+
     def here(
-        self, rows: DataFrame, found: Collected, touched: TouchedFiles
+        self, spark: SparkSession, found: Collected, touched: TouchedFiles
     ) -> tuple[NewEntry, ...] | None:
         """Write on the driver; None where the deletes are too many for it."""
         if found.words is None or int(found.counts["places"].sum()) > ROWS_HERE:
@@ -198,7 +245,7 @@ class _Write:
             return None
         earlier: Mapping[int, Words] = {}
         if len(touched.earlier):
-            deletes = touched.position_deletes(rows.sparkSession, self.io)
+            deletes = touched.position_deletes(spark, self.io)
             if not deletes.are_few:
                 return None
             earlier = deletes.words()
@@ -214,7 +261,7 @@ class _Write:
         return places.completed(self._created(encoded))
 
     def on_executors(
-        self, rows: DataFrame, found: Collected, touched: TouchedFiles
+        self, spark: SparkSession, found: Collected, touched: TouchedFiles
     ) -> tuple[NewEntry, ...]:
         """Let executors write, under a fresh folder."""
         staging = StagedFolder(self.io, new_data_folder(self.metadata, self.operation_id))
@@ -222,7 +269,7 @@ class _Write:
         staging.make()
         try:
             new = written_by_executors(
-                rows.sparkSession,
+                spark,
                 found,
                 touched,
                 encoder=self.encoder,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, Literal
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -46,6 +47,52 @@ def distribute(
         elif mode == "hash" and placed:
             df = _hashed(df, placed)
     return df
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Which task writes which row, where that is known better than a table's properties say it.
+
+    Attributes:
+        tasks: how many tasks write.
+        moves: ``none`` joins neighbouring tasks and moves no row; ``hash`` brings the rows of a
+            partition together; ``range`` orders the whole write; ``task`` goes by the column of
+            `added` that `task` names.
+        added: columns that the order needs and that are not written, made of the table's.
+        ordering: how rows are sorted within files, in place of the table's order; None leaves it.
+        task: the name of the column with the number of each row's task.
+    """
+
+    tasks: int
+    moves: Literal["none", "hash", "range", "task"] = "none"
+    added: Mapping[str, Column] = field(default_factory=dict)
+    ordering: tuple[Column, ...] | None = None
+    task: str = ""
+
+    def placed(
+        self, df: DataFrame, *, keys: Mapping[str, Column], ordering: Sequence[Column]
+    ) -> DataFrame:
+        """Return rows with their partition keys and what is added, where they are to be written.
+
+        Args:
+            df: aligned rows.
+            keys: the partition keys to add, by name.
+            ordering: how rows will be sorted.
+        """
+        df = df.withColumns(dict(keys)) if keys else df
+        # One after the other: an added column may be made of another.
+        for name, column in self.added.items():
+            df = df.withColumn(name, column)
+        first = [F.col(key) for key in keys]
+        match self.moves:
+            case "hash" if keys:
+                return df.repartition(self.tasks, *first)
+            case "range":
+                return df.repartitionByRange(self.tasks, *first, *ordering)
+            case "task":
+                return df.repartitionById(self.tasks, self.task)
+            case _:
+                return df.coalesce(self.tasks)
 
 
 def in_order(df: DataFrame, *, keys: Iterable[str], ordering: Sequence[Column]) -> DataFrame:

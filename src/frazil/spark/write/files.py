@@ -17,7 +17,8 @@ from typing import Final, Literal
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from frazil.errors import InvalidDataFileError, UnsupportedError
 from frazil.format import types as I
@@ -34,7 +35,7 @@ from frazil.spark.session import (
 )
 from frazil.spark.write.align import align
 from frazil.spark.write.arrow import ArrowTask
-from frazil.spark.write.distribute import distribute, in_order, order_columns
+from frazil.spark.write.distribute import Placement, distribute, in_order, order_columns
 from frazil.spark.write.failures import own_error, write_failure
 from frazil.spark.write.finish import Finisher
 from frazil.spark.write.options import CODECS_OF_EVERY_SPARK, WriteOptions, write_options
@@ -87,6 +88,7 @@ def write_data_files(
     io: FileIO,
     options: Mapping[str, str] | None = None,
     schema: Schema | None = None,
+    placement: Placement | None = None,
     on_progress: Callable[[WriteProgress], None] | None = None,
 ) -> list[DataFile]:
     """Write rows as data files of a table; nothing is committed.
@@ -99,6 +101,7 @@ def write_data_files(
         options: the write's own, by the Java runtime's names: see `write_options`.
         schema: of the rows, where it is not the table's current one; so row lineage columns can
             be written beside the table's (rule 148).
+        placement: which task writes which row; as options and properties say unless given.
         on_progress: called at each stage.
 
     Returns:
@@ -113,7 +116,7 @@ def write_data_files(
         StorageError: the store refused or failed.
     """
     tell = on_progress or _tell_nobody
-    write = _Write.planned(metadata, io, options, schema or metadata.schema)
+    write = _Write.planned(metadata, io, options, schema or metadata.schema, placement)
     own = df.sparkSession
     # The rows may come out of tables, whose scans run in this session.
     prepare_session(own)
@@ -167,6 +170,7 @@ class _Write:
     staging: StagedFolder
     operation_id: str
     count: RowCount
+    placement: Placement | None
 
     @classmethod
     def planned(
@@ -175,13 +179,16 @@ class _Write:
         io: FileIO,
         options: Mapping[str, str] | None,
         schema: Schema,
+        placement: Placement | None,
     ) -> _Write:
         settings = write_options(metadata, schema, options)
         spec = metadata.spec_by_id(settings.spec_id)
         operation_id = str(uuid.uuid4())
         staging = StagedFolder(io, new_data_folder(metadata, operation_id))
         count = RowCount()
-        return cls(metadata, schema, spec, DATA_FILES, settings, staging, operation_id, count)
+        return cls(
+            metadata, schema, spec, DATA_FILES, settings, staging, operation_id, count, placement
+        )
 
     @property
     def io(self) -> FileIO:
@@ -228,17 +235,26 @@ class _Write:
         """The rows with their partition keys, distributed, counted and sorted."""
         keys = partition_keys(self.schema, self.spec)
         order = self.metadata.sort_order_by_id(self.options.sort_order_id)
-        ordering = order_columns(self.schema, order)
-        placed = distribute(
-            aligned,
-            mode=self.options.distribution_mode,
-            keys=keys,
-            sources=identity_columns(self.schema, self.spec),
-            ordering=ordering,
-        )
+        ordering: Sequence[Column] = order_columns(self.schema, order)
+        chosen = self.placement
+        if chosen is None:
+            placed = distribute(
+                aligned,
+                mode=self.options.distribution_mode,
+                keys=keys,
+                sources=identity_columns(self.schema, self.spec),
+                ordering=ordering,
+            )
+        else:
+            ordering = ordering if chosen.ordering is None else chosen.ordering
+            placed = chosen.placed(aligned, keys=keys, ordering=ordering)
         # Behind the sort Spark would not know that the rows are in order, and sort them again.
         counted = placed if self.needs_arrow else self.count.of(placed)
-        return in_order(counted, keys=keys, ordering=ordering), tuple(keys)
+        # Arrow's writer closes a partition's file where another partition begins.
+        by_keys = [F.col(key) for key in keys] if self.needs_arrow and not ordering else []
+        rows = in_order(counted, keys=() if by_keys else keys, ordering=by_keys or ordering)
+        added = () if chosen is None else tuple(chosen.added)
+        return rows.drop(*added) if added else rows, tuple(keys)
 
     def natively(self, spark: SparkSession, aligned: DataFrame) -> None:
         """Let Spark write the folder."""
@@ -261,8 +277,6 @@ class _Write:
     def with_arrow(self, aligned: DataFrame) -> list[DataFile]:
         """Let executors write the folder with PyArrow."""
         placed, keys = self.placed(aligned)
-        if keys and not self.options.sort_order_id:
-            placed = placed.sortWithinPartitions(*keys)
         task = ArrowTask(
             finisher=self.finisher(),
             keys=keys,

@@ -1,0 +1,179 @@
+"""Rewritten groups become part of the table; those that lost their files are given up."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from frazil.errors import ConflictError
+from frazil.format.manifests import Content
+from frazil.format.snapshots import MAIN_BRANCH, Snapshot
+from frazil.format.table_properties import RETRIES
+from frazil.planning.plan import plan
+from frazil.planning.scan_plan import ScanPlan
+from frazil.spark.compaction.results import FailedGroup
+from frazil.spark.compaction.rewriting import Rewriter, RewrittenGroup
+from frazil.table.commit.definition import Definition
+from frazil.table.snapshots.producer import branch_head, snapshot_options
+from frazil.table.snapshots.rewrite import RewriteFiles
+
+if TYPE_CHECKING:
+    from frazil.spark.writes import Writes
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Destiny:
+    """What became of groups that were to be committed together.
+
+    Attributes:
+        committed: groups that are part of the table.
+        failures: groups that others' commits took the files of.
+        removed_deletes: delete files that went with them.
+        snapshot_id: of the commit, if there was one.
+    """
+
+    committed: tuple[RewrittenGroup, ...] = ()
+    failures: tuple[FailedGroup, ...] = ()
+    removed_deletes: int = 0
+    snapshot_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committer:
+    """Commits groups of one compaction, one commit after the other.
+
+    Attributes:
+        writes: the table.
+        rewriter: what the groups were made by.
+        start: the snapshot that was read.
+        branch: the branch that the snapshots become the head of.
+        snapshot_properties: entries for their summaries.
+    """
+
+    writes: Writes
+    rewriter: Rewriter
+    start: Snapshot
+    branch: str | None
+    snapshot_properties: dict[str, str] = field(default_factory=dict)
+
+    def commit(self, groups: Sequence[RewrittenGroup]) -> list[Destiny]:
+        """Commit groups; whoever conflicts is given up, and the others are tried again.
+
+        Raises:
+            CommitFailedError: others kept being first; the groups' files are removed.
+            CommitStateUnknownError: the outcome is unknown; nothing was removed.
+        """
+        left = list(groups)
+        found: list[Destiny] = []
+        validated_from = self.start.snapshot_id
+        for _ in range(RETRIES.of(self.rewriter.metadata.properties) + 1):
+            if not left:
+                return found
+            try:
+                found.append(self._committed(left, validated_from))
+                return found
+            except ConflictError as error:
+                _LOG.info("a commit of %d rewritten groups conflicts: %s", len(left), error)
+                last = error
+            checked = self._sorted_out(left, last)
+            left, lost, validated_from = checked.unchanged, checked.lost, checked.head
+            found.append(Destiny(failures=lost))
+        found.append(Destiny(failures=tuple(self._given_up(each, last) for each in left)))
+        return found
+
+    def _committed(self, groups: Sequence[RewrittenGroup], validated_from: int) -> Destiny:
+        metadata = self.rewriter.metadata
+        keeps = self.rewriter.options.keeps_sequence_number and metadata.format_version > 1
+        operation = RewriteFiles(
+            self.writes.io,
+            removed=[file for each in groups for file in each.removed],
+            added=[file for each in groups for file in each.added],
+            data_sequence_number=self.start.sequence_number if keeps else None,
+            from_snapshot=validated_from,
+            options=snapshot_options(
+                branch=self.branch,
+                snapshot_properties=self.snapshot_properties,
+                definition=Definition.of(metadata),
+            ),
+        )
+        self.writes._run(operation)
+        return Destiny(
+            committed=tuple(groups),
+            removed_deletes=len(operation.removed_deletes.removed),
+            snapshot_id=operation.snapshot_id,
+        )
+
+    def _sorted_out(self, groups: Sequence[RewrittenGroup], error: ConflictError) -> _Checked:
+        """Compare the groups' files and deletes with those that the branch has now.
+
+        What is unchanged can be committed as if it had been read now.
+        """
+        metadata = self.writes._prepare()
+        head = branch_head(metadata, self.branch or MAIN_BRANCH)
+        changed: Collection[str] = {f.file_path for each in groups for f in each.removed}
+        if head is not None:
+            now = plan(metadata, head, self.writes.io)
+            changed = self._changed_paths(self.rewriter.target.plan, now, changed)
+        unchanged, lost = [], []
+        for each in groups:
+            if any(file.file_path in changed for file in each.removed):
+                lost.append(self._given_up(each, error))
+            else:
+                unchanged.append(each)
+        seen = self.start if head is None else head
+        return _Checked(unchanged, tuple(lost), seen.snapshot_id)
+
+    def _changed_paths(
+        self, then: ScanPlan, now: ScanPlan, paths: Collection[str]
+    ) -> frozenset[str]:
+        """Those of some files that are gone, or to which other deletes apply."""
+        wanted = pl.DataFrame({"file_path": list(paths)}, schema={"file_path": pl.String()})
+        gone = wanted.join(now.files.select("file_path"), on="file_path", how="anti")
+        before, after = self._deletes_of(then, wanted), self._deletes_of(now, wanted)
+        keys = before.columns
+        differs = pl.concat(
+            [
+                before.join(after, on=keys, how="anti", nulls_equal=True),
+                after.join(before, on=keys, how="anti", nulls_equal=True),
+            ]
+        )
+        return frozenset(pl.concat([gone["file_path"], differs["file_path"]]))
+
+    def _deletes_of(self, of: ScanPlan, wanted: pl.DataFrame) -> pl.DataFrame:
+        """The deletes that apply to each of some files, as far as the new files are without them.
+
+        Later equality deletes reach files that keep the sequence number.
+        """
+        deletes = of.deletes
+        if self.rewriter.options.keeps_sequence_number:
+            is_later = (pl.col("content") == int(Content.EQUALITY_DELETES)) & (
+                pl.col("sequence_number") > self.start.sequence_number
+            )
+            deletes = deletes.filter(~is_later)
+        named = deletes.select("delete", pl.col("file_path").alias("delete_path"), "content_offset")
+        return (
+            of.files.select("ordinal", "file_path")
+            .join(wanted, on="file_path", how="semi")
+            .join(of.pairs, on="ordinal")
+            .join(named, on="delete")
+            .select("file_path", "delete_path", "content_offset")
+        )
+
+    def _given_up(self, group: RewrittenGroup, error: ConflictError) -> FailedGroup:
+        self.rewriter.discard(group)
+        return group.failed(error, is_conflict=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """Groups after a conflict: whose files are as they were, and whose are not."""
+
+    unchanged: list[RewrittenGroup]
+    lost: tuple[FailedGroup, ...]
+    head: int

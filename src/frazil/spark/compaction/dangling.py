@@ -1,0 +1,135 @@
+"""Delete files that apply to nothing any more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from frazil.errors import ConflictError
+from frazil.format.manifests import Content, DataFile, ManifestContent
+from frazil.format.metadata import TableMetadata
+from frazil.format.snapshots import MAIN_BRANCH, Snapshot
+from frazil.format.table_properties import RETRIES
+from frazil.planning.entries import entries
+from frazil.planning.frames import live_entries
+from frazil.planning.load import listed_manifests
+from frazil.planning.plan import plan
+from frazil.planning.scan_plan import ScanPlan
+from frazil.storage.avro.manifest_layout import PARTITION_PREFIX
+from frazil.storage.files import FileIO
+from frazil.table.commit.definition import Definition
+from frazil.table.manifests.entry_columns import partition_tuples
+from frazil.table.snapshots.producer import branch_head, snapshot_options
+from frazil.table.snapshots.rewrite import RewriteFiles
+
+if TYPE_CHECKING:
+    from frazil.spark.writes import Writes
+
+KEY = ["file_path", "content_offset"]
+
+
+def live_deletes(metadata: TableMetadata, snapshot: Snapshot, io: FileIO) -> pl.DataFrame:
+    """Return every delete file and vector of a snapshot, also those that apply to nothing."""
+    manifests = [
+        manifest
+        for manifest in listed_manifests(io, snapshot)
+        if manifest.content is ManifestContent.DELETES and manifest.has_live_files
+    ]
+    found = entries(metadata, snapshot, io, manifests=manifests, statistics=())
+    return live_entries(found)
+
+
+def dangling_deletes(
+    metadata: TableMetadata, snapshot: Snapshot, whole: ScanPlan, io: FileIO
+) -> pl.DataFrame:
+    """Return the delete files that no data file of the snapshot has rows for.
+
+    Args:
+        whole: the plan of the snapshot without a predicate.
+    """
+    applied = whole.deletes.select(KEY)
+    live = live_deletes(metadata, snapshot, io)
+    return live.join(applied, on=KEY, how="anti", nulls_equal=True)
+
+
+def delete_file_entries(metadata: TableMetadata, deletes: pl.DataFrame) -> list[DataFile]:
+    """Return what a commit needs to remove delete files, rows of `live_deletes`."""
+    found: list[DataFile] = []
+    for (spec_id,), members in deletes.group_by("spec_id", maintain_order=True):
+        partitions = partition_tuples(metadata, int(str(spec_id)), _unpacked(members))
+        rows = members.select(
+            "content",
+            "file_path",
+            "file_format",
+            "record_count",
+            "file_size_in_bytes",
+            "equality_ids",
+            "referenced_data_file",
+            "content_offset",
+            "content_size_in_bytes",
+        ).iter_rows(named=True)
+        found += [
+            DataFile(
+                content=Content(row["content"]),
+                file_path=row["file_path"],
+                file_format=row["file_format"],
+                spec_id=int(str(spec_id)),
+                partition=partition,
+                record_count=row["record_count"],
+                file_size_in_bytes=row["file_size_in_bytes"],
+                equality_ids=None if row["equality_ids"] is None else tuple(row["equality_ids"]),
+                referenced_data_file=row["referenced_data_file"],
+                content_offset=row["content_offset"],
+                content_size_in_bytes=row["content_size_in_bytes"],
+            )
+            for row, partition in zip(rows, partitions, strict=True)
+        ]
+    return found
+
+
+def remove_dangling_deletes(
+    writes: Writes, branch: str | None, snapshot_properties: Mapping[str, str]
+) -> int:
+    """Remove the delete files that apply to nothing, in one commit; return how many.
+
+    Raises:
+        ConflictError: others rewrote data files in every try that such deletes may apply to.
+    """
+    for tries_left in range(RETRIES.of(writes.metadata.properties), -1, -1):
+        base = writes._prepare()
+        head = branch_head(base, branch or MAIN_BRANCH)
+        if head is None:
+            return 0
+        found = dangling_deletes(base, head, plan(base, head, writes.io), writes.io)
+        if found.is_empty():
+            return 0
+        operation = RewriteFiles(
+            writes.io,
+            removed_deletes=delete_file_entries(base, found),
+            from_snapshot=head.snapshot_id,
+            options=snapshot_options(
+                branch=branch,
+                snapshot_properties=snapshot_properties,
+                definition=Definition.of(base),
+            ),
+        )
+        try:
+            writes._run(operation)
+        except ConflictError:
+            if not tries_left:
+                raise
+            continue
+        return len(operation.removed_deletes.removed)
+    return 0
+
+
+def _unpacked(deletes: pl.DataFrame) -> pl.DataFrame:
+    kind = deletes.schema["partition"]
+    if not isinstance(kind, pl.Struct):
+        return deletes
+    return deletes.with_columns(
+        pl.col("partition").struct.field(each.name).alias(f"{PARTITION_PREFIX}{each.name}")
+        for each in kind.fields
+    )

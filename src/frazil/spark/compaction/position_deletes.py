@@ -1,0 +1,193 @@
+"""Position deletes in fewer files, and as deletion vectors in tables of version 3."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+from pyspark.sql import Column
+
+from frazil.errors import ConflictError
+from frazil.format.manifests import Content
+from frazil.format.metadata import TableMetadata
+from frazil.format.predicates.expressions import AlwaysTrue, Expression
+from frazil.format.snapshots import MAIN_BRANCH, Snapshot
+from frazil.format.table_properties import RETRIES
+from frazil.planning.changes import restricted
+from frazil.planning.frames import partition_keys
+from frazil.planning.plan import plan, plan_rewrite
+from frazil.planning.scan_plan import ScanPlan
+from frazil.spark.compaction.compact import files_condition
+from frazil.spark.compaction.dangling import KEY, delete_file_entries, live_deletes
+from frazil.spark.compaction.options import RewriteOptions, RewriteSettings
+from frazil.spark.compaction.results import PositionDeletesResult
+from frazil.spark.deletes.write import Granularity, WrittenDeletes, write_deletes_anew
+from frazil.spark.engine import engine_summary
+from frazil.table.commit.definition import Definition
+from frazil.table.snapshots.producer import branch_head, snapshot_options
+from frazil.table.snapshots.rewrite import RewriteFiles
+
+if TYPE_CHECKING:
+    from frazil.spark.writes import Writes
+
+_LOG: Final = logging.getLogger(__name__)
+
+_IS_VECTOR: Final = pl.col("file_format").str.to_lowercase() == "puffin"
+
+
+def rewrite_position_deletes(
+    writes: Writes,
+    where: str | Column | Expression | None,
+    *,
+    granularity: Granularity | None,
+    branch: str | None,
+    options: Mapping[str, str] | None,
+    settings: RewriteSettings,
+    snapshot_properties: Mapping[str, str] | None,
+) -> PositionDeletesResult:
+    """Rewrite position deletes; see `TableMaintenance.rewrite_position_deletes`."""
+    properties = {**engine_summary(writes.spark), **(snapshot_properties or {})}
+    snapshot_options(branch=branch, snapshot_properties=properties)
+    base = writes._prepare()
+    tries = RETRIES.of(base.properties) + 1
+    while True:
+        chosen = RewriteOptions.of_deletes(base, options, settings)
+        implied = files_condition(writes, base, where)
+        head = branch_head(base, branch or MAIN_BRANCH)
+        if head is None or base.format_version < 2:
+            return PositionDeletesResult()
+        rewrite = _DeletesRewrite(
+            writes=writes, base=base, head=head, branch=branch, options=chosen
+        )
+        try:
+            return rewrite.run(implied, granularity, properties)
+        except ConflictError as error:
+            tries -= 1
+            if not tries:
+                raise
+            _LOG.info("a rewrite of position deletes conflicts and is made again: %s", error)
+        base = writes._prepare()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _DeletesRewrite:
+    """One try, at one snapshot."""
+
+    writes: Writes
+    base: TableMetadata
+    head: Snapshot
+    branch: str | None
+    options: RewriteOptions
+
+    def run(
+        self,
+        where: Expression,
+        granularity: Granularity | None,
+        properties: Mapping[str, str],
+    ) -> PositionDeletesResult:
+        io = self.writes.io
+        whole = plan(self.base, self.head, io)
+        old = self._worth_it(self._candidates(whole, where))
+        if old.is_empty():
+            return PositionDeletesResult()
+        written = self._written(whole, old, granularity)
+        entries = delete_file_entries(self.base, old)
+        operation = RewriteFiles(
+            io,
+            removed_deletes=entries,
+            added_deletes=written.added,
+            # As old as they were: they are about files that were there then.
+            from_snapshot=self.head.snapshot_id,
+            options=snapshot_options(
+                branch=self.branch,
+                snapshot_properties=properties,
+                definition=Definition.of(self.base),
+                own_files=written.paths,
+            ),
+        )
+        self.writes._run(operation)
+        return PositionDeletesResult(
+            rewritten_delete_files_count=len(entries),
+            added_delete_files_count=len(written.added),
+            rewritten_bytes_count=sum(file.size_in_bytes for file in entries),
+            added_bytes_count=sum(file.size_in_bytes for file in written.added),
+            snapshot_id=operation.snapshot_id,
+        )
+
+    def _candidates(self, whole: ScanPlan, where: Expression) -> pl.DataFrame:
+        """The position deletes and vectors that apply to files of the condition alone."""
+        live = live_deletes(self.base, self.head, self.writes.io)
+        found = live.filter(pl.col("content") == int(Content.POSITION_DELETES))
+        if isinstance(where, AlwaysTrue):
+            return found
+        some = plan_rewrite(self.base, self.head, self.writes.io, where=where)
+        outside = whole.files.select("ordinal", "file_path").join(
+            some.files.select("file_path"), on="file_path", how="anti"
+        )
+        needed = whole.pairs.join(outside.select("ordinal"), on="ordinal", how="semi")
+        elsewhere = whole.deletes.join(needed.select("delete"), on="delete", how="semi")
+        applied = found.join(whole.deletes.select(KEY), on=KEY, how="semi", nulls_equal=True)
+        return applied.join(elsewhere.select(KEY), on=KEY, how="anti", nulls_equal=True)
+
+    def _worth_it(self, deletes: pl.DataFrame) -> pl.DataFrame:
+        """Those that are worth a rewrite."""
+        vectors, files = deletes.filter(_IS_VECTOR), deletes.filter(~_IS_VECTOR)
+        if self.base.format_version > 2:
+            # Delete files of version 2 become vectors, however large they are.
+            return pl.concat([files, self._small_puffin_files(vectors)])
+        chosen = [files.clear()]
+        for _, members in files.group_by(_scopes(files), maintain_order=True):
+            wanted = members if self.options.rewrites_all else members.filter(self._is_badly_sized)
+            sizes = wanted["file_size_in_bytes"].to_numpy()
+            for run in self.options.sizes.packed(sizes):
+                some = wanted[run]
+                size = int(some["file_size_in_bytes"].sum())
+                if self.options.rewrites_all or self.options.sizes.is_worth_it(len(some), size):
+                    chosen.append(some)
+        return pl.concat(chosen)
+
+    def _small_puffin_files(self, vectors: pl.DataFrame) -> pl.DataFrame:
+        """Vectors of Puffin files that together would fill fewer ones."""
+        puffin = vectors.unique("file_path", maintain_order=True)
+        if not self.options.rewrites_all:
+            sizes = self.options.sizes
+            puffin = puffin.filter(pl.col("file_size_in_bytes") < sizes.smallest)
+            if len(puffin) < max(2, sizes.min_input_files):
+                return vectors.clear()
+        return vectors.join(puffin.select("file_path"), on="file_path", how="semi")
+
+    @property
+    def _is_badly_sized(self) -> pl.Expr:
+        size, sizes = pl.col("file_size_in_bytes"), self.options.sizes
+        return (size < sizes.smallest) | (size > sizes.largest)
+
+    def _written(
+        self, whole: ScanPlan, old: pl.DataFrame, granularity: Granularity | None
+    ) -> WrittenDeletes:
+        """Write what the old deletes delete of files that are still there."""
+        deletes = whole.deletes.join(old.select(KEY), on=KEY, how="semi", nulls_equal=True)
+        pairs = whole.pairs.join(deletes.select("delete"), on="delete", how="semi")
+        if pairs.is_empty():
+            return WrittenDeletes()
+        touched = pairs["ordinal"].unique()
+        files = restricted(whole, whole.files["ordinal"].is_in(touched.implode()))
+        return write_deletes_anew(
+            self.writes.spark,
+            plan=replace(files, deletes=deletes, pairs=pairs),
+            metadata=self.base,
+            io=self.writes.io,
+            granularity=granularity,
+            target_size=self.options.sizes.target,
+        )
+
+
+def _scopes(deletes: pl.DataFrame) -> pl.Series:
+    """A number for each spec and partition."""
+    keys = [deletes["spec_id"]]
+    if isinstance(deletes.schema["partition"], pl.Struct):
+        unpacked = deletes["partition"].struct.unnest()
+        keys += [partition_keys(unpacked[n]).alias(f"partition.{n}") for n in unpacked.columns]
+    return pl.DataFrame(keys).select(pl.struct(pl.all()).rank("dense")).to_series().alias("scope")

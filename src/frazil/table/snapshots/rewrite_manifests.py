@@ -1,0 +1,200 @@
+"""RewriteManifests: the same entries in other manifests, each of which holds few partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from frazil.errors import ValidationError
+from frazil.format.changes import Update
+from frazil.format.manifests import EntryStatus, ManifestContent, ManifestFile
+from frazil.format.metadata import TableMetadata
+from frazil.format.partitions.partitioning import PartitionSpec
+from frazil.format.snapshots import REPLACE, Snapshot
+from frazil.format.table_properties import MANIFEST_TARGET_SIZE
+from frazil.storage.avro.manifest_copy import CarriedEntries, Carry
+from frazil.storage.avro.manifest_layout import PARTITION_PREFIX
+from frazil.storage.files import FileIO
+from frazil.storage.side_by_side import in_threads
+from frazil.table.commit.kept import KeptBetweenTries
+from frazil.table.commit.operation import Changes
+from frazil.table.snapshots.producer import DEFAULT_OPTIONS, SnapshotOptions, SnapshotProducer
+from frazil.table.snapshots.summary import summarize
+
+_READERS: Final = 8
+
+
+class RewriteManifests(SnapshotProducer):
+    """Cluster the entries of one spec's manifests by partition, in manifests of the target size.
+
+    Manifests that others add meanwhile stay as they are. Where nothing would be won, there is no
+    snapshot.
+
+    Args:
+        spec_id: the spec whose manifests are rewritten; the current one unless given.
+        sort_by: names of partition fields, the most important one first; all of the spec's, in
+            their order, unless given.
+    """
+
+    def __init__(
+        self,
+        io: FileIO,
+        *,
+        spec_id: int | None = None,
+        sort_by: Sequence[str] = (),
+        options: SnapshotOptions = DEFAULT_OPTIONS,
+    ) -> None:
+        super().__init__(io, options)
+        self._spec_id = spec_id
+        self._sort_by = tuple(sort_by)
+        self._written = KeptBetweenTries[list[ManifestFile]]()
+        self.rewritten: tuple[ManifestFile, ...] = ()
+        self.added: tuple[ManifestFile, ...] = ()
+
+    def changes(self, base: TableMetadata, *, committed: TableMetadata | None = None) -> Changes:
+        """Return one more snapshot, or nothing where no manifest is worth a rewrite."""
+        parent = self.head(base)
+        if not any(self._chosen(base, parent, content) for content in ManifestContent):
+            nothing: list[Update] = []
+            return Changes.of(base, nothing)
+        return super().changes(base, committed=committed)
+
+    def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
+        """The new manifests and those that stay, data before deletes."""
+        existing = self.files.manifests_of(parent)
+        result: list[ManifestFile] = []
+        rewritten: list[ManifestFile] = []
+        added: list[ManifestFile] = []
+        for content in (ManifestContent.DATA, ManifestContent.DELETES):
+            chosen = self._chosen(base, parent, content)
+            new = self._clustered(base, chosen, content) if chosen else []
+            gone = {manifest.manifest_path for manifest in chosen}
+            result += new
+            result += (
+                manifest
+                for manifest in existing
+                if manifest.content is content and manifest.manifest_path not in gone
+            )
+            rewritten += chosen
+            added += new
+        self.rewritten, self.added = tuple(rewritten), tuple(added)
+        return result
+
+    def summary(self, base: TableMetadata, parent: Snapshot | None) -> Mapping[str, str]:
+        """Counts of manifests and entries, and the totals as they were."""
+        kept = len(self.files.manifests_of(parent)) - len(self.rewritten)
+        return {
+            **summarize(REPLACE, metadata=base, parent=parent, added=(), removed=()),
+            "manifests-created": str(len(self.added)),
+            "manifests-kept": str(kept),
+            "manifests-replaced": str(len(self.rewritten)),
+            "entries-processed": str(sum(_live_count(manifest) for manifest in self.added)),
+        }
+
+    def _chosen(
+        self, base: TableMetadata, parent: Snapshot | None, content: ManifestContent
+    ) -> list[ManifestFile]:
+        """The manifests of one content to rewrite; a single one of a good size is left."""
+        spec = base.spec if self._spec_id is None else base.spec_by_id(self._spec_id)
+        found = [
+            manifest
+            for manifest in self.files.manifests_of(parent)
+            if manifest.content is content and manifest.partition_spec_id == spec.spec_id
+        ]
+        size = sum(manifest.manifest_length for manifest in found)
+        is_good = len(found) < 2 and size <= MANIFEST_TARGET_SIZE.of(base.properties)
+        return [] if is_good else found
+
+    def _clustered(
+        self, base: TableMetadata, chosen: Sequence[ManifestFile], content: ManifestContent
+    ) -> list[ManifestFile]:
+        size = sum(manifest.manifest_length for manifest in chosen)
+        count = -(-size // MANIFEST_TARGET_SIZE.of(base.properties))
+        return list(
+            self._written.get_or_make(
+                base, (content, tuple(chosen)), lambda: self._write(base, chosen, content, count)
+            )
+        )
+
+    def _write(
+        self,
+        base: TableMetadata,
+        chosen: Sequence[ManifestFile],
+        content: ManifestContent,
+        count: int,
+    ) -> list[ManifestFile]:
+        spec = base.spec_by_id(chosen[0].partition_spec_id)
+        opened = in_threads(
+            lambda manifest: self.files.opened(base, manifest),
+            chosen,
+            threads=_READERS,
+            name="frazil-manifests",
+        )
+        columns = partition_columns(spec, self._sort_by)
+        return [
+            self.files.carry(
+                base,
+                sources,
+                spec_id=spec.spec_id,
+                content=content,
+                snapshot_id=self.snapshot_id,
+            )
+            for sources in _clusters(opened, columns, count)
+        ]
+
+
+def partition_columns(spec: PartitionSpec, names: Sequence[str]) -> list[str]:
+    """Return the columns of entries that hold partition fields, by the names of the fields.
+
+    Raises:
+        ValidationError: the spec has no field of such a name.
+    """
+    by_name = {field.name: f"{PARTITION_PREFIX}{field.field_id}" for field in spec.fields}
+    for name in names:
+        if name not in by_name:
+            raise ValidationError(
+                f"partition spec {spec.spec_id} has no field {name!r}; it has "
+                f"{', '.join(by_name) or 'none'}"
+            )
+    return [by_name[name] for name in names] or list(by_name.values())
+
+
+def _clusters(
+    opened: Sequence[CarriedEntries], columns: Sequence[str], count: int
+) -> Iterator[list[CarriedEntries]]:
+    """The entries of each new manifest: neighbours by partition, about as many each."""
+    frames = [
+        source.entries.select(
+            pl.lit(number, pl.Int32).alias("source"),
+            pl.row_index("row"),
+            "status",
+            *(column for column in columns if column in source.entries.columns),
+        )
+        for number, source in enumerate(opened)
+    ]
+    together = pl.concat(frames, how="diagonal_relaxed")
+    live = together.filter(pl.col("status") != int(EntryStatus.DELETED))
+    keys = [column for column in columns if column in live.columns]
+    ordered = live.sort(keys, nulls_last=False, maintain_order=True) if keys else live
+    cluster = np.arange(len(ordered)) * count // max(1, len(ordered))
+    ordered = ordered.with_columns(pl.Series("cluster", cluster, pl.Int64))
+    for _, members in ordered.group_by("cluster", maintain_order=True):
+        yield [
+            _only(opened[int(str(number))], rows["row"])
+            for (number,), rows in members.group_by("source", maintain_order=True)
+        ]
+
+
+def _only(source: CarriedEntries, rows: pl.Series) -> CarriedEntries:
+    """Some entries of a manifest."""
+    carry = np.full(len(source.entries), int(Carry.DROPPED), dtype=np.int8)
+    carry[rows.to_numpy()] = int(Carry.EXISTING)
+    return replace(source, carry=pl.Series(carry))
+
+
+def _live_count(manifest: ManifestFile) -> int:
+    return (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
