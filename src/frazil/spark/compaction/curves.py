@@ -127,8 +127,9 @@ class Ranges:
 
     def cells(self, values: Doubles) -> Integers:
         """Return the cells of the grid that values lie in."""
-        placed = np.clip(np.nan_to_num((values - self.lowest) * self.scale, nan=GRID), 0, GRID - 1)
-        return placed.astype(np.int64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            placed = np.nan_to_num((values - self.lowest) * self.scale, nan=GRID)
+        return np.clip(placed, 0, GRID - 1).astype(np.int64)
 
     def cell_of(self, value: Column) -> Column:
         """Return the same of a column of doubles; NULL of NULL."""

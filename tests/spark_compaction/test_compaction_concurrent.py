@@ -1,0 +1,244 @@
+"""Compaction beside writers: what still holds is committed, no row is lost, doubled or revived."""
+
+from __future__ import annotations
+
+import pytest
+from compacted_tables import Modelled, files_in_metadata, files_on_disk, when
+
+from faulty_io import FaultyIO
+from frazil.catalog.sql import SqlCatalog
+from frazil.errors import CommitFailedError, StorageError
+from frazil.spark.compaction import rewriting
+from frazil.spark.lake import Lake
+
+pytestmark = pytest.mark.spark
+
+V2_AND_V3 = pytest.mark.parametrize("version", [2, 3])
+
+
+def partitioned(lake, version, **more):
+    """Two partitions of three small files each."""
+    made = Modelled(
+        lake,
+        version=version,
+        by=("part",),
+        properties={"write.delete.mode": "merge-on-read", "write.update.mode": "merge-on-read"},
+        **more,
+    )
+    made.append(*range(60), files=3)
+    return made
+
+
+@V2_AND_V3
+def test_rows_that_are_appended_meanwhile_stay(lake, version):
+    made = partitioned(lake, version)
+    other = made.other()
+    hear = when(2, lambda: made.append(*range(100, 110), table=other))
+    result = made.table.compact(min_input_files=2, on_progress=hear)
+    assert (result.rewritten_data_files_count, result.failed_data_files_count) == (6, 0)
+    made.check()
+
+
+@V2_AND_V3
+def test_an_upsert_by_equality_deletes_reaches_the_new_files(lake, version):
+    """They count as as old as what was read."""
+    made = partitioned(lake, version)
+    other = made.other()
+
+    def upsert() -> None:
+        made.delete_by_keys({"id": [1, 3, 5, 7]}, partition=(1,), table=other)
+        made.append(1, 3, table=other)
+
+    result = made.table.compact(min_input_files=2, on_progress=when(2, upsert))
+    assert (result.rewritten_data_files_count, result.failed_data_files_count) == (6, 0)
+    made.check()
+    # And they are applied for good by the next one.
+    made.table.compact(rewrite_all=True, remove_dangling_deletes=True)
+    made.check()
+    assert made.delete_files() == []
+
+
+def test_without_the_starting_sequence_number_such_an_upsert_takes_its_partition_back(lake):
+    made = partitioned(lake, 2)
+    other = made.other()
+    hear = when(2, lambda: made.delete_by_keys({"id": [1, 3]}, partition=(1,), table=other))
+    result = made.table.compact(
+        min_input_files=2, use_starting_sequence_number=False, on_progress=hear
+    )
+    assert (result.rewritten_data_files_count, result.failed_data_files_count) == (3, 3)
+    made.check()
+
+
+@V2_AND_V3
+def test_a_group_of_which_rows_are_deleted_meanwhile_is_given_up_alone(lake, version):
+    made = partitioned(lake, version)
+    other = made.other()
+    hear = when(2, lambda: made.delete("id = 7", lambda r: r[0] == 7, other))
+    result = made.table.compact(min_input_files=2, on_progress=hear)
+    assert (result.rewritten_data_files_count, result.failed_data_files_count) == (3, 3)
+    [failure] = result.failures
+    assert failure.is_conflict
+    assert failure.partition == "part=1"
+    assert "given up" in repr(result)
+    assert "part=1" in repr(result)
+    made.check()
+    assert files_on_disk(made.table) == files_in_metadata(made.other())
+    assert made.table.compact(min_input_files=2).rewritten_data_files_count == 3
+    made.check()
+
+
+@V2_AND_V3
+def test_a_rival_compaction_takes_a_group(lake, version):
+    made = partitioned(lake, version)
+    other = made.other()
+    hear = when(2, lambda: other.compact("part = 0", min_input_files=2))
+    result = made.table.compact(min_input_files=2, on_progress=hear)
+    assert (result.rewritten_data_files_count, result.failed_data_files_count) == (3, 3)
+    made.check()
+    assert len(made.data_files()) == 2
+
+
+def test_a_start_that_expired_meanwhile_loses_nothing(lake):
+    made = partitioned(lake, 2)
+    other = made.other()
+
+    def move_on() -> None:
+        made.append(200, 201, table=other)
+        other.maintenance.expire_snapshots(older_than=4_000_000_000_000, retain_last=1)
+
+    result = made.table.compact(min_input_files=2, on_progress=when(2, move_on))
+    assert (result.rewritten_data_files_count, result.failed_data_files_count) == (6, 0)
+    made.check()
+
+
+def test_rows_that_a_rollback_brings_back_stay(lake):
+    """A delete that was applied is no longer there: what was read is not what is."""
+    made = partitioned(lake, 2)
+    before = made.table.current_snapshot.snapshot_id
+    rows = made.rows.copy()
+    made.delete("id < 30", lambda r: r[0] < 30)
+    other = made.other()
+    result = made.table.compact(
+        min_input_files=2, on_progress=when(2, lambda: other.rollback_to_snapshot(before))
+    )
+    made.rows = rows
+    made.check()
+    assert result.rewritten_data_files_count == 0
+    assert result.failed_data_files_count > 0
+
+
+def test_columns_that_are_added_meanwhile_do_not_matter(lake):
+    made = partitioned(lake, 2)
+    other = made.other()
+
+    def evolve() -> None:
+        with other.update_schema() as update:
+            update.add_column("more", "string")
+
+    result = made.table.compact(min_input_files=2, on_progress=when(2, evolve))
+    assert result.failed_data_files_count == 0
+    made.rows = type(made.rows)({(*r, None): n for r, n in made.rows.items()})
+    made.check()
+
+
+def test_partial_progress_commits_as_groups_are_finished(lake):
+    made = partitioned(lake, 2)
+    result = made.table.compact(
+        min_input_files=2, partial_progress_enabled=True, partial_progress_max_commits=2
+    )
+    assert len(result.snapshot_ids) == 2
+    made.check()
+
+
+@pytest.mark.parametrize("partial", [True, False], ids=["partial progress", "one commit"])
+def test_a_group_that_fails_takes_no_other_with_it(lake, partial, monkeypatch):
+    """A data file of one partition is gone."""
+    made = partitioned(lake, 2)
+    lost = next(f for f in made.data_files() if f["partition"]["part"] == 1)["file_path"]
+    real = rewriting.write_data_files
+
+    def write(spark, df, *, placement, **more):
+        if any(lost in name for name in df.inputFiles()):
+            made.table.io.delete(lost)
+        return real(spark, df, placement=placement, **more)
+
+    monkeypatch.setattr(rewriting, "write_data_files", write)
+    arguments = {
+        "min_input_files": 2,
+        "partial_progress_enabled": partial,
+        "max_concurrent_file_group_rewrites": 1,
+        "rewrite_job_order": "bytes-asc",
+    }
+    if partial:
+        result = made.table.compact(**arguments)
+        assert (result.rewritten_data_files_count, result.failed_data_files_count) == (3, 3)
+        assert not result.failures[0].is_conflict
+    else:
+        with pytest.raises(Exception, match=r"(?s).*") as raised:
+            made.table.compact(**arguments)
+        assert "stay as they are" in "".join(raised.value.__notes__)
+    assert made.lake.load_table(made.name).scan("part = 0").count() == 30
+    on_disk, known = files_on_disk(made.table), files_in_metadata(made.other())
+    assert on_disk == known - {lost}
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_an_error_of_the_listener_ends_it_and_leaves_nothing(lake, error):
+    made = partitioned(lake, 2)
+
+    def listen(progress):
+        if progress.groups_done == 1:
+            raise error("enough")
+
+    with pytest.raises(error):
+        made.table.compact(
+            min_input_files=2, on_progress=listen, max_concurrent_file_group_rewrites=1
+        )
+    made.check()
+    assert files_on_disk(made.table) == files_in_metadata(made.other())
+    assert made.table.compact(min_input_files=2).rewritten_data_files_count == 6
+    made.check()
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before the call", "after it"])
+def test_a_store_that_fails_at_any_call_loses_no_row(spark, tmp_path, after):
+    """The table is as it was, or compacted; a failed compaction leaves no file of its own."""
+    io = FaultyIO()
+    uri = f"sqlite:///{tmp_path}/catalog.db"
+    catalog = SqlCatalog("test", {"uri": uri, "warehouse": f"{tmp_path}/warehouse"}, io=io)
+    lake = Lake(spark, catalog)
+    lake.create_namespace("db")
+    made = Modelled(lake)
+    made.append(*range(20), files=3)
+    io.after = after
+    io.error = lambda where: StorageError(f"the store failed at {where}")
+    outcomes = set()
+    for calls in range(2, 80, 7):
+        io.left = calls
+        try:
+            made.table.compact(min_input_files=2)
+            outcomes.add("whole")
+        except Exception:
+            outcomes.add("failed")
+        came_to_an_end = io.left is not None and io.left > 0
+        io.left = None
+        made.check()
+        if came_to_an_end:
+            break
+        made.append(*range(calls * 100, calls * 100 + 4), files=2)
+    assert "failed" in outcomes
+    made.check()
+
+
+def test_other_writers_that_are_always_first_are_told_of(lake, monkeypatch):
+    made = partitioned(lake, 2)
+
+    def refuse(operation):
+        raise CommitFailedError("others were first")
+
+    before = files_on_disk(made.table)
+    monkeypatch.setattr(made.table, "_run", refuse)
+    with pytest.raises(CommitFailedError):
+        made.table.compact(min_input_files=2)
+    assert files_on_disk(made.table) == before
+    made.check()

@@ -1,0 +1,235 @@
+"""Equality deletes become positions or vectors; position deletes become fewer files, or vectors."""
+
+from __future__ import annotations
+
+import pytest
+from compacted_tables import Modelled, files_in_metadata, files_on_disk
+
+from frazil.errors import ConflictError
+from frazil.spark.compaction import conversion
+from frazil.spark.deletes import write as deletes_write
+
+pytestmark = pytest.mark.spark
+
+V2_AND_V3 = pytest.mark.parametrize("version", [2, 3])
+MERGE_ON_READ = {"write.delete.mode": "merge-on-read"}
+
+
+@V2_AND_V3
+@pytest.mark.parametrize("by", [(), ("part",)], ids=["whole", "partitioned"])
+def test_equality_deletes_become_positions(lake, version, by):
+    made = Modelled(lake, version=version, by=by, properties=MERGE_ON_READ)
+    made.append(*range(60), files=3)
+    made.delete("id in (4, 5)", lambda r: r[0] in (4, 5))
+    partition = (1,) if by else ()
+    made.delete_by_keys({"name": ["n1", None]}, partition=partition)
+    made.append(*range(50, 70))
+    made.delete_by_keys(
+        {"id": [4, 51, 61, 999], "name": ["n4", "n1", "n1", "n9"]}, partition=partition
+    )
+    made.check()
+    before = {file["file_path"] for file in made.data_files()}
+    result = made.table.convert_equality_deletes()
+    made.check()
+    assert result.converted_equality_delete_files_count == 2
+    assert result.added_position_delete_files_count > 0
+    assert {file["content"] for file in made.delete_files()} == {1}
+    assert {file["file_path"] for file in made.data_files()} == before
+    assert made.other().current_snapshot.operation == "replace"
+    assert result.snapshot_id == made.other().current_snapshot.snapshot_id
+    again = made.table.convert_equality_deletes()
+    assert again.snapshot_id is None
+    assert "nothing to do" in repr(again)
+
+
+@V2_AND_V3
+def test_a_condition_converts_only_what_it_covers(lake, version):
+    made = Modelled(lake, version=version, by=("part",))
+    made.append(*range(40), files=2)
+    made.delete_by_keys({"id": [2, 4]}, partition=(0,))
+    made.delete_by_keys({"id": [1, 3]}, partition=(1,))
+    result = made.table.convert_equality_deletes("part = 1")
+    made.check()
+    assert result.converted_equality_delete_files_count == 1
+    assert sorted(file["content"] for file in made.delete_files())[-1] == 2
+    assert result.left_equality_delete_files_count == 1
+    made.table.convert_equality_deletes()
+    made.check()
+    assert {file["content"] for file in made.delete_files()} == {1}
+
+
+def test_deletes_that_match_nothing_go_without_another(lake):
+    made = Modelled(lake)
+    made.append(*range(10))
+    made.delete_by_keys({"id": [5000]})
+    made.delete_by_keys({"name": ["m"]})
+    result = made.table.convert_equality_deletes()
+    assert result.converted_equality_delete_files_count == 2
+    assert result.added_position_delete_files_count == 0
+    assert made.delete_files() == []
+    made.check()
+
+
+def test_tables_without_deletes_and_of_version_1_stay(lake):
+    assert Modelled(lake, "one", version=1).table.convert_equality_deletes().snapshot_id is None
+    made = Modelled(lake)
+    assert made.table.convert_equality_deletes().snapshot_id is None
+    made.append(1, 2)
+    assert made.table.convert_equality_deletes().snapshot_id is None
+
+
+def meanwhile(monkeypatch, do):
+    """Do something once, when the deletes of a conversion are written and not committed."""
+    happened = []
+    real = conversion.write_deletes
+
+    def write(*arguments, **more):
+        written = real(*arguments, **more)
+        if not happened:
+            happened.append(True)
+            do()
+        return written
+
+    monkeypatch.setattr(conversion, "write_deletes", write)
+    return happened
+
+
+@V2_AND_V3
+@pytest.mark.parametrize("rival", ["upsert", "delete", "compaction", "conversion", "append"])
+def test_a_conversion_beside_others_loses_nothing(lake, version, rival, monkeypatch):
+    made = Modelled(lake, version=version, by=("part",), properties=MERGE_ON_READ)
+    made.append(*range(60), files=3)
+    made.delete_by_keys({"id": [1, 3, 21, 2]}, partition=(1,))
+    other = made.other()
+
+    def act():
+        match rival:
+            case "upsert":
+                made.delete_by_keys({"id": [1, 5, 7]}, partition=(1,), table=other)
+                made.append(1, 5, table=other)
+            case "delete":
+                made.delete("id in (9, 21)", lambda r: r[0] in (9, 21), other)
+            case "compaction":
+                other.compact(min_input_files=2)
+            case "conversion":
+                other.convert_equality_deletes()
+            case "append":
+                made.append(1, 3, table=other)
+
+    happened = meanwhile(monkeypatch, act)
+    made.table.convert_equality_deletes()
+    assert happened
+    made.check()
+    made.table.convert_equality_deletes()
+    made.check()
+    assert {file["content"] for file in made.delete_files()} <= {1}
+    assert files_on_disk(made.table) == files_in_metadata(made.other())
+
+
+def test_a_compaction_that_began_before_the_deletes_keeps_them_alive(lake, monkeypatch):
+    """Its files count as older than the deletes, which must not be taken away from them."""
+    made = Modelled(lake)
+    made.append(*range(60), files=5)
+
+    def upsert_and_convert(progress):
+        if progress.groups_done == 1 and not made.delete_files():
+            made.delete_by_keys({"id": [1, 2, 3]}, table=made.other())
+
+    made.table.compact(on_progress=upsert_and_convert)
+    made.check()
+    assert [file["content"] for file in made.delete_files()] == [2]
+    made.table.convert_equality_deletes()
+    made.check()
+
+
+def test_a_conversion_that_always_conflicts_leaves_nothing(lake, monkeypatch):
+    made = Modelled(lake, version=3, properties=MERGE_ON_READ)
+    made.append(*range(20))
+    made.delete_by_keys({"id": [1, 3]})
+    before = files_on_disk(made.table)
+    deleted = iter(range(4, 20))
+    real = conversion.write_deletes
+
+    def write(*arguments, **more):
+        written = real(*arguments, **more)
+        number = next(deleted)
+        made.delete(f"id = {number}", lambda r: r[0] == number, made.other())
+        return written
+
+    monkeypatch.setattr(conversion, "write_deletes", write)
+    with pytest.raises(ConflictError):
+        made.table.convert_equality_deletes()
+    made.check()
+    monkeypatch.undo()
+    assert files_on_disk(made.table) == files_in_metadata(made.other())
+    assert files_on_disk(made.table) > before
+    made.table.convert_equality_deletes()
+    made.check()
+
+
+@pytest.mark.parametrize("way", ["driver", "executors"])
+def test_position_deletes_become_fewer_files(lake, way, monkeypatch):
+    if way == "executors":
+        monkeypatch.setattr(deletes_write, "FILES_HERE", 0)
+    made = Modelled(
+        lake, properties={**MERGE_ON_READ, "write.delete.granularity": "partition"}, by=("part",)
+    )
+    made.append(*range(60), files=2)
+    for number in range(1, 15, 2):
+        made.delete(f"id = {number}", lambda r, number=number: r[0] == number)
+    assert len(made.delete_files()) == 7
+    sizes = sum(file["file_size_in_bytes"] for file in made.delete_files())
+    result = made.table.maintenance.rewrite_position_deletes()
+    made.check()
+    assert result.rewritten_delete_files_count == 7
+    assert result.rewritten_bytes_count == sizes
+    assert result.added_delete_files_count == len(made.delete_files()) == 1
+    assert made.table.maintenance.rewrite_position_deletes().snapshot_id is None
+    made.table.maintenance.rewrite_position_deletes(rewrite_all=True, granularity="file")
+    made.check()
+    assert len(made.delete_files()) == 2
+
+
+@pytest.mark.parametrize("way", ["driver", "executors"])
+def test_position_deletes_become_vectors_after_an_upgrade(lake, way, monkeypatch):
+    if way == "executors":
+        monkeypatch.setattr(deletes_write, "FILES_HERE", 0)
+    made = Modelled(lake, properties={**MERGE_ON_READ, "write.delete.granularity": "partition"})
+    made.append(*range(60), files=3)
+    made.delete("id % 4 = 0", lambda r: r[0] % 4 == 0)
+    made.table.upgrade(3)
+    made.append(*range(100, 120))
+    made.delete("id in (1, 101)", lambda r: r[0] in (1, 101))
+    made.check()
+    result = made.table.maintenance.rewrite_position_deletes()
+    made.check()
+    assert result.rewritten_delete_files_count >= 1
+    found = made.delete_files()
+    assert {file["file_format"].lower() for file in found} == {"puffin"}
+    assert len({file["referenced_data_file"] for file in found}) == len(found) == 4
+
+
+def test_vectors_of_many_small_files_come_into_one(lake):
+    made = Modelled(lake, version=3, properties=MERGE_ON_READ)
+    for start in range(0, 60, 10):
+        made.append(*range(start, start + 10))
+        made.delete(f"id = {start}", lambda r, start=start: r[0] == start)
+    assert len({file["file_path"] for file in made.delete_files()}) == 6
+    result = made.table.maintenance.rewrite_position_deletes()
+    made.check()
+    assert (result.rewritten_delete_files_count, result.added_delete_files_count) == (6, 6)
+    assert len({file["file_path"] for file in made.delete_files()}) == 1
+
+
+def test_dangling_position_deletes_go_with_a_rewrite(lake):
+    made = Modelled(lake, properties={**MERGE_ON_READ, "write.delete.granularity": "partition"})
+    made.append(*range(60), files=5)
+    for number in range(5):
+        made.delete(f"id = {number * 11}", lambda r, number=number: r[0] == number * 11)
+    made.append(*range(100, 110))
+    made.table.compact("id < 100", delete_file_threshold=1)
+    made.check()
+    if made.delete_files():
+        made.table.maintenance.rewrite_position_deletes(rewrite_all=True)
+    made.check()
+    assert made.delete_files() == []

@@ -1,0 +1,107 @@
+"""Manifests are clustered by partition; entries keep what they say."""
+
+from __future__ import annotations
+
+import pytest
+from compacted_tables import Modelled
+
+from frazil.errors import ValidationError
+from frazil.table.snapshots import rewrite_manifests as operation
+
+pytestmark = pytest.mark.spark
+
+
+def told(table):
+    """What the live entries say, whatever manifest they are in."""
+    found = table.inspect.entries()
+    rows = found.filter(found["status"] != 2).to_dicts()
+    return sorted(
+        (
+            r["data_file"]["file_path"],
+            r["snapshot_id"],
+            r["sequence_number"],
+            r["file_sequence_number"],
+            r["data_file"]["record_count"],
+        )
+        for r in rows
+    )
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_many_manifests_become_one(lake, version):
+    made = Modelled(
+        lake,
+        version=version,
+        by=("part",),
+        properties={"commit.manifest-merge.enabled": "false", "write.delete.mode": "merge-on-read"},
+    )
+    made.append(*range(60), files=6)
+    if version > 1:
+        made.delete("id = 3", lambda r: r[0] == 3)
+        made.delete("id = 4", lambda r: r[0] == 4)
+    before = told(made.table)
+    ids = ["id"] if version < 3 else ["id", "_row_id", "_last_updated_sequence_number"]
+    lineage = sorted(made.table.scan(columns=ids).to_df().collect())
+    count = len(made.table.inspect.manifests())
+    result = made.table.maintenance.rewrite_manifests()
+    made.check()
+    assert told(made.other()) == before
+    assert sorted(made.other().scan(columns=ids).to_df().collect()) == lineage
+    assert result.rewritten_manifests_count == count
+    assert result.added_manifests_count == len(made.other().inspect.manifests()) < count
+    snapshot = made.other().current_snapshot
+    assert snapshot.operation == "replace"
+    assert snapshot.summary["total-records"] == made.table.current_snapshot.summary["total-records"]
+    assert made.table.maintenance.rewrite_manifests().snapshot_id is None
+
+
+def test_manifests_hold_few_partitions_each(lake, monkeypatch):
+    made = Modelled(
+        lake, by=("part", "bucket(4, id)"), properties={"commit.manifest-merge.enabled": "false"}
+    )
+    made.append(*range(80), files=4)
+    size = sum(made.table.inspect.manifests()["length"])
+    made.table.set_properties({"commit.manifest.target-size-bytes": str(size // 2)})
+    result = made.table.maintenance.rewrite_manifests(sort_by="part")
+    made.check()
+    assert result.added_manifests_count == 2
+    ranges = [
+        (m["partition_summaries"][0]["lower_bound"], m["partition_summaries"][0]["upper_bound"])
+        for m in made.other().inspect.manifests().to_dicts()
+    ]
+    assert sorted(ranges) == [("0", "0"), ("1", "1")]
+    with pytest.raises(ValidationError, match="no field 'nowhere'"):
+        made.table.maintenance.rewrite_manifests(sort_by=["nowhere"])
+
+
+def test_manifests_that_come_meanwhile_stay(lake, monkeypatch):
+    made = Modelled(lake, properties={"commit.manifest-merge.enabled": "false"})
+    made.append(*range(20), files=4)
+    other = made.other()
+    happened = []
+    real = operation.RewriteManifests.manifests
+
+    def manifests(self, base, parent):
+        found = real(self, base, parent)
+        if not happened:
+            happened.append(True)
+            made.append(*range(50, 60), table=other)
+        return found
+
+    monkeypatch.setattr(operation.RewriteManifests, "manifests", manifests)
+    made.table.maintenance.rewrite_manifests()
+    made.check()
+
+
+def test_only_the_spec_that_was_asked_for_is_rewritten(lake):
+    made = Modelled(lake, properties={"commit.manifest-merge.enabled": "false"})
+    made.append(*range(20), files=3)
+    with made.table.update_partitioning() as update:
+        update.add_field("part")
+    made.append(*range(20, 40), files=2)
+    assert made.table.maintenance.rewrite_manifests(spec_id=0).rewritten_manifests_count == 3
+    made.check()
+    assert made.table.maintenance.rewrite_manifests().rewritten_manifests_count == 2
+    made.check()
+    empty = Modelled(lake, "empty")
+    assert empty.table.maintenance.rewrite_manifests().snapshot_id is None

@@ -1,0 +1,251 @@
+"""Compaction keeps every row, whatever the version, partitions, deletes and strategy."""
+
+from __future__ import annotations
+
+import itertools
+
+import pyarrow.parquet as pq
+import pytest
+from compacted_tables import Modelled, files_in_metadata, files_on_disk, row
+
+from frazil.errors import ConfigurationError, PredicateError, UnsupportedError, ValidationError
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("by", [(), ("part",)], ids=["whole", "partitioned"])
+def test_small_files_become_one_a_partition(lake, version, by):
+    made = Modelled(lake, version=version, by=by)
+    made.append(*range(60), files=6)
+    result = made.table.compact()
+    made.check()
+    parts = 2 if by else 1
+    before = 6 if not by else len({(n % 6, n % 2) for n in range(60)})
+    # Too few files of one partition are left as they are.
+    if by and before // 2 < 5:
+        assert result.rewritten_data_files_count == 0
+        result = made.table.compact(min_input_files=2)
+        made.check()
+    assert result.rewritten_data_files_count == before
+    assert result.added_data_files_count == parts == len(made.data_files())
+    assert result.failed_data_files_count == 0
+    assert len(result.snapshot_ids) == 1
+    assert made.other().current_snapshot.operation == "replace"
+    assert made.table.compact().rewritten_data_files_count == 0
+    assert "nothing to do" in repr(made.table.compact())
+
+
+def test_an_empty_table_and_a_table_of_good_files_stay_as_they_are(lake):
+    made = Modelled(lake)
+    assert made.table.compact().snapshot_ids == ()
+    made.append(*range(10), files=5)
+    size = sum(file["file_size_in_bytes"] for file in made.data_files())
+    result = made.table.compact(target_file_size_bytes=size // 5, min_file_size_bytes=1)
+    assert result.rewritten_data_files_count == 0
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_deleted_rows_go_and_with_them_what_deleted_them(lake, version):
+    made = Modelled(lake, version=version, properties={"write.delete.mode": "merge-on-read"})
+    made.append(*range(60), files=5)
+    made.delete("id % 3 = 0", lambda r: r[0] % 3 == 0)
+    made.delete_by_keys({"name": ["n1", None]})
+    made.check()
+    result = made.table.compact(remove_dangling_deletes=True)
+    made.check()
+    assert result.rewritten_data_files_count == 5
+    assert result.removed_delete_files_count == 6
+    assert made.delete_files() == []
+
+
+def test_a_good_file_is_rewritten_for_the_rows_that_are_deleted_of_it(lake):
+    """Equality deletes count by the share of their keys that a file's rows are."""
+    made = Modelled(lake)
+    made.append(*range(100))
+    made.append(*range(1000, 1100))
+    [one, _] = [file["file_size_in_bytes"] for file in made.data_files()]
+    sizes = {"target_file_size_bytes": one, "min_file_size_bytes": 1}
+    made.delete_by_keys({"id": list(range(1000, 1020))})
+    assert made.table.compact(**sizes).rewritten_data_files_count == 0
+    made.delete_by_keys({"id": list(range(1020, 1040))})
+    result = made.table.compact(**sizes)
+    assert result.rewritten_data_files_count == 1
+    made.check()
+    made.delete_by_keys({"id": [3]})
+    assert made.table.compact(**sizes, delete_file_threshold=1).rewritten_data_files_count == 1
+    made.check()
+
+
+def test_a_condition_chooses_partitions(lake):
+    made = Modelled(lake, by=("part",))
+    made.append(*range(60), files=3)
+    before = {file["file_path"] for file in made.data_files() if file["partition"]["part"] == 1}
+    made.table.compact("part = 0", min_input_files=2)
+    made.check()
+    after = {file["file_path"] for file in made.data_files() if file["partition"]["part"] == 1}
+    assert after == before
+    with pytest.raises(PredicateError, match="chooses no files"):
+        made.table.compact("rand() < 0.5")
+
+
+def test_files_of_an_older_spec_come_out_in_the_current_one(lake):
+    made = Modelled(lake)
+    made.append(*range(40), files=5)
+    with made.table.update_partitioning() as update:
+        update.add_field("part")
+    made.append(*range(40, 80), files=3)
+    result = made.table.compact(min_input_files=2)
+    made.check()
+    found = made.data_files()
+    assert {file["spec_id"] for file in found} == {1}
+    assert result.added_data_files_count == len(found) == 4
+    made.table.compact(rewrite_all=True, output_spec_id=0)
+    made.check()
+    assert {file["spec_id"] for file in made.data_files()} == {0}
+
+
+def test_row_ids_and_sequence_numbers_are_kept(lake):
+    made = Modelled(lake, version=3)
+    made.append(*range(30), files=5)
+    made.table.update({"v": "v + 1"}, "id in (3, 4)")
+    made.forget(lambda r: r[0] in (3, 4))
+    made.rows.update([(*row(n)[:3], row(n)[3] + 1) for n in (3, 4)])
+    columns = ["id", "_row_id", "_last_updated_sequence_number"]
+    before = sorted(made.table.scan(columns=columns).to_df().collect())
+    made.table.compact()
+    made.check()
+    assert sorted(made.other().scan(columns=columns).to_df().collect()) == before
+    made.table.compact(strategy="sort", sort_order="v desc", rewrite_all=True)
+    assert sorted(made.other().scan(columns=columns).to_df().collect()) == before
+
+
+def test_a_table_that_came_to_version_3_gets_row_ids_at_the_compaction(lake):
+    made = Modelled(lake, version=2)
+    made.append(*range(20), files=5)
+    made.table.upgrade(3)
+    made.table.compact()
+    made.check()
+    ids = [r[0] for r in made.other().scan(columns=["_row_id"]).to_df().collect()]
+    assert sorted(ids) == list(range(20))
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["the table's order", "another order"])
+def test_sorted_files_follow_each_other(lake, own):
+    made = Modelled(lake, by=() if own else ("part",))
+    made.append(*range(200), files=5)
+    if own:
+        made.table.replace_sort_order("v desc")
+    size = sum(file["file_size_in_bytes"] for file in made.data_files())
+    order = None if own else "v desc, id"
+    result = made.table.compact(
+        strategy="sort",
+        sort_order=order,
+        rewrite_all=True,
+        target_file_size_bytes=size // 3,
+    )
+    made.check()
+    assert result.added_data_files_count > 2
+    files = made.data_files()
+    assert {file["sort_order_id"] for file in files} == ({1} if own else {0})
+    by_partition: dict[object, list[tuple[float, float]]] = {}
+    for file in files:
+        values = pq.read_table(file["file_path"].removeprefix("file://"))["v"].to_pylist()
+        assert values == sorted(values, reverse=True)
+        place = None if own else file["partition"]["part"]
+        by_partition.setdefault(place, []).append((min(values), max(values)))
+    for ranges in by_partition.values():
+        for (_, highest), (lowest, _) in itertools.pairwise(sorted(ranges)):
+            assert highest < lowest
+
+
+@pytest.mark.parametrize("strategy", ["zorder", "hilbert"])
+def test_files_along_a_curve_are_narrow_in_both_columns(lake, spark, strategy):
+    made = Modelled(lake)
+    rows = [(n, (n * 7919) % 1009, f"user-{(n * 104729) % 997:04}", 0.0) for n in range(4000)]
+    ddl = "id bigint, part int, name string, v double"
+    for part in range(5):
+        made.table.append(spark.createDataFrame(rows[part::5], ddl).coalesce(1))
+    made.rows.update(rows)
+    size = sum(file["file_size_in_bytes"] for file in made.data_files())
+    result = made.table.compact(
+        strategy=strategy, columns=["part", "name"], target_file_size_bytes=size // 16
+    )
+    made.check()
+    assert result.added_data_files_count >= 8
+    shares = []
+    for file in made.data_files():
+        table = pq.read_table(file["file_path"].removeprefix("file://"))
+        parts = table["part"].to_pylist()
+        names = [int(name[5:]) for name in table["name"].to_pylist()]
+        width, height = max(parts) - min(parts) + 1, max(names) - min(names) + 1
+        shares.append(width / 1009 * height / 997)
+    # Files of rows in any order would all have the share 1.
+    assert sum(shares) / len(shares) < 0.4
+
+
+def test_java_s_spelling_of_a_curve_and_of_options(lake):
+    made = Modelled(lake)
+    made.append(*range(30), files=5)
+    options = {"rewrite-all": "true", "partial-progress.enabled": "true", "min-input-files": "1"}
+    result = made.table.compact(strategy="sort", sort_order="zorder(id, name)", options=options)
+    made.check()
+    assert result.rewritten_data_files_count == 5
+
+
+def test_what_cannot_be_meant_is_refused_before_anything_is_written(lake):
+    made = Modelled(lake)
+    made.append(*range(10), files=5)
+    before = files_on_disk(made.table)
+    table = made.table
+    for error, arguments in [
+        (ValidationError, {"strategy": "random"}),
+        (ValidationError, {"strategy": "sort"}),
+        (ValidationError, {"strategy": "sort", "sort_order": "nowhere"}),
+        (ValidationError, {"strategy": "binpack", "sort_order": "id"}),
+        (ValidationError, {"strategy": "zorder"}),
+        (ValidationError, {"strategy": "zorder", "columns": ["id", "id"]}),
+        (ValidationError, {"strategy": "hilbert", "columns": ["nowhere"]}),
+        (ConfigurationError, {"options": {"min-input-file": "2"}}),
+        (ConfigurationError, {"min_input_file": 2}),
+        (ConfigurationError, {"min_input_files": 0}),
+        (ConfigurationError, {"min_input_files": 2, "options": {"min-input-files": "2"}}),
+        (ConfigurationError, {"target_file_size_bytes": 10, "min_file_size_bytes": 20}),
+        (ConfigurationError, {"rewrite_job_order": "random"}),
+        (UnsupportedError, {"shuffle_partitions_per_file": 2}),
+        (ValidationError, {"snapshot_properties": {"operation": "replace"}}),
+    ]:
+        with pytest.raises(error):
+            table.compact(**arguments)
+    assert files_on_disk(table) == before == files_in_metadata(table)
+
+
+def test_a_branch_is_compacted_and_main_stays(lake):
+    made = Modelled(lake)
+    made.append(*range(20), files=5)
+    made.table.create_branch("b")
+    main = made.table.current_snapshot.snapshot_id
+    made.table.compact(branch="b")
+    assert made.other().current_snapshot.snapshot_id == main
+    made.check(ref="b")
+    assert len(made.other().inspect.data_files(ref="b")) == 1
+
+
+def test_groups_are_ordered_and_cut_as_asked(lake):
+    made = Modelled(lake, by=("part",))
+    made.append(*range(0, 20, 2), files=2)
+    made.append(*range(1, 80, 2), files=4)
+    seen = []
+    made.table.compact(
+        min_input_files=2,
+        rewrite_job_order="files-asc",
+        max_concurrent_file_group_rewrites=1,
+        on_progress=lambda p: seen.append((p.stage, p.files)),
+    )
+    made.check()
+    assert [files for stage, files in seen if stage == "rewriting"] == [0, 2, 6]
+    assert seen[-1][0] == "done"
+    made.append(*range(1, 80, 2), files=4)
+    result = made.table.compact(rewrite_all=True, max_files_to_rewrite=3)
+    made.check()
+    assert result.rewritten_data_files_count == 3
