@@ -23,6 +23,7 @@ from bench import (
     slopes,
     small,
     streams,
+    upkeep,
     writes,
 )
 from bench.context import CATALOG, Context
@@ -42,6 +43,7 @@ MEASUREMENTS: dict[str, Callable[[Context], Iterator[Figure]]] = {
     "streams": streams.run,
     "equality": equality.run,
     "slopes": slopes.run,
+    "upkeep": upkeep.run,
 }
 ON_EVERY_SPARK = ("scan", "append", "small")
 
