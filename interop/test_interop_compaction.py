@@ -1,4 +1,4 @@
-"""Upkeep beside the Java runtime: the same tables, the same counts, rows that every engine reads."""
+"""Upkeep beside the Java runtime: the same tables and counts, and rows that every engine reads."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ class _Run:
                 elif error is not None:
                     raise error
                 else:
-                    waiting.append(work.taken(future))
+                    waiting.append(future.result())
                     self._finished(group)
                 if self.commits_early and len(waiting) >= at_once:
                     self._commit(waiting, work)
@@ -245,10 +245,10 @@ class _Run:
         """Raise the first error, unless early commits were asked for and some took place."""
         if not self.errors or (self.commits_early and self.committed):
             return
-        error = self.errors[0]
+        error, done = self.errors[0], len(self.committed)
         error.add_note(
-            f"{len(self.errors)} of {len(self.groups)} groups of files were not rewritten and stay "
-            f"as they are; {len(self.committed)} finished groups were committed"
+            f"{len(self.groups) - done} of {len(self.groups)} groups of files stay as they are; the "
+            f"{done} groups that were finished are committed"
         )
         raise error
 
@@ -280,10 +280,6 @@ class _Work:
         for future in as_completed(list(self._futures)):
             if not future.cancelled():
                 yield self._futures[future], future
-
-    def taken(self, future: Future[RewrittenGroup]) -> RewrittenGroup:
-        """Return a finished group."""
-        return future.result()
 
     def begin_no_more(self) -> None:
         """Leave out the groups that have not begun."""

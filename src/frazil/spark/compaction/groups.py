@@ -62,7 +62,7 @@ def plan_groups(
     Args:
         plan: with every delete that applies to its files.
     """
-    files = _weighed(metadata, plan, options)
+    files = _weighed(plan, options)
     if not options.rewrites_all:
         files = files.filter("is_wanted")
     groups: list[FileGroup] = []
@@ -88,10 +88,10 @@ def _packed(files: pl.DataFrame, options: CompactionOptions) -> Iterator[pl.Data
                 yield some
 
 
-def _weighed(metadata: TableMetadata, plan: ScanPlan, options: CompactionOptions) -> pl.DataFrame:
+def _weighed(plan: ScanPlan, options: CompactionOptions) -> pl.DataFrame:
     """The files, with the number of their group's partition and whether each is to be rewritten."""
     sizes, size = options.sizes, pl.col("file_size_in_bytes")
-    ratio = pl.col("deleted_rows").clip(upper_bound=pl.col("record_count")) / pl.col("record_count")
+    ratio = pl.min_horizontal("deleted_rows", "record_count") / pl.col("record_count")
     many = (pl.col("delete_files") >= options.delete_files) | (
         # A file without rows has no share of them.
         (pl.col("record_count") > 0) & (ratio >= options.delete_ratio)
@@ -147,16 +147,18 @@ def delete_load(plan: ScanPlan) -> pl.DataFrame:
 
 def _scopes(files: pl.DataFrame, spec_id: int) -> pl.Series:
     """A number for each partition of the spec, and one for all files of other specs."""
-    kind = files.schema["partition"]
-    is_of_spec = files["spec_id"] == spec_id
-    keys: list[pl.Series] = [is_of_spec.alias("is_of_spec")]
-    if isinstance(kind, pl.Struct):
+    is_of_spec = pl.col("spec_id") == spec_id
+    keys = files.select(is_of_spec.alias("is_of_spec"), "spec_id")
+    if isinstance(files.schema["partition"], pl.Struct):
         unpacked = files["partition"].struct.unnest()
-        for name in unpacked.columns:
-            values = partition_keys(unpacked[name])
-            keys.append(values.set(~is_of_spec, None).alias(f"partition.{name}"))
-    ranks = pl.DataFrame(keys).select(pl.struct(pl.all()).rank("dense"))
-    return ranks.to_series().alias("scope")
+        keys = keys.with_columns(
+            partition_keys(unpacked[name]).alias(f"partition.{name}") for name in unpacked.columns
+        )
+    columns = [column for column in keys.columns if column.startswith("partition.")]
+    # One number for all files of other specs: what they hold may be of any partition.
+    alike = keys.with_columns(pl.when("is_of_spec").then(c).alias(c) for c in columns)
+    named = pl.struct("is_of_spec", *columns)
+    return alike.select(named.rank("dense").alias("scope")).to_series()
 
 
 def _group(metadata: TableMetadata, plan: ScanPlan, files: pl.DataFrame) -> FileGroup:

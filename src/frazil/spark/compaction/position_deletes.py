@@ -139,7 +139,9 @@ class _DeletesRewrite:
             # Delete files of version 2 become vectors, however large they are.
             return pl.concat([files, self._small_puffin_files(vectors)])
         chosen = [files.clear()]
-        for _, members in files.group_by(_scopes(files), maintain_order=True):
+        scoped = files.with_columns(_scopes(files))
+        for _, of_partition in scoped.group_by("scope", maintain_order=True):
+            members = of_partition.drop("scope")
             wanted = members if self.options.rewrites_all else members.filter(self._is_badly_sized)
             sizes = wanted["file_size_in_bytes"].to_numpy()
             for run in self.options.sizes.packed(sizes):
