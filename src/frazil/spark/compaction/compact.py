@@ -247,8 +247,8 @@ class _Run:
             return
         error, done = self.errors[0], len(self.committed)
         error.add_note(
-            f"{len(self.groups) - done} of {len(self.groups)} groups of files stay as they are; the "
-            f"{done} groups that were finished are committed"
+            f"{len(self.groups) - done} of {len(self.groups)} groups of files stay as they are; "
+            f"the {done} groups that were finished are committed"
         )
         raise error
 
