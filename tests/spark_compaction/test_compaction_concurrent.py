@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 from compacted_tables import Modelled, files_in_metadata, files_on_disk, when
 
@@ -242,3 +244,21 @@ def test_other_writers_that_are_always_first_are_told_of(lake, monkeypatch):
         made.table.compact(min_input_files=2)
     assert files_on_disk(made.table) == before
     made.check()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, StorageError])
+def test_files_stay_where_the_commit_may_have_taken_place(lake, error, monkeypatch):
+    """What is raised after the swap says nothing of the swap."""
+    made = partitioned(lake, 2)
+    real = made.lake.catalog.commit_table
+
+    def commit_table(*arguments):
+        real(*arguments)
+        raise error("after the swap")
+
+    monkeypatch.setattr(made.lake.catalog, "commit_table", commit_table)
+    with contextlib.suppress(error):
+        made.table.compact(min_input_files=2)
+    monkeypatch.undo()
+    made.check()
+    assert len(made.data_files()) == 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -65,32 +65,44 @@ class Committer:
     def commit(self, groups: Sequence[RewrittenGroup]) -> list[Destiny]:
         """Commit groups; whoever conflicts is given up, and the others are tried again.
 
+        From here on the groups' files are removed where it is certain that they are not part of
+        the table, and nowhere else.
+
         Raises:
-            CommitFailedError: others kept being first; the groups' files are removed.
+            CommitFailedError: others kept being first.
             CommitStateUnknownError: the outcome is unknown; nothing was removed.
         """
         left = list(groups)
-        found: list[Destiny] = []
-        validated_from = self.start.snapshot_id
-        for _ in range(RETRIES.of(self.rewriter.metadata.properties) + 1):
-            if not left:
-                return found
-            try:
-                found.append(self._committed(left, validated_from))
-                return found
-            except ConflictError as error:
-                _LOG.info("a commit of %d rewritten groups conflicts: %s", len(left), error)
-                last = error
-            checked = self._sorted_out(left, last)
-            left, lost, validated_from = checked.unchanged, checked.lost, checked.head
-            found.append(Destiny(failures=lost))
-        found.append(Destiny(failures=tuple(self._given_up(each, last) for each in left)))
-        return found
+        try:
+            return list(self._destinies(left))
+        except BaseException:
+            for each in left:
+                self.rewriter.discard(each)
+            raise
 
-    def _committed(self, groups: Sequence[RewrittenGroup], validated_from: int) -> Destiny:
+    def _destinies(self, left: list[RewrittenGroup]) -> Iterator[Destiny]:
+        """What becomes of groups; `left` has those that are surely not committed."""
+        validated_from = self.start.snapshot_id
+        for tries_left in range(RETRIES.of(self.rewriter.metadata.properties), -1, -1):
+            if not left:
+                return
+            try:
+                yield self._committed(left, validated_from)
+                return
+            except ConflictError as error:
+                if not left:
+                    raise
+                _LOG.info("a commit of %d rewritten groups conflicts: %s", len(left), error)
+                validated_from, lost = self._sorted_out(left)
+                conflict = error
+            lost = lost if tries_left else tuple(left)
+            yield Destiny(failures=tuple(self._given_up(left, each, conflict) for each in lost))
+
+    def _committed(self, left: list[RewrittenGroup], validated_from: int) -> Destiny:
         metadata = self.rewriter.metadata
         keeps = self.rewriter.options.keeps_sequence_number and metadata.format_version > 1
-        operation = RewriteFiles(
+        groups = tuple(left)
+        operation = _Rewrite(
             self.writes.io,
             removed=[file for each in groups for file in each.removed],
             added=[file for each in groups for file in each.added],
@@ -102,32 +114,35 @@ class Committer:
                 definition=Definition.of(metadata),
             ),
         )
-        self.writes._run(operation)
+        try:
+            self.writes._run(operation)
+        finally:
+            if not operation.was_abandoned:
+                left.clear()
         return Destiny(
-            committed=tuple(groups),
+            committed=groups,
             removed_deletes=len(operation.removed_deletes.removed),
             snapshot_id=operation.snapshot_id,
         )
 
-    def _sorted_out(self, groups: Sequence[RewrittenGroup], error: ConflictError) -> _Checked:
+    def _sorted_out(
+        self, groups: Sequence[RewrittenGroup]
+    ) -> tuple[int, tuple[RewrittenGroup, ...]]:
         """Compare the groups' files and deletes with those that the branch has now.
 
-        What is unchanged can be committed as if it had been read now.
+        Returns:
+            the snapshot that was looked at, as if the unchanged groups had been read there, and the
+            groups that others changed.
         """
         metadata = self.writes._prepare()
         head = branch_head(metadata, self.branch or MAIN_BRANCH)
-        changed: Collection[str] = {f.file_path for each in groups for f in each.removed}
-        if head is not None:
-            now = plan(metadata, head, self.writes.io)
-            changed = self._changed_paths(self.rewriter.target.plan, now, changed)
-        unchanged, lost = [], []
-        for each in groups:
-            if any(file.file_path in changed for file in each.removed):
-                lost.append(self._given_up(each, error))
-            else:
-                unchanged.append(each)
-        seen = self.start if head is None else head
-        return _Checked(unchanged, tuple(lost), seen.snapshot_id)
+        if head is None:
+            return self.start.snapshot_id, tuple(groups)
+        now = plan(metadata, head, self.writes.io)
+        paths = {file.file_path for each in groups for file in each.removed}
+        changed = self._changed_paths(self.rewriter.target.plan, now, paths)
+        lost = [each for each in groups if any(f.file_path in changed for f in each.removed)]
+        return head.snapshot_id, tuple(lost)
 
     def _changed_paths(
         self, then: ScanPlan, now: ScanPlan, paths: Collection[str]
@@ -165,15 +180,20 @@ class Committer:
             .select("file_path", "delete_path", "content_offset")
         )
 
-    def _given_up(self, group: RewrittenGroup, error: ConflictError) -> FailedGroup:
+    def _given_up(
+        self, left: list[RewrittenGroup], group: RewrittenGroup, error: ConflictError
+    ) -> FailedGroup:
+        left.remove(group)
         self.rewriter.discard(group)
         return group.failed(error, is_conflict=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Checked:
-    """Groups after a conflict: whose files are as they were, and whose are not."""
+class _Rewrite(RewriteFiles):
+    """Knows whether it is certain that it did not become part of the table."""
 
-    unchanged: list[RewrittenGroup]
-    lost: tuple[FailedGroup, ...]
-    head: int
+    was_abandoned = False
+
+    def on_abandoned(self) -> None:
+        """Remove the manifests."""
+        self.was_abandoned = True
+        super().on_abandoned()

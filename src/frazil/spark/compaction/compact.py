@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from pyspark.sql import Column
 
-from frazil.errors import CommitFailedError, CommitStateUnknownError, PredicateError
+from frazil.errors import CommitFailedError, PredicateError
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import AlwaysTrue, Expression
 from frazil.format.snapshots import MAIN_BRANCH
@@ -212,23 +212,17 @@ class _Run:
             work.begin_no_more()
 
     def _commit(self, groups: Sequence[RewrittenGroup], work: _Work) -> None:
+        # The committer knows from here on which files go.
+        work.forget(groups)
         try:
-            destinies = self.committer.commit(groups)
-        except CommitStateUnknownError:
-            # They may be part of the table.
-            work.forget(groups)
-            raise
+            self._note(self.committer.commit(groups))
         except CommitFailedError as error:
-            work.discard(groups)
             self.failed_commits += 1
             if not self.commits_early or self.failed_commits > self.options.max_failed_commits:
                 raise
             self.errors.append(error)
             self.failures += [each.failed(error, is_conflict=False) for each in groups]
             self._tell("failed")
-            return
-        work.forget(groups)
-        self._note(destinies)
 
     def _note(self, destinies: Iterable[Destiny]) -> None:
         for each in destinies:
@@ -287,22 +281,17 @@ class _Work:
             future.cancel()
 
     def forget(self, groups: Iterable[RewrittenGroup]) -> None:
-        """Note groups that were committed, or removed."""
+        """Leave groups to somebody else."""
         for each in groups:
             self._owned.pop(id(each), None)
-
-    def discard(self, groups: Sequence[RewrittenGroup]) -> None:
-        """Remove the files of groups."""
-        for each in groups:
-            self._rewriter.discard(each)
-        self.forget(groups)
 
     def stop(self) -> None:
         """End what runs and remove what is left of it."""
         self.begin_no_more()
         self._rewriter.target.spark.interruptTag(self._tag)
         self.close()
-        self.discard(list(self._owned.values()))
+        for each in self._owned.values():
+            self._rewriter.discard(each)
 
     def close(self) -> None:
         """Wait for the threads."""

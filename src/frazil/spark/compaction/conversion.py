@@ -105,12 +105,13 @@ class _Conversion:
             gone = pl.concat([gone, dangling.filter(_BY_EQUALITY)])
         if gone.is_empty():
             return ConversionResult(left_equality_delete_files_count=left)
+        converted = delete_file_entries(self.base, gone)
         written = WrittenDeletes()
         if len(chosen):
             written = self._written(some, chosen, on_progress)
         operation = RewriteFiles(
             io,
-            removed_deletes=[*delete_file_entries(self.base, gone), *written.removed],
+            removed_deletes=[*converted, *written.removed],
             added_deletes=written.added,
             from_snapshot=self.head.snapshot_id,
             options=snapshot_options(

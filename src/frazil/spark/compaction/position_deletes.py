@@ -93,13 +93,12 @@ class _DeletesRewrite:
         old = self._worth_it(self._candidates(whole, where))
         if old.is_empty():
             return PositionDeletesResult()
-        written = self._written(whole, old, granularity)
         entries = delete_file_entries(self.base, old)
+        written = self._written(whole, old, granularity)
         operation = RewriteFiles(
             io,
             removed_deletes=entries,
             added_deletes=written.added,
-            # As old as they were: they are about files that were there then.
             from_snapshot=self.head.snapshot_id,
             options=snapshot_options(
                 branch=self.branch,

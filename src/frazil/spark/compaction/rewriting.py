@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Final
 
-from frazil.errors import InvalidDataFileError
+from frazil.errors import FrazilError, InvalidDataFileError
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.spark.compaction.arrangement import Arrangement, SortBy
@@ -123,8 +123,11 @@ class Rewriter:
         return done
 
     def discard(self, done: RewrittenGroup) -> None:
-        """Remove the new files of a group that is given up."""
-        self.io.delete_many(done.paths)
+        """Remove the new files of a group that is given up, without hiding why it is."""
+        try:
+            self.io.delete_many(done.paths)
+        except FrazilError as error:
+            _LOG.warning("files of a group that was given up were left behind: %s", error)
 
     def _check_rows(self, done: RewrittenGroup) -> None:
         """Compare the rows: no more than there were, and all of them where nothing is deleted."""
