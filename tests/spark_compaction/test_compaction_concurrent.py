@@ -235,11 +235,11 @@ def test_a_store_that_fails_at_any_call_loses_no_row(spark, tmp_path, after):
 def test_other_writers_that_are_always_first_are_told_of(lake, monkeypatch):
     made = partitioned(lake, 2)
 
-    def refuse(operation):
+    def refuse(*arguments):
         raise CommitFailedError("others were first")
 
     before = files_on_disk(made.table)
-    monkeypatch.setattr(made.table, "_run", refuse)
+    monkeypatch.setattr(made.lake.catalog, "commit_table", refuse)
     with pytest.raises(CommitFailedError):
         made.table.compact(min_input_files=2)
     assert files_on_disk(made.table) == before

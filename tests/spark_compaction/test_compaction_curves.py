@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from frazil.errors import ConfigurationError, ValidationError
-from frazil.spark.compaction.curves import CurveOfRows, Ranges, bits_of, places_on_curve
+from frazil.spark.compaction.curves import ColumnRanges, CurveOfRows, bits_of, places_on_curve
 from frazil.spark.compaction.sizes import FileSizes
 
 
@@ -49,7 +49,7 @@ def test_the_z_order_takes_bits_in_turns():
     ids=["even", "skewed", "one value", "no value", "nothing", "wide"],
 )
 def test_ranges_are_ordered_and_even(values):
-    ranges = Ranges.of_sample(values, 4)
+    ranges = ColumnRanges.of_sample(values, 4)
     found = ranges.ranges[ranges.cells(np.sort(values))]
     assert (np.diff(found) >= 0).all()
     assert ((found >= 0) & (found < 16)).all()

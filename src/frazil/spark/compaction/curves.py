@@ -79,23 +79,24 @@ def _hilbert(given: Sequence[Integers], bits: int) -> list[Integers]:
     while bit > 1:
         below = np.int64(bit - 1)
         for number in range(len(axes)):
-            is_set = (axes[number] & bit) != 0
-            swapped = np.where(is_set, 0, (axes[0] ^ axes[number]) & below)
-            axes[0] = np.where(is_set, axes[0] ^ below, axes[0]) ^ swapped
-            axes[number] = axes[number] ^ swapped if number else axes[0]
+            is_set = ((axes[number] & bit) != 0).astype(np.int64)
+            turned = (axes[0] ^ axes[number]) & below & (is_set - 1)
+            axes[0] = axes[0] ^ (below & -is_set) ^ turned
+            if number:
+                axes[number] = axes[number] ^ turned
         bit >>= 1
     for number in range(1, len(axes)):
         axes[number] ^= axes[number - 1]
-    turned = np.zeros_like(axes[0])
+    mask = np.zeros_like(axes[0])
     bit = highest
     while bit > 1:
-        turned = np.where((axes[-1] & bit) != 0, turned ^ (bit - 1), turned)
+        mask = np.where((axes[-1] & bit) != 0, mask ^ (bit - 1), mask)
         bit >>= 1
-    return [axis ^ turned for axis in axes]
+    return [axis ^ mask for axis in axes]
 
 
 @dataclass(frozen=True, slots=True)
-class Ranges:
+class ColumnRanges:
     """How the values of one column are cut into ranges of about as many rows.
 
     Attributes:
@@ -109,7 +110,7 @@ class Ranges:
     ranges: Integers
 
     @classmethod
-    def of_sample(cls, values: Doubles, bits: int) -> Ranges:
+    def of_sample(cls, values: Doubles, bits: int) -> ColumnRanges:
         """Cut by a sample; what lies outside of it belongs to the first and the last range."""
         known = np.sort(values[np.isfinite(values)])
         if not len(known):
@@ -147,7 +148,7 @@ class CurveOfRows:
         tasks: of each place on the curve: which of the tasks of equal rows it belongs to.
     """
 
-    ranges: tuple[Ranges, ...]
+    ranges: tuple[ColumnRanges, ...]
     places: Integers
     tasks: Integers
 
@@ -160,7 +161,7 @@ class CurveOfRows:
             tasks: how many tasks are to have about as many rows.
         """
         bits = bits_of(len(sample))
-        ranges = tuple(Ranges.of_sample(values, bits) for values in sample)
+        ranges = tuple(ColumnRanges.of_sample(values, bits) for values in sample)
         places = places_on_curve(curve, len(sample))
         cells = np.zeros(len(sample[0]), dtype=np.int64)
         for column, (each, values) in enumerate(zip(ranges, sample, strict=True)):
