@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     __version__: str
-    from frazil import errors
+    from frazil import changes, errors
     from frazil.errors import (
         AlreadyExistsError,
         CommitError,
@@ -89,6 +89,7 @@ __all__ = [
     "UnsupportedVersionError",
     "ValidationError",
     "__version__",
+    "changes",
     "col",
     "connect",
     "errors",
@@ -96,7 +97,11 @@ __all__ = [
     "types",
 ]
 
-_MODULES: Final = {"errors": "frazil.errors", "types": "frazil.format.types"}
+_MODULES: Final = {
+    "changes": "frazil.changes",
+    "errors": "frazil.errors",
+    "types": "frazil.format.types",
+}
 _HOMES: Final = {
     "Lake": "frazil.spark.lake",
     "NestedField": "frazil.format.types",

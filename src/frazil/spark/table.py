@@ -28,6 +28,7 @@ from frazil.spark.stream.table_streams import TableStreams
 from frazil.spark.table_files import TableFiles
 from frazil.spark.transaction import TableTransaction
 from frazil.spark.types import query_schema_from_spark
+from frazil.spark.upserts.commands import ChangeCommands
 from frazil.spark.write.files import write_data_files
 from frazil.spark.write.rows import rows_of
 from frazil.spark.write_audit_publish import branch_to_read, refuse_replacement
@@ -41,7 +42,7 @@ from frazil.table.time_travel import Moment
 from frazil.table.updates.replacement import ReplaceDefinition
 
 
-class Table(RowCommands, TableChanges, TableStreams, TableHandle):
+class Table(ChangeCommands, TableChanges, TableStreams, TableHandle):
     """An Iceberg table: `append`, `overwrite`, `scan`, and every change of a `TableHandle`.
 
     Upkeep is at `maintenance`, all metadata tables are at `inspect`, and commits of files that are
@@ -255,6 +256,9 @@ class Table(RowCommands, TableChanges, TableStreams, TableHandle):
     def _together(self) -> Iterator[RowCommands]:
         with self.transaction() as together:
             yield together
+
+    def _own_handle(self) -> Table:
+        return Table(self.spark, self.catalog, self._loaded)
 
     def _followed(self, metadata: TableMetadata, made: frozenset[int]) -> None:
         self._reads.follow(metadata, made)

@@ -90,7 +90,9 @@ class FileKind:
         """
         if self.has_full_bounds:
             return dict.fromkeys(schema.fields_by_id, FULL)
-        return metrics_modes(schema, properties, sorted_ids=sorted_ids)
+        # Bounds of what is compared tell readers which data files the deletes can be about.
+        bounded = (*sorted_ids, *(self.equality_ids or ()))
+        return metrics_modes(schema, properties, sorted_ids=bounded)
 
 
 DATA_FILES: Final = FileKind(content=Content.DATA, file_format="parquet")

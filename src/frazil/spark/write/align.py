@@ -42,7 +42,9 @@ _DIGITS: Final[dict[type[S.DataType], int]] = {
 """The digits that every value of a Spark type fits into."""
 
 
-def align(df: DataFrame, schema: Schema, *, case_sensitive: bool = False) -> DataFrame:
+def align(
+    df: DataFrame, schema: Schema, *, case_sensitive: bool = False, beside: Sequence[str] = ()
+) -> DataFrame:
     """The rows of a DataFrame with the columns of a table, in the table's order.
 
     Each column carries its field id in its metadata. Times and nanoseconds become bigints, uuids
@@ -54,17 +56,19 @@ def align(df: DataFrame, schema: Schema, *, case_sensitive: bool = False) -> Dat
         df: with the table's columns in any order.
         schema: of the table.
         case_sensitive: whether names are matched with their case.
+        beside: columns of the rows that are none of the table's and follow as they are.
 
     Raises:
         SchemaMismatchError: listing every column that is missing, unexpected or of a wrong type.
     """
     alignment = _Alignment(case_sensitive=case_sensitive)
-    columns = alignment.columns(df.schema, schema)
+    given = [field for field in df.schema.fields if field.name not in beside]
+    columns = alignment.columns(S.StructType(given), schema)
     df = _evaluating(df, alignment.left_out)
     plain = [(column.source, column.field.name) for column in columns if column.is_plain]
-    if len(plain) == len(columns):
+    if len(plain) == len(columns) and not beside:
         return select_with_metadata(df, plain, [column.metadata for column in columns])
-    return df.select(*(column.as_column() for column in columns))
+    return df.select(*(column.as_column() for column in columns), *map(F.col, map(_quoted, beside)))
 
 
 @dataclass(frozen=True, slots=True)

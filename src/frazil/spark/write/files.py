@@ -88,10 +88,11 @@ def write_data_files(
     io: FileIO,
     options: Mapping[str, str] | None = None,
     schema: Schema | None = None,
+    kind: FileKind = DATA_FILES,
     placement: Placement | None = None,
     on_progress: Callable[[WriteProgress], None] | None = None,
 ) -> list[DataFile]:
-    """Write rows as data files of a table; nothing is committed.
+    """Write rows as data files of a table, or as another kind; nothing is committed.
 
     Args:
         spark: of the table; what is set for the write is set in the session of the rows.
@@ -101,6 +102,7 @@ def write_data_files(
         options: the write's own, by the Java runtime's names: see `write_options`.
         schema: of the rows, where it is not the table's current one; so row lineage columns can
             be written beside the table's (rule 148).
+        kind: of the files; those of equality deletes hold the columns that are compared.
         placement: which task writes which row; as options and properties say unless given.
         on_progress: called at each stage.
 
@@ -116,7 +118,7 @@ def write_data_files(
         StorageError: the store refused or failed.
     """
     tell = on_progress or _tell_nobody
-    write = _Write.planned(metadata, io, options, schema or metadata.schema, placement)
+    write = _Write.planned(metadata, io, options, schema or metadata.schema, kind, placement)
     own = df.sparkSession
     # The rows may come out of tables, whose scans run in this session.
     prepare_session(own)
@@ -179,16 +181,15 @@ class _Write:
         io: FileIO,
         options: Mapping[str, str] | None,
         schema: Schema,
+        kind: FileKind,
         placement: Placement | None,
     ) -> _Write:
-        settings = write_options(metadata, schema, options)
+        settings = write_options(metadata, schema, options, kind=kind)
         spec = metadata.spec_by_id(settings.spec_id)
         operation_id = str(uuid.uuid4())
         staging = StagedFolder(io, new_data_folder(metadata, operation_id))
         count = RowCount()
-        return cls(
-            metadata, schema, spec, DATA_FILES, settings, staging, operation_id, count, placement
-        )
+        return cls(metadata, schema, spec, kind, settings, staging, operation_id, count, placement)
 
     @property
     def io(self) -> FileIO:

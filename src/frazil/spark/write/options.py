@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from frazil.errors import ConfigurationError, UnsupportedError
 from frazil.format import types as I
+from frazil.format.manifests import Content
 from frazil.format.metadata import TableMetadata
 from frazil.format.property_kinds import (
     FLAG,
@@ -40,6 +41,7 @@ from frazil.format.table_properties import (
     WRITE_FORMAT,
     parquet_level,
 )
+from frazil.storage.file_kinds import DATA_FILES, FileKind
 
 CODECS_OF_EVERY_SPARK: Final = ("zstd", "snappy", "gzip", "lz4", "uncompressed")
 
@@ -142,7 +144,11 @@ class WriteOptions:
 
 
 def write_options(
-    metadata: TableMetadata, schema: Schema, options: Mapping[str, str] | None = None
+    metadata: TableMetadata,
+    schema: Schema,
+    options: Mapping[str, str] | None = None,
+    *,
+    kind: FileKind = DATA_FILES,
 ) -> WriteOptions:
     """The settings of a write to a table.
 
@@ -150,6 +156,7 @@ def write_options(
         metadata: of the table.
         schema: of the rows to write.
         options: the write's own, by the names of the Java runtime's write options.
+        kind: of the files.
 
     Raises:
         ConfigurationError: an option is unknown, or a value is malformed.
@@ -178,13 +185,15 @@ def write_options(
         order = metadata.sort_order if order_id is None else metadata.sort_order_by_id(order_id)
     # As the Java runtime: a sorted table is ranged, a partitioned one hashed.
     default_mode = "range" if not order.is_unsorted else "none" if spec.is_unpartitioned else "hash"
-    target = TARGET_FILE_SIZE.of(settings)
+    is_data = kind.content is Content.DATA
+    target = kind.target_size.of(settings)
+    row_bytes = _bytes_per_row(metadata, schema) if is_data else _bytes_by_types(schema)
     return WriteOptions(
         spec_id=spec.spec_id,
         sort_order_id=order.order_id,
         distribution_mode=(DISTRIBUTION_MODE.of(settings) or default_mode) if ordered else "none",
         target_file_size=target,
-        rows_per_file=max(1, target // _bytes_per_row(metadata, schema)),
+        rows_per_file=max(1, target // row_bytes),
         codec=PARQUET_CODEC.of(settings),
         codec_level=parquet_level(settings),
         parquet=_parquet_settings(settings),
@@ -216,6 +225,10 @@ def _bytes_per_row(metadata: TableMetadata, schema: Schema) -> int:
     size, rows = summary.get("total-files-size", ""), summary.get("total-records", "")
     if size.isdigit() and rows.isdigit() and int(rows) >= 10_000:
         return max(1, int(size) // int(rows))
+    return _bytes_by_types(schema)
+
+
+def _bytes_by_types(schema: Schema) -> int:
     return max(1, sum(_width(f.field_type) for f in schema.fields))
 
 

@@ -17,6 +17,11 @@ def stop_with(problem: str) -> Column:
     return F.raise_error(F.lit(f"{_MARK}{problem} [/frazil]"))
 
 
+def stop_with_value(problem: Column) -> Column:
+    """A value that stops as `stop_with` does, with a fact that a column makes of the row."""
+    return F.raise_error(F.concat(F.lit(_MARK), problem, F.lit(" [/frazil]")))
+
+
 def stop_with_text(problem: str) -> str:
     """SQL text that stops as `stop_with` does, with a fact that SQL text makes of the row."""
     return f"raise_error(concat('{_MARK}', {problem}, ' [/frazil]'))"

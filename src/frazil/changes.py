@@ -1,0 +1,14 @@
+"""Formats of changes for `Table.apply_changes` and `Table.upsert_stream`."""
+
+from __future__ import annotations
+
+from frazil.spark.upserts.formats import (
+    ChangeFormat,
+    change_feed,
+    debezium,
+    debezium_flattened,
+    dms,
+    plain,
+)
+
+__all__ = ["ChangeFormat", "change_feed", "debezium", "debezium_flattened", "dms", "plain"]

@@ -1,0 +1,319 @@
+"""One batch of changes becomes one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from frazil.errors import CommitFailedError, ConflictError, ValidationError
+from frazil.format.manifests import DataFile
+from frazil.format.metadata import TableMetadata
+from frazil.format.partitions.partitioning import PartitionSpec
+from frazil.format.predicates.quoting import quote_name_always
+from frazil.format.schema import Schema
+from frazil.format.snapshots import MAIN_BRANCH, Snapshot
+from frazil.format.table_properties import RETRIES
+from frazil.spark.row_level.command import MERGE_ON_READ, Command, Options
+from frazil.spark.row_level.commands import SOURCE, TARGET, RowCommands
+from frazil.spark.row_level.merging.clauses import Clause, Do, When
+from frazil.spark.row_level.merging.evolution import new_columns
+from frazil.spark.row_level.merging.merge import Merge
+from frazil.spark.session import is_case_sensitive, prepare_session
+from frazil.spark.upserts.change_rows import ChangeFormat, ChangeRows, Order, Wanted
+from frazil.spark.upserts.choice import EQUALITY, Choice, Mode, chosen
+from frazil.spark.upserts.keys import Keys
+from frazil.spark.upserts.once import Batch, BatchAppliedError, mark
+from frazil.spark.upserts.reduction import last_changes
+from frazil.spark.upserts.scope import (
+    live_specs,
+    reaching_all,
+    spec_of_deletes,
+    with_unpartitioned_spec,
+)
+from frazil.spark.write.files import WriteProgress, write_data_files
+from frazil.spark.write.row_checks import value_problem
+from frazil.spark.write_audit_publish import destination
+from frazil.storage.file_kinds import equality_delete_files
+from frazil.storage.side_by_side import in_threads
+from frazil.table.conflicts.validation import Validation
+from frazil.table.snapshots.producer import SnapshotSettings
+
+MODE: Final = "frazil.changes.mode"
+REASON: Final = "frazil.changes.mode-reason"
+"""In the summaries of snapshots of changes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppliedChanges:
+    """What a batch of changes came to.
+
+    Attributes:
+        mode: ``equality-deletes`` or ``merge``; None where nothing was written.
+        reason: why that mode.
+        upserted: keys that have a row afterwards.
+        deleted: keys that have none.
+        was_applied: the table had the batch already, and nothing was changed.
+    """
+
+    mode: str | None = None
+    reason: str = ""
+    upserted: int = 0
+    deleted: int = 0
+    was_applied: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeSettings:
+    """How changes are to be applied; `Table.apply_changes` says what each part means."""
+
+    keys: tuple[str, ...]
+    format: ChangeFormat
+    order_by: tuple[Order, ...] = ()
+    mode: Mode = "auto"
+    adds_columns: bool = False
+    branch: str | None = None
+    snapshot_properties: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] | None = None
+    on_progress: Callable[[WriteProgress], None] | None = None
+
+
+def apply_batch(
+    table: RowCommands, df: DataFrame, settings: ChangeSettings, batch: Batch | None
+) -> AppliedChanges:
+    """Apply changes in one commit, again on the new snapshot after a conflict.
+
+    Raises:
+        ValidationError: the changes make no sense; nothing was changed.
+        ConflictError, CommitFailedError: other writers kept being first.
+    """
+    tries = 1 + RETRIES.of(table.metadata.properties)
+    for left in reversed(range(tries)):
+        try:
+            return _once(table, df, settings, batch)
+        except BatchAppliedError:
+            return AppliedChanges(was_applied=True)
+        except (ConflictError, CommitFailedError):
+            if not left:
+                raise
+    raise AssertionError("there is one try at least")
+
+
+def _once(
+    table: RowCommands, df: DataFrame, settings: ChangeSettings, batch: Batch | None
+) -> AppliedChanges:
+    with table._together() as together:
+        if batch is not None:
+            # First of all: in a commit that is tried again it looks at what is there by then.
+            together._run(mark(batch))
+        try:
+            return _Application(together, settings, batch).run(df)
+        except PySparkException as error:
+            problem = value_problem(str(error))
+            if problem is None:
+                raise
+            raise ValidationError(f"{problem}; nothing was changed") from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Application:
+    """One try of one batch, within a transaction."""
+
+    table: RowCommands
+    settings: ChangeSettings
+    batch: Batch | None
+
+    def run(self, df: DataFrame) -> AppliedChanges:
+        spark = df.sparkSession
+        prepare_session(spark)
+        strict = is_case_sensitive(spark)
+        schema = self.table.metadata.schema
+        keys = Keys.of(self.settings.keys, schema, case_sensitive=strict)
+        wanted = Wanted(
+            schema=schema, keys=keys, order_by=self.settings.order_by, case_sensitive=strict
+        )
+        changes = self.settings.format.read(df, wanted)
+        if self.settings.adds_columns:
+            self._add_columns(changes, strict)
+        base = self.table.metadata
+        last = last_changes(changes, base.schema, keys).persist()
+        try:
+            counted = last.agg(F.count("*"), F.count_if(F.col(changes.gone))).collect()[0]
+            total, deleted = int(counted[0]), int(counted[1])
+            if not total:
+                return AppliedChanges()
+            target = destination(spark, base, self.settings.branch)
+            head = self.table._head(target, base)
+            choice = chosen(self.settings.mode, base, head, total)
+            if choice.mode == EQUALITY:
+                self._with_equality_deletes(last, changes.gone, keys, head, choice, deleted, total)
+            else:
+                self._merged(last, changes.gone, keys, choice)
+        finally:
+            with suppress(PySparkException):
+                last.unpersist()
+        return AppliedChanges(
+            mode=choice.mode, reason=choice.reason, upserted=total - deleted, deleted=deleted
+        )
+
+    def _add_columns(self, changes: ChangeRows, strict: bool) -> None:
+        """Add what the rows have and the table lacks, in the same commit."""
+        rows = changes.rows.drop(*changes.beside)
+        clause = Clause(when=When.MATCHED, do=Do.UPDATE)
+        every = Merge(
+            source=rows, on="true", clauses=[clause], target_name=TARGET, source_name=SOURCE
+        )
+        added = new_columns(every, self.table.metadata.schema, case_sensitive=strict)
+        if added.fields:
+            with self.table.update_schema(case_sensitive=strict) as change:
+                change.union_by_name(added)
+
+    # -- equality deletes ------------------------------------------------------------------------
+
+    def _with_equality_deletes(
+        self,
+        last: DataFrame,
+        gone: str,
+        keys: Keys,
+        head: Snapshot | None,
+        choice: Choice,
+        deleted: int,
+        total: int,
+    ) -> None:
+        base = self.table.metadata
+        target = destination(self.table.spark, base, self.settings.branch)
+        live = live_specs(self.table.io, head)
+        spec = self._spec_of_deletes(keys, live) if live else None
+        settings = self.table._settings(self.table.metadata, target, self._properties(choice))
+        if spec is not None:
+            branch = settings.get("branch") or MAIN_BRANCH
+            self.table._run(reaching_all(self.table.io, branch, spec, head))
+        works: list[Callable[[], list[DataFile]]] = []
+        if total > deleted:
+            works.append(lambda: self._data(last, gone))
+        if spec is not None:
+            works.append(lambda: self._deletes(last, keys, spec))
+        written: list[DataFile] = []
+
+        def work(one: Callable[[], list[DataFile]]) -> None:
+            written.extend(one())
+
+        try:
+            in_threads(work, works, threads=2, name="frazil-changes")
+        except BaseException:
+            self.table.io.delete_many(file.file_path for file in written)
+            raise
+        if not written:
+            return
+        self._commit(written, spec, head, settings)
+
+    def _spec_of_deletes(self, keys: Keys, live: frozenset[int]) -> PartitionSpec:
+        spec = spec_of_deletes(self.table.metadata, keys, live)
+        if spec is not None:
+            return spec
+        self.table._run(with_unpartitioned_spec(self.table.metadata))
+        spec = spec_of_deletes(self.table.metadata, keys, live)
+        assert spec is not None
+        return spec
+
+    def _data(self, last: DataFrame, gone: str) -> list[DataFile]:
+        column = F.col(quote_name_always([gone]))
+        return self._write(last.where(~column).drop(gone), self.table.metadata, {})
+
+    def _deletes(self, last: DataFrame, keys: Keys, spec: PartitionSpec) -> list[DataFile]:
+        metadata = self.table.metadata
+        schema: Schema = keys.schema
+        mode = "none" if spec.is_unpartitioned else "hash"
+        return write_data_files(
+            self.table.spark,
+            last.select(*keys.columns),
+            metadata=metadata,
+            io=self.table.io,
+            options={
+                "output-spec-id": str(spec.spec_id),
+                "output-sort-order-id": "0",
+                "distribution-mode": mode,
+            },
+            schema=schema,
+            kind=equality_delete_files(keys.ids),
+        )
+
+    def _write(
+        self, rows: DataFrame, metadata: TableMetadata, options: Mapping[str, str]
+    ) -> list[DataFile]:
+        return write_data_files(
+            self.table.spark,
+            rows,
+            metadata=metadata,
+            io=self.table.io,
+            options={**options, **(self.settings.options or {})},
+            on_progress=self.settings.on_progress,
+        )
+
+    def _commit(
+        self,
+        written: list[DataFile],
+        spec: PartitionSpec | None,
+        head: Snapshot | None,
+        settings: SnapshotSettings,
+    ) -> None:
+        added = [file for file in written if file.equality_ids is None]
+        deletes = [file for file in written if file.equality_ids is not None]
+        own: SnapshotSettings = {
+            **settings,
+            "own_files": tuple(file.file_path for file in written),
+        }
+        if spec is None:
+            # Nothing was there to delete: rows that others add meanwhile would stay.
+            empty = Validation(None if head is None else head.snapshot_id, check_deletes=False)
+            self.table.files.row_delta(added=added, validation=empty, **own)
+            return
+        self.table.files.row_delta(added=added, added_deletes=deletes, **own)
+
+    # -- positions -------------------------------------------------------------------------------
+
+    def _merged(self, last: DataFrame, gone: str, keys: Keys, choice: Choice) -> None:
+        """Delete and change rows where they are; keys alone are joined."""
+        flag = quote_name_always([SOURCE, gone])
+        values: dict[str, Column] = {
+            quote_name_always([name]): F.col(quote_name_always([SOURCE, name]))
+            for name in last.columns
+            if name != gone
+        }
+        merge = Merge(
+            source=last,
+            on=keys.matching(TARGET, SOURCE),
+            clauses=[
+                Clause(when=When.MATCHED, do=Do.DELETE, condition=flag),
+                Clause(when=When.MATCHED, do=Do.UPDATE, values=values),
+                Clause(when=When.NOT_MATCHED, do=Do.INSERT, condition=f"not {flag}", values=values),
+            ],
+            target_name=TARGET,
+            source_name=SOURCE,
+        )
+        command = Command.begin(
+            self.table,
+            "merge",
+            Options(
+                branch=self.settings.branch,
+                snapshot_properties=self._properties(choice),
+                write_options=self.settings.options,
+                on_progress=self.settings.on_progress,
+            ),
+        )
+        if command.base.format_version > 1:
+            command = replace(command, mode=MERGE_ON_READ)
+        merge.run(command)
+
+    def _properties(self, choice: Choice) -> dict[str, str]:
+        return {
+            **self.settings.snapshot_properties,
+            **({} if self.batch is None else self.batch.summary),
+            MODE: choice.mode,
+            REASON: choice.reason,
+        }

@@ -1,0 +1,107 @@
+"""How a batch of changes is written: as equality deletes, or resolved to positions by a merge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+from frazil.errors import UnsupportedError, ValidationError
+from frazil.format.metadata import TableMetadata
+from frazil.format.snapshots import Snapshot
+from frazil.format.table_properties import DELETE_FORMAT, WRITE_FORMAT
+
+Mode = Literal["equality-deletes", "merge", "auto"]
+
+EQUALITY: Final = "equality-deletes"
+MERGE: Final = "merge"
+
+BIG_SHARE: Final = 10
+"""A batch is a big part of a table with at most so many times its rows: reading the table's keys
+costs little beside writing the batch."""
+
+SMALL_TABLE: Final = 100_000
+"""Rows whose keys are read in about the time that a commit takes."""
+
+HEAVY_LOAD: Final = 10
+"""Equality deletes are many where every so many rows there is one: each read pays for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A mode and why it was taken.
+
+    Attributes:
+        mode: ``equality-deletes`` or ``merge``.
+        reason: in words, for the snapshot's summary.
+    """
+
+    mode: str
+    reason: str
+
+
+def mode_named(name: str) -> Mode:
+    """Return a mode by its name.
+
+    Raises:
+        ValidationError: there is no such mode.
+    """
+    for mode in get_args(Mode):
+        if name == mode:
+            return mode  # type: ignore[no-any-return]
+    raise ValidationError(
+        f"there is no mode {name!r} of applying changes; there are {', '.join(get_args(Mode))}"
+    )
+
+
+def chosen(mode: Mode, metadata: TableMetadata, head: Snapshot | None, changes: int) -> Choice:
+    """Return how a batch is written.
+
+    Args:
+        metadata: of the table.
+        head: the snapshot that the batch follows.
+        changes: the keys that it changes.
+
+    Raises:
+        UnsupportedError: the table cannot have equality deletes, which were asked for.
+    """
+    problem = _no_deletes(metadata)
+    if mode == "merge":
+        return Choice(MERGE, "asked for")
+    if mode == "equality-deletes":
+        if problem is not None:
+            raise UnsupportedError(
+                f"{problem}, so it can have no equality deletes; use mode='merge'"
+            )
+        return Choice(EQUALITY, "asked for")
+    if problem is not None:
+        return Choice(MERGE, problem)
+    rows, deletes = _total(head, "total-records"), _total(head, "total-equality-deletes")
+    if rows is None:
+        return Choice(EQUALITY, "the snapshot before does not state its rows")
+    if rows <= SMALL_TABLE:
+        return Choice(MERGE, f"the table's {rows} rows are few: their keys are read at once")
+    if rows <= BIG_SHARE * changes:
+        return Choice(MERGE, f"{changes} changes are much beside the table's {rows} rows")
+    load = (deletes or 0) + changes
+    if load * HEAVY_LOAD > rows:
+        return Choice(
+            MERGE, f"{load} equality deletes would be much for reads of the table's {rows} rows"
+        )
+    return Choice(
+        EQUALITY,
+        f"{changes} changes and {deletes or 0} equality deletes are few beside {rows} rows",
+    )
+
+
+def _no_deletes(metadata: TableMetadata) -> str | None:
+    if metadata.format_version < 2:
+        return "the table is of format version 1"
+    named = DELETE_FORMAT.of(metadata.properties) or WRITE_FORMAT.of(metadata.properties)
+    return None if named == "parquet" else f"the table's delete files are to be {named}"
+
+
+def _total(head: Snapshot | None, name: str) -> int | None:
+    if head is None:
+        return 0
+    text = (head.summary or {}).get(name, "")
+    return int(text) if text.isdigit() else None

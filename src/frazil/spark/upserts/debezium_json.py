@@ -1,0 +1,250 @@
+"""Debezium's events as JSON: before, after and op, with or without the envelope's schema.
+
+Values are parsed by the table's types, every one of them: JSON does not tell a number of
+microseconds from one of milliseconds, and a value that does not fit must stop, not become NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from frazil.errors import UnsupportedError, ValidationError
+from frazil.format import types as I
+from frazil.format.predicates.quoting import quote_name_always
+from frazil.spark.free_names import free_name
+from frazil.spark.types import type_to_spark
+from frazil.spark.upserts.change_rows import (
+    ChangeFormat,
+    ChangeRows,
+    Wanted,
+    change_rows,
+    required_column,
+)
+from frazil.spark.write.row_checks import stop_with_value
+
+TimeUnit = Literal["millis", "micros", "nanos"]
+
+_PER_MICRO: Final[Mapping[str, tuple[int, int]]] = {
+    "millis": (1000, 1),
+    "micros": (1, 1),
+    "nanos": (1, 1000),
+}
+_ROW: Final = "map<string, string>"
+_SOURCE: Final = (
+    "struct<ts_ms: bigint, ts_us: bigint, ts_ns: bigint, lsn: bigint, txId: bigint, "
+    "sequence: string, snapshot: string, file: string, pos: bigint, `row`: bigint, scn: string, "
+    "commit_scn: string, change_lsn: string, commit_lsn: string, event_serial_no: bigint>"
+)
+_EVENT: Final = (
+    f"before: {_ROW}, after: {_ROW}, op: string, ts_ms: bigint, ts_us: bigint, ts_ns: bigint, "
+    f"source: {_SOURCE}"
+)
+_FIELDS: Final = ("before", "after", "op", "ts_ms", "ts_us", "ts_ns", "source")
+_NAMES: Final = "array<string>"
+_UNPARSED: Final = "frazil_unparsed"
+_UNAVAILABLE: Final = "__debezium_unavailable_value"
+_WHOLE: Final = r"^-?[0-9]+$"
+
+
+def debezium(value: str = "value", *, times: TimeUnit = "micros") -> ChangeFormat:
+    """Return the format of Debezium's JSON events.
+
+    Events may be wrapped in a payload with a schema. Fields of the envelope, as ``ts_ms`` and
+    ``source.lsn``, can order changes, and so can other columns of the DataFrame, as Kafka's
+    ``offset``. Decimals are text or numbers (``decimal.handling.mode`` string or double).
+
+    Args:
+        value: the column of JSON, text or UTF-8 bytes; NULLs in it are passed over.
+        times: the unit of times and of timestamps without a zone that are numbers.
+
+    Raises:
+        ValidationError: there is no such unit.
+    """
+    if times not in get_args(TimeUnit):
+        raise ValidationError(f"times are in {', '.join(get_args(TimeUnit))}, not in {times!r}")
+    return _DebeziumJson(value, times)
+
+
+@dataclass(frozen=True, slots=True)
+class _DebeziumJson(ChangeFormat):
+    """A column of JSON."""
+
+    value: str
+    times: TimeUnit
+
+    def read(self, df: DataFrame, wanted: Wanted) -> ChangeRows:
+        text = required_column(df, self.value, "Debezium's events").cast("string")
+        event, change = (free_name(name, df.columns) for name in ("_frazil_event", "_frazil_one"))
+        kept = [name for name in df.columns if name.lower() != self.value.lower()]
+        # Fields of the envelope stand beside the DataFrame's own columns, which win.
+        taken = {name.lower() for name in kept}
+        fields = [name for name in ("ts_ms", "ts_us", "ts_ns", "source") if name not in taken]
+        events = df.where(text.isNotNull()).withColumn(event, _event(text))
+        events = events.where(~F.coalesce(F.col(event)["op"] == "m", F.lit(False)))
+        events = events.withColumn(change, F.explode(_changes(F.col(event), wanted)))
+        row = F.col(change)["row"]
+        values = {
+            field.name: self._value(row, field)
+            for field in wanted.schema.fields
+            if not isinstance(field.field_type, I.UnknownType)
+        }
+        unknown = F.array_except(
+            F.map_keys(row), F.array(*(F.lit(name) for name in values), F.lit("")).cast(_NAMES)
+        )
+        problem = F.concat(
+            F.lit("an event of Debezium has the fields "),
+            F.array_join(unknown, ", "),
+            F.lit(", which the table lacks: add such columns first, with update_schema()"),
+        )
+        gone = F.when(F.size(unknown) > 0, stop_with_value(problem).cast("boolean")).otherwise(
+            F.col(change)["gone"]
+        )
+        flags = free_name("_frazil_is_gone", [*df.columns, *values])
+        # Where the DataFrame has a column of the table's name, the event's row has the value.
+        others = [
+            F.col(quote_name_always([name]))
+            for name in kept
+            if name.lower() not in {each.lower() for each in values}
+        ]
+        parts = [F.col(event)[name].alias(name) for name in fields if name not in values]
+        rows = events.select(
+            *others,
+            *parts,
+            *(column.alias(name) for name, column in values.items()),
+            gone.alias(flags),
+        )
+        own = [name for name in rows.columns if name not in values]
+        return change_rows(rows, wanted, gone=F.col(flags), own=own)
+
+    def _value(self, row: Column, field: I.NestedField) -> Column:
+        raw = row[field.name]
+        made = self._converted(raw, field)
+        problem = F.concat(
+            F.lit(f"an event of Debezium has for the column {field.name!r} ({field.field_type}) "),
+            F.concat(F.lit("the value '"), F.substring(raw, 1, 80), F.lit("', which is none: ")),
+            F.when(
+                raw == _UNAVAILABLE,
+                F.lit("the source left it out; set REPLICA IDENTITY FULL for its table"),
+            ).otherwise(F.lit("look at the connector's handling of such values")),
+        )
+        fails = raw.isNotNull() & (made.isNull() | (raw == _UNAVAILABLE))
+        return F.when(fails, stop_with_value(problem).cast(_type_name(field))).otherwise(made)
+
+    def _converted(self, raw: Column, field: I.NestedField) -> Column:
+        whole = raw.rlike(_WHOLE)
+        number = F.when(whole, raw).try_cast("bigint")
+        times, by = _PER_MICRO[self.times]
+        micros = F.call_function("div", number * times, F.lit(by).cast("bigint"))
+        match field.field_type:
+            case I.BooleanType():
+                return raw.try_cast("boolean")
+            case I.DateType():
+                days = F.date_from_unix_date(number.try_cast("int"))
+                return F.when(whole, days).otherwise(raw.try_cast("date"))
+            case I.TimestampType():
+                return F.when(whole, _ntz(micros)).otherwise(raw.try_cast("timestamp_ntz"))
+            case I.TimestamptzType():
+                return F.when(whole, F.timestamp_micros(micros)).otherwise(
+                    raw.try_cast("timestamp")
+                )
+            case I.TimestampNanoType() | I.TimestamptzNanoType():
+                return number
+            case I.TimeType():
+                return micros
+            case I.DecimalType(precision=precision, scale=scale):
+                exact = raw.rlike(
+                    r"^-?[0-9]+$" if not scale else r"^-?[0-9]*\.[0-9]+([eE][-+]?\d+)?$"
+                )
+                return F.when(exact, raw).try_cast(f"decimal({precision}, {scale})")
+            case I.StringType() | I.UUIDType():
+                return raw
+            case I.BinaryType() | I.FixedType():
+                return F.unbase64(raw)
+            case I.IntegerType() | I.LongType() | I.FloatType() | I.DoubleType():
+                return raw.try_cast(_type_name(field))
+            case I.StructType() | I.ListType() | I.MapType() if _is_plain(field.field_type):
+                return F.from_json(raw, _type_name(field), {"mode": "FAILFAST"})
+            case _:
+                raise UnsupportedError(
+                    f"the column {field.name!r} is {field.field_type}, which is not read from "
+                    "Debezium's JSON; make a DataFrame of typed columns and use "
+                    "frazil.changes.plain()"
+                )
+
+
+def _ntz(micros: Column) -> Column:
+    """A time without a zone from its microseconds, whatever the session's zone."""
+    seconds = (micros.cast("decimal(20, 0)") / F.lit(1_000_000)).cast("decimal(18, 6)")
+    zero = F.lit(0)
+    return F.expr("timestamp_ntz'1970-01-01 00:00:00'") + F.make_dt_interval(
+        zero, zero, zero, seconds
+    )
+
+
+def _type_name(field: I.NestedField) -> str:
+    return type_to_spark(field.field_type).simpleString()
+
+
+def _is_plain(iceberg_type: I.IcebergType) -> bool:
+    if isinstance(iceberg_type, I.StructType | I.ListType | I.MapType):
+        return all(_is_plain(field.field_type) for field in iceberg_type.fields)
+    plain = (I.BooleanType, I.IntegerType, I.LongType, I.FloatType, I.DoubleType, I.StringType)
+    return isinstance(iceberg_type, plain)
+
+
+def _event(text: Column) -> Column:
+    """The event of a text; texts that are none stop."""
+    parsed = F.from_json(
+        text,
+        f"struct<payload: struct<{_EVENT}>, {_EVENT}, {_UNPARSED}: string>",
+        {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _UNPARSED},
+    )
+    flat = F.struct(*(parsed[name].alias(name) for name in _FIELDS))
+    event = F.coalesce(parsed["payload"], flat)
+    ops = ("c", "u", "r", "d", "m")
+    problem = F.concat(
+        F.lit("a text is no event of a change by Debezium: op is "),
+        F.coalesce(event["op"], F.lit("missing")),
+        F.lit(" in '"),
+        F.substring(text, 1, 200),
+        F.lit("'"),
+    )
+    bad = parsed[_UNPARSED].isNotNull() | ~F.coalesce(event["op"].isin(*ops), F.lit(False))
+    stop = stop_with_value(problem).cast(f"struct<{_EVENT}>")
+    return F.when(bad, stop).otherwise(event)
+
+
+def _changes(event: Column, wanted: Wanted) -> Column:
+    """The changes of an event: an update of a key deletes the row of the old one as well."""
+    before, after = event["before"], event["after"]
+    keys = wanted.keys.names
+    moved = F.lit(False)
+    for name in keys:
+        moved |= F.map_contains_key(before, name) & ~before[name].eqNullSafe(after[name])
+    without = F.concat(
+        F.lit("an event of Debezium tells no key "),
+        F.lit(", ".join(keys)),
+        F.lit(" of its row: publish them with the source's table (REPLICA IDENTITY, primary key)"),
+    )
+    kind = f"struct<gone: boolean, row: {_ROW}>"
+
+    def one(gone: bool, row: Column) -> Column:
+        complete = row.isNotNull()
+        for name in keys:
+            complete &= F.map_contains_key(row, name)
+        found = F.struct(F.lit(gone).alias("gone"), row.alias("row")).cast(kind)
+        return F.when(F.coalesce(complete, F.lit(False)), found).otherwise(
+            stop_with_value(without).cast(kind)
+        )
+
+    is_moved = (event["op"] == "u") & before.isNotNull() & F.coalesce(moved, F.lit(False))
+    return (
+        F.when(event["op"] == "d", F.array(one(True, before)))
+        .when(is_moved, F.array(one(True, before), one(False, after)))
+        .otherwise(F.array(one(False, after)))
+    )

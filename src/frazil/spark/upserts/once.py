@@ -1,0 +1,89 @@
+"""Each batch of a stream once: what the table remembers of the batches that it holds.
+
+The number of a query's last batch is a table property, which is set in the commit of the batch
+itself. Snapshots may expire and branches may be rolled back: the property stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from frazil.errors import ConflictError, InvalidMetadataError, ValidationError
+from frazil.format.changes import SetProperties, Update
+from frazil.format.metadata import TableMetadata
+from frazil.table.commit.operation import MetadataOperation
+
+QUERY_ID: Final = "frazil.stream.query-id"
+BATCH_ID: Final = "frazil.stream.batch-id"
+"""In the summaries of a stream's snapshots."""
+
+_PREFIX: Final = "frazil.stream.last-batch."
+
+
+class BatchAppliedError(ConflictError):
+    """The table has the batch already; whoever applies it is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What tells a batch of changes from all others.
+
+    Attributes:
+        query: the id of what the batches come from; it stays the same when that starts again.
+        number: batches are applied in the order of their numbers.
+    """
+
+    query: str
+    number: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.query, str) or not self.query.strip():
+            raise ValidationError(f"a batch's query is the text of an id, not {self.query!r}")
+        number = self.number
+        if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+            raise ValidationError(f"batches are numbered from 0 on, not {number!r}")
+
+    @property
+    def property_name(self) -> str:
+        """The table property that holds the number of the query's last batch."""
+        return f"{_PREFIX}{self.query}"
+
+    @property
+    def summary(self) -> dict[str, str]:
+        """What the batch's snapshot says of it."""
+        return {QUERY_ID: self.query, BATCH_ID: str(self.number)}
+
+    def is_in(self, metadata: TableMetadata) -> bool:
+        """Return whether the table has the batch, or a later one of its query.
+
+        Raises:
+            InvalidMetadataError: the table's property is no number.
+        """
+        last = metadata.properties.get(self.property_name)
+        if last is None:
+            return False
+        try:
+            return int(last) >= self.number
+        except ValueError:
+            raise InvalidMetadataError(
+                f"the property {self.property_name} is {last!r}, no number of a batch; set it to "
+                "that of the last batch which the table has"
+            ) from None
+
+
+def mark(batch: Batch) -> MetadataOperation:
+    """Let the table remember that it has a batch.
+
+    Raises:
+        BatchAppliedError: when run, if it has it already.
+    """
+
+    def updates(base: TableMetadata) -> list[Update]:
+        if batch.is_in(base):
+            raise BatchAppliedError(
+                f"the table has batch {batch.number} of the query {batch.query} already"
+            )
+        return [SetProperties({batch.property_name: str(batch.number)})]
+
+    return MetadataOperation(updates)
