@@ -10,5 +10,6 @@ from frazil.spark.upserts.formats import (
     dms,
     plain,
 )
+from frazil.spark.upserts.once import Batch
 
-__all__ = ["ChangeFormat", "change_feed", "debezium", "debezium_flattened", "dms", "plain"]
+__all__ = ["Batch", "ChangeFormat", "change_feed", "debezium", "debezium_flattened", "dms", "plain"]

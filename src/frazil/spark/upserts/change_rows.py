@@ -1,4 +1,4 @@
-"""Changes in one form: the table's columns, whether the row is gone, and what orders the changes."""
+"""Changes in one form: the columns of the table, whether the row is gone, and their order."""
 
 from __future__ import annotations
 

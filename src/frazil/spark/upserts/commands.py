@@ -49,9 +49,9 @@ class ChangeCommands(RowCommands):
     ) -> AppliedChanges:
         """Insert, change and delete rows by their keys, in one commit.
 
-        Of several changes of a key the last one counts. Rows that earlier commits have for a key go,
-        and the changed row comes in their place; the table is not read for it with the mode
-        ``equality-deletes``.
+        Of several changes of a key the last one counts. Rows that earlier commits have for a key
+        go, and the changed row comes in their place. With the mode ``equality-deletes`` the table
+        is not read for it.
 
             table.apply_changes(df, keys="id", op="kind", order_by="sequence")
 
@@ -82,7 +82,7 @@ class ChangeCommands(RowCommands):
             SchemaMismatchError: the rows do not fit; nothing was changed.
             UnsupportedError: the table cannot have equality deletes, and they were asked for.
         """
-        settings = _settings(
+        settings = _change_settings(
             keys, op, order_by, mode, format, on_new_columns, branch, snapshot_properties, options
         )
         settings = replace(settings, on_progress=on_progress)
@@ -102,6 +102,7 @@ class ChangeCommands(RowCommands):
         branch: str | None = None,
         trigger: Trigger = None,
         name: str | None = None,
+        output_mode: str | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
         options: Mapping[str, str] | None = None,
     ) -> StreamingQuery:
@@ -120,6 +121,7 @@ class ChangeCommands(RowCommands):
             trigger: when a batch begins: as ``10 seconds``, or as ``{"availableNow": True}``; as
                 soon as the last one has ended unless given.
             name: the query's name for Spark.
+            output_mode: Spark's, as ``update`` for aggregates by the keys.
 
         Returns:
             Spark's running query; this handle shows its commits after `refresh()`.
@@ -128,7 +130,7 @@ class ChangeCommands(RowCommands):
             ValidationError: the rows are no stream, or the arguments make no sense.
             UnsupportedError: over Spark Connect.
         """
-        settings = _settings(
+        settings = _change_settings(
             keys, op, order_by, mode, format, on_new_columns, branch, snapshot_properties, options
         )
         own = self._own_handle()
@@ -136,6 +138,7 @@ class ChangeCommands(RowCommands):
             checkpoint=fspath(checkpoint),
             trigger=trigger,
             name=name,
+            output_mode=output_mode,
             take=lambda df, batch: apply_batch(own, df, settings, batch),
         )
         return write.start(stream, self.spark, self.io)
@@ -208,7 +211,7 @@ class ChangeCommands(RowCommands):
                     raise
 
 
-def _settings(
+def _change_settings(
     keys: str | Sequence[str] | None,
     op: str | Column | None,
     order_by: str | Column | Sequence[Order],

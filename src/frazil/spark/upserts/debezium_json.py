@@ -49,6 +49,7 @@ _NAMES: Final = "array<string>"
 _UNPARSED: Final = "frazil_unparsed"
 _UNAVAILABLE: Final = "__debezium_unavailable_value"
 _WHOLE: Final = r"^-?[0-9]+$"
+_FRACTION: Final = r"^-?[0-9]*\.[0-9]+([eE][-+]?[0-9]+)?$"
 
 
 def debezium(value: str = "value", *, times: TimeUnit = "micros") -> ChangeFormat:
@@ -157,9 +158,8 @@ class _DebeziumJson(ChangeFormat):
             case I.TimeType():
                 return micros
             case I.DecimalType(precision=precision, scale=scale):
-                exact = raw.rlike(
-                    r"^-?[0-9]+$" if not scale else r"^-?[0-9]*\.[0-9]+([eE][-+]?\d+)?$"
-                )
+                # Bytes as base64 may look like a number, but have no point.
+                exact = raw.rlike(_FRACTION if scale else _WHOLE)
                 return F.when(exact, raw).try_cast(f"decimal({precision}, {scale})")
             case I.StringType() | I.UUIDType():
                 return raw

@@ -45,12 +45,14 @@ class StreamWrite:
         checkpoint: the folder of the query's checkpoint.
         trigger: when batches begin.
         name: of the query, for Spark's listings.
+        output_mode: Spark's, of queries that keep a state.
         take: writes a batch.
     """
 
     checkpoint: str
     trigger: Trigger
     name: str | None
+    output_mode: str | None = None
     take: Callable[[DataFrame, Batch], object]
 
     def start(self, stream: DataFrame, spark: SparkSession, io: FileIO) -> StreamingQuery:
@@ -76,6 +78,8 @@ class StreamWrite:
         writer = writer.option("checkpointLocation", spark_path(folder, spark, io))
         if self.name is not None:
             writer = writer.queryName(self.name)
+        if self.output_mode is not None:
+            writer = writer.outputMode(self.output_mode)
         if self.trigger is not None:
             writer = writer.trigger(**_trigger(self.trigger))
         return writer.start()

@@ -1,0 +1,497 @@
+"""`apply_changes`: rows by key, in both modes, and the delete files that come of it."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import uuid
+
+import pyarrow.parquet as pq
+import pytest
+
+import frazil
+from frazil.changes import Batch
+from frazil.errors import SchemaMismatchError, UnsupportedError, ValidationError
+from frazil.storage.paths import local_path
+
+DDL = "id bigint, name string, part string"
+CHANGES = "id bigint, name string, part string, op string, seq int"
+MODES = ["equality-deletes", "merge"]
+
+
+def rows(table):
+    """All rows, sorted; NULLs first."""
+    found = [tuple(row) for row in table.scan().to_df().collect()]
+    return sorted(found, key=lambda row: [(value is not None, value) for value in row])
+
+
+def changed(table, changes, mode="equality-deletes", ddl=CHANGES, **more):
+    """Apply rows of `CHANGES`."""
+    df = table.spark.createDataFrame(changes, ddl)
+    return table.apply_changes(df, keys="id", op="op", order_by="seq", mode=mode, **more)
+
+
+@pytest.fixture(params=[2, 3])
+def table(lake, request):
+    """A table with rows of two commits."""
+    made = lake.create_table("db.t", DDL, format_version=request.param)
+    made.append(lake.spark.createDataFrame([(1, "a", "x"), (2, "b", "y")], DDL))
+    made.append(lake.spark.createDataFrame([(3, "c", "x"), (4, "d", None)], DDL))
+    return made
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_inserts_updates_and_deletes_are_one_commit(table, mode):
+    before = len(table.metadata.snapshots)
+    told = changed(
+        table,
+        [
+            (1, "A", "x", "U", 1),
+            (2, None, None, "D", 1),
+            (5, "e", "z", "I", 1),
+            (9, "", "", "D", 1),
+        ],
+        mode,
+    )
+    assert rows(table) == [(1, "A", "x"), (3, "c", "x"), (4, "d", None), (5, "e", "z")]
+    assert len(table.metadata.snapshots) == before + 1
+    assert (told.mode, told.upserted, told.deleted) == (mode, 2, 2)
+    assert table.current_snapshot.summary["frazil.changes.mode"] == mode
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_last_change_of_a_key_counts(table, mode):
+    changed(
+        table,
+        [
+            (1, "third", "x", "U", 3),
+            (1, "first", "x", "U", 1),
+            (1, "second", "x", "D", 2),
+            (2, "gone", "x", "D", 7),
+            (2, "here", "x", "U", 6),
+            (7, "new", "x", "I", 1),
+            (7, "new", "x", "D", 2),
+        ],
+        mode,
+    )
+    assert rows(table) == [(1, "third", "x"), (3, "c", "x"), (4, "d", None)]
+
+
+def test_the_target_is_not_read(table, monkeypatch):
+    """Neither a data file nor a manifest of data is looked at."""
+    from frazil.spark.read.reader import TableReader
+
+    monkeypatch.setattr(TableReader, "rows", lambda *_: pytest.fail("the table was read"))
+    changed(table, [(1, "A", "x", "U", 1)])
+    monkeypatch.undo()
+    assert rows(table)[0] == (1, "A", "x")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_null_keys_are_equal(table, mode):
+    changed(table, [(None, "n", "x", "I", 1), (1, "A", "x", "U", 1)], mode)
+    assert rows(table)[0] == (None, "n", "x")
+    changed(table, [(None, "m", "x", "U", 1)], mode)
+    assert [row for row in rows(table) if row[0] is None] == [(None, "m", "x")]
+    changed(table, [(None, None, None, "D", 1)], mode)
+    assert rows(table)[0] == (1, "A", "x")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_new_rows_have_row_ids(lake, mode):
+    table = lake.create_table("db.v3", DDL, format_version=3)
+    table.append(lake.spark.createDataFrame([(1, "a", "x"), (2, "b", "y")], DDL).coalesce(1))
+    changed(table, [(1, "A", "x", "U", 1), (3, "c", "x", "I", 1)], mode)
+    found = table.scan(columns=["id", "_row_id", "_last_updated_sequence_number"]).to_df().collect()
+    assert len({row["_row_id"] for row in found}) == 3
+    assert {row["id"]: row["_last_updated_sequence_number"] for row in found} == {1: 2, 2: 1, 3: 2}
+
+
+# -- which deletes -------------------------------------------------------------------------------
+
+
+def _deletes(table):
+    """(equality ids, spec id, partition, rows of the file) of each live equality delete."""
+    found = []
+    for row in table.inspect.delete_files().iter_rows(named=True):
+        keys = pq.read_table(local_path(row["file_path"])).to_pylist()
+        found.append((row["equality_ids"], row["spec_id"], row["partition"], keys, row))
+    return found
+
+
+def test_a_delete_file_names_its_keys_with_bounds_and_null_counts(table):
+    changed(table, [(1, "A", "x", "U", 1), (None, "n", "x", "I", 1), (40, None, None, "D", 1)])
+    [(ids, _, _, keys, row)] = _deletes(table)
+    assert ids == [1]
+    assert sorted(key["id"] or 0 for key in keys) == [0, 1, 40]
+    assert set(keys[0]) == {"id"}
+    metrics = row["readable_metrics"]["id"]
+    assert (metrics["lower_bound"], metrics["upper_bound"]) == (1, 40)
+    assert (metrics["value_count"], metrics["null_value_count"]) == (3, 1)
+
+
+def test_deletes_are_of_the_partitions_that_the_keys_tell(lake):
+    table = lake.create_table("db.p", DDL, partition_by=["bucket(4, id)"], format_version=2)
+    table.append(lake.spark.range(20).selectExpr("id", "'a' as name", "'x' as part"))
+    changed(table, [(i, "new", "x", "U", 1) for i in range(0, 20, 2)])
+    found = _deletes(table)
+    assert {spec for _, spec, *_ in found} == {table.spec.spec_id}
+    assert len({partition["id_bucket"] for _, _, partition, *_ in found}) == len(found) > 1
+    assert rows(table) == [(i, "a" if i % 2 else "new", "x") for i in range(20)]
+
+
+def test_an_update_of_a_partition_column_deletes_the_old_row(lake):
+    table = lake.create_table("db.p", DDL, partition_by=["part"], format_version=2)
+    table.append(lake.spark.createDataFrame([(1, "a", "x"), (2, "b", "y")], DDL))
+    default = table.spec
+    changed(table, [(1, "moved", "y", "U", 1)])
+    assert rows(table) == [(1, "moved", "y"), (2, "b", "y")]
+    [(_, spec, *_)] = _deletes(table)
+    assert table.specs[spec].is_unpartitioned
+    assert table.spec == default
+    changed(table, [(1, "again", "x", "U", 1)])
+    assert len(table.specs) == 2
+    assert rows(table) == [(1, "again", "x"), (2, "b", "y")]
+
+
+def test_deletes_reach_files_of_earlier_specs(lake):
+    table = lake.create_table("db.p", DDL, partition_by=["bucket(2, id)"], format_version=2)
+    table.append(lake.spark.createDataFrame([(1, "a", "x"), (2, "b", "y")], DDL))
+    with table.update_partitioning() as change:
+        change.replace_field("id_bucket", "bucket(8, id)")
+    changed(table, [(1, "new", "x", "U", 1)])
+    assert rows(table) == [(1, "new", "x"), (2, "b", "y")]
+
+
+def test_an_empty_table_needs_no_deletes(lake):
+    table = lake.create_table("db.e", DDL, format_version=2)
+    changed(table, [(1, "a", "x", "I", 1), (2, "b", "x", "D", 1)])
+    assert rows(table) == [(1, "a", "x")]
+    assert _deletes(table) == []
+
+
+def test_a_spec_that_another_commit_brings_is_reached(lake, monkeypatch):
+    """Rows of another spec come between the batch's plan and its commit."""
+    table = lake.create_table("db.p", DDL, partition_by=["bucket(2, id)"], format_version=2)
+    table.append(lake.spark.createDataFrame([(1, "a", "x")], DDL))
+    other = lake.load_table("db.p")
+    from frazil.spark.upserts import apply
+
+    original, done = apply.write_data_files, []
+
+    def between(*args, **options):
+        files = original(*args, **options)
+        if not done:
+            done.append(True)
+            with other.update_partitioning() as change:
+                change.replace_field("id_bucket", "bucket(8, id)")
+            other.append(lake.spark.createDataFrame([(7, "theirs", "x")], DDL))
+        return files
+
+    monkeypatch.setattr(apply, "write_data_files", between)
+    changed(table, [(7, "ours", "x", "U", 1)])
+    assert rows(table) == [(1, "a", "x"), (7, "ours", "x")]
+
+
+def test_rows_that_come_into_an_empty_table_meanwhile_are_deleted(lake, monkeypatch):
+    table = lake.create_table("db.e", DDL, format_version=2)
+    other = lake.load_table("db.e")
+    from frazil.spark.upserts import apply
+
+    original, done = apply.write_data_files, []
+
+    def between(*args, **options):
+        files = original(*args, **options)
+        if not done:
+            done.append(True)
+            other.append(lake.spark.createDataFrame([(1, "theirs", "x")], DDL))
+        return files
+
+    monkeypatch.setattr(apply, "write_data_files", between)
+    changed(table, [(1, "ours", "x", "U", 1)])
+    assert rows(table) == [(1, "ours", "x")]
+
+
+# -- keys ----------------------------------------------------------------------------------------
+
+D = decimal.Decimal
+KEYS = {
+    "boolean": (True, False),
+    "int": (1, -2),
+    "bigint": (1, 1 << 60),
+    "decimal(9, 2)": (D("1.50"), D("-2.25")),
+    "decimal(38, 3)": (D("1.500"), D("-123456789012345678901234567890.123")),
+    "date": (datetime.date(2024, 2, 29), datetime.date(1890, 1, 1)),
+    "timestamp_ntz": (datetime.datetime(2024, 2, 29, 1, 2, 3, 4), datetime.datetime(1890, 1, 1)),
+    "timestamp": (
+        datetime.datetime(2024, 2, 29, 1, 2, 3, 4, datetime.UTC),
+        datetime.datetime(1890, 1, 1, tzinfo=datetime.UTC),
+    ),
+    "string": ("a", ""),
+    "binary": (b"\x00\xff", b""),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", KEYS)
+def test_keys_of_every_type(lake, kind, mode):
+    spark, (one, other) = lake.spark, KEYS[kind]
+    table = lake.create_table("db.k", f"k {kind}, n int", format_version=2)
+    table.append(spark.createDataFrame([(one, 1), (other, 2), (None, 3)], f"k {kind}, n int"))
+    df = spark.createDataFrame([(one, 10, "U"), (None, 0, "D")], f"k {kind}, n int, op string")
+    table.apply_changes(df, keys="k", op="op", mode=mode)
+    found = {row.n: row.k for row in table.scan().to_df().collect()}
+    assert set(found) == {2, 10}
+    if kind != "timestamp":
+        assert found == {2: other, 10: one}
+
+
+ICEBERG_KEYS = {
+    "uuid": ("'7B1D2C3E-0000-4000-8000-00000000000A'", str(uuid.uuid4())),
+    "fixed(2)": ("x'00ff'", None),
+    "time": ("cast(3600000000 as bigint)", None),
+    "timestamp_ns": ("cast(1700000000000000001 as bigint)", None),
+    "timestamptz_ns": ("cast(1700000000000000001 as bigint)", None),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", ICEBERG_KEYS)
+def test_keys_of_types_that_spark_has_not(lake, kind, mode):
+    spark, value = lake.spark, ICEBERG_KEYS[kind][0]
+    table = lake.create_table("db.k", f"k {kind}, n int", format_version=3)
+    table.append(spark.sql(f"select {value} as k, 1 as n union all select null, 2"))
+    df = spark.sql(f"select {value} as k, 10 as n, 'u' as op union all select null, 0, 'd'")
+    table.apply_changes(df, keys="k", op="op", mode=mode)
+    assert [row.n for row in table.scan().to_df().collect()] == [10]
+
+
+def test_several_keys_in_any_order(lake):
+    table = lake.create_table("db.k", "a int, b string, n int", format_version=2)
+    ddl = "a int, b string, n int"
+    table.append(lake.spark.createDataFrame([(1, "x", 1), (1, None, 2), (2, "x", 3)], ddl))
+    df = lake.spark.createDataFrame([(1, None, 20), (2, "x", 30)], ddl)
+    table.apply_changes(df, keys=["b", "a"], mode="equality-deletes")
+    assert rows(table) == [(1, None, 20), (1, "x", 1), (2, "x", 30)]
+    [(ids, *_)] = _deletes(table)
+    assert ids == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("keys", "error", "says"),
+    [
+        ("d", ValidationError, "floating-point"),
+        ("m", ValidationError, "simple types"),
+        ("s.x", UnsupportedError, "inside of another column"),
+        ("nope", ValidationError, "nope"),
+        (None, ValidationError, "changes need keys"),
+        (["id", "id"], ValidationError, "twice"),
+    ],
+)
+def test_keys_that_cannot_be(lake, keys, error, says):
+    table = lake.create_table(
+        "db.k", "id bigint, d double, m map<string, int>, s struct<x: int>", format_version=2
+    )
+    with pytest.raises(error, match=says):
+        table.apply_changes(table.to_df(), keys=keys)
+    assert not table.refresh().metadata.snapshots
+
+
+def test_the_schemas_identifier_fields_are_the_keys(lake):
+    table = lake.create_table("db.k", "id bigint not null, n int", format_version=2)
+    with table.update_schema() as change:
+        change.set_identifier_fields("id")
+    ddl = "id bigint not null, n int"
+    table.append(lake.spark.createDataFrame([(1, 1), (2, 2)], ddl))
+    table.apply_changes(lake.spark.createDataFrame([(1, 9)], ddl), mode="equality-deletes")
+    assert rows(table) == [(1, 9), (2, 2)]
+
+
+# -- what is refused -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ([(1, "a", "x", "U", 1), (1, "b", "x", "U", 1)], "order_by orders them alike: id=1"),
+        ([(1, "a", "x", "U", 1), (1, "a", "x", "D", 1)], "orders them alike"),
+        ([(1, "a", "x", "U", None)], "NULL, for id=1"),
+        ([(1, "a", "x", "X", 1)], "operation 'X'"),
+        ([(1, "a", "x", None, 1)], "operation NULL"),
+    ],
+)
+@pytest.mark.parametrize("mode", MODES)
+def test_changes_that_make_no_sense_stop(table, changes, says, mode):
+    before = rows(table)
+    with pytest.raises(ValidationError, match=says):
+        changed(table, changes, mode)
+    assert rows(table.refresh()) == before
+    assert len(table.metadata.snapshots) == 2
+
+
+def test_equal_changes_of_one_place_in_the_order_are_one(table):
+    changed(table, [(1, "a", "x", "U", 1), (1, "A", "x", "U", 2), (1, "A", "x", "U", 2)])
+    assert rows(table)[0] == (1, "A", "x")
+
+
+def test_without_an_order_a_key_comes_once(table):
+    df = table.spark.createDataFrame([(1, "A", "x"), (1, "B", "x")], DDL)
+    with pytest.raises(ValidationError, match="there is no order_by: id=1"):
+        table.apply_changes(df, keys="id")
+    table.apply_changes(df.limit(1), keys="id")
+    assert len(rows(table)) == 4
+
+
+def test_a_required_column_of_a_new_row_must_be_there(lake):
+    table = lake.create_table("db.r", "id bigint not null, n int not null", format_version=2)
+    ddl = "id bigint, n int, op string"
+    table.apply_changes(
+        lake.spark.createDataFrame([(1, 1, "i"), (2, None, "d")], ddl), keys="id", op="op"
+    )
+    for mode in MODES:
+        bad = lake.spark.createDataFrame([(1, None, "u")], ddl)
+        with pytest.raises(ValidationError, match="'n'"):
+            table.apply_changes(bad, keys="id", op="op", mode=mode)
+    assert rows(table.refresh()) == [(1, 1)]
+
+
+def test_a_table_of_version_1_is_merged(lake):
+    table = lake.create_table("db.one", DDL, format_version=1)
+    table.append(lake.spark.createDataFrame([(1, "a", "x"), (2, "b", "y")], DDL))
+    with pytest.raises(UnsupportedError, match="version 1"):
+        changed(table, [(1, "A", "x", "U", 1)])
+    told = changed(table, [(1, "A", "x", "U", 1), (2, None, None, "D", 1)], "auto")
+    assert (told.mode, told.reason) == ("merge", "the table is of format version 1")
+    assert rows(table) == [(1, "A", "x")]
+
+
+# -- new columns ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_new_columns_stop_unless_they_are_asked_for(table, mode):
+    ddl = f"{CHANGES}, extra int"
+    new = [(1, "A", "x", "U", 1, 7)]
+    with pytest.raises(SchemaMismatchError, match="no column 'extra'"):
+        changed(table, new, mode, ddl)
+    snapshots = len(table.metadata.snapshots)
+    changed(table, new, mode, ddl, on_new_columns="add")
+    assert rows(table)[:2] == [(1, "A", "x", 7), (2, "b", "y", None)]
+    assert len(table.metadata.snapshots) == snapshots + 1
+
+
+def test_a_wider_type_widens_the_column(lake):
+    table = lake.create_table("db.w", "id bigint, n int", format_version=2)
+    table.append(lake.spark.createDataFrame([(1, 1)], "id bigint, n int"))
+    df = lake.spark.createDataFrame([(2, 1 << 40)], "id bigint, n bigint")
+    table.apply_changes(df, keys="id", on_new_columns="add", mode="equality-deletes")
+    assert rows(table) == [(1, 1), (2, 1 << 40)]
+
+
+# -- once ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_batch_is_applied_once(table, mode):
+    batch = Batch("a query", 3)
+    assert not changed(table, [(1, "A", "x", "U", 1)], mode, batch=batch).was_applied
+    changed(table, [(1, "later", "x", "U", 1)], mode)
+    for number in (3, 2):
+        told = changed(table, [(1, "A", "x", "U", 1)], mode, batch=Batch("a query", number))
+        assert told.was_applied
+    assert rows(table)[0] == (1, "later", "x")
+    assert not changed(table, [(1, "B", "x", "U", 1)], mode, batch=Batch("other", 0)).was_applied
+    assert rows(table)[0] == (1, "B", "x")
+    assert table.current_snapshot.summary["frazil.stream.query-id"] == "other"
+
+
+def test_a_batch_is_known_after_its_snapshot_has_expired(table):
+    changed(table, [(1, "A", "x", "U", 1)], batch=Batch("q", 0))
+    changed(table, [(1, "later", "x", "U", 1)])
+    table.maintenance.expire_snapshots(older_than=datetime.datetime.now(), retain_last=1)
+    assert len(table.metadata.snapshots) == 1
+    assert changed(table, [(1, "A", "x", "U", 1)], batch=Batch("q", 0)).was_applied
+
+
+def test_a_batch_without_changes_is_known_too(table):
+    changed(table, [], batch=Batch("q", 0))
+    assert changed(table, [(1, "A", "x", "U", 1)], batch=Batch("q", 0)).was_applied
+
+
+def test_two_that_apply_one_batch_apply_it_once(table, lake, monkeypatch):
+    """Another driver commits the same batch between this one's write and its commit."""
+    other = lake.load_table("db.t")
+    from frazil.spark.upserts import apply
+
+    original, done = apply.write_data_files, []
+
+    def between(*args, **options):
+        files = original(*args, **options)
+        if not done:
+            done.append(True)
+            changed(other, [(8, "once", "x", "I", 1)], batch=Batch("q", 0))
+        return files
+
+    monkeypatch.setattr(apply, "write_data_files", between)
+    assert changed(table, [(8, "once", "x", "I", 1)], batch=Batch("q", 0)).was_applied
+    assert len(table.refresh().metadata.snapshots) == 3
+    assert [row for row in rows(table) if row[0] == 8] == [(8, "once", "x")]
+    known = {file["file_path"] for file in table.inspect.all_files().iter_rows(named=True)}
+    written = {
+        f"{table.location}/{path}" for path in _written_below(local_path(table.location), "data")
+    }
+    assert {local_path(path) for path in written} == {local_path(path) for path in known}
+
+
+def _written_below(folder, name):
+    from pathlib import Path
+
+    root = Path(folder)
+    return [str(path.relative_to(root)) for path in (root / name).rglob("*.parquet")]
+
+
+# -- modes and branches --------------------------------------------------------------------------
+
+
+def test_auto_says_why(lake):
+    table = lake.create_table("db.a", "id bigint, n bigint", format_version=2)
+    spark = lake.spark
+    table.append(spark.range(200_000).selectExpr("id", "id as n"))
+
+    def told(count):
+        made = table.apply_changes(spark.range(count).selectExpr("id", "-id as n"), keys="id")
+        summary = table.current_snapshot.summary
+        assert summary["frazil.changes.mode-reason"] == made.reason
+        return made.mode, made.reason
+
+    assert told(100) == (
+        "equality-deletes",
+        "100 changes and 0 equality deletes are few beside 200000 rows",
+    )
+    mode, reason = told(50_000)
+    assert mode == "merge"
+    assert reason.startswith("50000 changes are much beside")
+    assert table.scan("n >= 0").count() == 150_001
+
+
+def test_a_branch_is_changed_alone(table):
+    table.create_branch("side")
+    changed(table, [(1, "A", "x", "U", 1)], branch="side")
+    assert rows(table)[0] == (1, "a", "x")
+    assert table.scan(where="id = 1", ref="side").to_df().collect()[0].name == "A"
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"mode": "fast"}, "no mode 'fast'"),
+        ({"op": "op", "format": frazil.changes.dms()}, "either op or a format"),
+        ({"format": "dms"}, "format is one of frazil.changes"),
+        ({"on_new_columns": "drop"}, "'fail' or 'add'"),
+        ({"order_by": [1]}, "order_by is columns"),
+        ({"order_by": "nope"}, "no column to order them by as nope"),
+    ],
+)
+def test_arguments_that_make_no_sense(table, more, says):
+    with pytest.raises(ValidationError, match=says):
+        table.apply_changes(table.to_df(), keys="id", **more)

@@ -1,0 +1,246 @@
+"""How sources write changes down: each format's rows beside what they say of a table."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import decimal
+import json
+
+import pytest
+
+import frazil
+from frazil.errors import FrazilError, ValidationError
+
+DDL = "id bigint, name string"
+
+
+def rows(table):
+    """All rows, sorted."""
+    return sorted(tuple(row) for row in table.scan().to_df().collect())
+
+
+@pytest.fixture
+def table(lake):
+    """A table with two rows."""
+    made = lake.create_table("db.t", DDL, format_version=2)
+    made.append(lake.spark.createDataFrame([(1, "a"), (2, "b")], DDL))
+    return made
+
+
+def test_plain_rows_with_words_of_ones_own(table):
+    df = table.spark.createDataFrame([(1, "A", "weg"), (3, "c", "da")], f"{DDL}, what string")
+    words = frazil.changes.plain("what", deletes="weg", upserts=["da"])
+    table.apply_changes(df, keys="id", format=words)
+    assert rows(table) == [(2, "b"), (3, "c")]
+    with pytest.raises(ValidationError, match="cannot stand for"):
+        frazil.changes.plain("what", deletes="x", upserts=["X"])
+
+
+def test_an_op_column_that_the_table_has_stays(lake):
+    table = lake.create_table("db.o", f"{DDL}, op string", format_version=2)
+    df = lake.spark.createDataFrame([(1, "a", "I")], f"{DDL}, op string")
+    table.apply_changes(df, keys="id", op="op")
+    assert rows(table) == [(1, "a", "I")]
+
+
+def test_a_change_feed_of_delta(table):
+    ddl = f"{DDL}, _change_type string, _commit_version bigint, _commit_timestamp timestamp"
+    now = datetime.datetime(2024, 1, 1)
+    df = table.spark.createDataFrame(
+        [
+            (1, "a", "update_preimage", 5, now),
+            (1, "A", "update_postimage", 5, now),
+            (2, "b", "delete", 6, now),
+            (3, "c", "insert", 5, now),
+            (3, "c", "delete", 7, now),
+            (3, "C", "insert", 7, now),
+            # A row whose key changed.
+            (4, "d", "insert", 5, now),
+            (4, "d", "update_preimage", 6, now),
+            (5, "d", "update_postimage", 6, now),
+        ],
+        ddl,
+    )
+    table.apply_changes(df, keys="id", format=frazil.changes.change_feed())
+    assert rows(table) == [(1, "A"), (3, "C"), (5, "d")]
+
+
+@pytest.mark.parametrize("mode", ["equality-deletes", "merge"])
+def test_a_table_feeds_another_by_its_changes(table, lake, mode):
+    copy = lake.create_table("db.copy", DDL, format_version=2)
+    start = None
+    for changes in ([(1, "A", "u"), (3, "c", "i")], [(3, None, "d"), (1, "AA", "u")], []):
+        df = lake.spark.createDataFrame(changes, f"{DDL}, op string")
+        table.apply_changes(df, keys="id", op="op", mode=mode)
+        if start is None:
+            feed = table.changes()
+        else:
+            feed = table.changes(from_snapshot_id=start)
+        copy.apply_changes(feed, keys="id", format=frazil.changes.change_feed())
+        start = table.current_snapshot.snapshot_id
+        assert rows(copy) == rows(table)
+
+
+def test_events_of_debezium_flattened(table):
+    ddl = f"{DDL}, __op string, __deleted string, __lsn bigint"
+    df = table.spark.createDataFrame(
+        [(1, "A", "u", "false", 2), (1, "a", "u", "false", 1), (2, "b", "d", "true", 3)], ddl
+    )
+    flattened = frazil.changes.debezium_flattened()
+    table.apply_changes(df, keys="id", order_by="__lsn", format=flattened)
+    assert rows(table) == [(1, "A")]
+    only_deleted = df.drop("__op").where("id = 1 and __lsn = 2").withColumn("__deleted", _true())
+    table.apply_changes(only_deleted, keys="id", format=flattened)
+    assert rows(table) == []
+    with pytest.raises(ValidationError, match="'__op' or '__deleted'"):
+        table.apply_changes(df.select("id", "name"), keys="id", format=flattened)
+
+
+def _true():
+    from pyspark.sql import functions as F
+
+    return F.lit("true")
+
+
+def test_files_of_aws_dms(table):
+    ddl = f"Op string, {DDL}, at timestamp"
+    at = datetime.datetime(2024, 1, 1)
+    df = table.spark.createDataFrame([("I", 3, "c", at), ("U", 1, "A", at), ("D", 2, "b", at)], ddl)
+    table.apply_changes(df, keys="id", order_by="at", format=frazil.changes.dms())
+    assert rows(table) == [(1, "A"), (3, "c")]
+    full = table.spark.createDataFrame([(4, "d")], DDL)
+    table.apply_changes(full, keys="id", format=frazil.changes.dms())
+    assert rows(table) == [(1, "A"), (3, "c"), (4, "d")]
+
+
+# -- Debezium's JSON -----------------------------------------------------------------------------
+
+
+def event(op, before=None, after=None, lsn=1, **more):
+    """An event as Debezium's JSON converter writes it, without its schema."""
+    return json.dumps(
+        {"before": before, "after": after, "op": op, "ts_ms": 7, "source": {"lsn": lsn}, **more}
+    )
+
+
+def applied(table, *events, order_by="source.lsn", **format):
+    """Apply events, in a column as Kafka's."""
+    df = table.spark.createDataFrame(
+        [(number, text) for number, text in enumerate(events)], "offset bigint, value string"
+    )
+    return table.apply_changes(
+        df, keys="id", order_by=order_by, format=frazil.changes.debezium(**format)
+    )
+
+
+def test_events_of_debezium_as_json(table):
+    applied(
+        table,
+        event("c", after={"id": 3, "name": "c"}, lsn=1),
+        event("u", {"id": 1, "name": "a"}, {"id": 1, "name": "A"}, lsn=2),
+        event("u", None, {"id": 1, "name": "AA"}, lsn=10),
+        event("u", None, {"id": 1, "name": "not the last"}, lsn=9),
+        event("d", {"id": 2, "name": None}, lsn=3),
+        None,
+        event("r", after={"id": 4, "name": None}, lsn=0),
+        json.dumps({"op": "m", "message": {"prefix": "x"}}),
+    )
+    assert rows(table)[0] == (1, "AA")
+    assert {row[0] for row in rows(table) if row[1] is None} == {4}
+    assert len(table.refresh().scan().to_df().collect()) == 3
+
+
+def test_an_event_in_its_envelope(table):
+    text = json.loads(event("c", after={"id": 3, "name": "c"}))
+    applied(table, json.dumps({"schema": {"type": "struct"}, "payload": text}))
+    assert rows(table) == [(1, "a"), (2, "b"), (3, "c")]
+
+
+def test_a_changed_key_deletes_the_row_of_the_old_one(table):
+    applied(table, event("u", {"id": 1, "name": "a"}, {"id": 9, "name": "a"}))
+    assert rows(table) == [(2, "b"), (9, "a")]
+
+
+def test_columns_of_kafka_order_events(table):
+    applied(
+        table,
+        event("c", after={"id": 3, "name": "first"}),
+        event("u", after={"id": 3, "name": "last"}),
+        order_by="offset",
+    )
+    assert rows(table)[-1] == (3, "last")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("not json", "no event of a change by Debezium: op is missing"),
+        ('{"id": 1}', "op is missing"),
+        (json.dumps({"op": "t"}), "op is t"),
+        (event("d"), "tells no key id"),
+        (event("u", after={"name": "x"}), "tells no key id"),
+        (event("c", after={"id": "one", "name": "x"}), "'id' .long. the value 'one'"),
+        (event("c", after={"id": 1, "name": "x", "age": 3, "tall": True}), "fields age, tall"),
+        (event("c", after={"id": 1, "name": "__debezium_unavailable_value"}), "REPLICA IDENTITY"),
+    ],
+)
+def test_events_that_cannot_be_applied_stop(table, text, says):
+    with pytest.raises(FrazilError, match=says):
+        applied(table, event("c", after={"id": 3, "name": "c"}), text)
+    assert rows(table.refresh()) == [(1, "a"), (2, "b")]
+
+
+def test_values_of_every_type_are_read_exactly(lake):
+    ddl = (
+        "id bigint, b boolean, i int, f double, n decimal(9, 2), w decimal(20, 0), d date, "
+        "t timestamp_ntz, z timestamp, s string, x binary, p struct<a: int, b: array<string>>"
+    )
+    table = lake.create_table("db.v", ddl, format_version=2)
+    first = {
+        "id": 1,
+        "b": True,
+        "i": -7,
+        "f": 1.5,
+        "n": "-12.30",
+        "w": "12345678901234567890",
+        "d": 19782,
+        "t": -1,
+        "z": "2024-02-29T23:59:59.123456Z",
+        "s": "7",
+        "x": base64.b64encode(b"\x00\xff").decode(),
+        "p": {"a": 1, "b": ["u", None]},
+    }
+    second = {**dict.fromkeys(first), "id": 2, "d": "2024-02-29", "t": "2024-02-29T01:02:03.5"}
+    applied(table, event("c", after=first), event("c", after=second))
+    found = {row.id: row for row in table.scan().to_df().collect()}
+    one, two = found[1], found[2]
+    D = decimal.Decimal
+    assert (one.b, one.i, one.f, one.n, one.w) == (True, -7, 1.5, D("-12.30"), D(first["w"]))
+    assert one.d == datetime.date(2024, 2, 29)
+    assert one.t == datetime.datetime(1969, 12, 31, 23, 59, 59, 999999)
+    assert one.s == "7"
+    assert bytes(one.x) == b"\x00\xff"
+    assert (one.p.a, one.p.b) == (1, ["u", None])
+    utc = table.scan("z = timestamp'2024-02-29 23:59:59.123456 UTC'")
+    assert utc.count() == 1
+    assert two.d == datetime.date(2024, 2, 29)
+    assert two.t == datetime.datetime(2024, 2, 29, 1, 2, 3, 500000)
+    assert two[1:6] == (None,) * 5
+    applied(
+        table,
+        event("u", after={**first, "t": 1709168523500, "id": 3}),
+        order_by="ts_ms",
+        times="millis",
+    )
+    [row] = table.scan("id = 3").to_df().collect()
+    assert row.t == datetime.datetime(2024, 2, 29, 1, 2, 3, 500000)
+
+
+def test_decimals_as_bytes_stop(lake):
+    """What Debezium writes by default for 12.30 in a numeric(9, 2)."""
+    table = lake.create_table("db.v", "id bigint, n decimal(9, 2)", format_version=2)
+    encoded = base64.b64encode((1230).to_bytes(2, "big")).decode()
+    for value in (encoded, "1234"):
+        with pytest.raises(ValidationError, match="which is none"):
+            applied(table, event("c", after={"id": 1, "n": value}))
