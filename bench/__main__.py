@@ -12,6 +12,7 @@ from pathlib import Path
 
 import frazil
 from bench import (
+    cdc,
     changelog,
     changes,
     commits,
@@ -40,6 +41,7 @@ MEASUREMENTS: dict[str, Callable[[Context], Iterator[Figure]]] = {
     "matching": matching.run,
     "changelog": changelog.run,
     "changes": changes.run,
+    "cdc": cdc.run,
     "streams": streams.run,
     "equality": equality.run,
     "slopes": slopes.run,

@@ -24,6 +24,11 @@ from frazil.format.table_properties import (
     BLOOM_FILTER_SHARE,
     BLOOM_FILTER_SIZE,
     BLOOM_FILTER_VALUES,
+    DELETE_CODEC,
+    DELETE_DICTIONARY_SIZE,
+    DELETE_LEVEL,
+    DELETE_PAGE_SIZE,
+    DELETE_ROW_GROUP_SIZE,
     DICTIONARY,
     DICTIONARY_SIZE,
     DISTRIBUTION_MODE,
@@ -83,6 +88,15 @@ _OF_COLUMNS: Final[tuple[tuple[ColumnProperty[Any], str], ...]] = (
     (PARQUET_STATISTICS, "parquet.column.statistics.enabled"),
 )
 """Properties of a column as parquet-mr's ``<name>#<column>``."""
+
+_OF_DELETES: Final[tuple[tuple[Property[Any], Property[Any]], ...]] = (
+    (DELETE_CODEC, PARQUET_CODEC),
+    (DELETE_LEVEL, PARQUET_LEVEL),
+    (DELETE_ROW_GROUP_SIZE, ROW_GROUP_SIZE),
+    (DELETE_PAGE_SIZE, PAGE_SIZE),
+    (DELETE_DICTIONARY_SIZE, DICTIONARY_SIZE),
+)
+"""Properties of delete files and those of data files that they stand in for."""
 
 _OF_FILES: Final[tuple[tuple[Property[Any], str], ...]] = (
     (ROW_GROUP_SIZE, "parquet.block.size"),
@@ -186,6 +200,9 @@ def write_options(
     # As the Java runtime: a sorted table is ranged, a partitioned one hashed.
     default_mode = "range" if not order.is_unsorted else "none" if spec.is_unpartitioned else "hash"
     is_data = kind.content is Content.DATA
+    if not is_data:
+        said = [(own, data) for own, data in _OF_DELETES if own.name in settings]
+        settings.update({data.name: settings[own.name] for own, data in said})
     target = kind.target_size.of(settings)
     row_bytes = _bytes_per_row(metadata, schema) if is_data else _bytes_by_types(schema)
     return WriteOptions(
