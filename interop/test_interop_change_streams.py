@@ -1,0 +1,90 @@
+"""Tables that changes were applied to: other engines read the same rows, and change them too."""
+
+from __future__ import annotations
+
+import random
+from datetime import date
+from typing import Any
+
+import pytest
+from interop_engines import DuckDB
+from pyiceberg.table import StaticTable
+
+from frazil.spark.lake import Lake
+from frazil.spark.table import Table
+
+DDL = "id bigint, name string, day date, part string"
+CASES = {
+    "unpartitioned": ([], "id", 2),
+    "partitioned by the key": (["bucket(3, id)"], "id", 2),
+    "global deletes": (["part"], "id", 2),
+    "two keys": (["day"], ["id", "day"], 3),
+    "text keys": (["truncate(2, name)"], "name", 3),
+}
+
+
+def _batch(r: random.Random, rows: dict[Any, Any], keys: Any, sequence: int) -> list[Any]:
+    """Changes of one batch; the rows are changed alike."""
+    made = []
+    for step in range(30):
+        number, day = r.randrange(15), date(2024, 1, 1 + r.randrange(2))
+        row = (number, f"n{r.randrange(8)}", day, r.choice(["x", "y", None]))
+        key = {"id": row[0], "name": row[1]}.get(str(keys), (row[0], row[2]))
+        gone = r.random() < 0.3
+        if gone:
+            rows.pop(key, None)
+        else:
+            rows[key] = row
+        made.append((*row, "d" if gone else "u", sequence + step))
+    r.shuffle(made)
+    return made
+
+
+def _apply(table: Table, changes: list[Any], keys: Any, mode: Any = "equality-deletes") -> None:
+    df = table.spark.createDataFrame(changes, f"{DDL}, op string, seq int")
+    table.apply_changes(df, keys=keys, op="op", order_by="seq", mode=mode)
+
+
+def _sorted(rows: Any) -> list[Any]:
+    return sorted((tuple(row) for row in rows), key=repr)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_other_engines_read_what_changes_came_to(
+    spark: Any, sql_lake: Lake, duck: DuckDB, case: str
+) -> None:
+    """After each batch, and after Java's own delete and compaction in between."""
+    partition_by, keys, version = CASES[case]
+    short = f"db.changes_{case.replace(' ', '_')}"
+    name = f"java_sql.{short}"
+    table = sql_lake.create_table(short, DDL, partition_by=partition_by, format_version=version)
+    r, rows = random.Random(case), {}
+    for number in range(4):
+        _apply(table, _batch(r, rows, keys, number * 100), keys)
+        expected = _sorted(rows.values())
+        assert _sorted(table.scan().to_df().collect()) == expected
+        spark.sql(f"refresh table {name}")
+        assert _sorted(spark.table(name).collect()) == expected
+        location = table.metadata_location.removeprefix("file://")
+        assert _sorted(duck.run(f"select * from iceberg_scan('{location}')")) == expected
+        if number == 1:
+            spark.sql(f"delete from {name} where id = 3")
+            rows = {key: row for key, row in rows.items() if row[0] != 3}
+        if number == 2:
+            spark.sql(
+                f"call java_sql.system.rewrite_data_files(table => '{short}', "
+                "options => map('rewrite-all', 'true'))"
+            )
+        table.refresh()
+    kinds = table.inspect.all_delete_files()["content"].to_list()
+    assert 2 in kinds
+
+
+def test_pyiceberg_reads_what_merges_came_to(sql_lake: Lake) -> None:
+    """It reads positions, and refuses equality deletes."""
+    table = sql_lake.create_table("db.changes_merged", DDL, partition_by=["part"], format_version=2)
+    r, rows = random.Random(1), {}
+    for number in range(3):
+        _apply(table, _batch(r, rows, "id", number * 100), "id", "merge")
+        found = StaticTable.from_metadata(table.metadata_location).scan().to_arrow().to_pylist()
+        assert _sorted(row.values() for row in found) == _sorted(rows.values())
