@@ -1,4 +1,4 @@
-"""A process that upserts a feed and kills itself: argv are warehouse, feed, checkpoint, where, when.
+"""A process that upserts a feed and kills itself: warehouse, feed, checkpoint, where, when.
 
 It dies the n-th time that it comes to a place: `write` before files are written, `written` after
 that, `commit` before the pointer is swapped, `committed` right after it; `time` after n/100 seconds

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from os import PathLike, fspath
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 
 from frazil.errors import ConfigurationError, ValidationError
-from frazil.format.arguments import SnapshotId
+from frazil.format.arguments import SnapshotId, one_or_several
+from frazil.format.predicates.expressions import Expression
+from frazil.format.predicates.quoting import quote_name_always
+from frazil.format.schema import Schema
 from frazil.spark.changes.columns import CHANGELOG_COLUMNS
-from frazil.spark.session import prepare_session
+from frazil.spark.conditions import condition_of
+from frazil.spark.session import is_case_sensitive, prepare_session, time_zone_of
 from frazil.spark.stream.source.batch_files import CHANGE_FIELDS
 from frazil.spark.stream.source.follower import Follower
 from frazil.spark.stream.source.log import StreamLog
@@ -46,6 +51,10 @@ class TableStreams(TableHandle):
         max_rows_per_batch: int | None = None,
         poll_interval: float = DEFAULT_POLL_INTERVAL,
         options: Mapping[str, str] | None = None,
+        where: str | Column | Expression | None = None,
+        columns: str | Sequence[str] | None = None,
+        branch: str | None = None,
+        changes: bool = False,
     ) -> DataFrame:
         """The table's rows as a streaming DataFrame, each exactly once for a checkpoint.
 
@@ -79,6 +88,12 @@ class TableStreams(TableHandle):
             poll_interval: seconds between looks at the table while a query runs.
             options: the same by the names of the Java runtime, such as
                 ``streaming-max-files-per-micro-batch``.
+            where: which rows, as of `scan`; what it says of single columns also leaves out files. A
+                checkpoint is of one condition.
+            columns: which columns in which order; those of changes always follow.
+            branch: the branch to read; `main` unless given. A checkpoint is of one branch.
+            changes: read all snapshots as changes: the same as ``"changes"`` for both of
+                `on_overwrite` and `on_delete`.
 
         Raises:
             NoSuchSnapshotError: the start, or a snapshot that was not read yet, has expired.
@@ -87,6 +102,13 @@ class TableStreams(TableHandle):
             ConfigurationError: an option is unknown or malformed.
             UnsupportedError: a delete or a file that cannot be applied or read rightly.
         """
+        if changes:
+            if {on_overwrite, on_delete} - {"fail", "changes"}:
+                raise ValidationError(
+                    "changes reads snapshots that overwrite or delete too: leave out on_overwrite "
+                    "and on_delete"
+                )
+            on_overwrite = on_delete = "changes"
         asked = stream_options(
             from_snapshot_id=from_snapshot_id,
             from_timestamp=from_timestamp,
@@ -108,6 +130,16 @@ class TableStreams(TableHandle):
         prepare_session(self.spark)
         io = FileIO(self.io.properties)
         metadata = self.catalog.load_table(self.identifier).metadata
+        condition = condition_of(
+            where,
+            metadata.schema,
+            spark=self.spark,
+            case_sensitive=is_case_sensitive(self.spark),
+            time_zone=time_zone_of(self.spark),
+        )
+        if not condition.is_always_true:
+            asked = replace(asked, where=condition.text, pruned_by=condition.implied)
+        asked = replace(asked, branch=branch)
         follower = Follower(
             self.spark,
             self.catalog,
@@ -118,6 +150,7 @@ class TableStreams(TableHandle):
             options=asked,
         )
         fields = follower.schema.fields
+        chosen = self._chosen(columns, follower.schema)
         if asked.reads_changes:
             for field in fields:
                 if field.name.lower() in CHANGELOG_COLUMNS:
@@ -126,6 +159,26 @@ class TableStreams(TableHandle):
                         "changes: rename it to read them"
                     )
             fields = (*fields, *CHANGE_FIELDS)
+            chosen = chosen and (*chosen, *(field.name for field in CHANGE_FIELDS))
         follower.catch_up()
         watch(self.spark, follower)
-        return streaming_dataframe(self.spark, follower.log.spark_folder, fields)
+        rows = streaming_dataframe(self.spark, follower.log.spark_folder, fields)
+        if not condition.is_always_true:
+            rows = condition.matching(rows)
+        return rows.select(*(quote_name_always([name]) for name in chosen)) if chosen else rows
+
+    def _chosen(self, columns: str | Sequence[str] | None, schema: Schema) -> tuple[str, ...]:
+        if columns is None:
+            return ()
+        strict = is_case_sensitive(self.spark)
+        names = one_or_several(columns, argument="columns")
+        found = [schema.find_field(name, case_sensitive=strict) for name in names]
+        inner = [
+            name for name, field in zip(names, found, strict=True) if field not in schema.fields
+        ]
+        if inner or not found:
+            raise ValidationError(
+                f"columns of a stream are columns of the table, not {inner}: take fields of them "
+                "with select()"
+            )
+        return tuple(field.name for field in found)

@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 
 from frazil.format.metadata import TableMetadata
 from frazil.format.partitions.partitioning import UNPARTITIONED
+from frazil.format.predicates.expressions import Expression
 from frazil.format.schema import Schema
 from frazil.format.schema.name_mapping import NameMapping
 from frazil.format.schema.table_mapping import name_mapping_of
@@ -103,7 +104,7 @@ class Units:
 
     def _initial(self, snapshot: Snapshot) -> Iterator[pl.DataFrame]:
         """The table's content, oldest rows first."""
-        whole = plan(self.metadata, snapshot, self.io, schema=self.schema)
+        whole = plan(self.metadata, snapshot, self.io, where=self._pruned_by, schema=self.schema)
         files = whole.files.sort("sequence_number", "ordinal", maintain_order=True)
         whole = replace(whole, files=files)
         if not self.options.reads_changes:
@@ -122,7 +123,9 @@ class Units:
     def _appended(self, part: PendingSnapshots) -> ScanPlan:
         """The files that the snapshots added, in the order of the snapshots."""
         snapshots = part.snapshots.snapshots
-        whole = appended_files(self.metadata, snapshots, self.io, schema=self.schema)
+        whole = appended_files(
+            self.metadata, snapshots, self.io, where=self._pruned_by, schema=self.schema
+        )
         order = pl.DataFrame(
             {
                 "snapshot_id": [each.snapshot_id for each in snapshots],
@@ -220,6 +223,11 @@ class Units:
             field.initial_default is not None and isinstance(field.field_type, NO_NATIVE_DEFAULT)
             for field in absent
         )
+
+    @property
+    def _pruned_by(self) -> Expression | None:
+        """What leaves out files; rows before and after a change are not pruned apart."""
+        return None if self.options.reads_changes else self.options.pruned_by
 
     @property
     def _mapping(self) -> NameMapping | None:

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
@@ -23,6 +24,7 @@ from frazil.spark.stream.source.log import LogState, StreamLog
 from frazil.spark.stream.source.options import StreamOptions
 from frazil.spark.stream.source.pending import beginning, since
 from frazil.storage.files import FileIO
+from frazil.table.snapshots.producer import branch_head
 
 _LOG = logging.getLogger(__name__)
 _TRIES = 10
@@ -98,6 +100,7 @@ class Follower:
         """Catch up once; False where the table is to be looked at again."""
         metadata = self._catalog.load_table(self._identifier).metadata
         self._check_table(metadata)
+        metadata = self._on_branch(metadata)
         state = self._state or self._opened(metadata)
         known = (
             beginning(metadata, self._options, now_ms=int(time.time() * 1000))
@@ -156,6 +159,8 @@ class Follower:
             "table": self._name,
             "table-uuid": metadata.table_uuid,
             "changes": self._options.reads_changes,
+            "branch": self._options.branch,
+            "where": self._options.where,
         }
         state = self.log.latest()
         if state is None:
@@ -174,7 +179,21 @@ class Follower:
                 f"the checkpoint {self.log.checkpoint} is of a stream of {was}, and {is_now} are "
                 "asked for: give another checkpoint"
             )
+        for what, asked in (("branch", self._options.branch), ("where", self._options.where)):
+            if found.get(what) != asked:
+                raise ValidationError(
+                    f"the checkpoint {self.log.checkpoint} is of a stream with {what} "
+                    f"{found.get(what)!r}, not {asked!r}: give another checkpoint"
+                )
         return state
+
+    def _on_branch(self, metadata: TableMetadata) -> TableMetadata:
+        """The table as it is for who reads the stream's branch."""
+        branch = self._options.branch
+        if branch is None:
+            return metadata
+        head = branch_head(metadata, branch)
+        return replace(metadata, current_snapshot_id=None if head is None else head.snapshot_id)
 
     def _check_table(self, metadata: TableMetadata) -> None:
         if metadata.table_uuid != self._uuid:

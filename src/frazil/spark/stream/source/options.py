@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 from enum import StrEnum
 from typing import Any, Final, TypedDict
 
+from pyspark.sql import Column
+
 from frazil.errors import ConfigurationError, ValidationError
 from frazil.format.arguments import SnapshotId, optional_snapshot_id_of
+from frazil.format.predicates.expressions import Expression
 from frazil.table.time_travel import Moment, timestamp_ms_of
 
 DEFAULT_POLL_INTERVAL: Final = 1.0
@@ -36,6 +39,10 @@ class StreamSettings(TypedDict, total=False):
     max_rows_per_batch: int | None
     poll_interval: float
     options: Mapping[str, str] | None
+    where: str | Column | Expression | None
+    columns: str | Sequence[str] | None
+    branch: str | None
+    changes: bool
 
 
 JAVA_OPTIONS: Final[Mapping[str, str]] = {
@@ -64,6 +71,9 @@ class StreamOptions:
         max_bytes: bytes of files a batch.
         max_rows: rows a batch.
         poll_interval: seconds between looks at the table while a query runs.
+        branch: whose snapshots are read; None is `main`.
+        where: what rows are read for, as text for people.
+        pruned_by: a predicate that is true for every such row; None where every file is read.
     """
 
     from_snapshot_id: int | None = None
@@ -74,6 +84,9 @@ class StreamOptions:
     max_bytes: int | None = None
     max_rows: int | None = None
     poll_interval: float = DEFAULT_POLL_INTERVAL
+    branch: str | None = None
+    where: str | None = None
+    pruned_by: Expression | None = None
 
     @property
     def reads_changes(self) -> bool:
