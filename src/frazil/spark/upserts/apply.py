@@ -48,6 +48,10 @@ MODE: Final = "frazil.changes.mode"
 REASON: Final = "frazil.changes.mode-reason"
 """In the summaries of snapshots of changes."""
 
+ROWS_A_TASK: Final = 100_000
+KEYS_A_TASK: Final = 1_000_000
+"""A task writes about so many changed rows, or keys."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppliedChanges:
@@ -194,10 +198,13 @@ class _Application:
             branch = settings.get("branch") or MAIN_BRANCH
             self.table._run(reaching_all(self.table.io, branch, spec, head))
         works: list[Callable[[], list[DataFile]]] = []
+        # Few rows make few files, into however many parts Spark has shuffled them.
         if total > deleted:
-            works.append(lambda: self._data(last, gone))
+            rows = last.coalesce(1 + (total - deleted) // ROWS_A_TASK)
+            works.append(lambda: self._data(rows, gone))
         if spec is not None:
-            works.append(lambda: self._deletes(last, keys, spec))
+            named = last.coalesce(1 + total // KEYS_A_TASK)
+            works.append(lambda: self._deletes(named, keys, spec))
         written: list[DataFile] = []
 
         def work(one: Callable[[], list[DataFile]]) -> None:
