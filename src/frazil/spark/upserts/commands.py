@@ -9,7 +9,7 @@ from os import PathLike, fspath
 from typing import Literal
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from frazil.errors import CommitFailedError, ConflictError, ValidationError
 from frazil.format.table_properties import RETRIES
