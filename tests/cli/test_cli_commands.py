@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
-import io
 import json
 import os
 import re
@@ -15,52 +13,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from rich.console import Console
 
-import frazil
-from frazil.cli import main, output
+from frazil.cli import main
 
 pytestmark = pytest.mark.spark
-
-SCHEMA = "id bigint not null comment 'the key', city string, fare decimal(9,2), ts timestamp"
-
-
-@pytest.fixture(scope="module")
-def place(spark, tmp_path_factory):
-    """A warehouse with db.trips of three snapshots and db.empty, and what the tests compare."""
-    folder = tmp_path_factory.mktemp("cli") / "lake"
-    with frazil.connect(spark, warehouse=str(folder)) as lake:
-        lake.create_namespace("db")
-        lake.create_table("db.empty", "id int")
-        table = lake.create_table(
-            "db.trips", SCHEMA, partition_by=["day(ts)"], sort_by=["id desc nulls last"],
-            properties={"owner": "me", "api-token": "hush-hush"},
-        )  # fmt: skip
-        query = """select id, if(id = 3, null, concat('c', id % 2)) city,
-            cast(id / 2 as decimal(9,2)) fare,
-            timestamp'2024-01-01 10:00:00Z' + make_dt_interval(int(id % 2)) ts
-            from range({0}, {1})"""
-        table.append(spark.sql(query.format(0, 4)))
-        table.create_tag("v1")
-        table.append(spark.sql(query.format(4, 6)))
-        table.overwrite(spark.sql(query.format(0, 0)), where="id = 5")
-        yield str(folder), table
-
-
-@pytest.fixture
-def run(place, monkeypatch):
-    """Runs `frazil` on the warehouse; gives its output, after checking its exit code."""
-    for name in [name for name in os.environ if "CATALOG__" in name]:
-        monkeypatch.delenv(name)
-
-    def command(*words, code=0, warehouse=place[0]):
-        before = [] if warehouse is None else ["--warehouse", warehouse]
-        result = CliRunner().invoke(main, [*before, *words])
-        assert result.exit_code == code, (result.output, result.exception)
-        assert result.exception is None or isinstance(result.exception, SystemExit)
-        return result.stdout if code == 0 else result.stderr
-
-    return command
 
 
 def lines(text):
@@ -305,18 +261,3 @@ def test_the_command_itself(place):
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr[-2000:]
     assert sorted(row["id"] for row in json.loads(ran.stdout)) == [0, 1]
-
-
-def test_a_terminal_folds_long_text(monkeypatch):
-    """On a terminal only text columns fold, so numbers stay whole."""
-    monkeypatch.setattr(
-        output,
-        "Console",
-        lambda **more: Console(width=60, force_terminal=True, color_system=None, **more),
-    )
-    rows = [{"path": "x" * 200, "id": 1234567890123456789}]
-    shown = io.StringIO()
-    with contextlib.redirect_stdout(shown):
-        output.show_rows(rows, columns=["id", "path"], nothing="")
-    assert "1234567890123456789" in shown.getvalue()
-    assert max(len(line) for line in shown.getvalue().splitlines()) <= 60

@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from sqlalchemy import ColumnElement, Select, and_, delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, Select, and_, delete, insert, or_, select, union, update
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -29,6 +29,7 @@ from frazil.catalog.sql_database import Database
 from frazil.catalog.sql_engine import TimeLimits, database_url
 from frazil.catalog.sql_namespaces import SqlNamespaces, namespace_text
 from frazil.catalog.sql_schema import (
+    NAMESPACE_PROPERTIES,
     SCHEMA,
     TABLES,
     add_type_column,
@@ -178,6 +179,12 @@ class SqlCatalog(Catalog):
             )
         require_folder_names(name)
         return join(normalize_location(warehouse), *name)
+
+    def catalog_names(self) -> list[str]:
+        """Return the names of the catalogs that have rows in the database, sorted."""
+        query = union(select(TABLES.c.catalog_name), select(NAMESPACE_PROPERTIES.c.catalog_name))
+        names = self._database.read(lambda connection: connection.scalars(query).all())
+        return sorted(name for name in names if isinstance(name, str))
 
     def close(self) -> None:
         self._database.close()

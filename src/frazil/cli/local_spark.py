@@ -12,23 +12,26 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as S
 
 from frazil.catalog.base import LoadedTable
+from frazil.cli.planned import Read
 from frazil.errors import FrazilError, StorageError
 from frazil.spark.read.failures import read_failure
 from frazil.spark.scan import Scan
 from frazil.spark.session import prepare_session
 from frazil.spark.table import Table
-from frazil.table.handle import TableHandle
 
 
 @contextmanager
-def open_with_spark(handle: TableHandle) -> Iterator[Table]:
-    """The table with the active session, or with a quiet local one that ends with the block."""
+def opened_scan(read: Read) -> Iterator[Scan]:
+    """Give a scan with the active session, or with a quiet local one that ends with the block."""
     running = SparkSession.getActiveSession()
     spark = running or _quiet_session()
     try:
         prepare_session(spark)
+        handle = read.handle
         loaded = LoadedTable(handle.identifier, handle.metadata, handle.metadata_location)
-        yield Table(spark, handle.catalog, loaded)
+        yield Table(spark, handle.catalog, loaded).scan(
+            read.where, columns=read.columns, snapshot_id=read.past_snapshot_id, ref=read.branch
+        )
     finally:
         if running is None:
             spark.stop()

@@ -1,83 +1,110 @@
-"""How results are shown: a table for people, or one JSON document for programs.
+"""How results are shown: lines for people, or one JSON document for programs.
 
-On a terminal long text folds into its column. Where the output goes to a file or another program,
-every row is one line, however long.
+On a terminal lines have its width. Where the output goes to a file or another program, every row is
+one line, however long.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 import click
-from rich.console import Console
-from rich.table import Table as RichTable
-from rich.text import Text
+
+from frazil.cli.layout import Column, one_line, pair_lines, table_lines
 
 Row = Mapping[str, Any]
 
-_UNBOUNDED = 1_000_000
+_USUAL_WIDTH: Final = 80
 
 
-def show_json(value: Any) -> None:
-    """One JSON document on standard output."""
-    click.echo(json.dumps(jsonable(value), indent=2, ensure_ascii=False))
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where a command's result goes, and in which form.
+
+    Attributes:
+        as_json: one JSON document in place of text.
+        is_wide: lines as long as they are, on a terminal too.
+    """
+
+    as_json: bool = False
+    is_wide: bool = False
+
+    @property
+    def width(self) -> int | None:
+        """How many cells a line has; None where it may have any number."""
+        if self.is_wide or not sys.stdout.isatty():
+            return None
+        stated = os.environ.get("COLUMNS", "")
+        if stated.isdigit() and int(stated):
+            return int(stated)
+        with suppress(OSError, ValueError):
+            return os.get_terminal_size(sys.stdout.fileno()).columns or _USUAL_WIDTH
+        return _USUAL_WIDTH
+
+    def document(self, value: Any) -> None:
+        """Print one JSON document."""
+        click.echo(json.dumps(jsonable(value), indent=2, ensure_ascii=False))
+
+    def done(self, facts: Mapping[str, Any], text: str) -> None:
+        """Print what was done: the sentence, or the facts where a document is asked for."""
+        if self.as_json:
+            self.document(facts)
+        else:
+            click.echo(one_line(text))
+
+    def rows(self, rows: Sequence[Row], columns: Mapping[str, Column], *, nothing: str) -> None:
+        """Print rows as a table.
+
+        Args:
+            rows: values by name.
+            columns: which of them are shown, in order, and how.
+            nothing: what is printed where there are no rows.
+        """
+        if not rows:
+            click.echo(nothing)
+            return
+        cells = [[one_line(readable(row.get(name))) for name in columns] for row in rows]
+        lines = table_lines(list(columns.values()), cells, width=self.width)
+        for line in lines.heading:
+            click.echo(click.style(line, bold=True))
+        for line in lines.body:
+            click.echo(line)
+
+    def pairs(self, pairs: Iterable[tuple[str, Any]]) -> None:
+        """Print names and values, a line each."""
+        texts = [(name, one_line(readable(value))) for name, value in pairs]
+        for name, value in pair_lines(texts, width=self.width):
+            click.echo(click.style(name, bold=True) + value.rstrip())
 
 
-def show_rows(rows: Sequence[Row], *, columns: Sequence[str], nothing: str) -> None:
-    """Rows as a table; `nothing` where there are none."""
-    if not rows:
-        click.echo(nothing)
-        return
-    table = RichTable(box=None, header_style="bold", pad_edge=False)
-    for name in columns:
-        values = [row.get(name) for row in rows]
-        table.add_column(
-            name,
-            justify="right" if _are_numbers(values) else "left",
-            no_wrap=not any(isinstance(value, str) for value in values),
-            overflow="fold",
-        )
-    for row in rows:
-        table.add_row(*(Text(readable(row.get(name))) for name in columns))
-    _show(table)
-
-
-def show_pairs(pairs: Iterable[tuple[str, Any]]) -> None:
-    """Names and values, a line each."""
-    table = RichTable(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in pairs:
-        table.add_row(name, Text(readable(value)))
-    _show(table)
-
-
-def _show(table: RichTable) -> None:
-    console = Console(highlight=False)
-    if console.is_terminal:
-        console.print(table)
-        return
-    plain = Console(width=_UNBOUNDED, color_system=None, force_terminal=False)
-    with plain.capture() as captured:
-        plain.print(table)
-    for line in captured.get().splitlines():
-        click.echo(line.rstrip())
+def column_of(heading: str, values: Iterable[Any]) -> Column:
+    """Return how a column of these values is shown: text may be cut, nothing else may."""
+    known = [value for value in values if value is not None]
+    if known and all(_is_number(value) for value in known):
+        return Column(heading, "number")
+    if any(isinstance(value, str | Mapping | list | tuple | bytes | bytearray) for value in known):
+        return Column(heading, "text")
+    return Column(heading)
 
 
 def readable(value: Any) -> str:
-    """A value as people read it; points in time in UTC, marked with Z."""
+    """Return a value as people read it; points in time in UTC, marked with Z."""
     match value:
         case None:
             return "-"
         case bool():
             return "yes" if value else "no"
         case float():
-            return f"{value:g}"
+            return repr(value)
         case datetime():
             known = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
             precision = "milliseconds" if known.microsecond % 1000 == 0 else "microseconds"
@@ -94,7 +121,7 @@ def readable(value: Any) -> str:
 
 
 def readable_bytes(size: int | None) -> str:
-    """A size with its unit."""
+    """Return a size with its unit."""
     if size is None:
         return "-"
     amount = float(size)
@@ -105,8 +132,22 @@ def readable_bytes(size: int | None) -> str:
     return f"{amount:.1f} TiB"
 
 
+def readable_duration(milliseconds: int | None) -> str:
+    """Return a length of time in its largest units, as ``1 d 6 h``; exact."""
+    if milliseconds is None:
+        return "-"
+    rest, parts = milliseconds, []
+    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000)):
+        count, rest = divmod(rest, size)
+        if count:
+            parts.append(f"{count} {unit}")
+    if rest or not parts:
+        parts.append(f"{rest} ms")
+    return " ".join(parts)
+
+
 def jsonable(value: Any) -> Any:
-    """A value as JSON holds it: times in ISO 8601, bytes in hex, decimals as text."""
+    """Return a value as JSON holds it: times in ISO 8601, bytes in hex, decimals as text."""
     match value:
         case None | bool() | int() | str():
             return value
@@ -129,8 +170,5 @@ def jsonable(value: Any) -> Any:
             return str(value)
 
 
-def _are_numbers(values: Sequence[Any]) -> bool:
-    known = [value for value in values if value is not None]
-    return bool(known) and all(
-        isinstance(value, int | float | Decimal) and not isinstance(value, bool) for value in known
-    )
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from datetime import tzinfo
 from functools import cached_property
 from typing import Any, Final
 
@@ -90,12 +91,12 @@ class ConditionReader:
 
     Attributes:
         alias: the name that qualifies the row's columns, as in ``t.id``.
-        time_zone: the session's zone.
+        time_zone: the session's zone, by its name or as a `tzinfo`.
     """
 
     schema: Schema
     case_sensitive: bool
-    time_zone: str
+    time_zone: str | tzinfo
     alias: str | None = None
 
     def implied(self, text: str) -> Implied:

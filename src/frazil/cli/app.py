@@ -1,0 +1,275 @@
+"""The `frazil` command itself: where the tables are, how a command is declared, how errors end."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any, TypeAlias
+
+import click
+
+from frazil.catalog.base import Catalog
+from frazil.catalog.config import DATABASE_NAME, CatalogConfig, open_catalog, resolve
+from frazil.catalog.identifiers import parse_table_identifier, shown
+from frazil.catalog.sql import SqlCatalog
+from frazil.catalog.static import StaticCatalog
+from frazil.cli.output import Output
+from frazil.errors import (
+    ConfigurationError,
+    FrazilError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+)
+from frazil.format.arguments import what_there_is
+from frazil.storage.paths import join, local_path, normalize_location, redact
+from frazil.table.handle import TableHandle
+
+Decorator: TypeAlias = Callable[[Callable[..., None]], Callable[..., None]]
+
+LOOKING = "Look at tables"
+READING = "Read rows"
+CHANGING = "Change tables"
+_SECTIONS = (LOOKING, READING, CHANGING)
+
+EXAMPLES = """\b
+Examples:
+  frazil --warehouse /data/lake tables
+  frazil --warehouse /data/lake scan db.trips --where "fare > 10" --limit 5
+  frazil snapshots /data/lake/db/trips --json
+
+\b
+Exit codes:
+  0  done
+  1  refused or failed; the reason is one line on standard error
+  2  the command line is wrong
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Where the tables are."""
+
+    name: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def catalog(self) -> Catalog:
+        """Return the configured catalog; looking never makes one.
+
+        Raises:
+            ConfigurationError: nothing is configured, or there is no catalog at that place or of
+                that name.
+        """
+        config = resolve(self.name, {"init_catalog_tables": "false", **self.properties})
+        _check_embedded_catalog(config)
+        catalog = open_catalog(config)
+        if isinstance(catalog, SqlCatalog):
+            _check_name(catalog)
+        return catalog
+
+    def new_or_old_catalog(self) -> Catalog:
+        """Return the configured catalog, made where it is not there.
+
+        Raises:
+            ConfigurationError: nothing is configured.
+        """
+        return open_catalog(resolve(self.name, self.properties))
+
+    def table(self, name: str) -> TableHandle:
+        """Return a table by its name in the catalog, or by the path of its folder or metadata file.
+
+        Raises:
+            NoSuchTableError: there is none; the message names the nearest there is.
+        """
+        if os.sep in name or "/" in name:
+            static = StaticCatalog(name, self.properties)
+            return TableHandle(static, static.load_table(static.identifier))
+        catalog = self.catalog()
+        self.require(catalog, name)
+        return TableHandle(catalog, catalog.load_table(name))
+
+    def require(self, catalog: Catalog, name: str) -> None:
+        """Check that a catalog has a table.
+
+        Raises:
+            NoSuchTableError: it has not; the message names the nearest there is.
+        """
+        if not catalog.table_exists(name):
+            raise NoSuchTableError(
+                f"there is no table {shown(parse_table_identifier(name))} in the catalog "
+                f"{catalog.name}{_tables_there_are(catalog, name)}"
+            )
+
+
+def _check_embedded_catalog(config: CatalogConfig) -> None:
+    """Opening a SQLite file that is not there would make it."""
+    properties = config.properties
+    kind = properties.get("type", "sql").lower()
+    if kind not in ("sql", "jdbc") or "uri" in properties or "warehouse" not in properties:
+        return
+    warehouse = normalize_location(properties["warehouse"])
+    database = local_path(join(warehouse, DATABASE_NAME))
+    if database is not None and not os.path.exists(database):
+        raise ConfigurationError(
+            f"there is no catalog {database}: check --warehouse, give --uri, or use --type hadoop "
+            "for a folder of tables without a database; frazil create-namespace makes a catalog"
+        )
+
+
+def _check_name(catalog: SqlCatalog) -> None:
+    """A database holds the tables of several catalogs: a mistyped name would show none of them."""
+    names = catalog.catalog_names()
+    if names and catalog.name not in names:
+        held = "catalog" if len(names) == 1 else "catalogs"
+        raise ConfigurationError(
+            f"the database holds no catalog {catalog.name!r}; it holds the {held} "
+            f"{', '.join(names)}: give --catalog NAME"
+        )
+
+
+def _tables_there_are(catalog: Catalog, name: str) -> str:
+    identifier = parse_table_identifier(name)
+    try:
+        beside = [shown(each) for each in catalog.list_tables(identifier[:-1])]
+    except (NoSuchNamespaceError, ConfigurationError):
+        namespaces = [shown(each) for each in catalog.list_namespaces()]
+        there = ", ".join(namespaces) or "none"
+        return f"; the namespaces of the catalog are: {there}"
+    if not beside:
+        return f"; the namespace {shown(identifier[:-1])} is empty"
+    return what_there_is(shown(identifier), beside, holder="its namespace")
+
+
+class Commands(click.Group):
+    """Commands by what they do; their typed errors are one line, not a traceback."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order in which they are declared."""
+        return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands of each section."""
+        for section in _SECTIONS:
+            listed = [
+                (name, command.get_short_help_str(60))
+                for name, command in self.commands.items()
+                if isinstance(command, Command) and command.section == section
+            ]
+            with formatter.section(section):
+                formatter.write_dl(listed)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except FrazilError as error:
+            secrets = dict(ctx.obj.properties) if isinstance(ctx.obj, Settings) else {}
+            line = " ".join(redact(str(error), secrets).split())
+            raise click.ClickException(line) from error
+
+
+class Command(click.Command):
+    """A command with its place in the list and its examples."""
+
+    def __init__(self, *args: Any, section: str, examples: tuple[str, ...], **more: Any) -> None:
+        lines = "\n".join(f"  {example}" for example in examples)
+        heading = "Example" if len(examples) == 1 else "Examples"
+        super().__init__(*args, epilog=f"\b\n{heading}:\n{lines}", **more)
+        self.section = section
+        self.examples = examples
+
+
+@click.group(
+    cls=Commands,
+    epilog=EXAMPLES,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option("--catalog", "name", metavar="NAME", help="A catalog of the environment or the file.")
+@click.option("--warehouse", metavar="PLACE", help="The folder or URI of the warehouse.")
+@click.option("--uri", help="The catalog's database, as sqlite:////data/lake/catalog.db.")
+@click.option("--type", "kind", metavar="TYPE", help="sql (the default) or hadoop.")
+@click.option("--property", "-p", "pairs", multiple=True, metavar="KEY=VALUE", help="Any setting.")
+@click.version_option(package_name="frazil", prog_name="frazil")
+@click.pass_context
+def main(
+    context: click.Context,
+    name: str | None,
+    warehouse: str | None,
+    uri: str | None,
+    kind: str | None,
+    pairs: tuple[str, ...],
+) -> None:
+    """Look at Iceberg tables and change them, by name in a catalog or by the path of a folder."""
+    properties = pairs_of(pairs, "--property")
+    named = {"warehouse": warehouse, "uri": uri, "type": kind}
+    properties.update({key: value for key, value in named.items() if value is not None})
+    context.obj = Settings(name, properties)
+
+
+def command(section: str, *examples: str, name: str | None = None) -> Decorator:
+    """Declare a command that takes the settings and an `Output`.
+
+    Args:
+        section: under which heading it is listed.
+        examples: lines that its help shows.
+        name: its name, that of the function unless given.
+    """
+
+    def declare(function: Callable[..., None]) -> Callable[..., None]:
+        @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+        @click.option("--wide", is_flag=True, help="Cut nothing, however long the lines get.")
+        @click.pass_obj
+        @wraps(function)
+        def run(settings: Settings, *, as_json: bool, wide: bool, **arguments: Any) -> None:
+            function(settings, Output(as_json=as_json, is_wide=wide), **arguments)
+
+        main.command(name, cls=Command, section=section, examples=examples)(run)
+        return function
+
+    return declare
+
+
+def of_snapshot(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that name a snapshot."""
+    options = (
+        click.option("--snapshot-id", type=int, metavar="ID", help="Of this snapshot."),
+        click.option(
+            "--as-of", metavar="TIME", help="Of what was current then; local time without a zone."
+        ),
+        click.option("--ref", metavar="NAME", help="Of a branch or a tag."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def asked(question: str, *, yes: bool) -> None:
+    """Ask before something is removed; go on where the answer is yes.
+
+    Raises:
+        click.UsageError: there is nobody to ask, and --yes is not given.
+        click.Abort: the answer is no.
+    """
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"{question} Nobody can be asked here: give --yes.")
+    click.confirm(question, abort=True, err=True)
+
+
+def pairs_of(pairs: tuple[str, ...], option: str) -> dict[str, str]:
+    """Return what an option given as KEY=VALUE says.
+
+    Raises:
+        click.BadParameter: one is not of that form.
+    """
+    found: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise click.BadParameter("use KEY=VALUE", param_hint=option)
+        found[key] = value
+    return found

@@ -1,0 +1,188 @@
+"""Columns as DDL text, ``id bigint not null, city string``, read without Spark.
+
+The text means what it means in Spark's ``StructType.fromDDL``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from pyspark.sql import types as S
+
+from frazil.errors import ValidationError
+from frazil.spark.types import COMMENT_KEY
+
+_TOKEN: Final = re.compile(
+    r"""\s*(?:(?P<quoted>`(?:[^`]|``)+`)
+    |(?P<string>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
+    |(?P<word>\w+)
+    |(?P<mark>[<>(),:])
+    |(?P<other>\S))""",
+    re.VERBOSE,
+)
+_PLAIN: Final[dict[str, Callable[[], S.DataType]]] = {
+    **dict.fromkeys(("bigint", "long"), S.LongType),
+    **dict.fromkeys(("int", "integer"), S.IntegerType),
+    **dict.fromkeys(("smallint", "short"), S.ShortType),
+    **dict.fromkeys(("tinyint", "byte"), S.ByteType),
+    **dict.fromkeys(("float", "real"), S.FloatType),
+    "double": S.DoubleType,
+    "boolean": S.BooleanType,
+    "string": S.StringType,
+    "binary": S.BinaryType,
+    "date": S.DateType,
+    **dict.fromkeys(("timestamp", "timestamp_ltz"), S.TimestampType),
+    "timestamp_ntz": S.TimestampNTZType,
+    "variant": S.VariantType,
+    "void": S.NullType,
+}
+_DECIMALS: Final = ("decimal", "dec", "numeric")
+
+
+def parse_columns(text: str) -> S.StructType:
+    """Return the columns that a DDL text names.
+
+    Raises:
+        ValidationError: it is no list of columns and types; the message says where.
+    """
+    parser = _Parser(text)
+    fields = parser.fields(end="", separator="")
+    if not fields:
+        raise ValidationError(
+            "no columns are given: write them as 'id bigint not null, city string'"
+        )
+    return S.StructType(fields)
+
+
+class _Parser:
+    """Reads from the left; `kind` and `value` are what comes next, both empty at the end."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self.kind, self.value = "", ""
+        self._next()
+
+    def fields(self, *, end: str, separator: str) -> list[S.StructField]:
+        """Columns up to a closing mark, or to the end of the text."""
+        found: list[S.StructField] = []
+        while self.value != end:
+            if found:
+                self._take(",")
+            found.append(self._field(separator))
+        return found
+
+    def _field(self, separator: str) -> S.StructField:
+        if self.kind not in ("word", "quoted"):
+            raise self._wrong("the name of a column")
+        name = self._name()
+        if separator and self.value == separator:
+            self._next()
+        kind = self._type()
+        nullable, comment = True, None
+        while self.kind == "word":
+            word = self.value.lower()
+            if word == "not":
+                self._next()
+                self._take("null")
+                nullable = False
+            elif word == "comment":
+                self._next()
+                comment = self._string()
+            else:
+                raise self._wrong("NOT NULL, COMMENT or a comma")
+        metadata = {} if comment is None else {COMMENT_KEY: comment}
+        return S.StructField(name, kind, nullable, metadata)
+
+    def _type(self) -> S.DataType:
+        name = self.value.lower()
+        if self.kind != "word":
+            raise self._wrong("a type")
+        if name in _PLAIN:
+            self._next()
+            return _PLAIN[name]()
+        if name in _DECIMALS:
+            self._next()
+            numbers = self._numbers(2) or [10]
+            return S.DecimalType(numbers[0], numbers[1] if len(numbers) > 1 else 0)
+        if name in ("char", "character", "varchar"):
+            self._next()
+            numbers = self._numbers(1)
+            if not numbers:
+                raise self._wrong("a length in parentheses")
+            return S.VarcharType(numbers[0]) if name == "varchar" else S.CharType(numbers[0])
+        if name == "time":
+            self._next()
+            numbers = self._numbers(1) or [6]
+            return S.TimeType(numbers[0])
+        if name in ("struct", "array", "map"):
+            self._next()
+            return self._nested(name)
+        raise self._wrong("a type that Spark and Iceberg know")
+
+    def _nested(self, name: str) -> S.DataType:
+        self._take("<")
+        found: S.DataType
+        if name == "struct":
+            found = S.StructType(self.fields(end=">", separator=":"))
+        elif name == "array":
+            found = S.ArrayType(self._type())
+        else:
+            key = self._type()
+            self._take(",")
+            found = S.MapType(key, self._type())
+        self._take(">")
+        return found
+
+    def _numbers(self, most: int) -> list[int]:
+        found: list[int] = []
+        if self.value != "(":
+            return found
+        self._next()
+        while True:
+            if not self.value.isdigit() or len(found) == most:
+                raise self._wrong("a number" if len(found) < most else "a closing parenthesis")
+            found.append(int(self.value))
+            self._next()
+            if self.value == ")":
+                break
+            self._take(",")
+        self._next()
+        return found
+
+    def _name(self) -> str:
+        name = self.value[1:-1].replace("``", "`") if self.kind == "quoted" else self.value
+        self._next()
+        return name
+
+    def _string(self) -> str:
+        if self.kind != "string":
+            raise self._wrong("a text in quotation marks")
+        quote, text = self.value[0], self.value[1:-1]
+        self._next()
+        return re.sub(r"\\(.)", r"\1", text.replace(quote * 2, quote))
+
+    def _take(self, expected: str) -> None:
+        if self.kind == "string" or self.value.lower() != expected:
+            raise self._wrong(expected.upper() if expected.isalpha() else repr(expected))
+        self._next()
+
+    def _next(self) -> None:
+        found = _TOKEN.match(self._text, self._at)
+        if found is None:
+            self.kind, self.value = "", ""
+            self._at = len(self._text)
+            return
+        self.kind = str(found.lastgroup)
+        self.value = found[self.kind]
+        self._at = found.end()
+
+    def _wrong(self, expected: str) -> ValidationError:
+        met = repr(self.value) if self.value else "the end"
+        before = self._text[: self._at - len(self.value)].rstrip()
+        after = f" after {before[-40:]!r}" if before else ""
+        return ValidationError(
+            f"the columns {self._text!r} have {met}{after}: {expected} belongs there"
+        )

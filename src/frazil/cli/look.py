@@ -1,0 +1,294 @@
+"""Commands that look at tables; none of them starts Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import click
+
+from frazil.cli.app import LOOKING, Settings, command, of_snapshot
+from frazil.cli.describe import as_number, describe_table
+from frazil.cli.format import partition_text, rows_of
+from frazil.cli.layout import Column
+from frazil.cli.output import Output, readable_bytes, readable_duration
+from frazil.cli.planned import Read
+from frazil.format.types import IcebergType, ListType, MapType, NestedField, StructType
+from frazil.storage.paths import redact_properties
+
+
+@command(LOOKING, "frazil --warehouse /data/lake tables", "frazil --warehouse /data/lake tables db")
+@click.argument("namespace", required=False)
+def tables(settings: Settings, out: Output, *, namespace: str | None) -> None:
+    """List the tables, of one namespace or of all."""
+    found = [
+        {"namespace": ".".join(identifier[:-1]), "table": identifier[-1]}
+        for identifier in settings.catalog().list_tables_below(namespace or ())
+    ]
+    if out.as_json:
+        out.document(found)
+        return
+    columns = {"namespace": Column("namespace"), "table": Column("table")}
+    out.rows(found, columns, nothing="no tables")
+
+
+@command(LOOKING, "frazil --warehouse /data/lake namespaces")
+@click.argument("parent", required=False)
+def namespaces(settings: Settings, out: Output, *, parent: str | None) -> None:
+    """List the namespaces, at the top or below another one."""
+    found = [".".join(each) for each in settings.catalog().list_namespaces(parent or ())]
+    if out.as_json:
+        out.document(found)
+        return
+    rows = [{"namespace": each} for each in found]
+    out.rows(rows, {"namespace": Column("namespace")}, nothing="no namespaces")
+
+
+@command(LOOKING, "frazil --warehouse /data/lake describe db.trips")
+@click.argument("table")
+def describe(settings: Settings, out: Output, *, table: str) -> None:
+    """Show a table's columns, layout and newest snapshot."""
+    facts = describe_table(settings.table(table))
+    if out.as_json:
+        out.document(facts)
+        return
+    columns = facts.pop("columns")
+    snapshot = facts.pop("snapshot")
+    for name in ("partitioned_by", "sorted_by"):
+        facts[name] = ", ".join(facts[name]) or "nothing"
+    out.pairs((name.replace("_", " "), value) for name, value in facts.items())
+    click.echo()
+    _show_columns(out, columns)
+    click.echo()
+    if snapshot is None:
+        click.echo("no snapshot: the table is empty")
+    else:
+        out.pairs((name.replace("_", " "), value) for name, value in snapshot.items())
+
+
+@command(
+    LOOKING,
+    "frazil --warehouse /data/lake schema db.trips",
+    "frazil --warehouse /data/lake schema db.trips --ref v1 --json",
+)
+@click.argument("table")
+@of_snapshot
+def schema(
+    settings: Settings,
+    out: Output,
+    *,
+    table: str,
+    **moment: Any,
+) -> None:
+    """Show every column with its id, nested ones too."""
+    rows = list(_fields_in(Read.of(settings.table(table), **moment).schema.fields))
+    if out.as_json:
+        out.document(rows)
+    else:
+        _show_columns(out, rows)
+
+
+@command(LOOKING, "frazil --warehouse /data/lake history db.trips")
+@click.argument("table")
+def history(settings: Settings, out: Output, *, table: str) -> None:
+    """Show which snapshot was current when."""
+    rows = rows_of(settings.table(table).inspect.history())
+    if out.as_json:
+        out.document(rows)
+        return
+    columns = {
+        "made_current_at": Column("current since"),
+        "snapshot_id": Column("snapshot", "number"),
+        "parent_id": Column("parent", "number"),
+        "is_current_ancestor": Column("ancestor"),
+    }
+    out.rows(rows, columns, nothing="no snapshot yet")
+
+
+@command(
+    LOOKING,
+    "frazil --warehouse /data/lake snapshots db.trips",
+    "frazil snapshots /data/lake/db/trips --json",
+)
+@click.argument("table")
+def snapshots(settings: Settings, out: Output, *, table: str) -> None:
+    """Show every snapshot that is kept, and what it changed."""
+    rows = rows_of(settings.table(table).inspect.snapshots())
+    if out.as_json:
+        out.document(rows)
+        return
+    counts = {
+        "added-records": "added rows",
+        "deleted-records": "deleted rows",
+        "total-records": "rows",
+        "total-data-files": "files",
+        "total-delete-files": "delete files",
+    }
+    for row in rows:
+        summary = row["summary"] or {}
+        for name in counts:
+            missing = None if name.startswith("total-") else "0"
+            row[name] = as_number(summary.get(name, missing))
+    columns = {
+        "committed_at": Column("committed at"),
+        "snapshot_id": Column("snapshot", "number"),
+        "operation": Column("operation"),
+        **{name: Column(heading, "number") for name, heading in counts.items()},
+    }
+    out.rows(rows, columns, nothing="no snapshot yet")
+
+
+@command(
+    LOOKING,
+    "frazil --warehouse /data/lake files db.trips --limit 10",
+    "frazil --warehouse /data/lake files db.trips --ref v1 --wide",
+)
+@click.argument("table")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most this many files.")
+@of_snapshot
+def files(
+    settings: Settings,
+    out: Output,
+    *,
+    table: str,
+    limit: int | None,
+    **moment: Any,
+) -> None:
+    """Show the files of the current or another snapshot."""
+    handle = settings.table(table)
+    frame = handle.inspect.files(**moment)
+    found = frame if limit is None else frame.head(limit)
+    rows = rows_of(found.drop("readable_metrics", strict=False))
+    if out.as_json:
+        out.document(rows)
+        return
+    kinds = {0: "data", 1: "position deletes", 2: "equality deletes"}
+    for row in rows:
+        row["kind"] = kinds.get(row["content"], str(row["content"]))
+        row["part"] = partition_text(handle.metadata, row["spec_id"], row.get("partition"))
+        row["size"] = readable_bytes(row["file_size_in_bytes"])
+    columns = {
+        "kind": Column("content"),
+        "part": Column("partition"),
+        "record_count": Column("rows", "number"),
+        "size": Column("size", "number"),
+        "file_path": Column("file", "path"),
+    }
+    if not any(row["part"] for row in rows):
+        del columns["part"]
+    out.rows(rows, columns, nothing="no files")
+    if len(rows) < len(frame):
+        click.echo(f"{len(rows)} of {len(frame)} files")
+
+
+@command(LOOKING, "frazil --warehouse /data/lake partitions db.trips")
+@click.argument("table")
+@of_snapshot
+def partitions(
+    settings: Settings,
+    out: Output,
+    *,
+    table: str,
+    **moment: Any,
+) -> None:
+    """Show the partitions with their rows, files and sizes."""
+    handle = settings.table(table)
+    rows = rows_of(handle.inspect.partitions(**moment))
+    if out.as_json:
+        out.document(rows)
+        return
+    for row in rows:
+        row["part"] = (
+            partition_text(handle.metadata, row["spec_id"], row["partition"])
+            if "partition" in row
+            else "the whole table"
+        )
+        row["size"] = readable_bytes(row["total_data_file_size_in_bytes"])
+        row["deletes"] = row["position_delete_file_count"] + row["equality_delete_file_count"]
+    columns = {
+        "part": Column("partition"),
+        "record_count": Column("rows", "number"),
+        "file_count": Column("files", "number"),
+        "size": Column("size", "number"),
+        "deletes": Column("delete files", "number"),
+        "last_updated_at": Column("updated at"),
+    }
+    out.rows(rows, columns, nothing="no partitions")
+
+
+@command(LOOKING, "frazil --warehouse /data/lake refs db.trips")
+@click.argument("table")
+def refs(settings: Settings, out: Output, *, table: str) -> None:
+    """Show branches and tags, and how long they are kept."""
+    rows = rows_of(settings.table(table).inspect.refs())
+    if out.as_json:
+        out.document(rows)
+        return
+    for row in rows:
+        row["type"] = row["type"].lower()
+        for name in ("max_reference_age_in_ms", "max_snapshot_age_in_ms"):
+            row[name] = readable_duration(row[name])
+    columns = {
+        "name": Column("name"),
+        "type": Column("type"),
+        "snapshot_id": Column("snapshot", "number"),
+        "max_reference_age_in_ms": Column("kept for"),
+        "min_snapshots_to_keep": Column("least snapshots", "number"),
+        "max_snapshot_age_in_ms": Column("snapshots kept for"),
+    }
+    out.rows(rows, columns, nothing="no branches or tags yet")
+
+
+@command(LOOKING, "frazil --warehouse /data/lake properties db.trips")
+@click.argument("table")
+def properties(settings: Settings, out: Output, *, table: str) -> None:
+    """Show the table's properties."""
+    found = redact_properties(dict(sorted(settings.table(table).properties.items())))
+    if out.as_json:
+        out.document(found)
+    elif found:
+        out.pairs(found.items())
+    else:
+        click.echo("no properties")
+
+
+def _show_columns(out: Output, rows: Sequence[dict[str, Any]]) -> None:
+    columns = {
+        "id": Column("id", "number"),
+        "column": Column("column"),
+        "type": Column("type", "text"),
+        "required": Column("required"),
+    }
+    if any(row["doc"] for row in rows):
+        columns["doc"] = Column("doc", "text")
+    out.rows(rows, columns, nothing="no columns")
+
+
+def _fields_in(fields: Sequence[NestedField], path: str = "") -> Iterator[dict[str, Any]]:
+    for each in fields:
+        name = f"{path}.{each.name}" if path else each.name
+        yield {
+            "id": each.field_id,
+            "column": name,
+            "type": _short_type(each.field_type),
+            "required": each.required,
+            "doc": each.doc,
+        }
+        match each.field_type:
+            case StructType(fields=inner):
+                yield from _fields_in(inner, name)
+            case ListType() | MapType() as collection:
+                yield from _fields_in(collection.fields, name)
+
+
+def _short_type(kind: IcebergType) -> str:
+    """A type without what is inside of it, which has lines of its own."""
+    match kind:
+        case StructType():
+            return "struct"
+        case ListType():
+            return "list"
+        case MapType():
+            return "map"
+        case _:
+            return str(kind)

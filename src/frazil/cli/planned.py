@@ -1,0 +1,142 @@
+"""What a scan would read, planned without Spark; and mistakes that can be told without it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from frazil.errors import PredicateError
+from frazil.format.metadata import TableMetadata
+from frazil.format.predicates import AlwaysTrue, Expression, all_of
+from frazil.format.predicates.implied import ConditionReader, conjuncts_of
+from frazil.format.predicates.parse import sql_tree
+from frazil.format.schema import Schema
+from frazil.format.snapshots import Snapshot
+from frazil.format.values.zones import PROCESS_ZONE
+from frazil.planning.aggregates import Measure, answer
+from frazil.planning.plan import plan
+from frazil.planning.scan_plan import ScanPlan
+from frazil.spark.read.projection import project
+from frazil.table.handle import TableHandle
+from frazil.table.time_travel import find_snapshot
+
+_OWN_NAMES = (exp.Query, exp.Lambda)
+"""What brings names of its own, which are no columns of the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Which rows of a table are asked for.
+
+    Attributes:
+        where: a condition as SQL text; None for all rows.
+        columns: None for all of them.
+        snapshot: None in an empty table.
+        schema: to read by: that of a past moment or a tag, else the table's.
+        past_snapshot_id: the snapshot of a past moment or a tag; None for the newest.
+        branch: whose newest snapshot is read; None for `main`.
+    """
+
+    handle: TableHandle
+    where: str | None
+    columns: Sequence[str] | None
+    snapshot: Snapshot | None
+    schema: Schema
+    past_snapshot_id: int | None
+    branch: str | None
+
+    @classmethod
+    def of(
+        cls,
+        handle: TableHandle,
+        *,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+        snapshot_id: int | None = None,
+        as_of: str | None = None,
+        ref: str | None = None,
+    ) -> Read:
+        """Return what is asked for, after looking for mistakes.
+
+        Raises:
+            NoSuchSnapshotError, NoSuchRefError: there is no such snapshot.
+            ValidationError: a column, in `columns` or in `where`, is not there; a time is none.
+        """
+        metadata = handle.metadata
+        snapshot = find_snapshot(metadata, snapshot_id=snapshot_id, as_of=as_of, ref=ref)
+        is_tag = ref is not None and not metadata.ref(ref).is_branch
+        is_past = snapshot_id is not None or as_of is not None or is_tag
+        schema = schema_of_read(metadata, snapshot, is_past=is_past)
+        if columns is not None:
+            project(schema, columns, case_sensitive=False)
+        if where is not None:
+            _check_names(where, schema)
+        return cls(
+            handle,
+            where,
+            columns,
+            snapshot,
+            schema,
+            snapshot.snapshot_id if is_past and snapshot is not None else None,
+            None if is_past else ref,
+        )
+
+    def plan(self) -> ScanPlan:
+        """Return what would be read; a part of the condition that only Spark knows prunes nothing.
+
+        Raises:
+            PredicateError: the condition is not an expression of SQL.
+        """
+        if self.where is None:
+            return self._planned(AlwaysTrue())
+        sql_tree(self.where)
+        reader = ConditionReader(schema=self.schema, case_sensitive=False, time_zone=PROCESS_ZONE)
+        whole = reader.implied(self.where)
+        if whole.is_exact:
+            return self._planned(whole.predicate)
+        parts = [reader.implied(piece).predicate for piece in conjuncts_of(self.where)]
+        return self._planned(all_of(parts)).left_to_spark(self.where)
+
+    def count(self) -> int | None:
+        """Return the number of rows if metadata tells it, else None."""
+        planned = self.plan()
+        found = answer(
+            planned,
+            [Measure("count", None, "rows")],
+            [],
+            schema=self.schema,
+            specs=self.handle.metadata.partition_specs,
+        )
+        return None if len(found.scanned) else int(found.partial["measure0"][0])
+
+    def _planned(self, where: Expression) -> ScanPlan:
+        return plan(
+            self.handle.metadata, self.snapshot, self.handle.io, where=where, schema=self.schema
+        )
+
+
+def schema_of_read(metadata: TableMetadata, snapshot: Snapshot | None, *, is_past: bool) -> Schema:
+    """Return the schema that a read has: that of a past moment or a tag, else the table's."""
+    if not is_past or snapshot is None or snapshot.schema_id is None:
+        return metadata.schema
+    return metadata.schemas_by_id.get(snapshot.schema_id, metadata.schema)
+
+
+def _check_names(where: str, schema: Schema) -> None:
+    """Refuse a condition that names a column that is not there.
+
+    What cannot be read here is left to Spark.
+    """
+    try:
+        tree = sql_tree(where)
+    except PredicateError:
+        return
+    if any(tree.find(kind) for kind in _OWN_NAMES):
+        return
+    for column in tree.find_all(exp.Column):
+        name = ".".join(part.name for part in column.parts)
+        first = column.parts[0].name
+        if not any(schema.field_or_none(each, case_sensitive=False) for each in (first, name)):
+            raise PredicateError(f"in the condition {where!r}: {schema.missing(name)}")

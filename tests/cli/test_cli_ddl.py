@@ -1,0 +1,49 @@
+"""Columns as text mean what they mean in Spark."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql.types import StructType
+
+from frazil.cli.ddl import parse_columns
+from frazil.errors import ValidationError
+
+SAME = [
+    "id bigint",
+    "id BIGINT NOT NULL COMMENT 'the key', city string",
+    "a int, b integer, c long, d smallint, e short, f tinyint, g byte, h real, i float, j double",
+    "a decimal, b decimal(9), c dec(9, 2), d numeric(5,1), e boolean, f binary, g date, h void",
+    "a timestamp, b timestamp_ntz, c timestamp_ltz, d variant",
+    "`a.b` string, `c``d` int, größe int",
+    "s struct<a: int, b: array<struct<c double>>> not null, m map<string, array<int>>",
+    "s struct<a: int not null comment 'it''s', `x y`: string>, e struct<>",
+    "a string comment \"it's\", b string comment 'two\\'s'",
+    "char char(3), varchar varchar(9), date date, struct string",
+]
+WRONG = {
+    "": "no columns",
+    "id": "the end after 'id': a type",
+    "id bigit": "'bigit' after 'id'",
+    "id bigint nut null": "'nut' after 'id bigint'",
+    "id bigint, ": "a column",
+    "id bigint city string": "'city'",
+    "s struct<a int": "the end",
+    "a array<int": "'>'",
+    "a varchar": "a length",
+    "a decimal(x)": "a number",
+    "a string comment x": "quotation",
+    "a int; drop": "';'",
+}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("text", SAME)
+def test_columns_are_read_as_spark_reads_them(spark, text):
+    assert parse_columns(text) == StructType.fromDDL(text)
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_a_mistake_says_where_it_is(text):
+    with pytest.raises(ValidationError) as caught:
+        parse_columns(text)
+    assert WRONG[text] in str(caught.value)

@@ -1,0 +1,77 @@
+"""Help: every command has an example that runs, and what needs no Spark starts none."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from frazil.cli import main
+
+pytestmark = pytest.mark.spark
+
+
+def test_every_example_of_the_help_runs(place):
+    examples = {name: command.examples for name, command in main.commands.items()}
+    assert all(examples.values())
+    ran = []
+    for name, lines in examples.items():
+        shown = " ".join(CliRunner().invoke(main, [name, "--help"]).output.split())
+        for line in lines:
+            assert " ".join(line.split()) in shown
+            program, *words = shlex.split(line.replace("/data/lake", place[0]))
+            assert program == "frazil"
+            result = CliRunner().invoke(main, words)
+            assert result.exit_code == 0, (line, result.output, result.exception)
+            ran.append(name)
+    assert set(ran) == set(main.commands)
+
+
+def test_every_command_prints_json(place):
+    for name in main.commands:
+        assert "--json" in CliRunner().invoke(main, [name, "--help"]).output
+
+
+WITHOUT_SPARK = {
+    "a plan": (["scan", "db.trips", "--where", "fare > 1 and id + 1 > 2", "--plan"], 0, "ScanPlan"),
+    "a count": (
+        ["count", "db.trips", "--where", "ts >= '2024-01-02 00:00:00Z'", "--json"],
+        0,
+        "rows",
+    ),
+    "a column": (["scan", "db.trips", "--columns", "cty"], 1, "did you mean 'city'"),
+    "a column of a condition": (["scan", "db.trips", "--where", "upper(cty) = 'C1'"], 1, "'cty'"),
+    "a column to count by": (["count", "db.trips", "--where", "cty = 'C1'"], 1, "'cty'"),
+    "a time": (["scan", "db.trips", "--as-of", "yesterday"], 1, "yesterday"),
+    "a branch": (["scan", "db.trips", "--ref", "nope"], 1, "nope"),
+}
+
+
+@pytest.mark.parametrize("case", WITHOUT_SPARK)
+def test_spark_is_not_started(place, case):
+    words, code, said = WITHOUT_SPARK[case]
+    # Without Java no Spark can start.
+    ran = subprocess.run(
+        [sys.executable, "-m", "frazil.cli", "--warehouse", place[0], *words],
+        env={**os.environ, "JAVA_HOME": "/nowhere", "PATH": "/nowhere"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ran.returncode == code, ran.stderr
+    assert said in (ran.stderr if code else ran.stdout)
+    if case == "a count":
+        assert json.loads(ran.stdout)["rows"] == 2
+
+
+def test_exit_codes_are_those_of_the_help(place):
+    listed = CliRunner().invoke(main, ["--help"]).output.split("Exit codes:")[1].split()
+    assert [word for word in listed if word.isdigit()] == ["0", "1", "2"]
+    for words, code in ((["tables"], 0), (["tables", "nowhere"], 1), (["tables", "--nope"], 2)):
+        assert CliRunner().invoke(main, ["--warehouse", place[0], *words]).exit_code == code
