@@ -132,7 +132,7 @@ class ScanPlan:
         return replace(self, files=files, delete_index=index, skipped=())
 
     def deletes_of(self, ordinal: int) -> pl.DataFrame:
-        """The delete files that apply to one data file."""
+        """Return the delete files that apply to one data file."""
         which = self.delete_index.on(pl.Series([ordinal])).deletes()
         return self.deletes.filter(pl.col("delete").is_in(which.implode()))
 
@@ -145,7 +145,7 @@ class ScanPlan:
         return self.delete_index.expanded()
 
     def to_polars(self) -> pl.DataFrame:
-        """The data files with the rows of `deletes` that apply to each, as the list `deletes`."""
+        """Return the data files, with the rows of `deletes` that apply to each as a list."""
         applied = self.pairs.group_by("ordinal", maintain_order=True).agg(
             pl.col("delete").alias("deletes")
         )
@@ -153,7 +153,7 @@ class ScanPlan:
         return joined.with_columns(pl.col("deletes").fill_null([]))
 
     def summary(self) -> str:
-        """A few lines for people: what is read, what is left out and why, what is checked."""
+        """Return lines for people: what is read, what is left out and why, what is checked."""
         snapshot = "an empty table" if self.snapshot_id is None else f"snapshot {self.snapshot_id}"
         lines = [
             f"ScanPlan of {snapshot}",

@@ -113,7 +113,7 @@ class Aggregation:
         return len(self._answered.scanned)
 
     def explain(self) -> str:
-        """A few lines for people: how much comes from metadata, and how much is read."""
+        """Return a few lines for people: how much comes from metadata, and how much is read."""
         size = self._answered.rest_of(self._plan).size_in_bytes
         asked = ", ".join(measure.name for measure in self._request.measures)
         groups = ", ".join(key.name for key in self._request.keys)
@@ -130,7 +130,7 @@ class Aggregation:
         return self.explain()
 
     def to_df(self) -> DataFrame:
-        """The keys and the measures: one row a group, or one row without keys.
+        """Return the keys and the measures: one row for each group, or one row without keys.
 
         Raises:
             UnsupportedError, MissingFileError, InvalidDataFileError: as `Scan.to_df`, of the files
@@ -151,7 +151,7 @@ class Aggregation:
         return _renamed(partial, self._request.names)
 
     def to_arrow(self) -> pa.Table:
-        """The same as an Arrow table in this process."""
+        """Return the same as an Arrow table in this process."""
         table: pa.Table = self.to_df().toArrow()
         return table
 

@@ -52,7 +52,7 @@ def connect(
     name: str = DEFAULT_CATALOG_NAME,
     **properties: str,
 ) -> Lake:
-    """A lake on a catalog; by default an embedded SQLite catalog in the warehouse.
+    """Return a lake on a catalog; by default an embedded SQLite catalog in the warehouse.
 
     Settings are taken from the keywords, else from the environment
     (``FRAZIL_CATALOG__<NAME>__URI``), else from ``~/.frazil.yaml``; their names are PyIceberg's.
@@ -88,7 +88,7 @@ def open_table(
     moved: Mapping[str, str] | None = None,
     **properties: str,
 ) -> Table:
-    """A table without a catalog, read only: a metadata file, or a table's folder (its newest).
+    """Return a table without a catalog, read only: of a metadata file, or the newest of a folder.
 
     Args:
         location: the path of a ``*.metadata.json`` file or of the folder that holds ``metadata/``.
@@ -164,15 +164,15 @@ class Lake(OnDriver):
         self.catalog.drop_namespace(namespace)
 
     def list_namespaces(self, parent: str | Sequence[str] = ()) -> list[Identifier]:
-        """The namespaces directly below a namespace, or the top ones."""
+        """Return the namespaces directly below a namespace, or the top ones."""
         return self.catalog.list_namespaces(parent)
 
     def namespace_exists(self, namespace: str | Sequence[str]) -> bool:
-        """Whether there is a namespace of that name."""
+        """Return whether there is a namespace of that name."""
         return self.catalog.namespace_exists(namespace)
 
     def load_namespace_properties(self, namespace: str | Sequence[str]) -> dict[str, str]:
-        """A namespace's properties; NoSuchNamespaceError if it is not there."""
+        """Return a namespace's properties; NoSuchNamespaceError if it is not there."""
         return self.catalog.load_namespace_properties(namespace)
 
     def update_namespace_properties(
@@ -223,7 +223,7 @@ class Lake(OnDriver):
     def create_table_if_not_exists(
         self, identifier: str | Sequence[str], schema: SchemaLike, **options: Any
     ) -> Table:
-        """The table of that name, made as `create_table` makes it unless it is there."""
+        """Return the table of that name, made as `create_table` makes it unless it is there."""
         try:
             return self.load_table(identifier)
         except NoSuchTableError:
@@ -289,7 +289,7 @@ class Lake(OnDriver):
     def create_or_replace_table_as_select(
         self, identifier: str | Sequence[str], df: Rows, **options: Any
     ) -> Table:
-        """`replace_table_as_select` if the table is there, else `create_table_as_select`."""
+        """Call `replace_table_as_select` if the table is there, else `create_table_as_select`."""
         if self.catalog.table_exists(identifier):
             fixed = sorted({"location", "format_version"} & set(options))
             if fixed:
@@ -301,7 +301,7 @@ class Lake(OnDriver):
         return self.create_table_as_select(identifier, df, **options)
 
     def load_table(self, identifier: str | Sequence[str]) -> Table:
-        """The table as it is now; NoSuchTableError if there is none."""
+        """Return the table as it is now; NoSuchTableError if there is none."""
         return Table(self.spark, self.catalog, self.catalog.load_table(identifier))
 
     def read_stream(
@@ -311,7 +311,7 @@ class Lake(OnDriver):
         checkpoint: str | PathLike[str],
         **settings: Unpack[StreamSettings],
     ) -> DataFrame:
-        """A table's rows as a streaming DataFrame: see `Table.read_stream`.
+        """Return a table's rows as a streaming DataFrame: see `Table.read_stream`.
 
         Raises:
             NoSuchTableError: there is no such table; and the errors of `Table.read_stream`.
@@ -319,11 +319,11 @@ class Lake(OnDriver):
         return self.load_table(identifier).read_stream(checkpoint=checkpoint, **settings)
 
     def table_exists(self, identifier: str | Sequence[str]) -> bool:
-        """Whether there is a table of that name."""
+        """Return whether there is a table of that name."""
         return self.catalog.table_exists(identifier)
 
     def list_tables(self, namespace: str | Sequence[str] | None = None) -> list[Identifier]:
-        """The tables directly in a namespace; without one the tables of all namespaces.
+        """Return the tables directly in a namespace; without one the tables of all namespaces.
 
         Raises:
             NoSuchNamespaceError: there is no such namespace.

@@ -69,7 +69,7 @@ class Scan(OnDriver):
             is a time in the session's zone, a datetime without one local time.
         ref: read a tag, with its schema, or a branch, with the table's.
         case_sensitive: whether names are matched with their case; the session's setting without.
-        limit: at most so many rows, any of them; all without.
+        limit: at most this many rows, any of them; all without.
         name: the table's name, for messages.
 
     Raises:
@@ -130,11 +130,11 @@ class Scan(OnDriver):
         )
 
     def plan(self) -> ScanPlan:
-        """The files to read, the deletes that apply to them, and what was left out and why."""
+        """Return the files to read, the deletes on them, and what was left out and why."""
         return self._plan
 
     def to_df(self) -> DataFrame:
-        """The rows as a DataFrame, native and lazy.
+        """Return the rows as a DataFrame, native and lazy.
 
         Equality deletes of a million rows or more may be resolved to positions first, by a job that
         reads the compared columns (the session setting ``frazil.read.equality-deletes``).
@@ -179,7 +179,7 @@ class Scan(OnDriver):
         return {field.field_id for field in fields if names is None or field.name in names}
 
     def to_arrow(self) -> pa.Table:
-        """The rows as an Arrow table in this process; a variant as its metadata and its value.
+        """Return the rows as an Arrow table in this process; a variant as metadata and value.
 
         Raises:
             MissingFileError, InvalidDataFileError: a file cannot be read; besides those of `to_df`.
@@ -190,14 +190,14 @@ class Scan(OnDriver):
             return table
 
     def to_pandas(self) -> pd.DataFrame:
-        """The rows as a pandas DataFrame in this process; errors as of `to_arrow`."""
+        """Return the rows as a pandas DataFrame in this process; errors as of `to_arrow`."""
         rows = self.to_df()
         with self._explained("to_pandas"):
             frame: pd.DataFrame = rows.toPandas()
             return frame
 
     def count(self) -> int:
-        """The number of rows; only files are read whose live rows metadata does not tell.
+        """Return the number of rows; only files are read whose live rows metadata does not tell.
 
         With a limit it is the number of rows that the scan gives, the limit at most.
 

@@ -149,7 +149,7 @@ class Table(ChangeCommands, TableChanges, TableStreams, TableHandle):
         df: DataFrame,
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> Table:
-        """A new table of the metadata with a DataFrame's rows, in one commit."""
+        """Return a new table of the metadata with a DataFrame's rows, in one commit."""
         settings: SnapshotSettings = {
             "snapshot_properties": {**engine_summary(spark), **(snapshot_properties or {})}
         }
@@ -172,7 +172,7 @@ class Table(ChangeCommands, TableChanges, TableStreams, TableHandle):
         case_sensitive: bool | None = None,
         limit: int | None = None,
     ) -> Scan:
-        """A query of the table; nothing is read yet.
+        """Return a query of the table; nothing is read yet.
 
         Args:
             where: which rows: any condition of Spark as SQL text or as a `Column`, sub-queries too,
@@ -183,7 +183,7 @@ class Table(ChangeCommands, TableChanges, TableStreams, TableHandle):
                 zone unless it names one), a datetime (local time unless it has a zone) or a date.
             ref: read a branch or tag.
             case_sensitive: how names are matched; as Spark is set unless given.
-            limit: at most so many rows, any of them.
+            limit: at most this many rows, any of them.
 
         Raises:
             NoSuchSnapshotError, NoSuchRefError: there is no such snapshot.
@@ -208,20 +208,20 @@ class Table(ChangeCommands, TableChanges, TableStreams, TableHandle):
         )
 
     def to_df(self) -> DataFrame:
-        """All rows as a native DataFrame: those of `main`, or of the session's WAP branch."""
+        """Return all rows as a native DataFrame: of `main`, or of the session's WAP branch."""
         return self.scan().to_df()
 
     def count(self) -> int:
-        """The number of rows, as `Scan.count` tells it."""
+        """Return the number of rows, as `Scan.count` tells it."""
         return self.scan().count()
 
     def show(self, n: int = 20, truncate: bool | int = True, vertical: bool = False) -> None:
         """Print the first rows, as `DataFrame.show` of Spark does.
 
         Args:
-            n: so many rows at most.
-            truncate: cut text after 20 characters, or after so many; False cuts nothing.
-            vertical: a line a value instead of a line a row.
+            n: at most this many rows.
+            truncate: cut text after 20 characters, or after that many; False cuts nothing.
+            vertical: one line for each value instead of one for each row.
         """
         self.to_df().show(n, truncate, vertical)
 
@@ -240,7 +240,7 @@ class Table(ChangeCommands, TableChanges, TableStreams, TableHandle):
         return self._inspected.refs()
 
     def partitions(self, **moment: Unpack[SnapshotChoice]) -> DataFrame:
-        """What each partition of a snapshot holds: rows, files, bytes, deletes."""
+        """Return what each partition of a snapshot holds: rows, files, bytes, deletes."""
         return self._inspected.partitions(**moment)
 
     # -- parts -----------------------------------------------------------------------------------

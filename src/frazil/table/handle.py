@@ -172,7 +172,7 @@ class TableHandle(OnDriver, TableOperations):
         as_of: Moment | None = None,
         ref: str | None = None,
     ) -> Snapshot | None:
-        """A snapshot by its id, by a time, or by a branch or tag; by default the current one.
+        """Return a snapshot by id, by a time, or by a branch or tag; by default the current one.
 
         Args:
             snapshot_id: its id.
@@ -193,7 +193,7 @@ class TableHandle(OnDriver, TableOperations):
         )
 
     def ancestors(self, snapshot_id: SnapshotId | None = None) -> tuple[Snapshot, ...]:
-        """A snapshot (by default the current one) and its kept ancestors, newest first."""
+        """Return a snapshot (by default the current one) and its kept ancestors, newest first."""
         given = optional_snapshot_id_of(snapshot_id)
         start = given if given is not None else self.metadata.current_snapshot_id
         return () if start is None else self.metadata.ancestors_of(start)
@@ -251,7 +251,7 @@ class TableHandle(OnDriver, TableOperations):
         sort_by: str | Sequence[str | SortField] = (),
         properties: Mapping[str, str] | None = None,
     ) -> HandleTransaction:
-        """A transaction that starts by giving the table another definition and no rows.
+        """Return a transaction that starts by giving the table another definition and no rows.
 
         The schema's ids are assigned anew, by name where the table has such a column. History,
         other branches and tags stay.

@@ -66,7 +66,7 @@ class TableOperations(OlderNames, ABC):
     # -- schema, partitioning, order, properties ----
 
     def update_schema(self, *, case_sensitive: bool = True) -> UpdateSchema:
-        """A builder of schema changes, for a `with` block."""
+        """Return a builder of schema changes, for a `with` block."""
         return UpdateSchema(
             self._prepare(),
             self._run,
@@ -75,11 +75,11 @@ class TableOperations(OlderNames, ABC):
         )
 
     def update_partitioning(self, *, case_sensitive: bool = True) -> UpdatePartitioning:
-        """A builder of changes to the partitioning, for a `with` block."""
+        """Return a builder of changes to the partitioning, for a `with` block."""
         return UpdatePartitioning(self._prepare(), self._run, case_sensitive=case_sensitive)
 
     def update_spec(self, *, case_sensitive: bool = True) -> UpdatePartitioning:
-        """The same as `update_partitioning`, by PyIceberg's name."""
+        """Return what `update_partitioning` returns; this is PyIceberg's name."""
         return self.update_partitioning(case_sensitive=case_sensitive)
 
     def replace_sort_order(
@@ -97,7 +97,7 @@ class TableOperations(OlderNames, ABC):
         self._run(properties.remove_properties(names))
 
     def set_location(self, location: str) -> None:
-        """Where new files go from now on; existing files stay."""
+        """Choose where new files go from now on; existing files stay."""
         self._run(properties.set_location(location))
 
     def upgrade(self, format_version: int | str) -> None:

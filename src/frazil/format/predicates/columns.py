@@ -63,44 +63,44 @@ class Column:
         return self._compare(Op.GE, other)
 
     def is_in(self, values: Iterable[Any]) -> Expression:
-        """The column equals one of the values; with no values FALSE, also on NULL."""
+        """Return whether the column is one of the values; with no values FALSE, also on NULL."""
         listed = tuple(self._literal(value) for value in values)
         return In(self.ref, listed) if listed else AlwaysFalse()
 
     def not_in(self, values: Iterable[Any]) -> Expression:
-        """The column is not NULL and equals none of the values; with no values TRUE."""
+        """Return whether it is not NULL and not one of the values; with no values TRUE."""
         return self.is_in(values).negated()
 
     def is_null(self) -> Expression:
-        """The column is NULL."""
+        """Return whether the column is NULL."""
         return IsNull(self.ref)
 
     def not_null(self) -> Expression:
-        """The column is not NULL."""
+        """Return whether the column is not NULL."""
         return NotNull(self.ref)
 
     def is_nan(self) -> Expression:
-        """The column is NaN."""
+        """Return whether the column is NaN."""
         return IsNaN(self.ref)
 
     def not_nan(self) -> Expression:
-        """The column is a number or NULL."""
+        """Return whether the column is a number or NULL."""
         return NotNaN(self.ref)
 
     def between(self, low: Any, high: Any) -> Expression:
-        """``low <= column <= high``."""
+        """Return ``low <= column <= high``."""
         return And(self >= low, self <= high)
 
     def starts_with(self, prefix: str) -> Expression:
-        """The string begins with the prefix."""
+        """Return whether the string begins with the prefix."""
         return StartsWith(self.ref, _checked_prefix(self.ref, prefix))
 
     def not_starts_with(self, prefix: str) -> Expression:
-        """The string is not NULL and does not begin with the prefix."""
+        """Return whether the string is not NULL and does not begin with the prefix."""
         return NotStartsWith(self.ref, _checked_prefix(self.ref, prefix))
 
     def equals_null_safe(self, value: Any) -> Expression:
-        """``<=>``: as ``=``, but never NULL; with None the same as `is_null`."""
+        """Return ``<=>``: as ``=``, but never NULL; with None the same as `is_null`."""
         if value is None:
             return self.is_null()
         return And(self._compare(Op.EQ, value), self.not_null())
@@ -123,7 +123,7 @@ class Column:
 
 
 def col(name: str) -> Column:
-    """A column by its name; dots go into structs, backticks quote a part that holds a dot."""
+    """Return a column by its name; dots go into structs, backticks quote a part with a dot."""
     return Column(Reference(split_name(name)))
 
 

@@ -140,7 +140,7 @@ class SchemaEvolution:
         return self
 
     def drop_column(self, name: ColumnName) -> Self:
-        """The same as `delete_column`, by SQL's name."""
+        """Remove a column: the same as `delete_column`, by SQL's name."""
         return self.delete_column(name)
 
     def rename_column(self, name: ColumnName, new_name: str) -> Self:
@@ -226,7 +226,7 @@ class SchemaEvolution:
         return self
 
     def apply(self) -> Schema:
-        """The schema with all changes, under the base's schema id.
+        """Return the schema with all changes, under the base's schema id.
 
         Raises:
             EvolutionError: where two fields of a struct end up with one name, an identifier field

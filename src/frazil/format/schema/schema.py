@@ -54,11 +54,11 @@ class Schema:
         return index_fields(self._struct)
 
     def as_struct(self) -> StructType:
-        """The columns as a struct."""
+        """Return the columns as a struct."""
         return self._struct
 
     def find_field(self, name_or_id: str | int, *, case_sensitive: bool = True) -> NestedField:
-        """The field of an id, or of a dotted name such as ``point.x``.
+        """Return the field of an id, or of a dotted name such as ``point.x``.
 
         List elements and map values are ``element`` and ``value``; where they are structs, that
         part may be left out: ``points.x`` finds ``points.element.x``.
@@ -94,16 +94,16 @@ class Schema:
         return None if field_id is None else self._index.fields[field_id]
 
     def find_type(self, name_or_id: str | int, *, case_sensitive: bool = True) -> IcebergType:
-        """The type of ``find_field``."""
+        """Return the type of ``find_field``."""
         return self.find_field(name_or_id, case_sensitive=case_sensitive).field_type
 
     def find_column_name(self, field_id: int) -> str | None:
-        """The full dotted name of an id; None where the schema has no such field."""
+        """Return the full dotted name of an id; None where the schema has no such field."""
         path = self._index.paths.get(field_id)
         return None if path is None else ".".join(path)
 
     def name_path(self, field_id: int) -> tuple[str, ...]:
-        """The names from the top-level column down to the field, whatever dots they hold.
+        """Return the names from the top-level column down to the field, whatever dots they hold.
 
         Raises:
             ValidationError: where the schema has no such field.
@@ -141,7 +141,7 @@ class Schema:
         return field_id in self._index.in_collections
 
     def identifier_field_names(self) -> tuple[str, ...]:
-        """The full names of the identifier fields."""
+        """Return the full names of the identifier fields."""
         return tuple(".".join(self._index.paths[i]) for i in self.identifier_field_ids)
 
     def is_same_as(self, other: Schema) -> bool:
@@ -151,7 +151,7 @@ class Schema:
         )
 
     def select(self, columns: Iterable[str | int], *, case_sensitive: bool = True) -> Schema:
-        """The schema of some columns, in this schema's order; a named struct is taken whole.
+        """Return the schema of some columns, in this schema's order; a named struct is taken whole.
 
         Raises:
             ValidationError: where a column is not there.
@@ -164,7 +164,7 @@ class Schema:
         return Schema(kept, self.schema_id, tuple(i for i in self.identifier_field_ids if i in ids))
 
     def with_id(self, schema_id: int) -> Schema:
-        """The same schema under another id."""
+        """Return the same schema under another id."""
         return replace(self, schema_id=schema_id)
 
     def check_types_for(self, format_version: int) -> None:
@@ -177,7 +177,7 @@ class Schema:
 
     @classmethod
     def from_json(cls, json_value: Any) -> Schema:
-        """The schema of its JSON (rule 198); a missing ``schema-id`` is 0, as in v1.
+        """Return the schema of its JSON (rule 198); a missing ``schema-id`` is 0, as in v1.
 
         Raises:
             InvalidMetadataError: where it is malformed or contradicts itself.
@@ -203,7 +203,7 @@ class Schema:
             raise InvalidMetadataError(f"the schema {schema_id} is wrong: {error}") from error
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON of the schema (rule 198)."""
+        """Return the JSON of the schema (rule 198)."""
         json_value: dict[str, Any] = {"type": "struct", "schema-id": self.schema_id}
         if self.identifier_field_ids:
             json_value["identifier-field-ids"] = list(self.identifier_field_ids)

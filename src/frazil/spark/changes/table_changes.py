@@ -55,7 +55,7 @@ class TableChanges(TableHandle):
         columns: str | Sequence[str] | None = None,
         limit: int | None = None,
     ) -> IncrementalScan:
-        """The rows that `append` snapshots added; overwrites, deletes and rewrites are skipped.
+        """Return the rows that `append` snapshots added, and skip all other snapshots.
 
         Args:
             start: start after this snapshot: its id, or a tag or branch by name.
@@ -65,7 +65,7 @@ class TableChanges(TableHandle):
             where: which rows: any condition of Spark as SQL text or as a `Column`, sub-queries too,
                 or an expression; what it says of single columns prunes partitions and files.
             columns: which columns in which order.
-            limit: at most so many rows, any of them.
+            limit: at most this many rows, any of them.
 
         Raises:
             NoSuchSnapshotError, NoSuchRefError: a snapshot is unknown or has expired.
@@ -151,7 +151,7 @@ class TableChanges(TableHandle):
         to_timestamp: Moment | None = None,
         where: str | Column | Expression | None = None,
     ) -> DataFrame:
-        """The inserts and deletes that lead from the start to the end by the shortest way.
+        """Return the inserts and deletes that lead from the start to the end by the shortest way.
 
         A row that was inserted and deleted again within the range is not in it. The columns are
         those of `changes`; the snapshot told is the one that made the lasting change.

@@ -67,11 +67,11 @@ class MetadataFrames(OnDriver):
         return self._local(self._inspector.refs(), columns.REFS)
 
     def manifests(self, **moment: Unpack[SnapshotChoice]) -> DataFrame:
-        """The manifests of a snapshot, with counts and partition summaries."""
+        """Return the manifests of a snapshot, with counts and partition summaries."""
         return self._local(self._inspector.manifests(**moment), columns.MANIFESTS)
 
     def entries(self, **moment: Unpack[SnapshotChoice]) -> DataFrame:
-        """The manifest entries of a snapshot, those of removed files too."""
+        """Return the manifest entries of a snapshot, those of removed files too."""
         return self._entries("entries", self._manifests(moment))
 
     def files(self, **moment: Unpack[SnapshotChoice]) -> DataFrame:
@@ -87,7 +87,7 @@ class MetadataFrames(OnDriver):
         return self._entries("files", of_deletes(self._manifests(moment)))
 
     def partitions(self, **moment: Unpack[SnapshotChoice]) -> DataFrame:
-        """What each partition of a snapshot holds: rows, files, bytes, deletes."""
+        """Return what each partition of a snapshot holds: rows, files, bytes, deletes."""
         manifests = self._manifests(moment)
         tables = EntryTables.of(self._metadata)
         shown = columns.partitions_struct(tables.partition)
@@ -125,14 +125,14 @@ class MetadataFrames(OnDriver):
         return deletes.rows(files, partitions)
 
     def all_manifests(self) -> DataFrame:
-        """The manifests of every snapshot, with the snapshot that refers to them."""
+        """Return the manifests of every snapshot, with the snapshot that refers to them."""
         if len(self._metadata.snapshots) <= cluster.ON_DRIVER_SNAPSHOTS:
             return self._local(self._inspector.all_manifests(), columns.ALL_MANIFESTS)
         tables = ManifestTables.of(self._metadata)
         return self._cluster.manifests(self._metadata.snapshots, tables, columns.ALL_MANIFESTS)
 
     def all_entries(self) -> DataFrame:
-        """The entries of every manifest that some snapshot has."""
+        """Return the entries of every manifest that some snapshot has."""
         return self._all("entries", _ANY)
 
     def all_files(self) -> DataFrame:

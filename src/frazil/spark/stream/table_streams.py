@@ -56,7 +56,7 @@ class TableStreams(TableHandle):
         branch: str | None = None,
         changes: bool = False,
     ) -> DataFrame:
-        """The table's rows as a streaming DataFrame, each exactly once for a checkpoint.
+        """Return the table's rows as a streaming DataFrame, each exactly once for a checkpoint.
 
         A stream begins with the rows of the table as it is, or after a snapshot or a time; then
         come the rows of every snapshot that appends. Snapshots that only rewrite files are passed
@@ -82,9 +82,9 @@ class TableStreams(TableHandle):
             on_overwrite: what to do with snapshots that overwrite: ``"fail"``, ``"skip"`` (none
                 of their rows is read) or ``"changes"``.
             on_delete: the same for snapshots that only delete.
-            max_files_per_batch: at most so many files a batch.
-            max_bytes_per_batch: at most so many bytes of files a batch, but one file at least.
-            max_rows_per_batch: at most so many rows a batch, but one file at least.
+            max_files_per_batch: at most this many files a batch.
+            max_bytes_per_batch: at most this many bytes of files a batch, but one file at least.
+            max_rows_per_batch: at most this many rows a batch, but one file at least.
             poll_interval: seconds between looks at the table while a query runs.
             options: the same by the names of the Java runtime, such as
                 ``streaming-max-files-per-micro-batch``.

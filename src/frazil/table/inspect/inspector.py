@@ -95,7 +95,7 @@ class Inspector:
         )
 
     def metadata_log_entries(self) -> pl.DataFrame:
-        """The metadata files, and what was newest in each; the current one is last."""
+        """Return the metadata files, and what was newest in each; the current one is last."""
         metadata = self._metadata
         files = [(entry.timestamp_ms, entry.metadata_file) for entry in metadata.metadata_log]
         files.append((metadata.last_updated_ms, self._metadata_location))
@@ -168,11 +168,11 @@ class Inspector:
     def manifests(
         self, snapshot: Snapshot | None = None, **moment: Unpack[SnapshotChoice]
     ) -> pl.DataFrame:
-        """The manifests of a snapshot."""
+        """Return the manifests of a snapshot."""
         return ManifestTables.of(self._metadata).manifests(self.manifests_of(snapshot, **moment))
 
     def all_manifests(self) -> pl.DataFrame:
-        """The manifests of every snapshot, once for each."""
+        """Return the manifests of every snapshot, once for each."""
         found = [
             (stored_id(snapshot.snapshot_id), manifest)
             for snapshot in self._metadata.snapshots
@@ -183,11 +183,11 @@ class Inspector:
     def entries(
         self, snapshot: Snapshot | None = None, **moment: Unpack[SnapshotChoice]
     ) -> pl.DataFrame:
-        """The manifest entries of a snapshot, those of removed files too."""
+        """Return the manifest entries of a snapshot, those of removed files too."""
         return self._entries(self.manifests_of(snapshot, **moment))
 
     def all_entries(self) -> pl.DataFrame:
-        """The entries of every manifest that some snapshot has."""
+        """Return the entries of every manifest that some snapshot has."""
         return self._entries(self.all_manifests_once())
 
     def files(
@@ -223,7 +223,7 @@ class Inspector:
     def partitions(
         self, snapshot: Snapshot | None = None, **moment: Unpack[SnapshotChoice]
     ) -> pl.DataFrame:
-        """What each partition of a snapshot holds."""
+        """Return what each partition of a snapshot holds."""
         tables = EntryTables.of(self._metadata)
         manifests = self.manifests_of(snapshot, **moment)
         holdings = read_all(tables.holdings, tables.no_holdings(), self._io, manifests)
@@ -232,12 +232,12 @@ class Inspector:
     def manifests_of(
         self, snapshot: Snapshot | None = None, **moment: Unpack[SnapshotChoice]
     ) -> tuple[ManifestFile, ...]:
-        """The manifests of a snapshot as values, by default of the current one."""
+        """Return the manifests of a snapshot as values, by default of the current one."""
         chosen = self._chosen(snapshot, moment)
         return () if chosen is None else listed_manifests(self._io, chosen)
 
     def all_manifests_once(self) -> tuple[ManifestFile, ...]:
-        """The manifests of every snapshot as values, each once."""
+        """Return the manifests of every snapshot as values, each once."""
         found = {
             manifest.manifest_path: manifest
             for snapshot in self._metadata.snapshots

@@ -57,7 +57,7 @@ class Maintenance(StatisticsChanges):
             older_than: expire what is older, milliseconds since the epoch, ISO text (in the zone
                 of the Spark session, or without one in the process's), a datetime or a date; by
                 default what `history.expire.max-snapshot-age-ms` says, 5 days.
-            retain_last: keep at least so many of each branch.
+            retain_last: keep at least this many of each branch.
             snapshot_ids: expire these too, whatever their age; they must not be the head of a
                 branch or tag.
 
@@ -77,7 +77,7 @@ class Maintenance(StatisticsChanges):
         retain_last: int | None = None,
         snapshot_ids: SnapshotId | Iterable[SnapshotId] = (),
     ) -> ExpireResult:
-        """`expire_snapshots` without deleting any file."""
+        """Do as `expire_snapshots`, and delete no file."""
         operation = self._expire(older_than, retain_last, snapshot_ids)
         return ExpireResult(
             snapshot_ids=tuple(snapshot.snapshot_id for snapshot in operation.expired),

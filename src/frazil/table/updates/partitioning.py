@@ -81,7 +81,7 @@ class UpdatePartitioning:
         return self.remove_field(name_or_expr).add_field(expr, name=name)
 
     def apply(self) -> PartitionSpec:
-        """The spec that results, without a commit."""
+        """Return the spec that results, without a commit."""
         return self._evolution.apply()
 
     def commit(self) -> None:

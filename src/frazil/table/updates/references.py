@@ -23,7 +23,7 @@ class Retention:
     """How long a reference and its snapshots are kept (rule 184); None is the table's default.
 
     Attributes:
-        min_snapshots_to_keep: at least so many snapshots of a branch.
+        min_snapshots_to_keep: at least this many snapshots of a branch.
         max_snapshot_age_ms: snapshots of a branch that are younger, in milliseconds.
         max_ref_age_ms: the reference itself, while its snapshot is younger, in milliseconds.
     """
