@@ -1,17 +1,14 @@
-"""The documents say what the code does: examples run or fit, properties are all listed."""
+"""The documents say what the code does: names are the newest, properties are all listed."""
 
 from __future__ import annotations
 
 import ast
 import inspect
-import os
 import re
-import subprocess
-import sys
 import typing
-from pathlib import Path
 
 import pytest
+from pages import DOCUMENTS, ROOT, blocks_of
 
 import frazil
 from frazil.format.predicates.columns import Column
@@ -22,13 +19,11 @@ from frazil.table.older_names import OlderName, OlderValue
 from frazil.table.updates.partitioning import UpdatePartitioning
 from frazil.table.updates.schema import UpdateSchema
 
-ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 BLOCKS = [
-    pytest.param(text, id=f"{path.relative_to(ROOT)}-{number}")
+    pytest.param(block.text, id=f"{path.relative_to(ROOT)}-{block.line}")
     for path in DOCUMENTS
-    for number, text in enumerate(BLOCK.findall(path.read_text()), 1)
+    for block in blocks_of(path)
+    if block.language == "python"
 ]
 KNOWN = {
     "frazil": (frazil,),
@@ -95,29 +90,6 @@ def test_python_blocks_compile_and_name_what_there_is(text):
             continue
         given = {keyword.arg for keyword in call.keywords if keyword.arg}
         assert given <= {parameter.name for parameter in parameters}, shown
-
-
-@pytest.mark.spark
-def test_the_first_examples_run_as_pasted(tmp_path):
-    """One after the other in one program; only the folders are other ones."""
-    examples = []
-    for document in ("README.md", "docs/index.md"):
-        example = BLOCK.findall((ROOT / document).read_text())[0]
-        assert "/tmp/lake" in example
-        examples.append(example.replace("/tmp/lake", str(tmp_path / Path(document).stem)))
-    ran = subprocess.run(
-        [sys.executable, "-c", "\n".join(examples)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
-        cwd=tmp_path,
-        timeout=400,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr[-3000:]
-    assert "ScanPlan of snapshot" in ran.stdout
-    # Of the ids below 200 a third goes, 66 of them; of the first ten rows 2, 5 and 8 come back.
-    assert f"\n1000 {1000 - 66 + 3}\n" in ran.stdout
 
 
 PROPERTY = re.compile(

@@ -1,0 +1,173 @@
+"""Every block of the README and of the pages runs, in order, on the table of docs/index.md.
+
+A block of text below a block of code is what that prints; ids, times and sizes may differ. Where it
+begins with the name of an error, the code raises it. Blocks that cannot run here say so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from pages import DOCUMENTS, ROOT, blocks_of, masked
+
+from connect_server import run_program
+from frazil.cli import main
+
+pytestmark = pytest.mark.spark
+
+HERE = ROOT / "docs" / "index.md"
+RUN = {"python", "console"}
+PAGES = [
+    pytest.param(page, id=str(page.relative_to(ROOT)))
+    for page in DOCUMENTS
+    if any(block.language in RUN for block in blocks_of(page))
+]
+OTHER_PROGRAMS = {"pip", "make", "git", "uv", "spark-submit", "export", "cat"}
+ERROR = re.compile(r"(\w+Error): (.*)", re.DOTALL)
+IN_A_PROCESS = {"README.md", "docs/howto/connect.md"}
+"""Pages whose session is their own: their blocks are one program, in a process of its own."""
+REMOTE = "sc://localhost:15002"
+DATABASE = "postgresql+psycopg://user:password@host/db"
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """Puts what pages call /data or /tmp/lake into a folder; the home too."""
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("FRAZIL_HOME", str(home))
+
+    def put(text):
+        text = text.replace("/tmp/lake", str(tmp_path / "readme"))
+        return re.sub(r"(?<![\w.:/])/data/", f"{tmp_path}/data/", text)
+
+    (tmp_path / "data").mkdir()
+    return put
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_blocks_of_a_page_run_in_order(page, spark, place, monkeypatch, request):
+    name = str(page.relative_to(ROOT))
+    blocks = [block for block in blocks_of(page) if not block.is_left_alone]
+    if name in IN_A_PROCESS:
+        run_in_a_process(blocks, place, request)
+        for block in blocks:
+            if block.language == "console":
+                run_console(block, page, place, monkeypatch)
+        return
+    names = {}
+    if page != HERE:
+        first = next(block for block in blocks_of(HERE) if block.language == "python")
+        execute(first.text, first.line, HERE, names, place)
+    if DATABASE in page.read_text():
+        address = request.getfixturevalue("postgres").new_database("docs")
+        place = with_database(place, address)
+    settings = dict(spark.conf.getAll)
+    for block in blocks:
+        if block.language == "python":
+            run_python(block, page, names, place)
+        elif block.language == "console":
+            run_console(block, page, place, monkeypatch)
+        elif block.language == "yaml":
+            # A file of settings, under the name of its first line.
+            write_file(block, place)
+    left = {key: value for key, value in spark.conf.getAll.items() if key.startswith("spark.wap")}
+    assert left == {}
+    for key in set(spark.conf.getAll) - set(settings):
+        if not key.startswith("spark.sql.parquet.fieldId"):
+            spark.conf.unset(key)
+    for query in spark.streams.active:
+        query.stop()
+
+
+def with_database(place, address):
+    """Puts a database in the place of the one that pages name."""
+    return lambda text: place(text.replace(DATABASE, address))
+
+
+def execute(text, line, page, names, place):
+    """What the code prints; a traceback names the page's own lines."""
+    code = compile("\n" * (line - 1) + place(text), str(page.relative_to(ROOT)), "exec")
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(code, names)
+    return printed.getvalue()
+
+
+def run_python(block, page, names, place):
+    expected = None if block.printed is None else ERROR.match(block.printed)
+    if expected is None:
+        printed = execute(block.text, block.line, page, names, place)
+        if block.printed is not None:
+            assert masked(printed) == masked(place(block.printed))
+        return
+    with pytest.raises(Exception) as caught:
+        execute(block.text, block.line, page, names, place)
+    said = " ".join(masked(str(caught.value)).split())
+    assert type(caught.value).__name__ == expected[1], said
+    assert said == " ".join(masked(place(expected[2])).split())
+
+
+def run_console(block, page, place, monkeypatch):
+    printed = ""
+    lines = block.text.replace("\\\n", " ").splitlines()
+    for line in lines:
+        if not line.startswith("$ "):
+            continue
+        command = place(line[2:].split(" | ")[0])
+        program, *words = shlex.split(command, comments=True)
+        if program == "export":
+            monkeypatch.setenv(*words[0].split("=", 1))
+        elif program == "frazil":
+            result = CliRunner().invoke(main, words)
+            shown = f"{page.name}:{block.line}: {line}\n{result.output}"
+            # Errors are shown on pages too; a wrong command line is never meant.
+            assert result.exit_code == 0 or "Error:" in block.text, shown
+            assert result.exit_code != 2, shown
+            printed += result.output
+        else:
+            assert program in OTHER_PROGRAMS, f"{page.name}:{block.line}: {line}"
+    below = "\n".join(line for line in lines if not line.startswith("$ "))
+    if below.strip():
+        assert masked(printed) == masked(place(below))
+
+
+def write_file(block, place):
+    """A file whose name is the comment in its first line."""
+    first, rest = block.text.split("\n", 1)
+    path = Path(first.removeprefix("# ").strip()).expanduser()
+    path.write_text(place(rest))
+
+
+def run_in_a_process(blocks, place, request):
+    """The blocks as one program, with a Spark Connect server where they name one."""
+    tmp_path = request.getfixturevalue("tmp_path")
+    program = tmp_path / "program.py"
+    text = "\n".join(block.text for block in blocks if block.language == "python")
+    if REMOTE in text:
+        text = text.replace(REMOTE, request.getfixturevalue("connect_url"))
+    program.write_text(place(text))
+    printed = run_program(program)
+    expected = "\n".join(
+        block.printed or (block.text if block.language == "text" else "")
+        for block in blocks
+        if block.language in ("python", "text")
+    )
+    assert masked(printed) == masked(expected)
+
+
+def test_few_blocks_cannot_run():
+    left = [
+        f"{page.name}:{block.line}"
+        for page in DOCUMENTS
+        for block in blocks_of(page)
+        if block.is_left_alone
+    ]
+    assert len(left) <= 4, left
