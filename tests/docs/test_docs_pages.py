@@ -7,6 +7,7 @@ begins with the name of an error, the code raises it. Blocks that cannot run her
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import re
 import shlex
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from pages import DOCUMENTS, ROOT, blocks_of, masked
+from test_docs_words import public_functions
 
 from connect_server import run_program
 from frazil.cli import main
@@ -46,7 +48,7 @@ def place(tmp_path, monkeypatch):
 
     def put(text):
         text = text.replace("/tmp/lake", str(tmp_path / "readme"))
-        return re.sub(r"(?<![\w.:/])/data/", f"{tmp_path}/data/", text)
+        return re.sub(r"(?<!\w)/data/", f"{tmp_path}/data/", text)
 
     (tmp_path / "data").mkdir()
     return put
@@ -161,6 +163,20 @@ def run_in_a_process(blocks, place, request):
         if block.language in ("python", "text")
     )
     assert masked(printed) == masked(expected)
+
+
+def test_the_examples_of_docstrings_run(spark, place):
+    """Those of public functions, one after the other on one table."""
+    names = {}
+    first = next(block for block in blocks_of(HERE) if block.language == "python")
+    execute(first.text, first.line, HERE, names, place)
+    ran = 0
+    for path, function in public_functions():
+        lines = re.findall(r"^ *>>> (.*)$", inspect.getdoc(function) or "", re.MULTILINE)
+        if lines and path.count(".") < 3:
+            execute("\n".join(lines), 1, Path(ROOT / path), names, place)
+            ran += 1
+    assert ran > 15
 
 
 def test_few_blocks_cannot_run():

@@ -66,6 +66,9 @@ def connect(
 
     Raises:
         ConfigurationError: a setting is missing, unknown or malformed.
+
+    Examples:
+        >>> lake = frazil.connect(spark, warehouse="/data/lake")
     """
     # A Spark Connect session is another class of the same face.
     if not (hasattr(spark, "createDataFrame") and hasattr(spark, "conf")):
@@ -100,6 +103,9 @@ def open_table(
         MissingFileError: there is nothing at that place.
         InvalidMetadataError: the metadata breaks the specification.
         ConfigurationError: a setting is unknown or malformed.
+
+    Examples:
+        >>> trips = frazil.open_table("/data/lake/db/trips")
     """
     refuse_unknown(properties)
     session = spark or SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
@@ -214,6 +220,9 @@ class Lake(OnDriver):
             TableAlreadyExistsError: the name is taken.
             NoSuchNamespaceError: the namespace is not there.
             ValidationError: the schema, a partition or a sort expression breaks a rule.
+
+        Examples:
+            >>> lake.create_table("db.visits", "id bigint, ts timestamp", partition_by=["day(ts)"])
         """
         metadata = self._new_metadata(
             identifier, schema, partition_by, sort_by, properties, location, format_version
@@ -248,6 +257,9 @@ class Lake(OnDriver):
 
         Raises:
             TableAlreadyExistsError: the name is taken; nothing was written.
+
+        Examples:
+            >>> lake.create_table_as_select("db.copy", df, partition_by=["month(ts)"])
         """
         name = parse_table_identifier(identifier)
         if self.catalog.table_exists(name):
@@ -301,7 +313,11 @@ class Lake(OnDriver):
         return self.create_table_as_select(identifier, df, **options)
 
     def load_table(self, identifier: str | Sequence[str]) -> Table:
-        """Return the table as it is now; NoSuchTableError if there is none."""
+        """Return the table as it is now; NoSuchTableError if there is none.
+
+        Examples:
+            >>> trips = lake.load_table("db.trips")
+        """
         return Table(self.spark, self.catalog, self.catalog.load_table(identifier))
 
     def read_stream(
@@ -327,6 +343,9 @@ class Lake(OnDriver):
 
         Raises:
             NoSuchNamespaceError: there is no such namespace.
+
+        Examples:
+            >>> lake.list_tables("db")
         """
         if namespace is None:
             return self.catalog.list_tables_below()

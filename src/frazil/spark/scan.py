@@ -130,7 +130,11 @@ class Scan(OnDriver):
         )
 
     def plan(self) -> ScanPlan:
-        """Return the files to read, the deletes on them, and what was left out and why."""
+        """Return the files to read, the deletes on them, and what was left out and why.
+
+        Examples:
+            >>> print(trips.scan("ts >= '2024-03-01'").plan())
+        """
         return self._plan
 
     def to_df(self) -> DataFrame:
@@ -236,6 +240,9 @@ class Scan(OnDriver):
             ValidationError: a text is no aggregate, a column is not there or has no order, or
                 two results have one name, or the scan has a limit: which rows it gives is not
                 said, so nor is what they come to.
+
+        Examples:
+            >>> trips.scan().aggregate(["count(*)", "max(fare)"], by="month(ts)").to_df()
         """
         if self._limit is not None:
             raise ValidationError(

@@ -189,6 +189,9 @@ class Table(ChangeCommands, TableChanges, TableStreams, TableHandle):
             NoSuchSnapshotError, NoSuchRefError: there is no such snapshot.
             PredicateError: the condition does not fit the schema, or is refused by Spark.
             ValidationError: a column is not there, or the limit is no number of rows.
+
+        Examples:
+            >>> trips.scan("ts >= '2024-03-01'", columns=["id", "fare"], limit=10).to_df()
         """
         metadata = self.metadata
         if snapshot_id is None and as_of is None:

@@ -74,6 +74,10 @@ class Writes(TableOperations):
             NoSuchRefError: there is no such branch.
             CommitFailedError: other writers kept being first; the files were removed.
             CommitStateUnknownError: the outcome is unknown; nothing was removed.
+
+        Examples:
+            >>> trips.append(df)
+            >>> trips.append(df.toPandas(), snapshot_properties={"job": "nightly"})
         """
         base = self._prepare()
         target = destination(self.spark, base, branch)
@@ -116,6 +120,9 @@ class Writes(TableOperations):
             ConflictError: a concurrent commit contradicts it; nothing was changed.
             PredicateError: the condition does not fit the schema, or is refused by Spark.
             SchemaMismatchError: the rows do not fit; nothing was written.
+
+        Examples:
+            >>> trips.overwrite(df.where("city = 'Oslo'"), where="city = 'Oslo'")
         """
         base = self._prepare()
         target = destination(self.spark, base, branch)
@@ -159,6 +166,9 @@ class Writes(TableOperations):
         Raises:
             ConflictError: with `isolation`, a concurrent commit touched these partitions.
             SchemaMismatchError: the rows do not fit; nothing was written.
+
+        Examples:
+            >>> trips.overwrite_partitions(df.where("id < 10"))
         """
         base = self._prepare()
         target = destination(self.spark, base, branch)

@@ -89,7 +89,11 @@ class TableOperations(OlderNames, ABC):
         self._run(sort_update.replace_sort_order(fields, case_sensitive=case_sensitive))
 
     def set_properties(self, changes: Mapping[str, str] | None = None, /, **named: str) -> None:
-        """Set table properties; ValidationError for reserved ones."""
+        """Set table properties; ValidationError for reserved ones.
+
+        Examples:
+            >>> trips.set_properties({"write.delete.mode": "merge-on-read"})
+        """
         self._run(properties.set_properties({**(changes or {}), **named}))
 
     def remove_properties(self, *names: str) -> None:
@@ -125,7 +129,11 @@ class TableOperations(OlderNames, ABC):
         snapshot_id: SnapshotId | None = None,
         retention: Retention = DEFAULT_RETENTION,
     ) -> None:
-        """Make a branch at a snapshot, by default the current one; an empty table's is empty."""
+        """Make a branch at a snapshot, by default the current one; an empty table's is empty.
+
+        Examples:
+            >>> trips.create_branch("audit")
+        """
         self._run(
             CreateBranch(
                 self.io, name, snapshot_id=optional_snapshot_id_of(snapshot_id), retention=retention
@@ -139,7 +147,11 @@ class TableOperations(OlderNames, ABC):
         snapshot_id: SnapshotId | None = None,
         retention: Retention = DEFAULT_RETENTION,
     ) -> None:
-        """Make a tag at a snapshot, by default the current one."""
+        """Make a tag at a snapshot, by default the current one.
+
+        Examples:
+            >>> trips.create_tag("v1", retention=frazil.Retention(max_ref_age_ms=86_400_000))
+        """
         self._run(
             references.create_tag(
                 name, snapshot_id=optional_snapshot_id_of(snapshot_id), retention=retention

@@ -71,6 +71,11 @@ class TableChanges(TableHandle):
             NoSuchSnapshotError, NoSuchRefError: a snapshot is unknown or has expired.
             ValidationError: the start is not an ancestor of the end.
             PredicateError: the condition does not fit the schema, or is refused by Spark.
+
+        Examples:
+            >>> trips.create_tag("before")
+            >>> trips.append(df)
+            >>> trips.incremental("before").to_df()
         """
         found, last = self._range(
             _Side("from_snapshot_id", start, from_snapshot_id),
@@ -127,6 +132,11 @@ class TableChanges(TableHandle):
             ValidationError: the start is not an ancestor of the end, or a column is not there.
             PredicateError: the condition does not fit the schema, or is refused by Spark.
             UnsupportedError: a delete or a file that cannot be applied or read rightly.
+
+        Examples:
+            >>> trips.create_tag("start")
+            >>> trips.delete("id < 10")
+            >>> trips.changes("start", where="city = 'Oslo'")
         """
         found = self._range(
             _Side("from_snapshot_id", start, from_snapshot_id),

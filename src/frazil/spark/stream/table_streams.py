@@ -101,6 +101,9 @@ class TableStreams(TableHandle):
                 table was rolled back; the checkpoint is of another stream.
             ConfigurationError: an option is unknown or malformed.
             UnsupportedError: a delete or a file that cannot be applied or read rightly.
+
+        Examples:
+            >>> trips.read_stream(checkpoint="/data/checkpoints/trips")
         """
         if changes:
             if {on_overwrite, on_delete} - {"fail", "changes"}:

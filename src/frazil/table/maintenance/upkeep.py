@@ -63,6 +63,9 @@ class Maintenance(StatisticsChanges):
 
         Raises:
             ValidationError: gc.enabled is false, or a named snapshot is referenced.
+
+        Examples:
+            >>> trips.maintenance.expire_snapshots(older_than="2024-01-01", retain_last=10)
         """
         operation = self._expire(older_than, retain_last, snapshot_ids)
         if operation.base is None or operation.after is None:
