@@ -156,7 +156,7 @@ def test_a_drop_asks(run, told, monkeypatch):
 
 
 def test_a_table_named_by_its_path_is_read_only(run, told):
-    assert "read only" in run("tag", str(told[0] / "db" / "trips"), "x", place=(), code=1)
+    assert "cannot be changed" in run("tag", str(told[0] / "db" / "trips"), "x", place=(), code=1)
 
 
 def test_a_table_that_is_not_there_names_what_is(run):

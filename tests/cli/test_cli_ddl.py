@@ -14,7 +14,7 @@ SAME = [
     "a int, b integer, c long, d smallint, e short, f tinyint, g byte, h real, i float, j double",
     "a decimal, b decimal(9), c dec(9, 2), d numeric(5,1), e boolean, f binary, g date, h void",
     "a timestamp, b timestamp_ntz, c timestamp_ltz, d variant",
-    "`a.b` string, `c``d` int, größe int",
+    "`a.b` string, `c``d` int, `größe` int",
     "s struct<a: int, b: array<struct<c double>>> not null, m map<string, array<int>>",
     "s struct<a: int not null comment 'it''s', `x y`: string>, e struct<>",
     "a string comment \"it's\", b string comment 'two\\'s'",
@@ -33,6 +33,7 @@ WRONG = {
     "a decimal(x)": "a number",
     "a string comment x": "quotation",
     "a int; drop": "';'",
+    "größe int": "'ö'",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import struct
 import tempfile
 from pathlib import Path
@@ -57,7 +58,8 @@ def make_told_table() -> tuple[Path, TableHandle]:
         table = _make(catalog)
         if all(each.snapshot_id >= LONGEST for each in table.metadata.snapshots):
             return folder, table
-        catalog.purge_table("db.trips")
+        catalog.drop_table("db.trips")
+        shutil.rmtree(folder / "db" / "trips")
 
 
 def _make(catalog) -> TableHandle:
@@ -84,7 +86,7 @@ def data_file(number: int, city: str, rows: int) -> DataFile:
     """A file that nobody reads."""
     name = f"00000-{number}-5d1c9b6e-3c1f-4f0e-9c53-1f2d6c0ba7a{number}-0.zstd.parquet"
     return DataFile(
-        file_path=f"s3://bucket/warehouse/db/trips/data/ts_month=2024-03/city={city}/{name}",
+        file_path=f"file:///warehouse/db/trips/data/ts_month=2024-03/city={city}/{name}",
         record_count=rows,
         file_size_in_bytes=rows * 97,
         spec_id=0,

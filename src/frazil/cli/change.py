@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -295,7 +296,7 @@ def _show_expiry(out: Output, expiry: Expiry) -> None:
         return
     rows = [
         {
-            "committed at": snapshot.committed_at,
+            "committed at": datetime.fromtimestamp(snapshot.timestamp_ms / 1000, UTC),
             "snapshot": snapshot.snapshot_id,
             "operation": snapshot.operation,
         }

@@ -17,7 +17,7 @@ from frazil.spark.types import COMMENT_KEY
 _TOKEN: Final = re.compile(
     r"""\s*(?:(?P<quoted>`(?:[^`]|``)+`)
     |(?P<string>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
-    |(?P<word>\w+)
+    |(?P<word>[A-Za-z0-9_]+)
     |(?P<mark>[<>(),:])
     |(?P<other>\S))""",
     re.VERBOSE,

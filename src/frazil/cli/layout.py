@@ -231,15 +231,12 @@ def _folded_words(text: str, width: int) -> list[str]:
 
 
 def _folded(text: str, width: int) -> list[str]:
-    """A text in pieces of a width, cut after a blank or a slash where there is one."""
+    """A text in pieces of a width, cut after blanks and slashes only: words and ids stay whole."""
     lines = [""]
     for piece in _breakable(text):
-        if lines[-1] and cell_len(lines[-1].rstrip()) + cell_len(piece.rstrip()) > width:
+        if lines[-1] and cell_len(lines[-1]) + cell_len(piece.rstrip()) > width:
             lines.append("")
-        for character in _characters(piece):
-            if cell_len(lines[-1]) + cell_len(character) > width and not character.isspace():
-                lines.append("")
-            lines[-1] += character
+        lines[-1] += piece
     return [line.rstrip() for line in lines]
 
 
