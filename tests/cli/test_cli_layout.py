@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from ci_share import examples
-from frazil.cli.layout import MARK, Column, one_line, shortened, table_lines
+from frazil.cli.layout import MARK, TextColumn, one_line, shortened, table_lines
 from frazil.cli.output import readable, readable_duration
 
 IDS = st.integers(10**18, 2**63 - 1).map(str)
@@ -18,7 +18,7 @@ KINDS = {"whole": IDS, "number": IDS, "text": TEXTS, "path": TEXTS}
 @st.composite
 def tables(draw):
     kinds = draw(st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=7))
-    columns = [Column(f"column {number}", kind) for number, kind in enumerate(kinds)]
+    columns = [TextColumn(f"column {number}", kind) for number, kind in enumerate(kinds)]
     rows = draw(st.lists(st.tuples(*(KINDS[kind] for kind in kinds)), min_size=1, max_size=4))
     return columns, rows
 
@@ -43,7 +43,7 @@ def test_lines_fit_and_hold_every_id(table, width):
 
 
 def test_without_a_width_nothing_is_cut():
-    columns = [Column("id", "number"), Column("text", "text"), Column("file", "path")]
+    columns = [TextColumn("id", "number"), TextColumn("text", "text"), TextColumn("file", "path")]
     row = ["1", "x" * 300, "/y" * 300]
     assert table_lines(columns, [row], width=None).body == ("  ".join([" 1", *row[1:]]),)
 

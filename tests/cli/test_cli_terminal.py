@@ -132,10 +132,12 @@ def test_ids_are_whole_and_columns_are_all_there_in_a_narrow_terminal(told, term
     monkeypatch.delenv("COLUMNS", raising=False)
     folder, table = told
     ids = {str(each.snapshot_id) for each in table.metadata.snapshots}
+    assert ids <= set(terminal(in_process(str(folder), "history db.trips"), 20).split())
     for width in (20, 40, 60):
         for command in ("history", "snapshots", "refs"):
             narrow = terminal(in_process(str(folder), f"{command} db.trips"), width)
             wide = terminal(in_process(str(folder), f"{command} db.trips --wide"), width)
+            assert set(wide.split()) <= set(narrow.split())
 
 
 def test_a_process_of_its_own_in_a_terminal(told, terminal):

@@ -55,10 +55,10 @@ def blocks_of(page: Path) -> list[Block]:
 def masked(text: str) -> str:
     """What is printed, without what differs from run to run: ids, times, sizes, and blanks."""
     text = re.sub(r"\b\d{15,19}\b", "<id>", text)
-    text = re.sub(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?Z?", "<time>", text)
+    text = re.sub(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?Z?(\+00:00)?", "<time>", text)
     text = re.sub(r"\d[\d,.]* (B|KiB|MiB)\b", "<size>", text)
     text = re.sub(
         r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}[\w.-]*", "<file>", text
     )
     text = re.sub(r"-{2,}", "--", text)
-    return "\n".join(" ".join(line.split()) for line in text.strip().splitlines())
+    return "\n".join(" ".join(line.split()) for line in text.splitlines() if line.strip())

@@ -155,7 +155,7 @@ class Commands(click.Group):
             listed = [
                 (name, command.get_short_help_str(60))
                 for name, command in self.commands.items()
-                if isinstance(command, Command) and command.section == section
+                if isinstance(command, ShownCommand) and command.section == section
             ]
             with formatter.section(section):
                 formatter.write_dl(listed)
@@ -170,7 +170,7 @@ class Commands(click.Group):
             raise click.ClickException(line) from error
 
 
-class Command(click.Command):
+class ShownCommand(click.Command):
     """A command with its place in the list and its examples."""
 
     def __init__(self, *args: Any, section: str, examples: tuple[str, ...], **more: Any) -> None:
@@ -226,7 +226,7 @@ def command(section: str, *examples: str, name: str | None = None) -> Decorator:
         def run(settings: Settings, *, as_json: bool, wide: bool, **arguments: Any) -> None:
             function(settings, Output(as_json=as_json, is_wide=wide), **arguments)
 
-        main.command(name, cls=Command, section=section, examples=examples)(run)
+        main.command(name, cls=ShownCommand, section=section, examples=examples)(run)
         return function
 
     return declare

@@ -12,7 +12,7 @@ from frazil.catalog.identifiers import parse_named_namespace, shown
 from frazil.cli.app import CHANGING, Settings, asked, command, of_snapshot, pairs_of
 from frazil.cli.ddl import parse_columns
 from frazil.cli.expiry import Expiry, expiry_of
-from frazil.cli.layout import Column
+from frazil.cli.layout import TextColumn
 from frazil.cli.output import Output
 from frazil.errors import InvalidFormatError, NoSuchSnapshotError, StorageError
 from frazil.format.new_table import new_table_metadata
@@ -303,9 +303,9 @@ def _show_expiry(out: Output, expiry: Expiry) -> None:
         for snapshot in expiry.snapshots
     ]
     columns = {
-        "committed at": Column("committed at"),
-        "snapshot": Column("snapshot", "number"),
-        "operation": Column("operation"),
+        "committed at": TextColumn("committed at"),
+        "snapshot": TextColumn("snapshot", "number"),
+        "operation": TextColumn("operation"),
     }
     out.rows(rows, columns, nothing="no snapshot goes")
     click.echo()

@@ -26,7 +26,7 @@ _BIDIRECTIONAL: Final = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TextColumn:
     """A column of a table: its heading, and how its values may be shown."""
 
     heading: str
@@ -47,7 +47,7 @@ class Lines:
 
 
 def table_lines(
-    columns: Sequence[Column], rows: Sequence[Sequence[str]], *, width: int | None
+    columns: Sequence[TextColumn], rows: Sequence[Sequence[str]], *, width: int | None
 ) -> Lines:
     """Return the lines of a table.
 
@@ -126,7 +126,9 @@ def _longest_word(heading: str) -> int:
     return max((cell_len(word) for word in heading.split()), default=0)
 
 
-def _cut_widths(columns: Sequence[Column], widths: Sequence[int], width: int) -> list[int] | None:
+def _cut_widths(
+    columns: Sequence[TextColumn], widths: Sequence[int], width: int
+) -> list[int] | None:
     """Return widths that fit, the widest columns that may be cut narrowed first; None if none."""
     found = list(widths)
     least = [
@@ -144,7 +146,7 @@ def _cut_widths(columns: Sequence[Column], widths: Sequence[int], width: int) ->
 
 
 def _plain(
-    columns: Sequence[Column], rows: Sequence[Sequence[str]], widths: Sequence[int]
+    columns: Sequence[TextColumn], rows: Sequence[Sequence[str]], widths: Sequence[int]
 ) -> Lines:
     words = [_folded_words(column.heading, w) for column, w in zip(columns, widths, strict=True)]
     depth = max(map(len, words))
@@ -155,7 +157,7 @@ def _plain(
     return Lines(tuple(heading), tuple(_line(columns, row, widths) for row in rows))
 
 
-def _line(columns: Sequence[Column], values: Sequence[str], widths: Sequence[int]) -> str:
+def _line(columns: Sequence[TextColumn], values: Sequence[str], widths: Sequence[int]) -> str:
     cells = [
         _padded(shortened(value, width, column.kind), width, right=column.is_right)
         if column.kind in _SHORTEST
@@ -166,7 +168,7 @@ def _line(columns: Sequence[Column], values: Sequence[str], widths: Sequence[int
 
 
 def _on_several_lines(
-    columns: Sequence[Column], rows: Sequence[Sequence[str]], widths: Sequence[int], width: int
+    columns: Sequence[TextColumn], rows: Sequence[Sequence[str]], widths: Sequence[int], width: int
 ) -> Lines:
     """A row on two or three lines; where that is not enough, a line for each of its columns."""
     limited = [
@@ -209,7 +211,7 @@ def _balanced(widths: Sequence[int], width: int) -> list[list[int]] | None:
     return None
 
 
-def _records(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> Lines:
+def _records(columns: Sequence[TextColumn], rows: Sequence[Sequence[str]], width: int) -> Lines:
     body: list[str] = []
     for row in rows:
         if body:

@@ -10,7 +10,7 @@ import click
 from frazil.cli.app import LOOKING, Settings, command, of_snapshot
 from frazil.cli.describe import as_number, describe_table
 from frazil.cli.format import partition_text, rows_of
-from frazil.cli.layout import Column
+from frazil.cli.layout import TextColumn
 from frazil.cli.output import Output, readable_bytes, readable_duration
 from frazil.cli.planned import Read
 from frazil.format.types import IcebergType, ListType, MapType, NestedField, StructType
@@ -28,7 +28,7 @@ def tables(settings: Settings, out: Output, *, namespace: str | None) -> None:
     if out.as_json:
         out.document(found)
         return
-    columns = {"namespace": Column("namespace"), "table": Column("table")}
+    columns = {"namespace": TextColumn("namespace"), "table": TextColumn("table")}
     out.rows(found, columns, nothing="no tables")
 
 
@@ -41,7 +41,7 @@ def namespaces(settings: Settings, out: Output, *, parent: str | None) -> None:
         out.document(found)
         return
     rows = [{"namespace": each} for each in found]
-    out.rows(rows, {"namespace": Column("namespace")}, nothing="no namespaces")
+    out.rows(rows, {"namespace": TextColumn("namespace")}, nothing="no namespaces")
 
 
 @command(LOOKING, "frazil --warehouse /data/lake describe db.trips")
@@ -97,10 +97,10 @@ def history(settings: Settings, out: Output, *, table: str) -> None:
         out.document(rows)
         return
     columns = {
-        "made_current_at": Column("current since"),
-        "snapshot_id": Column("snapshot", "number"),
-        "parent_id": Column("parent", "number"),
-        "is_current_ancestor": Column("ancestor"),
+        "made_current_at": TextColumn("current since"),
+        "snapshot_id": TextColumn("snapshot", "number"),
+        "parent_id": TextColumn("parent", "number"),
+        "is_current_ancestor": TextColumn("ancestor"),
     }
     out.rows(rows, columns, nothing="no snapshot yet")
 
@@ -130,10 +130,10 @@ def snapshots(settings: Settings, out: Output, *, table: str) -> None:
             missing = None if name.startswith("total-") else "0"
             row[name] = as_number(summary.get(name, missing))
     columns = {
-        "committed_at": Column("committed at"),
-        "snapshot_id": Column("snapshot", "number"),
-        "operation": Column("operation"),
-        **{name: Column(heading, "number") for name, heading in counts.items()},
+        "committed_at": TextColumn("committed at"),
+        "snapshot_id": TextColumn("snapshot", "number"),
+        "operation": TextColumn("operation"),
+        **{name: TextColumn(heading, "number") for name, heading in counts.items()},
     }
     out.rows(rows, columns, nothing="no snapshot yet")
 
@@ -168,11 +168,11 @@ def files(
         row["part"] = partition_text(handle.metadata, row["spec_id"], row.get("partition"))
         row["size"] = readable_bytes(row["file_size_in_bytes"])
     columns = {
-        "kind": Column("content"),
-        "part": Column("partition"),
-        "record_count": Column("rows", "number"),
-        "size": Column("size", "number"),
-        "file_path": Column("file", "path"),
+        "kind": TextColumn("content"),
+        "part": TextColumn("partition"),
+        "record_count": TextColumn("rows", "number"),
+        "size": TextColumn("size", "number"),
+        "file_path": TextColumn("file", "path"),
     }
     if not any(row["part"] for row in rows):
         del columns["part"]
@@ -206,12 +206,12 @@ def partitions(
         row["size"] = readable_bytes(row["total_data_file_size_in_bytes"])
         row["deletes"] = row["position_delete_file_count"] + row["equality_delete_file_count"]
     columns = {
-        "part": Column("partition"),
-        "record_count": Column("rows", "number"),
-        "file_count": Column("files", "number"),
-        "size": Column("size", "number"),
-        "deletes": Column("delete files", "number"),
-        "last_updated_at": Column("updated at"),
+        "part": TextColumn("partition"),
+        "record_count": TextColumn("rows", "number"),
+        "file_count": TextColumn("files", "number"),
+        "size": TextColumn("size", "number"),
+        "deletes": TextColumn("delete files", "number"),
+        "last_updated_at": TextColumn("updated at"),
     }
     out.rows(rows, columns, nothing="no partitions")
 
@@ -229,12 +229,12 @@ def refs(settings: Settings, out: Output, *, table: str) -> None:
         for name in ("max_reference_age_in_ms", "max_snapshot_age_in_ms"):
             row[name] = readable_duration(row[name])
     columns = {
-        "name": Column("name"),
-        "type": Column("type"),
-        "snapshot_id": Column("snapshot", "number"),
-        "max_reference_age_in_ms": Column("kept for"),
-        "min_snapshots_to_keep": Column("least snapshots", "number"),
-        "max_snapshot_age_in_ms": Column("snapshots kept for"),
+        "name": TextColumn("name"),
+        "type": TextColumn("type"),
+        "snapshot_id": TextColumn("snapshot", "number"),
+        "max_reference_age_in_ms": TextColumn("kept for"),
+        "min_snapshots_to_keep": TextColumn("least snapshots", "number"),
+        "max_snapshot_age_in_ms": TextColumn("snapshots kept for"),
     }
     out.rows(rows, columns, nothing="no branches or tags yet")
 
@@ -254,13 +254,13 @@ def properties(settings: Settings, out: Output, *, table: str) -> None:
 
 def _show_columns(out: Output, rows: Sequence[dict[str, Any]]) -> None:
     columns = {
-        "id": Column("id", "number"),
-        "column": Column("column"),
-        "type": Column("type", "text"),
-        "required": Column("required"),
+        "id": TextColumn("id", "number"),
+        "column": TextColumn("column"),
+        "type": TextColumn("type", "text"),
+        "required": TextColumn("required"),
     }
     if any(row["doc"] for row in rows):
-        columns["doc"] = Column("doc", "text")
+        columns["doc"] = TextColumn("doc", "text")
     out.rows(rows, columns, nothing="no columns")
 
 

@@ -19,7 +19,7 @@ from uuid import UUID
 
 import click
 
-from frazil.cli.layout import Column, one_line, pair_lines, table_lines
+from frazil.cli.layout import TextColumn, one_line, pair_lines, table_lines
 
 Row = Mapping[str, Any]
 
@@ -61,7 +61,7 @@ class Output:
         else:
             click.echo(one_line(text))
 
-    def rows(self, rows: Sequence[Row], columns: Mapping[str, Column], *, nothing: str) -> None:
+    def rows(self, rows: Sequence[Row], columns: Mapping[str, TextColumn], *, nothing: str) -> None:
         """Print rows as a table.
 
         Args:
@@ -86,14 +86,14 @@ class Output:
             click.echo(click.style(name, bold=True) + value.rstrip())
 
 
-def column_of(heading: str, values: Iterable[Any]) -> Column:
+def column_of(heading: str, values: Iterable[Any]) -> TextColumn:
     """Return how a column of these values is shown: text may be cut, nothing else may."""
     known = [value for value in values if value is not None]
     if known and all(_is_number(value) for value in known):
-        return Column(heading, "number")
+        return TextColumn(heading, "number")
     if any(isinstance(value, str | Mapping | list | tuple | bytes | bytearray) for value in known):
-        return Column(heading, "text")
-    return Column(heading)
+        return TextColumn(heading, "text")
+    return TextColumn(heading)
 
 
 def readable(value: Any) -> str:

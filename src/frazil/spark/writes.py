@@ -77,7 +77,7 @@ class Writes(TableOperations):
 
         Examples:
             >>> trips.append(df)
-            >>> trips.append(df.toPandas(), snapshot_properties={"job": "nightly"})
+            >>> trips.append(trips.scan("id < 10"), snapshot_properties={"job": "nightly"})
         """
         base = self._prepare()
         target = destination(self.spark, base, branch)

@@ -92,7 +92,7 @@ class TableOperations(OlderNames, ABC):
         """Set table properties; ValidationError for reserved ones.
 
         Examples:
-            >>> trips.set_properties({"write.delete.mode": "merge-on-read"})
+            >>> trips.set_properties({"owner": "finance"})
         """
         self._run(properties.set_properties({**(changes or {}), **named}))
 
