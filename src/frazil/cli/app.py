@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import wraps
+from functools import update_wrapper
 from typing import Any, TypeAlias
 
 import click
@@ -173,10 +173,10 @@ class Commands(click.Group):
 class ShownCommand(click.Command):
     """A command with its place in the list and its examples."""
 
-    def __init__(self, *args: Any, section: str, examples: tuple[str, ...], **more: Any) -> None:
+    def __init__(self, name: str, *, section: str, examples: tuple[str, ...], **more: Any) -> None:
         lines = "\n".join(f"  {example}" for example in examples)
         heading = "Example" if len(examples) == 1 else "Examples"
-        super().__init__(*args, epilog=f"\b\n{heading}:\n{lines}", **more)
+        super().__init__(name, epilog=f"\b\n{heading}:\n{lines}", **more)
         self.section = section
         self.examples = examples
 
@@ -218,15 +218,17 @@ def command(section: str, *examples: str, name: str | None = None) -> Decorator:
         name: its name, that of the function unless given.
     """
 
+    as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+    wide = click.option("--wide", is_flag=True, help="Cut nothing, however long the lines get.")
+
     def declare(function: Callable[..., None]) -> Callable[..., None]:
-        @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-        @click.option("--wide", is_flag=True, help="Cut nothing, however long the lines get.")
-        @click.pass_obj
-        @wraps(function)
-        def run(settings: Settings, *, as_json: bool, wide: bool, **arguments: Any) -> None:
+        def run(settings: Settings, /, *, as_json: bool, wide: bool, **arguments: Any) -> None:
             function(settings, Output(as_json=as_json, is_wide=wide), **arguments)
 
-        main.command(name, cls=ShownCommand, section=section, examples=examples)(run)
+        # It takes the function's options and help over.
+        update_wrapper(run, function)
+        declared = main.command(name, cls=ShownCommand, section=section, examples=examples)
+        declared(as_json(wide(click.pass_obj(run))))
         return function
 
     return declare

@@ -309,7 +309,7 @@ def _show_expiry(out: Output, expiry: Expiry) -> None:
     }
     out.rows(rows, columns, nothing="no snapshot goes")
     click.echo()
-    facts = {name: count for name, count in expiry.files.items() if count}
+    facts: list[tuple[str, Any]] = [(kind, count) for kind, count in expiry.files.items() if count]
     if expiry.refs:
-        facts = {"branches and tags": ", ".join(expiry.refs), **facts}
-    out.pairs(facts.items())
+        facts.insert(0, ("branches and tags", ", ".join(expiry.refs)))
+    out.pairs(facts)
