@@ -213,7 +213,8 @@ class _Alignment:
                 meaning = "" if known is None else f" (Iceberg's {known})"
                 self._problems.append(
                     f"the column {path!r} is {target} and cannot hold Spark's "
-                    f"{source.simpleString()}{meaning}"
+                    f"{source.simpleString()}{meaning}: cast it to "
+                    f"{type_to_spark(target).simpleString()}"
                 )
                 return None
 
