@@ -172,10 +172,9 @@ class Committer:
             )
             deletes = deletes.filter(~is_later)
         named = deletes.select("delete", pl.col("file_path").alias("delete_path"), "content_offset")
+        files = of.files.select("ordinal", "file_path").join(wanted, on="file_path", how="semi")
         return (
-            of.files.select("ordinal", "file_path")
-            .join(wanted, on="file_path", how="semi")
-            .join(of.pairs, on="ordinal")
+            files.join(of.delete_index.on(files["ordinal"]).expanded(), on="ordinal")
             .join(named, on="delete")
             .select("file_path", "delete_path", "content_offset")
         )

@@ -21,7 +21,6 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import AlwaysTrue, Expression
 from frazil.format.snapshots import MAIN_BRANCH, Snapshot
 from frazil.format.table_properties import RETRIES
-from frazil.planning.changes import restricted
 from frazil.planning.plan import plan, plan_rewrite
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.compaction.compact import files_condition
@@ -139,11 +138,10 @@ class _Conversion:
     ) -> WrittenDeletes:
         """Write the places of the rows that the deletes delete."""
         deletes = some.deletes.join(chosen, on=KEY, how="semi", nulls_equal=True)
-        pairs = some.pairs.join(deletes.select("delete"), on="delete", how="semi")
-        touched = pairs["ordinal"].unique()
-        files = restricted(some, some.files["ordinal"].is_in(touched.implode()))
+        index = some.delete_index.of(deletes["delete"])
+        files = some.restricted_to(index.ordinals())
         return write_deletes(
-            self._places(replace(files, deletes=deletes, pairs=pairs)),
+            self._places(replace(files, deletes=deletes, delete_index=index)),
             plan=files,
             metadata=self.base,
             io=self.writes.io,
@@ -174,6 +172,6 @@ def _chosen(whole: ScanPlan, some: ScanPlan) -> tuple[pl.DataFrame, int]:
     outside = whole.files.select("ordinal", "file_path").join(
         some.files.select("file_path"), on="file_path", how="anti"
     )
-    needed = whole.pairs.join(outside.select("ordinal"), on="ordinal", how="semi")
-    chosen = deletes.join(needed.select("delete"), on="delete", how="anti")
+    needed = whole.delete_index.on(outside["ordinal"]).deletes()
+    chosen = deletes.filter(~pl.col("delete").is_in(needed.implode()))
     return chosen.select(KEY), len(deletes) - len(chosen)

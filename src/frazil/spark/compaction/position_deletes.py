@@ -16,7 +16,6 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import AlwaysTrue, Expression
 from frazil.format.snapshots import MAIN_BRANCH, Snapshot
 from frazil.format.table_properties import RETRIES
-from frazil.planning.changes import restricted
 from frazil.planning.frames import partition_keys
 from frazil.planning.plan import plan, plan_rewrite
 from frazil.planning.scan_plan import ScanPlan
@@ -126,8 +125,8 @@ class _DeletesRewrite:
         outside = whole.files.select("ordinal", "file_path").join(
             some.files.select("file_path"), on="file_path", how="anti"
         )
-        needed = whole.pairs.join(outside.select("ordinal"), on="ordinal", how="semi")
-        elsewhere = whole.deletes.join(needed.select("delete"), on="delete", how="semi")
+        needed = whole.delete_index.on(outside["ordinal"]).deletes()
+        elsewhere = whole.deletes.filter(pl.col("delete").is_in(needed.implode()))
         applied = found.join(whole.deletes.select(KEY), on=KEY, how="semi", nulls_equal=True)
         return applied.join(elsewhere.select(KEY), on=KEY, how="anti", nulls_equal=True)
 
@@ -170,14 +169,13 @@ class _DeletesRewrite:
     ) -> WrittenDeletes:
         """Write what the old deletes delete of files that are still there."""
         deletes = whole.deletes.join(old.select(KEY), on=KEY, how="semi", nulls_equal=True)
-        pairs = whole.pairs.join(deletes.select("delete"), on="delete", how="semi")
-        if pairs.is_empty():
+        index = whole.delete_index.of(deletes["delete"])
+        if index.is_empty:
             return WrittenDeletes()
-        touched = pairs["ordinal"].unique()
-        files = restricted(whole, whole.files["ordinal"].is_in(touched.implode()))
+        files = whole.restricted_to(index.ordinals())
         return write_deletes_anew(
             self.writes.spark,
-            plan=replace(files, deletes=deletes, pairs=pairs),
+            plan=replace(files, deletes=deletes, delete_index=index),
             metadata=self.base,
             io=self.writes.io,
             granularity=granularity,

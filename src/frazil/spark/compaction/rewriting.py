@@ -11,11 +11,11 @@ from typing import Final
 from frazil.errors import FrazilError, InvalidDataFileError
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
+from frazil.planning.removal import data_files
 from frazil.spark.compaction.arrangement import Arrangement, SortBy
 from frazil.spark.compaction.groups import FileGroup
 from frazil.spark.compaction.options import CompactionOptions
 from frazil.spark.compaction.results import FailedGroup
-from frazil.spark.row_level.command import data_files
 from frazil.spark.row_level.target import Target
 from frazil.spark.write.files import write_data_files
 from frazil.storage.files import FileIO
