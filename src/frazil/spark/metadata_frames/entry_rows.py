@@ -62,11 +62,11 @@ def entry_rows(
         columns: of the table.
     """
     if table == "holdings":
-        reader = EntryReader(io, tables, table, columns, support)
+        reader = EntryRows(io, tables, table, columns, support)
         return tasks.mapInArrow(reader, spark_schema(columns, support))
     place = I.NestedField(0, _PLACE, _PLACE_TYPE, required=True)
     plain = I.StructType((*without_maps(columns).fields, place))
-    reader = EntryReader(io, tables, table, plain, support)
+    reader = EntryRows(io, tables, table, plain, support)
     rows = tasks.mapInArrow(reader, spark_schema(plain, support))
     maps = I.StructType(tables.maps_columns)
     with warnings.catch_warnings():
@@ -120,7 +120,7 @@ def batches_of(
 
 
 @dataclass(frozen=True, slots=True)
-class EntryReader:
+class EntryRows:
     """Manifests to rows of files or entries, without what is made of maps, in a Python worker."""
 
     io: FileIO

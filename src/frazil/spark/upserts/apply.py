@@ -25,7 +25,7 @@ from frazil.spark.row_level.merging.clauses import Clause, Do, When
 from frazil.spark.row_level.merging.evolution import new_columns
 from frazil.spark.row_level.merging.merge import Merge
 from frazil.spark.session import is_case_sensitive, prepare_session
-from frazil.spark.upserts.change_rows import ChangeFormat, ChangeRows, Order, Wanted
+from frazil.spark.upserts.change_rows import ChangeFormat, ChangeRows, Order, WantedChanges
 from frazil.spark.upserts.choice import EQUALITY, Choice, Mode, chosen
 from frazil.spark.upserts.keys import Keys
 from frazil.spark.upserts.once import Batch, BatchAppliedError, mark
@@ -138,7 +138,7 @@ class _Application:
         strict = is_case_sensitive(spark)
         schema = self.table.metadata.schema
         keys = Keys.of(self.settings.keys, schema, case_sensitive=strict)
-        wanted = Wanted(
+        wanted = WantedChanges(
             schema=schema, keys=keys, order_by=self.settings.order_by, case_sensitive=strict
         )
         changes = self.settings.format.read(df, wanted)

@@ -21,7 +21,7 @@ Order = str | Column
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class WantedChanges:
     """What changes are wanted for.
 
     Attributes:
@@ -71,7 +71,7 @@ class ChangeFormat(ABC):
     """How a source writes changes down."""
 
     @abstractmethod
-    def read(self, df: DataFrame, wanted: Wanted) -> ChangeRows:
+    def read(self, df: DataFrame, wanted: WantedChanges) -> ChangeRows:
         """Return the changes of a DataFrame; it is not evaluated.
 
         Raises:
@@ -81,7 +81,7 @@ class ChangeFormat(ABC):
 
 def change_rows(
     df: DataFrame,
-    wanted: Wanted,
+    wanted: WantedChanges,
     *,
     gone: Column,
     own: Collection[str] = (),

@@ -21,7 +21,7 @@ from frazil.spark.types import type_to_spark
 from frazil.spark.upserts.change_rows import (
     ChangeFormat,
     ChangeRows,
-    Wanted,
+    WantedChanges,
     change_rows,
     required_column,
 )
@@ -78,7 +78,7 @@ class _DebeziumJson(ChangeFormat):
     value: str
     times: TimeUnit
 
-    def read(self, df: DataFrame, wanted: Wanted) -> ChangeRows:
+    def read(self, df: DataFrame, wanted: WantedChanges) -> ChangeRows:
         text = required_column(df, self.value, "Debezium's events").cast("string")
         event, change = (free_name(name, df.columns) for name in ("_frazil_event", "_frazil_one"))
         kept = [name for name in df.columns if name.lower() != self.value.lower()]
@@ -219,7 +219,7 @@ def _event(text: Column) -> Column:
     return F.when(bad, stop).otherwise(event)
 
 
-def _changes(event: Column, wanted: Wanted) -> Column:
+def _changes(event: Column, wanted: WantedChanges) -> Column:
     """The changes of an event: an update of a key deletes the row of the old one as well."""
     before, after = event["before"], event["after"]
     keys = wanted.keys.names

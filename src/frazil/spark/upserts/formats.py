@@ -15,7 +15,7 @@ from frazil.format.predicates.quoting import quote_name_always
 from frazil.spark.upserts.change_rows import (
     ChangeFormat,
     ChangeRows,
-    Wanted,
+    WantedChanges,
     change_rows,
     column_named,
     is_delete,
@@ -93,7 +93,7 @@ class _Plain(ChangeFormat):
     deletes: tuple[str, ...]
     upserts: tuple[str, ...]
 
-    def read(self, df: DataFrame, wanted: Wanted) -> ChangeRows:
+    def read(self, df: DataFrame, wanted: WantedChanges) -> ChangeRows:
         if self.op is None:
             return change_rows(df, wanted, gone=F.lit(False))
         own: list[str] = []
@@ -110,7 +110,7 @@ class _Plain(ChangeFormat):
 class _ChangeFeed(ChangeFormat):
     """Rows of Delta's or Iceberg's change feed."""
 
-    def read(self, df: DataFrame, wanted: Wanted) -> ChangeRows:
+    def read(self, df: DataFrame, wanted: WantedChanges) -> ChangeRows:
         word = required_column(df, "_change_type", "rows of a change feed")
         gone = is_delete(
             word,
@@ -137,7 +137,7 @@ _OF_FEEDS: Final = (
 class _DebeziumFlattened(ChangeFormat):
     """Rows with `__op` or `__deleted`."""
 
-    def read(self, df: DataFrame, wanted: Wanted) -> ChangeRows:
+    def read(self, df: DataFrame, wanted: WantedChanges) -> ChangeRows:
         op, deleted = column_named(df, "__op"), column_named(df, "__deleted")
         if op is None and deleted is None:
             raise ValidationError(
@@ -160,7 +160,7 @@ class _DebeziumFlattened(ChangeFormat):
 class _Dms(ChangeFormat):
     """Rows with `Op`."""
 
-    def read(self, df: DataFrame, wanted: Wanted) -> ChangeRows:
+    def read(self, df: DataFrame, wanted: WantedChanges) -> ChangeRows:
         found = column_named(df, "Op")
         if found is None:
             return change_rows(df, wanted, gone=F.lit(False))
