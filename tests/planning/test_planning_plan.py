@@ -28,7 +28,7 @@ from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
 from frazil.format.partitions.transforms import parse_transform
 from frazil.format.predicates import bind, keeps_partition, may_match, parse_predicate
-from frazil.format.predicates.project import inclusive
+from frazil.format.predicates.projection.project import inclusive
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot, SnapshotRef
 from frazil.format.types import LongType, NestedField, StringType

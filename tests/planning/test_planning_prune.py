@@ -28,7 +28,7 @@ from frazil.format.predicates import (
     may_match,
     must_match,
 )
-from frazil.format.predicates.project import inclusive
+from frazil.format.predicates.projection.project import inclusive
 from frazil.format.schema import Schema
 from frazil.format.types import (
     BinaryType,

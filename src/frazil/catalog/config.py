@@ -18,7 +18,7 @@ import yaml
 from frazil.catalog.base import Catalog
 from frazil.catalog.filesystem import FilesystemCatalog
 from frazil.catalog.sql import SqlCatalog
-from frazil.catalog.sql_engine import CONNECT_TIMEOUT, STATEMENT_TIMEOUT, sqlite_uri
+from frazil.catalog.sql.engine import CONNECT_TIMEOUT, STATEMENT_TIMEOUT, sqlite_uri
 from frazil.errors import ConfigurationError, UnsupportedError
 from frazil.format.table_properties import (
     STATUS_CHECKS,

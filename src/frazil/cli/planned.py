@@ -10,8 +10,8 @@ from sqlglot import exp
 from frazil.errors import PredicateError
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates import AlwaysTrue, Expression, all_of
-from frazil.format.predicates.implied import ConditionReader, conjuncts_of
-from frazil.format.predicates.parse import sql_tree
+from frazil.format.predicates.sql.implied import ConditionReader, conjuncts_of
+from frazil.format.predicates.sql.parse import sql_tree
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.format.values.zones import PROCESS_ZONE

@@ -12,10 +12,10 @@ from frazil.format.manifests import Content, ManifestContent, ManifestFile
 from frazil.format.metadata import TableMetadata, parse_metadata
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.predicates.bind import bind
-from frazil.format.predicates.evaluate import may_match_manifest
+from frazil.format.predicates.evaluation.evaluate import may_match_manifest
 from frazil.format.predicates.expressions import AlwaysTrue, Expression
-from frazil.format.predicates.parse import parse_predicate
-from frazil.format.predicates.project import inclusive
+from frazil.format.predicates.projection.project import inclusive
+from frazil.format.predicates.sql.parse import parse_predicate
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.format.types import StructType

@@ -35,7 +35,7 @@ from frazil.format.predicates import (
     to_spark_sql,
 )
 from frazil.format.predicates.expressions import with_ref
-from frazil.format.predicates.implied import (
+from frazil.format.predicates.sql.implied import (
     NOTHING_IMPLIED,
     ConditionReader,
     WordsOfText,

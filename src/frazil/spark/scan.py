@@ -23,7 +23,7 @@ from frazil.format.predicates import (
     leaves,
     to_spark_sql,
 )
-from frazil.format.predicates.quoting import quote_name_always
+from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.format.types import DoubleType, FloatType

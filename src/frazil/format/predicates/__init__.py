@@ -2,7 +2,7 @@
 
 from frazil.format.predicates.bind import bind, in_values, not_in_values, rejects_null, resolve
 from frazil.format.predicates.columns import Column, col
-from frazil.format.predicates.evaluate import (
+from frazil.format.predicates.evaluation.evaluate import (
     keeps,
     keeps_partition,
     keeps_value,
@@ -10,6 +10,12 @@ from frazil.format.predicates.evaluate import (
     may_match_manifest,
     must_match,
 )
+from frazil.format.predicates.evaluation.ranges import (
+    ColumnRange,
+    may_match_ranges,
+    must_match_ranges,
+)
+from frazil.format.predicates.evaluation.residual import Residuals, residual_for
 from frazil.format.predicates.expressions import (
     AlwaysFalse,
     AlwaysNull,
@@ -37,12 +43,10 @@ from frazil.format.predicates.expressions import (
     fold,
     leaves,
 )
-from frazil.format.predicates.parse import parse_predicate
-from frazil.format.predicates.project import inclusive, strict
-from frazil.format.predicates.quoting import SparkForms
-from frazil.format.predicates.ranges import ColumnRange, may_match_ranges, must_match_ranges
-from frazil.format.predicates.residual import Residuals, residual_for
-from frazil.format.predicates.sql_text import to_spark_sql, to_sql
+from frazil.format.predicates.projection.project import inclusive, strict
+from frazil.format.predicates.sql.parse import parse_predicate
+from frazil.format.predicates.sql.quoting import SparkForms
+from frazil.format.predicates.sql.sql_text import to_spark_sql, to_sql
 
 __all__ = [
     "AlwaysFalse",

@@ -39,7 +39,7 @@ from frazil.format.predicates.expressions import (
     with_ref,
 )
 from frazil.format.predicates.literals import Inside, Outside, Place, place_literal
-from frazil.format.predicates.quoting import quote_name
+from frazil.format.predicates.sql.quoting import quote_name
 from frazil.format.schema import Schema
 from frazil.format.types import (
     DoubleType,

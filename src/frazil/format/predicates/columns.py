@@ -26,7 +26,7 @@ from frazil.format.predicates.expressions import (
     Reference,
     StartsWith,
 )
-from frazil.format.predicates.quoting import TypedText, quote_name
+from frazil.format.predicates.sql.quoting import TypedText, quote_name
 
 
 class Column:

@@ -18,7 +18,7 @@ from typing import Any
 from uuid import UUID
 
 from frazil.errors import PredicateError
-from frazil.format.predicates.quoting import TypedText
+from frazil.format.predicates.sql.quoting import TypedText
 from frazil.format.types import (
     BinaryType,
     BooleanType,

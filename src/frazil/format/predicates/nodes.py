@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from frazil.errors import PredicateError
-from frazil.format.predicates.quoting import (
+from frazil.format.predicates.sql.quoting import (
     SparkForms,
     python_text,
     quote_name,

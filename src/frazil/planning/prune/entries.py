@@ -1,8 +1,8 @@
 """A bound predicate on columns of manifest entries: partition values and column metrics.
 
-The columnar counterpart of `frazil.format.predicates.evaluate` (partition values) and
-`frazil.format.predicates.ranges` (metrics): the same answers for every file, in a few operations on
-whole columns.
+The columnar counterpart of `frazil.format.predicates.evaluation.evaluate` (partition values) and
+`frazil.format.predicates.evaluation.ranges` (metrics): the same answers for every file, in a few
+operations on whole columns.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from frazil.format.predicates.expressions import (
     fold,
     leaves,
 )
-from frazil.format.predicates.project import inclusive, strict
+from frazil.format.predicates.projection.project import inclusive, strict
 from frazil.format.schema import Schema
 from frazil.planning.prune.leaf_tests import comparable, keeps_values, may_keep, must_keep
 from frazil.planning.prune.ranges import Ranges, constant, is_floating, ranges_of

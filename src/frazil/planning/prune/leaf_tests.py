@@ -11,7 +11,7 @@ from uuid import UUID
 import polars as pl
 
 from frazil.errors import PredicateError
-from frazil.format.predicates.evaluate import keeps_nan
+from frazil.format.predicates.evaluation.evaluate import keeps_nan
 from frazil.format.predicates.expressions import (
     Comparison,
     In,

@@ -13,7 +13,7 @@ from pyspark.sql import types as S
 
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates import AlwaysTrue
-from frazil.format.predicates.quoting import quote_name_always
+from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.format.types import NestedField
 from frazil.planning.plan import plan

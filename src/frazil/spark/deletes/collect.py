@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from frazil.errors import ValidationError
-from frazil.format.predicates.quoting import quote_name_always
+from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.deletes.bitmap import Words
 from frazil.spark.deletes.bitmap_rows import KEY, WORDS, Longs
 from frazil.spark.write.row_checks import stop_with_text, value_problem

@@ -17,7 +17,7 @@ from pyspark.sql import types as S
 
 from frazil.errors import UnsupportedError
 from frazil.format import types as I
-from frazil.format.predicates.quoting import quote_name_always
+from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.format.schema.name_mapping import mapping_for
 from frazil.spark.metadata_frames.entry_rows import BATCH_ROWS

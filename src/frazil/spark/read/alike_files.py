@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from frazil.format import types as I
 from frazil.format.partitions.transforms import IdentityTransform
-from frazil.format.predicates.quoting import quote_name_always
+from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.planning.frames import partition_names
 from frazil.planning.scan_plan import ScanPlan

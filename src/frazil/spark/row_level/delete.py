@@ -9,7 +9,7 @@ import polars as pl
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from frazil.format.predicates.implied import words_of
+from frazil.format.predicates.sql.implied import words_of
 from frazil.format.types import NestedField
 from frazil.spark.conditions import Condition
 from frazil.spark.row_level.command import Command

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import Expression
-from frazil.format.predicates.quoting import quote_name_always
+from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.format.types import NestedField

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from frazil.errors import ConfigurationError, ValidationError
 from frazil.format.arguments import SnapshotId, one_or_several
 from frazil.format.predicates.expressions import Expression
-from frazil.format.predicates.quoting import quote_name_always
+from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.spark.changes.columns import CHANGELOG_COLUMNS
 from frazil.spark.conditions import condition_of

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from frazil.errors import ValidationError
-from frazil.format.predicates.quoting import quote_name_always
+from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.spark.free_names import free_names
 from frazil.spark.upserts.keys import Keys

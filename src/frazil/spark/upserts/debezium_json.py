@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from frazil.errors import UnsupportedError, ValidationError
 from frazil.format import types as I
-from frazil.format.predicates.quoting import quote_name_always
+from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.free_names import free_name
 from frazil.spark.types import type_to_spark
 from frazil.spark.upserts.change_rows import (

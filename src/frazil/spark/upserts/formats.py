@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from frazil.errors import ValidationError
 from frazil.format.arguments import one_or_several
-from frazil.format.predicates.quoting import quote_name_always
+from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.upserts.change_rows import (
     ChangeFormat,
     ChangeRows,

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from frazil.errors import UnsupportedError, ValidationError
 from frazil.format import types as I
 from frazil.format.partitions.partitioning import PartitionSpec
-from frazil.format.predicates.quoting import quote_name_always
+from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 
 _COMPARABLE: Final = (

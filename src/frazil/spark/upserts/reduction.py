@@ -9,7 +9,7 @@ from operator import or_
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from frazil.format.predicates.quoting import quote_name_always
+from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.spark.changes.comparable import comparable
 from frazil.spark.free_names import free_names

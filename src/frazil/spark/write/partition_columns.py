@@ -29,7 +29,7 @@ from frazil.format.partitions.transforms import (
     VoidTransform,
     YearTransform,
 )
-from frazil.format.predicates.quoting import decimal_text
+from frazil.format.predicates.sql.quoting import decimal_text
 from frazil.format.schema import Schema
 from frazil.format.values.decimals import decimal_from_unscaled, largest_of, negated
 from frazil.format.values.hashing import bucket_hash

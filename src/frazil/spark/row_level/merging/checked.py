@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from frazil.errors import ValidationError
 from frazil.format.predicates.expressions import AlwaysFalse
-from frazil.format.predicates.quoting import quote_name_always
+from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.types import NestedField
 from frazil.spark.row_level.assignments import Assignments, columns_named
 from frazil.spark.row_level.command import Command

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
 from frazil.format import types as I
-from frazil.format.predicates.quoting import quote_name_always
+from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.deletes.joins import words_value
 from frazil.spark.row_level.merging.pruning import EqualColumns
 from frazil.spark.row_level.merging.source import Source

@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 
 from frazil.errors import ValidationError
 from frazil.format.predicates.expressions import Expression, any_of
-from frazil.format.predicates.implied import words_of
-from frazil.format.predicates.quoting import quote_name_always
+from frazil.format.predicates.sql.implied import words_of
+from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.types import NestedField
 from frazil.spark.free_names import free_name, free_names
 from frazil.spark.row_level.assignments import columns_named

@@ -27,9 +27,9 @@ from frazil.format.predicates.expressions import (
     all_of,
     any_of,
 )
-from frazil.format.predicates.implied import conjuncts_of, words_of
-from frazil.format.predicates.parse import sql_tree
-from frazil.format.predicates.quoting import quote_name_always
+from frazil.format.predicates.sql.implied import conjuncts_of, words_of
+from frazil.format.predicates.sql.parse import sql_tree
+from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.spark.conditions import condition_of
 from frazil.spark.session import time_zone_of

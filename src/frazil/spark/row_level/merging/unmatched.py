@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from frazil.format.predicates.quoting import quote_name_always
+from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.free_names import free_names
 from frazil.spark.row_level.assignments import Assignments, columns_named
 from frazil.spark.row_level.target import Target

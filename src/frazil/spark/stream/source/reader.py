@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
-from frazil.format.predicates.quoting import quote_name_always
+from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.types import NestedField
 from frazil.spark.read.arrow.convert import converted, is_scanned, scan_type
 from frazil.spark.read.parquet.native import CURRENT_DEFAULT, EXISTS_DEFAULT, default_text

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from frazil.format.predicates.bind import in_values, not_in_values
+from frazil.format.predicates.evaluation.leaf_values import keeps_nan
 from frazil.format.predicates.expressions import (
     And,
     BoundRef,
@@ -24,7 +25,6 @@ from frazil.format.predicates.expressions import (
     Or,
     fold,
 )
-from frazil.format.predicates.leaf_values import keeps_nan
 from frazil.format.types import DoubleType, FloatType
 
 

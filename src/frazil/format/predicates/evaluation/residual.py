@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from frazil.format.partitions.partitioning import PartitionSpec
-from frazil.format.predicates.evaluate import keeps, partition_values
+from frazil.format.predicates.evaluation.evaluate import keeps, partition_values
 from frazil.format.predicates.expressions import (
     AlwaysFalse,
     AlwaysTrue,
@@ -17,7 +17,7 @@ from frazil.format.predicates.expressions import (
     any_of,
     fold,
 )
-from frazil.format.predicates.project import inclusive, strict
+from frazil.format.predicates.projection.project import inclusive, strict
 from frazil.format.schema import Schema
 
 

@@ -26,7 +26,7 @@ from frazil.format.predicates.expressions import (
     Reference,
     StartsWith,
 )
-from frazil.format.predicates.sql_literals import (
+from frazil.format.predicates.sql.sql_literals import (
     NOT_A_LITERAL,
     compare_constants,
     literal_value,

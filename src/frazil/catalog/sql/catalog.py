@@ -25,10 +25,10 @@ from frazil.catalog.identifiers import (
 from frazil.catalog.metadata_files import metadata_bytes
 from frazil.catalog.outcome import Sending, new_metadata_file
 from frazil.catalog.pointer_race import PointerRace
-from frazil.catalog.sql_database import Database
-from frazil.catalog.sql_engine import TimeLimits, database_url
-from frazil.catalog.sql_namespaces import SqlNamespaces, namespace_text
-from frazil.catalog.sql_schema import (
+from frazil.catalog.sql.database import Database
+from frazil.catalog.sql.engine import TimeLimits, database_url
+from frazil.catalog.sql.namespaces import SqlNamespaces, namespace_text
+from frazil.catalog.sql.schema import (
     NAMESPACE_PROPERTIES,
     SCHEMA,
     TABLES,

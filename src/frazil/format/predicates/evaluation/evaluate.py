@@ -1,7 +1,8 @@
 """A bound predicate on one row, one partition, one file's metrics, one manifest's summaries.
 
 `keeps` is the meaning of a predicate. ``may_match`` and ``must_match`` never contradict it: what is
-not known of rows, or contradicts itself, never decides (`frazil.format.predicates.ranges`).
+not known of rows, or contradicts itself, never decides
+(`frazil.format.predicates.evaluation.ranges`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,15 @@ from typing import Any
 from frazil.errors import PredicateError
 from frazil.format.manifests import DataFile, ManifestFile
 from frazil.format.partitions.partitioning import PartitionSpec
+from frazil.format.predicates.evaluation.leaf_values import contains, keeps_nan, keeps_value
+from frazil.format.predicates.evaluation.ranges import (
+    UNKNOWN_RANGE,
+    ColumnRange,
+    may_match_ranges,
+    must_match_ranges,
+    range_in_file,
+    range_in_summary,
+)
 from frazil.format.predicates.expressions import (
     AlwaysFalse,
     AlwaysTrue,
@@ -21,15 +31,6 @@ from frazil.format.predicates.expressions import (
     Leaf,
     Or,
     fold,
-)
-from frazil.format.predicates.leaf_values import contains, keeps_nan, keeps_value
-from frazil.format.predicates.ranges import (
-    UNKNOWN_RANGE,
-    ColumnRange,
-    may_match_ranges,
-    must_match_ranges,
-    range_in_file,
-    range_in_summary,
 )
 from frazil.format.types import StructType
 

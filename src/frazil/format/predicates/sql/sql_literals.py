@@ -14,7 +14,7 @@ from sqlglot.dialects.spark import Spark
 
 from frazil.errors import PredicateError
 from frazil.format.predicates.expressions import Op
-from frazil.format.predicates.quoting import TypedText
+from frazil.format.predicates.sql.quoting import TypedText
 from frazil.format.values.civil import (
     NANOS_PER_MICRO,
     NANOS_PER_SECOND,

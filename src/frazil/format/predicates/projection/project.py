@@ -44,7 +44,7 @@ from frazil.format.predicates.expressions import (
     fold,
     with_ref,
 )
-from frazil.format.predicates.project_steps import (
+from frazil.format.predicates.projection.project_steps import (
     project_prefix_inclusive,
     project_prefix_strict,
     project_step_inclusive,

@@ -16,6 +16,7 @@ from uuid import UUID
 
 from frazil.errors import FrazilError, PredicateError
 from frazil.format.manifests import DataFile, FieldSummary
+from frazil.format.predicates.evaluation.leaf_values import contains, keeps_nan
 from frazil.format.predicates.expressions import (
     AlwaysFalse,
     AlwaysTrue,
@@ -36,7 +37,6 @@ from frazil.format.predicates.expressions import (
     StartsWith,
     fold,
 )
-from frazil.format.predicates.leaf_values import contains, keeps_nan
 from frazil.format.types import (
     DoubleType,
     FixedType,

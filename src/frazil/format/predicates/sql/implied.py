@@ -32,15 +32,15 @@ from frazil.format.predicates.expressions import (
     push_down_not,
     with_ref,
 )
-from frazil.format.predicates.parse import converted, leaf_predicate, sql_tree
-from frazil.format.predicates.spark_reading import (
+from frazil.format.predicates.sql.parse import converted, leaf_predicate, sql_tree
+from frazil.format.predicates.sql.spark_reading import (
     TYPES_OF_OWN,
     LiteralKind,
     SparkLiteral,
     reads_alike,
     spark_literal,
 )
-from frazil.format.predicates.sql_literals import spark_tokens, without_parentheses
+from frazil.format.predicates.sql.sql_literals import spark_tokens, without_parentheses
 from frazil.format.schema import Schema
 from frazil.format.types import IcebergType
 

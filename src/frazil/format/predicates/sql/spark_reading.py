@@ -19,8 +19,8 @@ from typing import Any
 from sqlglot import exp
 
 from frazil.errors import PredicateError
-from frazil.format.predicates.quoting import TypedText
-from frazil.format.predicates.sql_literals import (
+from frazil.format.predicates.sql.quoting import TypedText
+from frazil.format.predicates.sql.sql_literals import (
     NOT_A_LITERAL,
     literal_value,
     without_parentheses,

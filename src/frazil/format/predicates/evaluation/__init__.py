@@ -1,0 +1,1 @@
+"""Predicates on values: a row, a partition, a file's metrics, a manifest's summaries."""

@@ -1,0 +1,1 @@
+"""Predicates on columns as predicates on partition values."""

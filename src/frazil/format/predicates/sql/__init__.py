@@ -1,0 +1,1 @@
+"""Predicates and SQL: text read, text written, what Spark's SQL means."""
