@@ -96,7 +96,7 @@ class RewriteSettings(TypedDict, total=False):
         target_file_size_bytes: of new files; the table's property unless given.
         min_file_size_bytes, max_file_size_bytes: smaller and larger files are rewritten; 75 % and
             180 % of the target unless given.
-        min_input_files: so many files together are worth a rewrite, whatever their bytes.
+        min_input_files: this many files together are worth a rewrite, whatever their bytes.
         max_file_group_size_bytes, max_file_group_input_files: of one group, which one job rewrites.
         rewrite_all: rewrite every file, whatever its size.
         max_concurrent_file_group_rewrites: how many groups are rewritten beside each other.
@@ -125,16 +125,16 @@ class CompactionSettings(RewriteSettings, total=False):
     """Keywords of a compaction, beside those of every rewrite.
 
     Attributes:
-        delete_file_threshold: a data file with so many delete files is rewritten.
+        delete_file_threshold: a data file with this many delete files is rewritten.
         delete_ratio_threshold: a data file of whose rows this share is deleted is rewritten.
         use_starting_sequence_number: new files count as as old as what was read, so that equality
             deletes that arrive meanwhile reach them.
         remove_dangling_deletes: remove delete files that apply to nothing afterwards.
         output_spec_id: the partition spec of new files; the current one unless given.
-        max_files_to_rewrite: rewrite at most so many files.
+        max_files_to_rewrite: the most files that are rewritten.
         compression_factor: by how much a sorted file is smaller or larger than what it is made of.
         shuffle_partitions_per_file: always 1 here.
-        var_length_contribution: so many bytes of text count for a curve, at most 6.
+        var_length_contribution: the bytes of text that count for a curve, at most 6.
     """
 
     delete_file_threshold: int
@@ -190,14 +190,14 @@ class CompactionOptions(RewriteOptions):
     """How data files are chosen, rewritten and committed.
 
     Attributes:
-        delete_files: a file with so many delete files is rewritten.
+        delete_files: a file with this many delete files is rewritten.
         delete_ratio: a file of whose rows this share is deleted is rewritten.
         keeps_sequence_number: whether new files count as as old as what was read.
         removes_dangling: whether delete files that apply to nothing are removed afterwards.
         spec_id: the partition spec of new files.
-        max_files: at most so many files are rewritten.
+        max_files: the most files that are rewritten.
         compression_factor: of sorted files.
-        text_bytes: so many bytes of text count for a curve.
+        text_bytes: the bytes of text that count for a curve.
     """
 
     delete_files: int
