@@ -9,9 +9,9 @@ import pytest
 from frazil.format.predicates.expressions import AlwaysTrue
 from frazil.format.schema import Schema
 from frazil.planning.deletes.index import DeleteIndex
+from frazil.planning.deletes.load import delete_load
 from frazil.planning.deletes.runs import Runs
 from frazil.planning.scan_plan import ScanPlan
-from frazil.spark.compaction.groups import delete_load
 
 
 def plan_of(index, files, deletes):

@@ -18,20 +18,27 @@ from frazil.spark.read.failures import read_failure
 from frazil.spark.scan import Scan
 from frazil.spark.session import prepare_session
 from frazil.spark.table import Table
+from frazil.table.handle import TableHandle
 
 
 @contextmanager
 def opened_scan(read: Read) -> Iterator[Scan]:
     """Give a scan with the active session, or with a quiet local one that ends with the block."""
+    with opened_table(read.handle) as table:
+        yield table.scan(
+            read.where, columns=read.columns, snapshot_id=read.past_snapshot_id, ref=read.branch
+        )
+
+
+@contextmanager
+def opened_table(handle: TableHandle) -> Iterator[Table]:
+    """Give a table with the active session, or with a quiet local one that ends with the block."""
     running = SparkSession.getActiveSession()
     spark = running or _quiet_session()
     try:
         prepare_session(spark)
-        handle = read.handle
         loaded = LoadedTable(handle.identifier, handle.metadata, handle.metadata_location)
-        yield Table(spark, handle.catalog, loaded).scan(
-            read.where, columns=read.columns, snapshot_id=read.past_snapshot_id, ref=read.branch
-        )
+        yield Table(spark, handle.catalog, loaded)
     finally:
         if running is None:
             spark.stop()

@@ -151,6 +151,34 @@ MIN_SNAPSHOTS: Final = Property("history.expire.min-snapshots-to-keep", _COUNT, 
 MAX_REF_AGE: Final = Property("history.expire.max-ref-age-ms", _AGE, LONG_MAX)
 GC_ENABLED: Final = Property("gc.enabled", FLAG, default=True)
 
+OPTIMIZING_ENABLED: Final = Property("self-optimizing.enabled", FLAG, default=True)
+OPTIMIZING_TARGET_SIZE: Final[Property[int | None]] = Property(
+    "self-optimizing.target-size", optional(_LONG_BYTES), None
+)
+OPTIMIZING_FRAGMENT_RATIO: Final = Property(
+    "self-optimizing.fragment-ratio", whole_number(smallest=1), 8
+)
+OPTIMIZING_MIN_TARGET_RATIO: Final = Property("self-optimizing.min-target-size-ratio", SHARE, 0.75)
+OPTIMIZING_FILE_COUNT: Final = Property(
+    "self-optimizing.minor.trigger.file-count", whole_number(smallest=1), 12
+)
+OPTIMIZING_MINOR_INTERVAL: Final = Property(
+    "self-optimizing.minor.trigger.interval", _AGE, 60 * 60 * 1000
+)
+OPTIMIZING_DELETED_RATIO: Final[Property[float | None]] = Property(
+    "self-optimizing.major.trigger.duplicate-ratio", optional(SHARE), None
+)
+OPTIMIZING_FULL_INTERVAL: Final = Property(
+    "self-optimizing.full.trigger.interval",
+    whole_number("milliseconds", smallest=-1, largest=LONG_MAX),
+    -1,
+)
+OPTIMIZING_FULL_ALL: Final = Property("self-optimizing.full.rewrite-all-files", FLAG, default=True)
+OPTIMIZING_PLAN_INTERVAL: Final = Property("self-optimizing.min-plan-interval", _AGE, 60_000)
+OPTIMIZING_MAX_FILES: Final = Property(
+    "self-optimizing.max-file-count", whole_number(smallest=1), 10_000
+)
+
 PROPERTIES: Final[Mapping[str, Property[Any]]] = {
     each.name: each for each in list(globals().values()) if isinstance(each, Property)
 }

@@ -123,3 +123,16 @@ def partition_keys(values: pl.Series) -> pl.Series:
     wide = values.cast(pl.Float64)
     bits = wide.fill_null(0.0).fill_nan(float("nan")).to_numpy().view(np.int64)
     return pl.Series(values.name, bits).set(values.is_null(), None)
+
+
+def partition_numbers(files: pl.DataFrame) -> pl.Series:
+    """Return a number for each spec and partition of files, data files or deletes.
+
+    Args:
+        files: with the columns `spec_id` and `partition` of a plan.
+    """
+    keys = [files["spec_id"]]
+    if isinstance(files.schema["partition"], pl.Struct):
+        parts = files["partition"].struct.unnest()
+        keys += [partition_keys(parts[name]).alias(f"partition.{name}") for name in parts.columns]
+    return pl.DataFrame(keys).select(pl.struct(pl.all()).rank("dense")).to_series()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Unpack
+from typing import Literal, Unpack, overload
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -21,6 +21,8 @@ from frazil.spark.engine import engine_summary
 from frazil.spark.maintenance import TableMaintenance
 from frazil.spark.metadata_frames.frames import MetadataFrames
 from frazil.spark.metadata_frames.inspector import TableInspector
+from frazil.spark.optimizing.optimize import OnOptimize, optimize, plan_table
+from frazil.spark.optimizing.results import OptimizeResult
 from frazil.spark.read_points import ReadPoints
 from frazil.spark.row_level.commands import RowCommands
 from frazil.spark.scan import Scan
@@ -37,6 +39,7 @@ from frazil.table.commit.transaction import CreateTransaction
 from frazil.table.handle import TableHandle
 from frazil.table.inspect.inspector import SnapshotChoice
 from frazil.table.older_names import OlderName
+from frazil.table.optimizing.choices import OptimizingPlan
 from frazil.table.snapshots.producer import SnapshotSettings, snapshot_options
 from frazil.table.time_travel import Moment
 from frazil.table.updates.replacement import ReplaceDefinition
@@ -96,6 +99,68 @@ class Table(ChangeCommands, TableChanges, TableStreams, TableHandle):
     ) -> ConversionResult:
         """Turn equality deletes into positions: `maintenance.convert_equality_deletes`."""
         return self.maintenance.convert_equality_deletes(where, branch=branch)
+
+    @overload
+    def optimize(
+        self,
+        where: str | Column | Expression | None = None,
+        *,
+        dry_run: Literal[True],
+        branch: str | None = None,
+    ) -> OptimizingPlan: ...
+
+    @overload
+    def optimize(
+        self,
+        where: str | Column | Expression | None = None,
+        *,
+        dry_run: Literal[False] = False,
+        branch: str | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+        on_progress: OnOptimize | None = None,
+    ) -> OptimizeResult: ...
+
+    def optimize(
+        self,
+        where: str | Column | Expression | None = None,
+        *,
+        dry_run: bool = False,
+        branch: str | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+        on_progress: OnOptimize | None = None,
+    ) -> OptimizingPlan | OptimizeResult:
+        """Do the upkeep that is worth it, and nothing else.
+
+        Fragments are put together, and equality deletes become positions or vectors (minor).
+        Files of whose rows many are deleted, and files that are too small, are rewritten (major).
+        On request whole partitions are, after a time (full). The triggers are the table properties
+        `self-optimizing.…`. What fails, or loses its files to another commit, takes nothing else
+        with it; the result says so.
+
+        Args:
+            where: only files that may hold matching rows; all unless given.
+            dry_run: change nothing, and return what would be done, why, and what reads would gain.
+            branch: the branch to work on; `main` unless given.
+            snapshot_properties: entries for the snapshots' summaries.
+            on_progress: called with each step.
+
+        Raises:
+            ConfigurationError: a property of the table is malformed.
+            PredicateError: the condition does not fit the schema, or chooses no files.
+
+        Examples:
+            >>> print(trips.optimize(dry_run=True))
+            >>> trips.optimize()
+        """
+        if dry_run:
+            return plan_table(self, where, branch=branch)
+        return optimize(
+            self,
+            where,
+            branch=branch,
+            snapshot_properties=snapshot_properties,
+            on_progress=on_progress,
+        )
 
     # -- writes ----------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import AlwaysTrue, Expression
 from frazil.format.snapshots import MAIN_BRANCH
 from frazil.format.sorting import SortField
+from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.compaction.arrangement import Strategy, arrangement_of
 from frazil.spark.compaction.committing import Committer, Destiny
 from frazil.spark.compaction.dangling import remove_dangling_deletes
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger(__name__)
 
 OnRewrite = Callable[[RewriteProgress], None]
+ChooseGroups = Callable[[TableMetadata, ScanPlan, CompactionOptions], list[FileGroup]]
 
 
 class CompactionArguments(CompactionSettings, total=False):
@@ -64,8 +66,13 @@ def compact(
     settings: CompactionSettings,
     snapshot_properties: Mapping[str, str] | None,
     on_progress: OnRewrite | None,
+    choose: ChooseGroups = plan_groups,
 ) -> CompactionResult:
-    """Rewrite data files; see `TableMaintenance.compact`."""
+    """Rewrite data files; see `TableMaintenance.compact`.
+
+    Args:
+        choose: tells which files of the snapshot's plan are rewritten together.
+    """
     base = writes._prepare()
     head = branch_head(base, branch or MAIN_BRANCH)
     chosen = CompactionOptions.of(base, options, settings)
@@ -90,7 +97,7 @@ def compact(
     run = _Run(
         rewriter=rewriter,
         committer=committer,
-        groups=plan_groups(base, target.plan, chosen),
+        groups=choose(base, target.plan, chosen),
         tell=on_progress or _tell_nobody,
     )
     # Every row is read once: resolving equality deletes first would be another pass.

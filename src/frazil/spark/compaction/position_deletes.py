@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +16,7 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import AlwaysTrue, Expression
 from frazil.format.snapshots import MAIN_BRANCH, Snapshot
 from frazil.format.table_properties import RETRIES
-from frazil.planning.frames import partition_keys
+from frazil.planning.frames import partition_numbers
 from frazil.planning.plan import plan, plan_rewrite
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.compaction.compact import files_condition
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger(__name__)
 
+ChooseDeletes = Callable[[TableMetadata, ScanPlan], pl.DataFrame]
+"""Gives the keys of deletes: their paths and offsets."""
+
 _IS_VECTOR: Final = pl.col("file_format").str.to_lowercase() == "puffin"
 
 
@@ -46,8 +49,13 @@ def rewrite_position_deletes(
     options: Mapping[str, str] | None,
     settings: RewriteSettings,
     snapshot_properties: Mapping[str, str] | None,
+    choose: ChooseDeletes | None = None,
 ) -> PositionDeletesResult:
-    """Rewrite position deletes; see `TableMaintenance.rewrite_position_deletes`."""
+    """Rewrite position deletes; see `TableMaintenance.rewrite_position_deletes`.
+
+    Args:
+        choose: tells of a snapshot's plan which deletes are worth it, in place of their sizes.
+    """
     properties = {**engine_summary(writes.spark), **(snapshot_properties or {})}
     snapshot_options(branch=branch, snapshot_properties=properties)
     base = writes._prepare()
@@ -59,7 +67,7 @@ def rewrite_position_deletes(
         if head is None or base.format_version < 2:
             return PositionDeletesResult()
         rewrite = _DeletesRewrite(
-            writes=writes, base=base, head=head, branch=branch, options=chosen
+            writes=writes, base=base, head=head, branch=branch, options=chosen, choose=choose
         )
         try:
             return rewrite.run(implied, granularity, properties)
@@ -80,6 +88,7 @@ class _DeletesRewrite:
     head: Snapshot
     branch: str | None
     options: RewriteOptions
+    choose: ChooseDeletes | None
 
     def run(
         self,
@@ -89,7 +98,11 @@ class _DeletesRewrite:
     ) -> PositionDeletesResult:
         io = self.writes.io
         whole = plan(self.base, self.head, io)
-        old = self._worth_it(self._candidates(whole, where))
+        found = self._candidates(whole, where)
+        if self.choose is None:
+            old = self._worth_it(found)
+        else:
+            old = found.join(self.choose(self.base, whole), on=KEY, how="semi", nulls_equal=True)
         if old.is_empty():
             return PositionDeletesResult()
         entries = delete_file_entries(self.base, old)
@@ -137,7 +150,7 @@ class _DeletesRewrite:
             # Delete files of version 2 become vectors, however large they are.
             return pl.concat([files, self._small_puffin_files(vectors)])
         chosen = [files.clear()]
-        scoped = files.with_columns(_scopes(files))
+        scoped = files.with_columns(partition_numbers(files).alias("scope"))
         for _, of_partition in scoped.group_by("scope", maintain_order=True):
             members = of_partition.drop("scope")
             wanted = members if self.options.rewrites_all else members.filter(self._is_badly_sized)
@@ -181,12 +194,3 @@ class _DeletesRewrite:
             granularity=granularity,
             target_size=self.options.sizes.target,
         )
-
-
-def _scopes(deletes: pl.DataFrame) -> pl.Series:
-    """A number for each spec and partition."""
-    keys = [deletes["spec_id"]]
-    if isinstance(deletes.schema["partition"], pl.Struct):
-        unpacked = deletes["partition"].struct.unnest()
-        keys += [partition_keys(unpacked[n]).alias(f"partition.{n}") for n in unpacked.columns]
-    return pl.DataFrame(keys).select(pl.struct(pl.all()).rank("dense")).to_series().alias("scope")

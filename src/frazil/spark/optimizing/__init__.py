@@ -1,0 +1,1 @@
+"""Self-optimizing: chosen upkeep is done, once or on a schedule."""

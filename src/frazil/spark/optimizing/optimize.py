@@ -1,0 +1,187 @@
+"""A plan of upkeep is done by the existing procedures, round by round until nothing is left."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+from pyspark.errors import PySparkException
+from pyspark.sql import Column
+
+from frazil.errors import FrazilError
+from frazil.format.metadata import TableMetadata
+from frazil.format.predicates.expressions import Expression
+from frazil.planning.scan_plan import ScanPlan
+from frazil.spark.compaction.compact import compact, files_condition
+from frazil.spark.compaction.conversion import convert_equality_deletes
+from frazil.spark.compaction.groups import FileGroup, chosen_groups
+from frazil.spark.compaction.options import CompactionOptions
+from frazil.spark.compaction.position_deletes import rewrite_position_deletes
+from frazil.spark.compaction.results import CompactionResult, RewriteProgress
+from frazil.spark.optimizing.results import OptimizeProgress, OptimizeResult, OptimizeStep
+from frazil.table.optimizing.choices import Choice, OptimizingPlan, Work
+from frazil.table.optimizing.look import look, now_ms
+from frazil.table.optimizing.planner import deletes_to_rewrite, plan_optimizing
+from frazil.table.optimizing.settings import OptimizingSettings
+
+if TYPE_CHECKING:
+    from frazil.spark.writes import Writes
+
+_LOG: Final = logging.getLogger(__name__)
+
+OnOptimize = Callable[[OptimizeProgress], None]
+
+MOST_ROUNDS: Final = 3
+"""A round may show what the next one does: what is deleted is known once keys are positions."""
+
+_ORDER: Final = (Work.REWRITE_FILES, Work.CONVERT, Work.REWRITE_DELETES)
+_TYPE: Final = "self-optimizing.type"
+
+
+def plan_table(
+    writes: Writes, where: str | Column | Expression | None, *, branch: str | None
+) -> OptimizingPlan:
+    """Return what `optimize` would do first; see `Table.optimize`."""
+    base = writes._prepare()
+    return look(base, writes.io, where=files_condition(writes, base, where), branch=branch)
+
+
+def optimize(
+    writes: Writes,
+    where: str | Column | Expression | None,
+    *,
+    branch: str | None,
+    snapshot_properties: Mapping[str, str] | None,
+    on_progress: OnOptimize | None,
+) -> OptimizeResult:
+    """Do what is worth doing; see `Table.optimize`."""
+    began = time.monotonic()
+    before = after = plan_table(writes, where, branch=branch)
+    run = _Run(
+        writes=writes,
+        where=where,
+        branch=branch,
+        properties={"snapshot.producer": "OPTIMIZE", **(snapshot_properties or {})},
+        tell=on_progress or _tell_nobody,
+    )
+    steps: list[OptimizeStep] = []
+    for number in range(1, MOST_ROUNDS + 1):
+        if after.is_empty:
+            break
+        run.tell(OptimizeProgress("planned", number, f"{len(after.choices)} things to do"))
+        done = run.round(after, number)
+        steps += done
+        after = plan_table(writes, where, branch=branch)
+        if not any(step.has_changed for step in done):
+            break
+    return OptimizeResult(
+        before=before, after=after, steps=tuple(steps), seconds=time.monotonic() - began
+    )
+
+
+def _tell_nobody(progress: OptimizeProgress) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """The rounds of one call."""
+
+    writes: Writes
+    where: str | Column | Expression | None
+    branch: str | None
+    properties: Mapping[str, str]
+    tell: OnOptimize
+
+    def round(self, plan: OptimizingPlan, number: int) -> list[OptimizeStep]:
+        """Do a plan's choices, procedure by procedure; one that fails takes no other with it."""
+        steps: list[OptimizeStep] = []
+        for work in _ORDER:
+            choices = tuple(each for each in plan.choices if each.work is work)
+            if not choices:
+                continue
+            self.tell(OptimizeProgress("running", number, str(work)))
+            try:
+                done = OptimizeStep(
+                    work=work, choices=choices, result=self._do(work, choices, number)
+                )
+            except (FrazilError, PySparkException) as error:
+                _LOG.warning("%s failed: %s", work, error)
+                text = str(error).strip() or type(error).__name__
+                done = OptimizeStep(work=work, choices=choices, failure=text.splitlines()[0])
+            steps.append(done)
+            self.tell(
+                OptimizeProgress("failed" if done.failures else "finished", number, str(work))
+            )
+        return steps
+
+    def _do(self, work: Work, choices: tuple[Choice, ...], number: int) -> Any:
+        kinds = ",".join(sorted({choice.kind for choice in choices}))
+        properties = {**self.properties, _TYPE: kinds}
+        match work:
+            case Work.REWRITE_FILES:
+                return self._compacted(choices, properties, number)
+            case Work.CONVERT:
+                return convert_equality_deletes(
+                    self.writes,
+                    self.where,
+                    branch=self.branch,
+                    snapshot_properties=properties,
+                    on_progress=None,
+                )
+            case Work.REWRITE_DELETES:
+                return rewrite_position_deletes(
+                    self.writes,
+                    self.where,
+                    granularity=None,
+                    branch=self.branch,
+                    options=None,
+                    settings={},
+                    snapshot_properties=properties,
+                    choose=_deletes,
+                )
+
+    def _compacted(
+        self, choices: tuple[Choice, ...], properties: Mapping[str, str], number: int
+    ) -> CompactionResult:
+        settings = OptimizingSettings.of(self.writes.metadata.properties)
+        partitions = {(choice.kind, choice.partition) for choice in choices}
+
+        def groups(
+            metadata: TableMetadata, plan: ScanPlan, options: CompactionOptions
+        ) -> list[FileGroup]:
+            # The table may have moved on: what is still worth it is told from what is read.
+            now = plan_optimizing(metadata, plan, settings, now_ms=now_ms())
+            wanted = [each for each in now.choices if (each.kind, each.partition) in partitions]
+            return chosen_groups(metadata, plan, options, [each.ordinals for each in wanted])
+
+        def heard(progress: RewriteProgress) -> None:
+            self.tell(OptimizeProgress("running", number, str(progress)))
+
+        return compact(
+            self.writes,
+            self.where,
+            strategy="binpack",
+            sort_order=None,
+            columns=None,
+            branch=self.branch,
+            options=None,
+            settings={
+                "target_file_size_bytes": settings.target_size,
+                "min_file_size_bytes": settings.smallest_size,
+                "partial_progress_enabled": True,
+                "remove_dangling_deletes": True,
+            },
+            snapshot_properties=properties,
+            on_progress=heard,
+            choose=groups,
+        )
+
+
+def _deletes(metadata: TableMetadata, plan: ScanPlan) -> pl.DataFrame:
+    settings = OptimizingSettings.of(metadata.properties)
+    return deletes_to_rewrite(metadata, plan, settings, now_ms=now_ms())

@@ -1,0 +1,1 @@
+"""What upkeep a table needs, told from its metadata."""

@@ -1,0 +1,166 @@
+"""Optimizing keeps every row, ends with nothing to do, and stands beside writers."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from compacted_tables import Modelled
+
+from frazil.errors import PredicateError
+from frazil.spark.optimizing import optimize as optimizing
+from frazil.spark.optimizing.watch import watch
+from frazil.table.optimizing.choices import Kind, Work
+
+pytestmark = pytest.mark.spark
+
+V2_AND_V3 = pytest.mark.parametrize("version", [2, 3])
+SOON = {"self-optimizing.minor.trigger.interval": "0"}
+MOR = {"write.delete.mode": "merge-on-read", "write.update.mode": "merge-on-read"}
+
+
+def streamed(lake, version, **more):
+    """Two partitions of three small files, with equality deletes in one of them."""
+    made = Modelled(lake, version=version, by=("part",), properties={**MOR, **SOON}, **more)
+    made.append(*range(60), files=3)
+    made.delete_by_keys({"id": [1, 3, 5, 7]}, partition=(1,))
+    return made
+
+
+def works(plan):
+    return [(choice.kind, choice.work, choice.partition) for choice in plan.choices]
+
+
+@V2_AND_V3
+def test_rows_stay_and_a_second_run_finds_nothing_to_do(lake, version):
+    made = streamed(lake, version)
+    made.append(100, 101)
+    before = made.table.current_snapshot.snapshot_id
+    rows = made.rows.copy()
+    shown = made.table.optimize(dry_run=True)
+    assert made.other().current_snapshot.snapshot_id == before
+    assert sorted(works(shown)) == [
+        (Kind.MINOR, Work.REWRITE_FILES, "part=0"),
+        (Kind.MINOR, Work.REWRITE_FILES, "part=1"),
+    ]
+    result = made.table.optimize()
+    assert result.failures == ()
+    assert result.after.is_empty
+    assert result.before.health.score < result.after.health.score == 100
+    assert "files became" in repr(result)
+    made.check()
+    assert made.other().scan(snapshot_id=before).count() == sum(rows.values())
+    assert len(made.data_files()) == 2
+    assert made.delete_files() == []
+    newest = made.other().current_snapshot.snapshot_id
+    again = made.table.optimize()
+    assert (again.steps, again.has_changed) == ((), False)
+    assert made.other().current_snapshot.snapshot_id == newest
+    assert "nothing to do" in repr(again)
+
+
+@V2_AND_V3
+def test_keys_that_are_converted_show_which_files_are_worth_a_rewrite(lake, version):
+    """One file a partition: nothing to merge, but most of one file turns out to be deleted."""
+    made = Modelled(lake, version=version, by=("part",), properties={**MOR, **SOON})
+    made.append(*range(0, 40, 2))
+    made.append(*range(1, 40, 2))
+    made.delete_by_keys({"id": list(range(1, 31, 2))}, partition=(1,))
+    result = made.table.optimize()
+    assert [step.work for step in result.steps] == [Work.CONVERT, Work.REWRITE_FILES]
+    assert result.steps[1].choices[0].kind is Kind.MAJOR
+    assert "deleted by position" in result.steps[1].choices[0].reason
+    made.check()
+    assert made.delete_files() == []
+    assert sorted(file["record_count"] for file in made.data_files()) == [5, 20]
+
+
+def test_several_position_delete_files_of_a_file_become_one(lake):
+    made = Modelled(lake, version=2, properties=MOR)
+    made.append(*range(200))
+    for number in (3, 5, 9):
+        made.delete(f"id = {number}", lambda r, n=number: r[0] == n)
+    result = made.table.optimize()
+    made.check()
+    assert result.after.is_empty
+    assert len(made.delete_files()) <= 1
+
+
+def test_position_delete_files_become_vectors_after_an_upgrade(lake):
+    made = Modelled(lake, version=2, properties=MOR)
+    made.append(*range(200))
+    made.delete("id = 3", lambda r: r[0] == 3)
+    assert made.table.optimize(dry_run=True).is_empty
+    made.table.upgrade(3)
+    assert works(made.table.optimize(dry_run=True)) == [(Kind.MINOR, Work.REWRITE_DELETES, "")]
+    assert made.table.optimize().after.is_empty
+    assert [file["file_format"].lower() for file in made.delete_files()] == ["puffin"]
+    made.check()
+
+
+def test_a_condition_leaves_other_partitions_alone(lake):
+    made = streamed(lake, 2)
+    result = made.table.optimize("part = 0")
+    assert [each.partition for step in result.steps for each in step.choices] == ["part=0"]
+    made.check()
+    with pytest.raises(PredicateError):
+        made.table.optimize("id % 2 = length(name)")
+
+
+def test_a_group_that_loses_its_files_takes_no_other_with_it(lake, monkeypatch):
+    made = streamed(lake, 2)
+    other = made.other()
+    happened = []
+
+    def hear(progress):
+        if "2 of 2 groups rewritten" in str(progress) and not happened:
+            happened.append(True)
+            made.delete("id = 8", lambda r: r[0] == 8, other)
+
+    monkeypatch.setattr(optimizing, "MOST_ROUNDS", 1)
+    result = made.table.optimize(on_progress=hear)
+    made.check()
+    assert made.table.optimize().after.is_empty
+    made.check()
+    assert len(result.failures) <= 1
+
+
+def test_a_procedure_that_fails_takes_no_other_with_it(lake, monkeypatch):
+    made = streamed(lake, 2)
+    made.append(*range(300, 340, 2))
+    made.table.optimize("part = 0")
+    made.delete_by_keys({"id": [300]}, partition=(0,))
+
+    def fails(*_, **__):
+        raise PredicateError("no luck today")
+
+    monkeypatch.setattr(optimizing, "compact", fails)
+    result = made.table.optimize()
+    assert any("no luck today" in failure for failure in result.failures)
+    assert any(step.work is Work.CONVERT and step.has_changed for step in result.steps)
+    made.check()
+
+
+def test_a_schedule_beside_a_writer_ends_when_it_is_told_to(lake):
+    made = streamed(lake, 3)
+    stop, writer = threading.Event(), made.other()
+    runs = []
+
+    def run(table):
+        result = table.optimize()
+        runs.append(result)
+        if len(runs) == 1:
+            made.append(*range(200, 230), files=3, table=writer)
+            made.delete_by_keys({"id": [0, 2]}, partition=(0,), table=writer)
+        if len(runs) == 3:
+            stop.set()
+        return result
+
+    assert watch(made.table, interval=0.01, stop=stop, run=run) == 2
+    assert [each.has_changed for each in runs] == [True, True, False]
+    made.check()
+    made.table.set_properties({"self-optimizing.enabled": "false"})
+    quiet = threading.Event()
+    threading.Timer(0.3, quiet.set).start()
+    watch(made.table, interval=0.05, stop=quiet, run=run)
+    assert len(runs) == 3
