@@ -11,7 +11,6 @@ import tempfile
 import time
 from collections.abc import Callable
 
-import numpy as np
 from pyspark.sql import SparkSession
 
 import frazil
@@ -20,7 +19,7 @@ from bench.equality_data import TABLE, add_deletes, chosen_ids, make_table
 from frazil.planning.cache import clear_cache
 from frazil.spark.deletes.deletion_cache import DELETED_WORDS
 
-ROWS = 2_000_000
+ROWS = 4_000_000
 FILES = 200
 DELETE_FILES = 20
 RUNS = 5
@@ -31,6 +30,7 @@ def main() -> None:
     spark = (
         SparkSession.builder.master("local[1]")
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.memory", "3g")
         .config("spark.log.level", "ERROR")
         .getOrCreate()
@@ -58,7 +58,7 @@ def _measured(spark: SparkSession, lake: frazil.Lake) -> dict[str, float]:
     by_key = {}
     for files in (1, DELETE_FILES):
         ids = chosen_ids(ROWS, ROWS // 20)
-        add_deletes(table, f"keys{files}", ("id",), ids, files)
+        add_deletes(table, f"keys{files}", ("s",), ids, files)
         by_key[files] = _read(lake, f"keys{files}")
     table.set_properties({"write.delete.mode": "merge-on-read"})
     table.create_branch("places")
@@ -76,7 +76,7 @@ def _measured(spark: SparkSession, lake: frazil.Lake) -> dict[str, float]:
         "write_byte": (rewrite - plain) / size,
         "open_delete": max(
             (by_key[DELETE_FILES] - by_key[1]) / (DELETE_FILES - 1),
-            (commits - places) / (DELETE_FILES - 1),
+            (commits - places) / (_deletes(table, "commits") - _deletes(table, "places")),
         ),
         "test_position": (places - plain) / ROWS,
         "test_key": (by_key[1] - plain) / ROWS,
@@ -84,7 +84,11 @@ def _measured(spark: SparkSession, lake: frazil.Lake) -> dict[str, float]:
 
 
 def _bytes(table: frazil.Table) -> int:
-    return int(np.sum(table.scan().plan().files["file_size_in_bytes"]))
+    return table.scan().plan().size_in_bytes
+
+
+def _deletes(table: frazil.Table, branch: str) -> int:
+    return table.scan(ref=branch).plan().delete_count
 
 
 def _read(lake: frazil.Lake, branch: str) -> float:

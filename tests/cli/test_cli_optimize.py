@@ -52,8 +52,10 @@ def test_a_schedule_ends_at_an_interrupt(spark, small_files):
     """Of a process of its own, beside a writer here."""
     warehouse, table = small_files
     running = subprocess.Popen(
-        [sys.executable, "-m", "frazil.cli", "--warehouse", warehouse]
-        + ["optimize", "db.t", "--watch", "--interval", "0.2"],
+        [
+            *(sys.executable, "-m", "frazil.cli", "--warehouse", warehouse),
+            *("optimize", "db.t", "--watch", "--interval", "0.2"),
+        ],
         env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

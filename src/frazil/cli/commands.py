@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from frazil.cli import change, look, optimize, read
+from frazil.cli import change, look, optimize, read, report
 from frazil.cli.app import main
 
-__all__ = ["change", "look", "main", "optimize", "read"]
+__all__ = ["change", "look", "main", "optimize", "read", "report"]

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 import polars as pl
 
+from frazil.format.html_text import ShownInNotebooks
 from frazil.format.predicates.expressions import AlwaysTrue, Expression, SparkCondition
 from frazil.format.schema import Schema
 from frazil.planning.deletes.index import DeleteIndex
@@ -44,7 +45,7 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ScanPlan:
+class ScanPlan(ShownInNotebooks):
     """A snapshot under a predicate.
 
     Attributes:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from frazil.errors import ValidationError
 from frazil.format.arguments import SnapshotId, one_or_several, optional_snapshot_id_of
+from frazil.format.html_text import notebook_card
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates import (
     AlwaysFalse,
@@ -128,6 +129,18 @@ class Scan(OnDriver):
             f"Scan({self._name}, snapshot {snapshot}, columns {list(self.projection.names)}, "
             f"where {where}{limit})"
         )
+
+    def _repr_html_(self) -> str:
+        condition = self._condition
+        facts = {
+            "table": self._name,
+            "snapshot": "none" if self.snapshot is None else self.snapshot.snapshot_id,
+            "columns": ", ".join(self.projection.names),
+            "where": condition.implied.to_sql() if condition.is_exact else condition.text,
+        }
+        if self._limit is not None:
+            facts["limit"] = f"{self._limit:,}"
+        return notebook_card("Scan", facts)
 
     def plan(self) -> ScanPlan:
         """Return the files to read, the deletes on them, and what was left out and why.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from os import PathLike
 from typing import Literal, Unpack, overload
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -40,6 +41,7 @@ from frazil.table.handle import TableHandle
 from frazil.table.inspect.inspector import SnapshotChoice
 from frazil.table.older_names import OlderName
 from frazil.table.optimizing.choices import OptimizingPlan
+from frazil.table.report.write import write_report
 from frazil.table.snapshots.producer import SnapshotSettings, snapshot_options
 from frazil.table.time_travel import Moment
 from frazil.table.updates.replacement import ReplaceDefinition
@@ -161,6 +163,24 @@ class Table(ChangeCommands, TableChanges, TableStreams, TableHandle):
             snapshot_properties=snapshot_properties,
             on_progress=on_progress,
         )
+
+    def report(self, path: str | PathLike[str]) -> None:
+        """Write one self-contained page about the table as this handle shows it.
+
+        It has snapshots over time, file sizes, deleted rows by partition, and what `optimize`
+        would do. It loads nothing from a network. It needs `frazil[report]`.
+
+        Args:
+            path: a local file, which is replaced.
+
+        Raises:
+            UnsupportedError: the plotting library is not installed.
+            StorageError: the file cannot be written.
+
+        Examples:
+            >>> trips.report("report.html")
+        """
+        write_report(path, name=self.name, metadata=self.metadata, io=self.io)
 
     # -- writes ----------------------------------------------------------------------------------
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from threading import Lock
-from typing import Self
+from typing import Final, Self
 
 from frazil.catalog.base import Catalog, LoadedTable
 from frazil.errors import ValidationError
 from frazil.format.arguments import SnapshotId, optional_snapshot_id_of
+from frazil.format.html_text import html_table, notebook_card
 from frazil.format.metadata import TableMetadata
 from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
 from frazil.format.schema import Schema
@@ -25,6 +26,8 @@ from frazil.table.older_names import OlderName, OlderValue
 from frazil.table.operations import TableOperations
 from frazil.table.time_travel import Moment, find_snapshot
 from frazil.table.updates.replacement import ReplaceDefinition
+
+_MOST_COLUMNS_SHOWN: Final = 20
 
 
 def _snapshots(handle: TableHandle) -> tuple[Snapshot, ...]:
@@ -67,6 +70,28 @@ class TableHandle(OnDriver, TableOperations):
             f"  snapshot: {metadata.current_snapshot_id}, {len(metadata.snapshots)} kept\n"
             f"  location: {metadata.location}"
         )
+
+    def _repr_html_(self) -> str:
+        metadata = self.metadata
+        spec = ", ".join(
+            f"{field.transform}({metadata.schema.find_column_name(field.source_id)})"
+            for field in metadata.spec.fields
+        )
+        facts = {
+            "format version": metadata.format_version,
+            "partitioned by": spec or "nothing",
+            "snapshot": f"{metadata.current_snapshot_id}, {len(metadata.snapshots)} kept",
+            "location": metadata.location,
+        }
+        fields = metadata.schema.fields
+        rows = [
+            (field.name, str(field.field_type), field.doc or "")
+            for field in fields[:_MOST_COLUMNS_SHOWN]
+        ]
+        more = len(fields) - len(rows)
+        below = html_table(("column", "type", "comment"), rows)
+        below += f"<p>and {more} more columns</p>" if more else ""
+        return notebook_card(f"{type(self).__name__} {self.name}", facts, below=below)
 
     # -- what it is ----
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Literal
 
+from frazil.format.html_text import ShownInNotebooks
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedGroup:
@@ -58,7 +60,7 @@ class RewriteProgress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionResult:
+class CompactionResult(ShownInNotebooks):
     """What a compaction did; the first five are the columns of Java's `rewrite_data_files`.
 
     Attributes:
@@ -97,7 +99,7 @@ class CompactionResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConversionResult:
+class ConversionResult(ShownInNotebooks):
     """What a conversion of equality deletes did.
 
     Attributes:
@@ -122,7 +124,7 @@ class ConversionResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PositionDeletesResult:
+class PositionDeletesResult(ShownInNotebooks):
     """What a rewrite of position deletes did, in the columns of Java's procedure.
 
     Attributes:
@@ -143,7 +145,7 @@ class PositionDeletesResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ManifestsResult:
+class ManifestsResult(ShownInNotebooks):
     """What a rewrite of manifests did, in the columns of Java's `rewrite_manifests`.
 
     Attributes:

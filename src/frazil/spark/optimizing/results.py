@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from frazil.format.html_text import ShownInNotebooks
 from frazil.spark.compaction.results import (
     CompactionResult,
     ConversionResult,
@@ -63,7 +64,7 @@ class OptimizeStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class OptimizeResult:
+class OptimizeResult(ShownInNotebooks):
     """What `optimize` did.
 
     Attributes:

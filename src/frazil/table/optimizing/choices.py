@@ -7,6 +7,7 @@ from enum import StrEnum
 
 import polars as pl
 
+from frazil.format.html_text import ShownInNotebooks, html_table, notebook_card
 from frazil.table.optimizing.health import Health
 
 
@@ -62,7 +63,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class OptimizingPlan:
+class OptimizingPlan(ShownInNotebooks):
     """What self-optimizing would do to a snapshot.
 
     Attributes:
@@ -107,6 +108,24 @@ class OptimizingPlan:
         if self.is_empty:
             lines.append("  nothing to do")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        after = max(self.read_seconds - self.gain_seconds, 0.0)
+        facts = {
+            "health": self.health,
+            "read": f"{self.read_seconds:.3g} s of one core, {after:.3g} s afterwards",
+            "to do": f"{len(self.choices):,}" if self.choices else "nothing",
+        }
+        shown = self.choices[:_MOST_SHOWN]
+        below = html_table(
+            ("kind", "work", "partition", "files", "reason", "gain, s"),
+            [
+                (str(each.kind), str(each.work), each.partition, each.files, each.reason,
+                 each.gain_seconds)
+                for each in shown
+            ],
+        )  # fmt: skip
+        return notebook_card("OptimizingPlan", facts, below=below if shown else "")
 
 
 _MOST_SHOWN = 20

@@ -1,0 +1,1 @@
+"""A table's state as one page of HTML."""

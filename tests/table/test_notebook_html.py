@@ -1,0 +1,64 @@
+"""What notebooks show: small, complete and escaped."""
+
+from __future__ import annotations
+
+import html.parser
+
+import pytest
+
+import frazil
+
+pytestmark = pytest.mark.spark
+
+EVIL = "<script>alert(1)</script>"
+
+
+class _Tags(html.parser.HTMLParser):
+    def __init__(self, page):
+        super().__init__()
+        self.open, self.seen, self.text = [], set(), ""
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+        self.seen.add(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_tables_scans_plans_and_results(spark, tmp_path):
+    with frazil.connect(spark, warehouse=str(tmp_path / "lake")) as lake:
+        lake.create_namespace("db")
+        columns = ", ".join(f"c{i} int" for i in range(30))
+        table = lake.create_table(
+            "db.t",
+            f"`{EVIL}` string comment '{EVIL}', {columns}",
+            properties={"self-optimizing.minor.trigger.interval": "0"},
+        )
+        for _ in range(2):
+            table.append(spark.sql(f"select '{EVIL}' as `{EVIL}`"))
+        scan = table.scan(f"`{EVIL}` = '{EVIL}'", limit=3)
+        plan = table.optimize(dry_run=True)
+        shown = {
+            "db.t": table,
+            "limit": scan,
+            "residual": scan.plan(),
+            "2 fragments wait": plan,
+            "2 files became 1": table.optimize(),
+            "nothing to do": table.compact(),
+        }
+        for expected, value in shown.items():
+            page = value._repr_html_()
+            found = _Tags(page)
+            assert found.open == []
+            assert "script" not in found.seen
+            assert expected in found.text
+            assert len(page) < 10_000
+        assert EVIL in _Tags(table._repr_html_()).text
+        assert EVIL in _Tags(scan._repr_html_()).text
+        assert "and 11 more columns" in table._repr_html_()
