@@ -64,20 +64,13 @@ def _measured(spark: SparkSession, lake: frazil.Lake) -> dict[str, float]:
     table.create_branch("places")
     table.delete("id % 20 = 7", branch="places")
     places = _read(lake, "places")
-    table.create_branch("commits")
-    for number in range(DELETE_FILES):
-        table.delete(f"id % {20 * DELETE_FILES} = {number}", branch="commits")
-    commits = _read(lake, "commits")
     print(f"{ROWS:,} rows, {size:,} bytes, made in {written - began:.1f} s")
-    print(f"{plain=:.3f} {small=:.3f} {by_key=} {places=:.3f} {commits=:.3f} {rewrite=:.3f}")
+    print(f"{plain=:.3f} {small=:.3f} {by_key=} {places=:.3f} {rewrite=:.3f}")
     return {
         "open_file": (small - plain) / FILES,
         "read_byte": plain / size,
         "write_byte": (rewrite - plain) / size,
-        "open_delete": max(
-            (by_key[DELETE_FILES] - by_key[1]) / (DELETE_FILES - 1),
-            (commits - places) / (_deletes(table, "commits") - _deletes(table, "places")),
-        ),
+        "open_delete": (by_key[DELETE_FILES] - by_key[1]) / (DELETE_FILES - 1),
         "test_position": (places - plain) / ROWS,
         "test_key": (by_key[1] - plain) / ROWS,
     }
@@ -85,10 +78,6 @@ def _measured(spark: SparkSession, lake: frazil.Lake) -> dict[str, float]:
 
 def _bytes(table: frazil.Table) -> int:
     return table.scan().plan().size_in_bytes
-
-
-def _deletes(table: frazil.Table, branch: str) -> int:
-    return table.scan(ref=branch).plan().delete_count
 
 
 def _read(lake: frazil.Lake, branch: str) -> float:

@@ -25,7 +25,7 @@ def small_files(spark, tmp_path):
             "db.t", "id bigint", properties={"self-optimizing.minor.trigger.interval": "0"}
         )
         for part in range(4):
-            table.append(spark.range(part * 10, part * 10 + 10))
+            table.append(spark.range(part * 10, part * 10 + 10, 1, 1))
         yield str(tmp_path / "lake"), table
 
 

@@ -145,6 +145,12 @@ CASES = {
     ),
     "one equality delete is new": (data(GOOD), [by_key(0)], {}, []),
     "one equality delete waited": (data(GOOD), [by_key(0, age=OLD)], {}, [(CONVERT, 1)]),
+    "position delete files that would cost more": (
+        data(*[GOOD] * 9), [by_key(*range(9), age=OLD)], {}, [],
+    ),
+    "one Puffin file does not": (
+        data(*[GOOD] * 9), [by_key(*range(9), age=OLD)], {"version": 3}, [(CONVERT, 1)],
+    ),
     "twelve equality deletes": (data(GOOD), [by_key(0)] * 12, {}, [(CONVERT, 12)]),
     "a rewrite applies equality deletes": (
         data(*[1] * 6), [by_key(0)] * 6, {}, [(MINOR, 6)],

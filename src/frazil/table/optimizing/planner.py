@@ -2,7 +2,7 @@
 
 The rules are those of Amoro's self-optimizing, with four changes. Whether files have waited long
 enough is told from the files themselves, so that no partition starves beside a busy one. One
-equality delete that waited is enough. Vectors are cheap to read: files with them are rewritten at a
+equality delete that waited is enough, if reads gain by its conversion. Vectors are cheap to read: files with them are rewritten at a
 larger share of deleted rows, and left alone below it. Files are measured against equality deletes
 only after these were converted, when it is known what they delete.
 """
@@ -203,6 +203,11 @@ class _Planner:
         rows = int(hit["rows"].sum())
         opened = len(deletes) * self.costs.open_delete
         tests = rows * (self.costs.test_key - self.costs.test_position)
+        files = 1 if self.version > 2 else len(hit)
+        gain = opened + tests - files * self.costs.open_delete
+        if gain <= 0:
+            # So few rows that the position delete files would cost more; a few more keys change that.
+            return
         waited = int(str(due["waited"].max()))
         form = "vectors" if self.version > 2 else "positions"
         yield Choice(
@@ -213,7 +218,7 @@ class _Planner:
             size_in_bytes=int(deletes["size"].sum()),
             reason=f"every read joins {rows:,} rows with them, the oldest for {_age(waited)}; "
             f"{form} say the same",
-            gain_seconds=opened + tests - len(hit) * self.costs.open_delete,
+            gain_seconds=gain,
             cost_seconds=self.costs.of_files(hit) + opened,
         )
 

@@ -35,7 +35,7 @@ h2 {{ font-size: 18px; margin: 0 0 8px; }}
 p {{ margin: 4px 0 12px; color: #5b6875; overflow-wrap: anywhere; }}
 section {{ background: #fff; border: 1px solid #e1e5ea; border-radius: 8px; padding: 16px;
   margin-top: 16px; overflow-x: auto; }}
-.cards {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(120px, 1fr)); gap: 16px; }}
+.cards {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(200px, 1fr)); gap: 16px; }}
 .card b {{ display: block; font-size: 24px; white-space: nowrap; }}
 .card {{ color: #5b6875; }} .card b {{ color: #1d2733; }}
 table {{ border-collapse: collapse; width: 100%; font-size: 13px; }}
@@ -131,7 +131,8 @@ def _cards(found: OptimizingPlan, metadata: TableMetadata) -> str:
         "rows before deletes": f"{int(partitions['rows'].sum()):,}",
         "partitions": f"{len(partitions):,}",
         "snapshots": f"{len(metadata.snapshots):,}",
-        "s of one core to read": f"{found.read_seconds:.2g} → {after:.2g}",
+        "seconds of one core to read": f"{found.read_seconds:.3g}",
+        "such seconds after optimize": f"{after:.3g}",
     }
     return "".join(
         f'<div class="card"><b>{html_text(value)}</b>{html_text(name)}</div>'
