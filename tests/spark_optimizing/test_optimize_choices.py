@@ -14,7 +14,7 @@ from frazil.format.snapshots import Snapshot
 from frazil.format.types import LongType, NestedField
 from frazil.planning.deletes.index import DeleteIndex
 from frazil.planning.scan_plan import ScanPlan
-from frazil.table.optimizing.choices import Kind, Work
+from frazil.table.optimizing.choices import OptimizingKind, Work
 from frazil.table.optimizing.planner import plan_optimizing
 from frazil.table.optimizing.settings import OptimizingSettings
 
@@ -25,11 +25,11 @@ HOUR = 60 * MINUTE
 OLD, NEW = 1, 2
 """Snapshots of two hours and of a minute ago."""
 
-MINOR = (Kind.MINOR, Work.REWRITE_FILES)
-MAJOR = (Kind.MAJOR, Work.REWRITE_FILES)
-FULL = (Kind.FULL, Work.REWRITE_FILES)
-CONVERT = (Kind.MINOR, Work.CONVERT)
-DELETES = (Kind.MINOR, Work.REWRITE_DELETES)
+MINOR = (OptimizingKind.MINOR, Work.REWRITE_FILES)
+MAJOR = (OptimizingKind.MAJOR, Work.REWRITE_FILES)
+FULL = (OptimizingKind.FULL, Work.REWRITE_FILES)
+CONVERT = (OptimizingKind.MINOR, Work.CONVERT)
+DELETES = (OptimizingKind.MINOR, Work.REWRITE_DELETES)
 
 
 def data(*sizes_in_mib, age=NEW, rows=1000):

@@ -10,7 +10,7 @@ from compacted_tables import Modelled
 from frazil.errors import PredicateError
 from frazil.spark.optimizing import optimize as optimizing
 from frazil.spark.optimizing.watch import watch
-from frazil.table.optimizing.choices import Kind, Work
+from frazil.table.optimizing.choices import OptimizingKind, Work
 
 pytestmark = pytest.mark.spark
 
@@ -40,8 +40,8 @@ def test_rows_stay_and_a_second_run_finds_nothing_to_do(lake, version):
     shown = made.table.optimize(dry_run=True)
     assert made.other().current_snapshot.snapshot_id == before
     assert sorted(works(shown)) == [
-        (Kind.MINOR, Work.REWRITE_FILES, "part=0"),
-        (Kind.MINOR, Work.REWRITE_FILES, "part=1"),
+        (OptimizingKind.MINOR, Work.REWRITE_FILES, "part=0"),
+        (OptimizingKind.MINOR, Work.REWRITE_FILES, "part=1"),
     ]
     result = made.table.optimize()
     assert result.failures == ()
@@ -68,7 +68,7 @@ def test_keys_that_are_converted_show_which_files_are_worth_a_rewrite(lake, vers
     made.delete_by_keys({"id": list(range(1, 31, 2))}, partition=(1,))
     result = made.table.optimize()
     assert [step.work for step in result.steps] == [Work.CONVERT, Work.REWRITE_FILES]
-    assert result.steps[1].choices[0].kind is Kind.MAJOR
+    assert result.steps[1].choices[0].kind is OptimizingKind.MAJOR
     assert "deleted by position" in result.steps[1].choices[0].reason
     made.check()
     assert made.delete_files() == []
@@ -92,7 +92,9 @@ def test_position_delete_files_become_vectors_after_an_upgrade(lake):
     made.delete("id = 3", lambda r: r[0] == 3)
     assert made.table.optimize(dry_run=True).is_empty
     made.table.upgrade(3)
-    assert works(made.table.optimize(dry_run=True)) == [(Kind.MINOR, Work.REWRITE_DELETES, "")]
+    assert works(made.table.optimize(dry_run=True)) == [
+        (OptimizingKind.MINOR, Work.REWRITE_DELETES, "")
+    ]
     assert made.table.optimize().after.is_empty
     assert [file["file_format"].lower() for file in made.delete_files()] == ["puffin"]
     made.check()

@@ -23,7 +23,7 @@ from frazil.spark.compaction.options import CompactionOptions
 from frazil.spark.compaction.position_deletes import rewrite_position_deletes
 from frazil.spark.compaction.results import CompactionResult, RewriteProgress
 from frazil.spark.optimizing.results import OptimizeProgress, OptimizeResult, OptimizeStep
-from frazil.table.optimizing.choices import Choice, OptimizingPlan, Work
+from frazil.table.optimizing.choices import OptimizingChoice, OptimizingPlan, Work
 from frazil.table.optimizing.look import look, now_ms
 from frazil.table.optimizing.planner import deletes_to_rewrite, plan_optimizing
 from frazil.table.optimizing.settings import OptimizingSettings
@@ -119,7 +119,7 @@ class _Run:
             )
         return steps
 
-    def _do(self, work: Work, choices: tuple[Choice, ...], number: int) -> Any:
+    def _do(self, work: Work, choices: tuple[OptimizingChoice, ...], number: int) -> Any:
         kinds = ",".join(sorted({choice.kind for choice in choices}))
         properties = {**self.properties, _TYPE: kinds}
         match work:
@@ -146,7 +146,7 @@ class _Run:
                 )
 
     def _compacted(
-        self, choices: tuple[Choice, ...], properties: Mapping[str, str], number: int
+        self, choices: tuple[OptimizingChoice, ...], properties: Mapping[str, str], number: int
     ) -> CompactionResult:
         settings = OptimizingSettings.of(self.writes.metadata.properties)
         partitions = {(choice.kind, choice.partition) for choice in choices}

@@ -11,7 +11,7 @@ from frazil.spark.compaction.results import (
     ConversionResult,
     PositionDeletesResult,
 )
-from frazil.table.optimizing.choices import Choice, OptimizingPlan, Work
+from frazil.table.optimizing.choices import OptimizingChoice, OptimizingPlan, Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class OptimizeStep:
     """
 
     work: Work
-    choices: tuple[Choice, ...]
+    choices: tuple[OptimizingChoice, ...]
     result: CompactionResult | ConversionResult | PositionDeletesResult | None = None
     failure: str | None = None
 

@@ -11,7 +11,7 @@ from frazil.format.html_text import ShownInNotebooks, html_table, notebook_card
 from frazil.table.optimizing.health import Health
 
 
-class Kind(StrEnum):
+class OptimizingKind(StrEnum):
     """How much of a partition a choice touches."""
 
     MINOR = "minor"
@@ -28,7 +28,7 @@ class Work(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class OptimizingChoice:
     """One thing to do.
 
     Attributes:
@@ -43,7 +43,7 @@ class Choice:
         ordinals: of the data files that are rewritten together, in the plan.
     """
 
-    kind: Kind
+    kind: OptimizingKind
     work: Work
     partition: str
     files: int
@@ -79,8 +79,8 @@ class OptimizingPlan(ShownInNotebooks):
     snapshot_id: int | None
     health: Health
     partitions: pl.DataFrame
-    choices: tuple[Choice, ...] = ()
-    postponed: tuple[Choice, ...] = ()
+    choices: tuple[OptimizingChoice, ...] = ()
+    postponed: tuple[OptimizingChoice, ...] = ()
     read_seconds: float = 0.0
 
     @property

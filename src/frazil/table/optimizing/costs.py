@@ -48,7 +48,7 @@ class ReadCosts:
         return files * self.open_file + size * self.read_byte
 
     def of_rewrite(self, files: pl.DataFrame, size: float) -> float:
-        """Return what it costs to read files and write so many bytes."""
+        """Return the cost of a read of files and of a write of so many bytes."""
         return self.of_files(files) + size * self.write_byte
 
 

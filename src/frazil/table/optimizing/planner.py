@@ -2,9 +2,9 @@
 
 The rules are those of Amoro's self-optimizing, with four changes. Whether files have waited long
 enough is told from the files themselves, so that no partition starves beside a busy one. One
-equality delete that waited is enough, if reads gain by its conversion. Vectors are cheap to read: files with them are rewritten at a
-larger share of deleted rows, and left alone below it. Files are measured against equality deletes
-only after these were converted, when it is known what they delete.
+equality delete that waited is enough, if reads gain by its conversion. Vectors are cheap to read:
+files with them are rewritten at a larger share of deleted rows, and left alone below it. What
+equality deletes delete counts after they were converted, when it is known.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import polars as pl
 
 from frazil.format.metadata import TableMetadata
 from frazil.planning.scan_plan import ScanPlan
-from frazil.table.optimizing.choices import Choice, Kind, OptimizingPlan, Work
+from frazil.table.optimizing.choices import OptimizingChoice, OptimizingKind, OptimizingPlan, Work
 from frazil.table.optimizing.costs import READ_COSTS, ReadCosts
 from frazil.table.optimizing.evaluation import Evaluation, evaluate, partition_paths
 from frazil.table.optimizing.health import health_of, partition_health
@@ -78,7 +78,7 @@ class _Planner:
     paths: dict[int, str]
     version: int
 
-    def choices(self) -> Iterator[Choice]:
+    def choices(self) -> Iterator[OptimizingChoice]:
         """What is worth doing, in no order."""
         rewritten: list[int] = []
         for choice in self._rewrites():
@@ -88,7 +88,7 @@ class _Planner:
         yield from self._conversion(kept)
         yield from self._delete_rewrite(kept)
 
-    def _rewrites(self) -> Iterator[Choice]:
+    def _rewrites(self) -> Iterator[OptimizingChoice]:
         """Data files that are rewritten together."""
         waits = self.seen.equality_deletes.group_by("scope").agg(pl.len().alias("equality"))
         facts = (
@@ -132,14 +132,16 @@ class _Planner:
         for fact in triggered.iter_rows(named=True):
             yield from self._of_partition(fact, by_scope[fact["scope"]])
 
-    def _of_partition(self, fact: dict[str, int], files: pl.DataFrame) -> Iterator[Choice]:
+    def _of_partition(
+        self, fact: dict[str, int], files: pl.DataFrame
+    ) -> Iterator[OptimizingChoice]:
         if fact["full"]:
             wanted = files
             if not self.settings.full_rewrites_all:
                 has_deletes = (pl.col("position_files") + pl.col("equality_files")) > 0
                 wanted = files.filter(pl.col("is_fragment") | pl.col("is_undersized") | has_deletes)
             reason = f"its oldest file is {_age(fact['oldest'])} old"
-            yield self._rewrite(Kind.FULL, wanted, reason)
+            yield self._rewrite(OptimizingKind.FULL, wanted, reason)
             return
         left = files
         if fact["minor"]:
@@ -148,27 +150,27 @@ class _Planner:
                 reason = f"there are {count} and {fact['equality']} equality deletes"
             else:
                 reason = f"{count} wait, the oldest for {_age(fact['waited'])}"
-            yield self._rewrite(Kind.MINOR, files.filter("is_fragment"), reason)
+            yield self._rewrite(OptimizingKind.MINOR, files.filter("is_fragment"), reason)
             left = files.filter(~pl.col("is_fragment"))
         heavy = left.filter("has_many_deletes")
         if len(heavy):
             share = float(heavy["position_rows"].sum()) / max(int(heavy["rows"].sum()), 1)
             reason = f"{share:.0%} of their rows are deleted by position"
-            yield self._rewrite(Kind.MAJOR, heavy, reason)
+            yield self._rewrite(OptimizingKind.MAJOR, heavy, reason)
         if fact["merges"]:
             small = left.filter(pl.col("is_undersized") & ~pl.col("has_many_deletes"))
             if len(small) > 1 and int(small["size"].sum()) >= self.settings.target_size:
                 reason = f"{len(small)} files are smaller than they should be"
-                yield self._rewrite(Kind.MAJOR, small, reason)
+                yield self._rewrite(OptimizingKind.MAJOR, small, reason)
 
-    def _rewrite(self, kind: Kind, files: pl.DataFrame, reason: str) -> Choice:
+    def _rewrite(self, kind: OptimizingKind, files: pl.DataFrame, reason: str) -> OptimizingChoice:
         size = int(files["size"].sum())
         gone = pl.col("position_rows") / pl.col("rows").clip(lower_bound=1)
         live = float(files.select(((1 - gone.clip(0, 1)) * pl.col("size")).sum()).item())
         output = max(1, -(-int(live) // self.settings.target_size))
         deletes = int(str(files.select(pl.col("position_files").sum()).item()))
         before = self.costs.of_files(files) + deletes * self.costs.open_delete
-        return Choice(
+        return OptimizingChoice(
             kind=kind,
             work=Work.REWRITE_FILES,
             partition=self.paths[int(files["scope"][0])],
@@ -180,7 +182,7 @@ class _Planner:
             ordinals=tuple(files["ordinal"].to_list()),
         )
 
-    def _conversion(self, kept: pl.DataFrame) -> Iterator[Choice]:
+    def _conversion(self, kept: pl.DataFrame) -> Iterator[OptimizingChoice]:
         """Equality deletes of files that stay become positions or vectors."""
         settings, deletes = self.settings, self.seen.equality_deletes
         if deletes.is_empty():
@@ -206,12 +208,12 @@ class _Planner:
         files = 1 if self.version > 2 else len(hit)
         gain = opened + tests - files * self.costs.open_delete
         if gain <= 0:
-            # So few rows that the position delete files would cost more; a few more keys change that.
+            # The position delete files of so few rows would cost more than the keys.
             return
         waited = int(str(due["waited"].max()))
         form = "vectors" if self.version > 2 else "positions"
-        yield Choice(
-            kind=Kind.MINOR,
+        yield OptimizingChoice(
+            kind=OptimizingKind.MINOR,
             work=Work.CONVERT,
             partition="",
             files=len(deletes),
@@ -222,7 +224,7 @@ class _Planner:
             cost_seconds=self.costs.of_files(hit) + opened,
         )
 
-    def _delete_rewrite(self, kept: pl.DataFrame) -> Iterator[Choice]:
+    def _delete_rewrite(self, kept: pl.DataFrame) -> Iterator[OptimizingChoice]:
         chosen = _deletes_to_rewrite(self.seen, kept, self.settings, self.version)
         if chosen.is_empty():
             return
@@ -236,8 +238,8 @@ class _Planner:
         reached = scopes.filter(pl.col("position_files") > 0)
         files = chosen.unique("file_path")
         after = 1 if self.version > 2 else min(len(reached), len(files) - 1)
-        yield Choice(
-            kind=Kind.MINOR,
+        yield OptimizingChoice(
+            kind=OptimizingKind.MINOR,
             work=Work.REWRITE_DELETES,
             partition="",
             files=len(files),
@@ -264,10 +266,12 @@ def _deletes_to_rewrite(
     return deletes.join(several, on="scope", how="semi")
 
 
-def _within(choices: list[Choice], most: int) -> tuple[tuple[Choice, ...], tuple[Choice, ...]]:
+def _within(
+    choices: list[OptimizingChoice], most: int
+) -> tuple[tuple[OptimizingChoice, ...], tuple[OptimizingChoice, ...]]:
     """Choices whose data files are not too many, and the others; there is always one."""
-    taken: list[Choice] = []
-    postponed: list[Choice] = []
+    taken: list[OptimizingChoice] = []
+    postponed: list[OptimizingChoice] = []
     files = 0
     for choice in choices:
         files += len(choice.ordinals)
