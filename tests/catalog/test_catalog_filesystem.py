@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,21 @@ def test_a_commit_between_read_and_swap_of_a_drop(properties: dict[str, str]) ->
         set_properties(writing, "db.t", a="1")
     assert not dropping.table_exists("db.t")
     assert made_table(dropping) == writing.load_table("db.t")
+
+
+def test_a_drop_before_a_commit_writes_its_hint_leaves_no_folder(
+    properties: dict[str, str],
+) -> None:
+    if "s3.endpoint" not in properties:
+        pytest.skip("a lock keeps both apart")
+    for call in ("write", "exists"):
+        dropping, writing = opened(properties), opened(properties)
+        made_table(writing)
+        at_the_call(writing.io, call, lambda dropping=dropping: dropping.drop_table("db.t"))
+        with suppress(NoSuchTableError, CommitFailedError):
+            set_properties(writing, "db.t", a="1")
+        assert dropping.list_tables("db") == []
+        assert dropping.list_namespaces("db") == []
 
 
 def test_a_commit_to_a_table_that_was_made_anew(tmp_path: Path) -> None:

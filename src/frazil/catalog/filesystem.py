@@ -196,9 +196,10 @@ class FilesystemCatalog(Catalog):
         with self._locked(base.identifier, versions):
             self._check_newest(base, versions, base_version)
             self._put(path, updated)
+            # Before the look at a drop: a drop that this look does not see takes the hint as well.
+            versions.write_hint(base_version + 1)
             if not is_local(path):
                 self._check_not_dropped(base, versions, path)
-            versions.write_hint(base_version + 1)
         return LoadedTable(base.identifier, updated, path)
 
     def _check_newest(self, base: LoadedTable, versions: VersionFolder, base_version: int) -> None:
@@ -234,7 +235,10 @@ class FilesystemCatalog(Catalog):
                 self.io.exists(base.metadata_location) or versions.has_others_than(path)
             )
         if was_dropped:
-            self.io.delete(path)
+            # The drop itself may have taken the late version.
+            with contextlib.suppress(MissingFileError):
+                self.io.delete(path)
+            versions.delete_hint()
             raise _dropped(base.identifier)
 
     def _drop(self, name: Identifier) -> None:

@@ -85,7 +85,7 @@ class VersionFolder:
         Raises:
             StorageError: a file could not be deleted; the newest is still there.
         """
-        self._delete([join(self.folder, HINT)])
+        self.delete_hint()
         others = [name for name in self._file_names() if name.endswith(EXTENSIONS)]
         going = sorted(self._listed(), key=_place_in_order)
         numbered = {version.path for version in going}
@@ -95,6 +95,16 @@ class VersionFolder:
             self._delete([going[-1].path])
             late = sorted(self._listed(), key=_place_in_order)
             going = [version for version in late if self._is_of(version, table_uuid)]
+        # A writer that was late for its version may have written the hint meanwhile.
+        self.delete_hint()
+
+    def delete_hint(self) -> None:
+        """Delete the hint; readers of a table without it list the versions.
+
+        Raises:
+            StorageError: it could not be deleted.
+        """
+        self._delete([join(self.folder, HINT)])
 
     def has_others_than(self, path: str) -> bool:
         """Whether there is a version in another file than this."""
