@@ -48,7 +48,7 @@ class ReadCosts:
         return files * self.open_file + size * self.read_byte
 
     def of_rewrite(self, files: pl.DataFrame, size: float) -> float:
-        """Return the cost of a read of files and of a write of so many bytes."""
+        """Return the cost to read the files and to write `size` bytes, in seconds."""
         return self.of_files(files) + size * self.write_byte
 
 
