@@ -115,12 +115,12 @@ def repeatable(target: Target, condition: Condition) -> Test:
     named = nothing if condition.alias is None else nothing.alias(condition.alias)
     check_not_random(named, condition.flag(), condition.text)
     words = words_of(condition.text)
-    if not (condition.has_subquery or words is None or words.name_any_of(_CLOCKS)):
+    if not (condition.has_subquery or words is None or words.name_any_of(CLOCKS)):
         return condition
     return AtPlaces(matching_places(target, condition).localCheckpoint(), target.place)
 
 
-_CLOCKS: Final = (
+CLOCKS: Final = (
     "current_date",
     "current_time",
     "current_timestamp",

@@ -35,7 +35,7 @@ def first_that_holds(
         (number, F.lit(True) if each is None else condition_column(each, "a condition"))
         for number, each in conditions
     ]
-    chosen = rows.select(*columns, _first(tests).alias(name))
+    chosen = rows.select(*columns, first_number(tests).alias(name))
     try:
         chosen.schema  # noqa: B018 - asking for it is the analysis
     except AnalysisException as error:
@@ -51,10 +51,11 @@ def first_that_holds(
         held = rows.where(test).select(*key).withColumn(flag, F.lit(True))
         found = found.join(held, list(key), "left")
         flags.append((number, F.coalesce(F.col(flag), F.lit(False))))
-    return found.select(*columns, _first(flags).alias(name))
+    return found.select(*columns, first_number(flags).alias(name))
 
 
-def _first(tests: Sequence[tuple[int, Column]]) -> Column:
+def first_number(tests: Sequence[tuple[int, Column]]) -> Column:
+    """Return the number of the first test that is true, or NULL."""
     chosen: Column | None = None
     for number, test in tests:
         chosen = F.when(test, number) if chosen is None else chosen.when(test, number)

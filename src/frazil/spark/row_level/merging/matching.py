@@ -1,0 +1,202 @@
+"""How a merge finds which rows of the source match which rows of the table, and which are new."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from frazil.errors import ValidationError
+from frazil.format.predicates.expressions import Expression
+from frazil.format.predicates.sql.implied import words_of
+from frazil.format.predicates.sql.quoting import quote_name_always
+from frazil.format.types import NestedField
+from frazil.spark.free_names import free_name
+from frazil.spark.row_level.command import Command
+from frazil.spark.row_level.figures import Changed
+from frazil.spark.row_level.merging.checked import CheckedClauses
+from frazil.spark.row_level.merging.clauses import Clause, Do, When
+from frazil.spark.row_level.merging.flags import first_that_holds, values_by_clause
+from frazil.spark.row_level.merging.key_filter import KeyFilter
+from frazil.spark.row_level.merging.pruning import equal_columns, named_fields
+from frazil.spark.row_level.merging.source import Source
+from frazil.spark.row_level.merging.touched import CLAUSE, Touched
+from frazil.spark.row_level.target import Target
+from frazil.spark.session import type_support
+
+if TYPE_CHECKING:
+    from frazil.spark.row_level.merging.merge import Merge
+
+BROADCAST_BYTES: Final = 64 << 20
+"""Matched rows of up to so many bytes are sent to every task; more are shuffled."""
+
+_ROW_BYTES: Final = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """The rows of a source beside the rows of a table."""
+
+    merge: Merge
+    command: Command
+    checked: CheckedClauses
+    source: Source
+    spark: SparkSession
+
+    def clauses(self, when: When) -> list[tuple[int, Clause]]:
+        return [(n, each) for n, each in enumerate(self.merge.clauses) if each.when is when]
+
+    def fields(self, target: Target, when: When, *conditions: str | Column) -> list[NestedField]:
+        """The columns of the table that conditions need."""
+        given = [c.condition for _, c in self.clauses(when) if c.condition is not None]
+        return named_fields([*conditions, *given], target.schema)
+
+    def sent(self, rows: DataFrame, count: int) -> DataFrame:
+        """Few rows go to every task, so that the table's rows need not be shuffled."""
+        width = sum(field.dataType.jsonValue() != "string" for field in rows.schema.fields)
+        size = count * (_ROW_BYTES + 16 * width + 40 * (len(rows.columns) - width))
+        return F.broadcast(rows) if size <= BROADCAST_BYTES else rows
+
+    def matches(self, target: Target) -> DataFrame:
+        """The pairs that match: the row's place, the source's row, and the clause, if any."""
+        merge, number = self.merge, self.source.number
+        clauses = self.clauses(When.MATCHED)
+        fields = self.fields(target, When.MATCHED, merge.on)
+        passing = self.key_filter(target)
+        if not self.command.merges_on_read:
+            target = self.files_that_match(target, passing)
+        rows = _passed(target.rows(fields), passing).alias(merge.target_name)
+        source = self.sent(self._named_of_source(merge.on), self.source.count)
+        pairs = rows.join(source.alias(merge.source_name), self.checked.on)
+        return first_that_holds(
+            pairs,
+            [(n, clause.condition) for n, clause in clauses],
+            name=CLAUSE,
+            key=[target.place, number],
+        ).localCheckpoint(eager=False)
+
+    def matches_by_file(self, target: Target) -> DataFrame:
+        """The pairs that match: the row's file, the source's row, and the clause, if any.
+
+        To find them takes no places, which cost a look at each row.
+        """
+        merge, number = self.merge, self.source.number
+        clauses = self.clauses(When.MATCHED)
+        fields = self.fields(target, When.MATCHED, merge.on)
+        rows = _passed(target.rows_with_files(fields), self.key_filter(target))
+        source = self.sent(self._named_of_source(merge.on), self.source.count)
+        pairs = rows.alias(merge.target_name).join(source.alias(merge.source_name), self.checked.on)
+        return first_that_holds(
+            pairs,
+            [(n, clause.condition) for n, clause in clauses],
+            name=CLAUSE,
+            key=[target.file, number],
+        ).localCheckpoint(eager=False)
+
+    def key_filter(self, target: Target) -> KeyFilter | None:
+        merge = self.merge
+        keys = equal_columns(
+            merge.on,
+            self.source,
+            target.schema,
+            target_name=merge.target_name,
+            source_name=merge.source_name,
+            case_sensitive=self.command.case_sensitive,
+        )
+        return KeyFilter.of(self.source, keys, rows=target.plan.record_count)
+
+    def files_that_match(self, target: Target, passing: KeyFilter | None) -> Target:
+        """The files with a row that matches: those that copy-on-write writes anew.
+
+        To find them takes no places, and the places of rows of other files need not be read.
+        """
+        if target.plan.file_count < 2:
+            return target
+        on = self.merge.on
+        rows = _passed(target.rows_with_files(named_fields([on], target.schema)), passing)
+        source = self.sent(self._named_of_source(on), self.source.count)
+        pairs = rows.alias(self.merge.target_name).join(
+            source.alias(self.merge.source_name), self.checked.on
+        )
+        found = pairs.select(F.col(target.file).alias("file")).distinct().toArrow()
+        return target.only(found.column("file").to_pylist())
+
+    def _named_of_source(self, *conditions: str | Column) -> DataFrame:
+        """The source's columns that the matching needs, and its number."""
+        matched = [c.condition for _, c in self.clauses(When.MATCHED) if c.condition is not None]
+        wanted: set[str] = set()
+        for each in (*conditions, *matched):
+            words = words_of(each) if isinstance(each, str) else None
+            if words is None or words.has_star:
+                return self.source.rows
+            wanted.update(name for name in self.source.names if words.name_any_of([name]))
+        columns = [name for name in self.source.names if name in wanted]
+        return self.source.rows.select(
+            *(F.col(quote_name_always([name])) for name in (*columns, self.source.number))
+        )
+
+    @property
+    def may_match_often(self) -> bool:
+        """Whether several rows of the source for a row of the table are no contradiction."""
+        clauses = self.clauses(When.MATCHED)
+        if not clauses:
+            return True
+        only = clauses[0][1]
+        return len(clauses) == 1 and only.do is Do.DELETE and only.condition is None
+
+    def check_one_match(self, target: Target, matches: DataFrame) -> None:
+        twice = matches.groupBy(target.place).agg(
+            F.count("*").alias("matches"), F.min(self.source.number).alias("first")
+        )
+        worst = twice.where("matches > 1").orderBy("first").limit(1).collect()
+        if not worst:
+            return
+        row = (
+            self.source.rows.where(F.col(self.source.number) == worst[0]["first"])
+            .drop(self.source.number)
+            .collect()[0]
+        )
+        shown = ", ".join(f"{name}={row[n]!r}" for n, name in enumerate(self.source.names[:4]))
+        raise ValidationError(
+            f"{worst[0]['matches']} rows of the source match one row of the table, so it is not "
+            f"known which one counts; nothing was changed. One of them: {shown}. Leave one row of "
+            "the source for each match, as with dropDuplicates"
+        )
+
+    def inserted(self, target: Target, matches: DataFrame, touched: Touched) -> DataFrame | None:
+        """The new rows, in the columns that are written; None without a clause for them."""
+        clauses = self.clauses(When.NOT_MATCHED)
+        if not clauses:
+            return None
+        number = self.source.number
+        clause = free_name(CLAUSE, self.source.rows.columns)
+        matched = self.sent(matches.select(number), touched.pairs)
+        left = self.source.rows.join(matched, number, "left_anti")
+        chosen = first_that_holds(
+            left.alias(self.merge.source_name),
+            [(n, clause.condition) for n, clause in clauses],
+            name=clause,
+            key=[number],
+            beside=self.source.names,
+        )
+        rows = chosen.where(F.col(clause).isNotNull()).alias(self.merge.source_name)
+        empty = [F.lit(None).cast("bigint").alias(each.name) for each in target.lineage]
+        support = type_support(self.spark)
+        after = {
+            n: self.checked.inserts[n].columns_after(rows, support, old=None) for n, _ in clauses
+        }
+        columns = values_by_clause(after, target.schema.fields, which=F.col(clause))
+        return rows.select(*columns, *empty)
+
+    def commit_inserted(self, target: Target, where: Expression, new: DataFrame | None) -> Changed:
+        added = [] if new is None else self.command.write(new, target)
+        inserted = sum(file.record_count for file in added)
+        if not inserted:
+            return self.command.commit_nothing(target.plan)
+        return self.command.commit_added(added, target.plan, where, {"rows_inserted": inserted})
+
+
+def _passed(rows: DataFrame, passing: KeyFilter | None) -> DataFrame:
+    return rows if passing is None else passing.passed(rows)

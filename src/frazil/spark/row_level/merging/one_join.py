@@ -1,0 +1,135 @@
+"""Copy-on-write of a merge by one join: the rows of touched files beside the source, written anew.
+
+It takes for granted that no row of the table matches two rows of the source, and counts the joined
+rows on their way to the files. Where they are more than the files hold, nothing of it is kept.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import polars as pl
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from frazil.format.predicates.expressions import Expression
+from frazil.format.predicates.sql.implied import words_of
+from frazil.format.predicates.sql.quoting import quote_name_always
+from frazil.spark.free_names import free_name
+from frazil.spark.row_level.assignments import columns_named
+from frazil.spark.row_level.delete import CLOCKS
+from frazil.spark.row_level.expressions import condition_column
+from frazil.spark.row_level.figures import Changed
+from frazil.spark.row_level.merging.clauses import Do, When
+from frazil.spark.row_level.merging.flags import first_number, values_by_clause
+from frazil.spark.row_level.merging.matching import Matching
+from frazil.spark.row_level.merging.touched import CLAUSE, Touched
+from frazil.spark.row_level.target import Target
+from frazil.spark.session import type_support
+from frazil.spark.write.row_count import RowCount
+
+
+def takes_one_join(matching: Matching) -> bool:
+    """Return whether a merge can be written so: its conditions mean the same at each look."""
+    if matching.command.merges_on_read or matching.clauses(When.BY_SOURCE):
+        return False
+    given = [clause.condition for _, clause in matching.clauses(When.MATCHED)]
+    return all(_is_steady(each) for each in (matching.merge.on, *given) if each is not None)
+
+
+def _is_steady(condition: str | Column) -> bool:
+    if not isinstance(condition, str):
+        return False
+    words = words_of(condition)
+    return words is not None and not words.has_query and not words.name_any_of(CLOCKS)
+
+
+def rewritten_in_one_join(matching: Matching, target: Target, where: Expression) -> Changed | None:
+    """Write the touched files anew and commit; None if a row matches two rows of the source.
+
+    Args:
+        where: what holds for every row of the table that the merge may touch.
+    """
+    command = matching.command
+    matches = matching.matches_by_file(target)
+    touched = _touched(matching, target, matches)
+    if touched.is_empty and touched.pairs:
+        # Whether a row matches twice cannot be seen where nothing is written.
+        return None
+    new = matching.inserted(target, matches, touched)
+    decisive = matching.clauses(When.NOT_MATCHED)
+    if touched.is_empty:
+        return matching.commit_inserted(target, where, new)
+    rewritten = target.only(touched.files)
+    count = RowCount()
+    rows = _changed_rows(matching, rewritten, count)
+    parts = [rows] if new is None else [rows, new]
+    added = command.write(reduce(DataFrame.unionByName, parts), target)
+    live = rewritten.live_row_count
+    count.ask()
+    if count.told() != live:
+        command.writes.io.delete_many(command.written)
+        command.written.clear()
+        return None
+    if decisive:
+        command.decided_by(target, touched.matched_files)
+    written = sum(file.record_count for file in added)
+    figures = touched.figures(added=written, copied=live - touched.places)
+    return command.commit_rewrite(added, touched.files, target, where, figures)
+
+
+def _touched(matching: Matching, target: Target, matches: DataFrame) -> Touched:
+    """The pairs that match, counted by file and clause."""
+    counted = (
+        matches.groupBy(F.col(target.file).alias("file"), F.col(CLAUSE).alias("clause"))
+        .agg(F.count("*").alias("rows"))
+        .toArrow()
+    )
+    counts = pl.DataFrame(pl.from_arrow(counted))
+    return Touched(
+        clauses=tuple(matching.merge.clauses),
+        counts=counts.drop_nulls("clause"),
+        matched_files=frozenset(counts["file"].to_list()),
+        pairs=int(counts["rows"].sum()),
+        most_matches=1,
+    )
+
+
+def _changed_rows(matching: Matching, target: Target, count: RowCount) -> DataFrame:
+    """Rows of files, changed by their clauses and without those that are deleted."""
+    merge, source = matching.merge, matching.source
+    fields = target.schema.fields
+    clause = free_name(
+        "_frazil_act",
+        [*(field.name for field in target.written_schema.fields), *source.names, source.number],
+    )
+    beside = matching.sent(source.rows, source.count).alias(merge.source_name)
+    rows = target.rows_without_places().alias(merge.target_name)
+    tests = [
+        (n, F.lit(True) if each.condition is None else condition_column(each.condition, "it"))
+        for n, each in matching.clauses(When.MATCHED)
+    ]
+    matched = F.col(quote_name_always([merge.source_name, source.number])).isNotNull()
+    joined = rows.join(beside, matching.checked.on, "left").withColumn(
+        clause, F.when(matched, first_number(tests))
+    )
+    joined = count.of(joined)
+    which = F.col(quote_name_always([clause]))
+    old = columns_named(merge.target_name, [field.name for field in fields])
+    support = type_support(matching.spark)
+    after = {
+        n: made.columns_after(joined, support, old=old)
+        for n, made in matching.checked.updates.items()
+    }
+    deletes = [n for n, each in enumerate(merge.clauses) if each.do is Do.DELETE]
+    if deletes:
+        joined = joined.where(which.isNull() | ~which.isin(deletes))
+    columns = values_by_clause(after, fields, which=which, otherwise=old)
+    lineage = columns_named(merge.target_name, [each.name for each in target.lineage])
+    if lineage:
+        stays = F.when(which.isNull(), lineage[target.last_updated])
+        columns += [
+            lineage[target.row_id].alias(target.row_id),
+            stays.alias(target.last_updated),
+        ]
+    return joined.select(*columns)
