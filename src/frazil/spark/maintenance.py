@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from pyspark.sql import Column, SparkSession
 
@@ -26,13 +26,16 @@ from frazil.spark.write.files import WriteProgress
 from frazil.spark.writes import Writes
 from frazil.table.maintenance.upkeep import Maintenance
 
+if TYPE_CHECKING:
+    from frazil.spark.table import Table
+
 
 class TableMaintenance(Maintenance):
     """Upkeep of a table: what keeps it small, and leaves its rows as they are."""
 
-    def __init__(self, table: Writes) -> None:
+    def __init__(self, table: Table) -> None:
         super().__init__(table)
-        self._writes = table
+        self._writes: Writes = table
 
     @property
     def spark(self) -> SparkSession:

@@ -215,16 +215,20 @@ class FileIO:
         """Remove one file."""
         self._run("delete", path, local_store.delete, lambda store, remote: store.delete(remote))
 
-    def delete_many(self, paths: Iterable[str]) -> dict[str, StorageError]:
+    def delete_many(
+        self, paths: Iterable[str], *, threads: int = _DELETE_THREADS
+    ) -> dict[str, StorageError]:
         """Remove files in parallel; what is not there counts as removed.
+
+        Args:
+            paths: of the files.
+            threads: how many files are removed beside each other.
 
         Returns:
             the failures by path; empty when everything is gone.
         """
         names = list(dict.fromkeys(paths))
-        failures = in_threads(
-            self._delete_quietly, names, threads=_DELETE_THREADS, name="frazil-delete"
-        )
+        failures = in_threads(self._delete_quietly, names, threads=threads, name="frazil-delete")
         found = zip(names, failures, strict=True)
         return {path: failure for path, failure in found if failure is not None}
 
@@ -245,6 +249,25 @@ class FileIO:
             local_store.delete_empty_folder,
             lambda store, remote: store.delete_empty_folder(remote),
         )
+
+    def list_level(self, folder: str) -> tuple[list[FileInfo], list[str]]:
+        """Return the files directly in a folder, and the paths of its folders.
+
+        Linked folders of a local disk are left out; a folder that is not there holds nothing.
+        """
+        base = folder.rstrip("/")
+        try:
+            found = self._run(
+                "list",
+                base or "/",
+                lambda local: list(local_store.listed(local)),
+                lambda store, remote: list(store.listed(remote)),
+            )
+        except MissingFileError:
+            return [], []
+        named = [each for each in found if each[0]]
+        files = [FileInfo(f"{base}/{name}", size, at) for name, size, at in named if size >= 0]
+        return files, [f"{base}/{name}" for name, size, _ in named if size < 0]
 
     def list(self, prefix: str) -> Iterator[FileInfo]:
         """Every file below a folder, at any depth, hidden ones too; none if there is no folder."""

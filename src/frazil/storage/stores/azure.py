@@ -75,6 +75,13 @@ class AzureStore(RemoteStore):
         tails = {(blob.name[len(prefix) :].rstrip("/"), blob.is_folder) for blob in found}
         yield from (child for child in tails if child[0])
 
+    def listed(self, path: str) -> Iterator[tuple[str, int, int]]:
+        """(name, bytes, modified ms) of what lies directly in a folder; folders have -1 bytes."""
+        prefix = _below(self._split(path)[1])
+        for blob in self._listed(path, prefix, one_level=True):
+            name = blob.name[len(prefix) :].rstrip("/")
+            yield name, -1 if blob.is_folder else blob.size, blob.modified_ms
+
     def walk(self, path: str) -> Iterator[tuple[str, int, int]]:
         """(path, bytes, modified ms) of every blob below a folder."""
         prefix = _below(self._split(path)[1])

@@ -150,6 +150,24 @@ def children(path: str) -> Iterator[tuple[str, bool]]:
             yield entry.name, entry.is_dir()
 
 
+def listed(path: str) -> Iterator[tuple[str, int, int]]:
+    """(name, bytes, modified ms) of what lies directly in a folder; folders have -1 bytes.
+
+    Linked folders are left out, as in `walk`.
+    """
+    with os.scandir(path) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield entry.name, -1, 0
+                continue
+            try:
+                status = entry.stat()
+            except FileNotFoundError:
+                continue
+            if stat.S_ISREG(status.st_mode):
+                yield entry.name, status.st_size, status.st_mtime_ns // 1_000_000
+
+
 def walk(path: str) -> Iterator[tuple[str, int, int]]:
     """(path, bytes, modified ms) of every file below a folder; linked folders are not followed."""
     pending = [path]

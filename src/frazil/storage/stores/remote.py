@@ -166,6 +166,16 @@ class RemoteStore:
             if name != own:
                 yield name.rpartition("/")[2], info["type"] == "directory"
 
+    def listed(self, path: str) -> Iterator[tuple[str, int, int]]:
+        """(name, bytes, modified ms) of what lies directly in a folder; folders have -1 bytes."""
+        own = self._fs._strip_protocol(self._at(path)).strip("/")
+        for info in self._fs.ls(self._at(path), detail=True, refresh=True):
+            name = info["name"].strip("/")
+            if info["type"] == "directory":
+                yield name.rpartition("/")[2], -1, 0
+            elif name != own and not info["name"].endswith("/"):
+                yield name.rpartition("/")[2], int(info["size"]), _modified_ms(info)
+
     def walk(self, path: str) -> Iterator[tuple[str, int, int]]:
         """(path, bytes, modified ms) of every object below a folder."""
         self._forget(path)

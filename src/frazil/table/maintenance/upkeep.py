@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Unpack
 
 from frazil.format.arguments import SnapshotId, snapshot_id_of, snapshot_ids_of
 from frazil.format.metadata.statistics import PartitionStatisticsFile, StatisticsFile
@@ -14,6 +15,14 @@ from frazil.table.maintenance.expire import (
     delete_unreachable,
     remove_unused_specs_and_schemas,
     unreachable_files,
+)
+from frazil.table.maintenance.orphans import (
+    OrphanFilesResult,
+    OrphanSearch,
+    OrphanSettings,
+    Refreshable,
+    listing_of,
+    remove_orphans,
 )
 from frazil.table.time_travel import Moment
 from frazil.table.updates import statistics as table_statistics
@@ -43,6 +52,45 @@ class StatisticsChanges(OnDriver):
 
 class Maintenance(StatisticsChanges):
     """Upkeep of a table: what keeps it small, and leaves its rows as they are."""
+
+    def __init__(self, table: Refreshable) -> None:
+        super().__init__(table)
+        self._kept = table
+
+    def remove_orphan_files(
+        self,
+        *,
+        older_than: Moment | None = None,
+        dry_run: bool = False,
+        **settings: Unpack[OrphanSettings],
+    ) -> OrphanFilesResult:
+        """Delete files in the table's folder that no metadata reaches, as killed writes leave them.
+
+        Files are kept that any snapshot reaches, of whatever branch, and metadata files that the
+        log of the current one leads to. So are hidden files, whose path below the folder has a
+        part that begins with ``_`` or ``.``; what a killed write left under such names is not.
+
+        Args:
+            older_than: files that were changed before, as in `expire_snapshots`; 3 days ago unless
+                given. It keeps what others are writing.
+            dry_run: tell what would be deleted, and delete nothing.
+            settings: see `OrphanSettings`.
+
+        Raises:
+            ValidationError: gc.enabled is false, `older_than` is less than a day ago, the folder
+                holds another table, or metadata names files by another scheme or authority.
+            FrazilError: a snapshot's metadata cannot be read; nothing was deleted.
+
+        Examples:
+            >>> print(trips.maintenance.remove_orphan_files(dry_run=True))
+            >>> trips.maintenance.remove_orphan_files(older_than="2024-03-01")
+        """
+        search = OrphanSearch.of(
+            self._kept._refresh().metadata, self._optional_ms(older_than), settings
+        )
+        given = settings.get("file_list")
+        files = None if given is None else listing_of(given)
+        return remove_orphans(self._kept, search, is_dry_run=dry_run, files=files)
 
     def expire_snapshots(
         self,
@@ -98,9 +146,12 @@ class Maintenance(StatisticsChanges):
         snapshot_ids: SnapshotId | Iterable[SnapshotId],
     ) -> ExpireSnapshots:
         operation = ExpireSnapshots(
-            older_than_ms=None if older_than is None else self._table._timestamp_ms(older_than),
+            older_than_ms=self._optional_ms(older_than),
             retain_last=retain_last,
             snapshot_ids=snapshot_ids_of(snapshot_ids, "snapshot_ids"),
         )
         self._table._run(operation)
         return operation
+
+    def _optional_ms(self, moment: Moment | None) -> int | None:
+        return None if moment is None else self._table._timestamp_ms(moment)

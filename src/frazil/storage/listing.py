@@ -1,0 +1,69 @@
+"""Everything below a folder, its sub-folders listed beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final
+
+import polars as pl
+
+from frazil.storage.files import FileInfo, FileIO
+from frazil.storage.side_by_side import in_threads
+
+LISTED: Final = {"path": pl.String(), "size": pl.Int64(), "modified_ms": pl.Int64()}
+"""The columns of a listing: paths in the spelling of the folder, bytes, and milliseconds since the
+epoch, 0 where the store tells no time."""
+
+_THREADS: Final = 16
+_ENOUGH_FOLDERS: Final = 64
+_LEVELS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """The upper levels of a folder.
+
+    Attributes:
+        files: that lie in them.
+        folders: below which nothing is listed yet; together they are the rest.
+    """
+
+    files: pl.DataFrame
+    folders: tuple[str, ...]
+
+
+def list_beginning(io: FileIO, folder: str) -> Beginning:
+    """List levels of a folder until there are folders enough to share the rest of the work.
+
+    Raises:
+        StorageError: a folder cannot be listed.
+    """
+    found: list[FileInfo] = []
+    folders = [folder]
+    for _ in range(_LEVELS):
+        if not folders or len(folders) >= _ENOUGH_FOLDERS:
+            break
+        levels = in_threads(io.list_level, folders, threads=_THREADS, name="frazil-list")
+        found += chain.from_iterable(files for files, _ in levels)
+        folders = list(chain.from_iterable(below for _, below in levels))
+    return Beginning(frame_of(found), tuple(folders))
+
+
+def list_folders(io: FileIO, folders: Sequence[str]) -> pl.DataFrame:
+    """List everything below each of the folders.
+
+    Raises:
+        StorageError: a folder cannot be listed.
+    """
+    frames = in_threads(
+        lambda folder: frame_of(io.list(folder)), folders, threads=_THREADS, name="frazil-list"
+    )
+    return pl.concat([pl.DataFrame(schema=LISTED), *frames])
+
+
+def frame_of(files: Iterable[FileInfo]) -> pl.DataFrame:
+    """Return listed files as columns."""
+    rows = [(file.path, file.size, file.modified_ms) for file in files]
+    return pl.DataFrame(rows, schema=LISTED, orient="row")

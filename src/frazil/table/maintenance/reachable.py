@@ -1,0 +1,88 @@
+"""Every file that a table's metadata reaches: what upkeep must leave in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
+
+from frazil.catalog.base import LoadedTable
+from frazil.catalog.metadata_files import read_metadata
+from frazil.catalog.versions import HINT
+from frazil.errors import MissingFileError
+from frazil.format.manifests import ManifestFile
+from frazil.format.metadata import TableMetadata
+from frazil.planning.load import lists_of_manifests
+from frazil.storage.files import FileIO
+from frazil.storage.locations import metadata_location
+from frazil.storage.paths import join, parent_of
+
+
+@dataclass(frozen=True, slots=True)
+class ReachableMetadata:
+    """The metadata of a table and of all its snapshots.
+
+    Attributes:
+        manifests: of all snapshots, each once; the files that they hold are reachable too.
+        paths: of manifests, manifest lists, statistics, metadata files and the version hint.
+        metadata_folders: where metadata files of the table lie.
+    """
+
+    manifests: tuple[ManifestFile, ...]
+    paths: frozenset[str]
+    metadata_folders: frozenset[str]
+
+
+def reachable_metadata(io: FileIO, table: LoadedTable) -> ReachableMetadata:
+    """Return what a table reaches, data files and deletes aside.
+
+    Metadata files count that the log of the current one names, or the log of one of those.
+
+    Raises:
+        InvalidManifestError, MissingFileError, StorageError: a snapshot cannot be read, so nothing
+            can be said to be unreachable.
+        InvalidMetadataError: an older metadata file cannot be read.
+    """
+    metadata = table.metadata
+    manifests = _once(lists_of_manifests(io, metadata.snapshots))
+    files = metadata_files(io, table)
+    folders = {metadata_location(metadata), *map(parent_of, files)}
+    lists = (snapshot.manifest_list for snapshot in metadata.snapshots)
+    paths = [
+        *(manifest.manifest_path for manifest in manifests),
+        *(path for path in lists if path is not None),
+        *(file.statistics_path for file in metadata.statistics),
+        *(file.statistics_path for file in metadata.partition_statistics),
+        *files,
+        *(join(folder, HINT) for folder in folders),
+    ]
+    return ReachableMetadata(manifests, frozenset(paths), frozenset(folders))
+
+
+def metadata_files(io: FileIO, table: LoadedTable) -> tuple[str, ...]:
+    """Return the metadata files of a table, those too that only logs of older ones name.
+
+    Raises:
+        InvalidMetadataError, StorageError: an older one cannot be read.
+    """
+    known = {table.metadata_location: None}
+    metadata: TableMetadata | None = table.metadata
+    while metadata is not None:
+        named = [entry.metadata_file for entry in metadata.metadata_log]
+        new = [path for path in named if path not in known]
+        known.update(dict.fromkeys(new))
+        # The log of the oldest one that is there leads back the furthest.
+        metadata = next((read for path in new if (read := _read(io, path)) is not None), None)
+    return tuple(known)
+
+
+def _read(io: FileIO, path: str) -> TableMetadata | None:
+    try:
+        return read_metadata(io, path)
+    except MissingFileError:
+        return None
+
+
+def _once(lists: Iterable[tuple[ManifestFile, ...]]) -> tuple[ManifestFile, ...]:
+    found = {manifest.manifest_path: manifest for manifest in chain.from_iterable(lists)}
+    return tuple(found.values())
