@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 
 from frazil.format.predicates.expressions import Expression
 from frazil.format.sorting import SortField
@@ -22,8 +22,10 @@ from frazil.spark.compaction.results import (
     PositionDeletesResult,
 )
 from frazil.spark.deletes.write import Granularity
+from frazil.spark.upkeep.orphans import file_list_of, remove_orphan_files
 from frazil.spark.write.files import WriteProgress
 from frazil.spark.writes import Writes
+from frazil.table.maintenance.orphans import OrphanFilesResult, OrphanSearch, listing_of
 from frazil.table.maintenance.upkeep import Maintenance
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ class TableMaintenance(Maintenance):
     def __init__(self, table: Table) -> None:
         super().__init__(table)
         self._writes: Writes = table
+        self._with_session = table
 
     @property
     def spark(self) -> SparkSession:
@@ -195,3 +198,12 @@ class TableMaintenance(Maintenance):
             branch=branch,
             snapshot_properties=snapshot_properties,
         )
+
+    def _remove_orphans(
+        self, search: OrphanSearch, file_list: Any, *, is_dry_run: bool
+    ) -> OrphanFilesResult:
+        files = file_list
+        if file_list is not None:
+            is_of_spark = isinstance(file_list, DataFrame)
+            files = file_list_of(file_list) if is_of_spark else listing_of(file_list)
+        return remove_orphan_files(self._with_session, search, is_dry_run=is_dry_run, files=files)

@@ -135,7 +135,7 @@ class EntryRows:
                 yield from batches_of(self._frame(task), self.columns, self.support)
 
     def _frame(self, task: dict[str, Any]) -> pl.DataFrame:
-        manifest = _manifest(task)
+        manifest = manifest_of_task(task)
         if self.table == "holdings":
             return self.tables.holdings(self.io, manifest)
         is_files = self.table == "files"
@@ -160,7 +160,7 @@ class _MapsReader:
         asked = asked.with_row_index("nth")
         found = [self.tables.no_maps().with_columns(pl.lit(0, pl.UInt32).alias("nth"))]
         for _, members in asked.group_by("manifest_path", maintain_order=True):
-            maps = _maps_of(self, _manifest(members.select(_MANIFEST).row(0, named=True)))
+            maps = _maps_of(self, manifest_of_task(members.select(_MANIFEST).row(0, named=True)))
             found.append(maps[members[ROW].to_list()].with_columns(members["nth"]))
         ordered = pl.concat(found).sort("nth").drop("nth")
         batch = record_batch(ordered, self.columns, self.support)
@@ -173,6 +173,7 @@ def _maps_of(reader: _MapsReader, manifest: ManifestFile) -> pl.DataFrame:
     return reader.tables.maps(reader.io, manifest)
 
 
-def _manifest(task: dict[str, Any]) -> ManifestFile:
+def manifest_of_task(task: dict[str, Any]) -> ManifestFile:
+    """Return the manifest that a task names."""
     stated = {name: task[name] for name in _MANIFEST}
     return ManifestFile(**{**stated, "content": ManifestContent(stated["content"])})

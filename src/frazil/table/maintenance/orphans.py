@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final, Literal, Protocol, TypedDict, get_args
+from typing import Any, Final, Literal, Protocol, TypedDict, get_args
 
 import polars as pl
 
@@ -17,7 +17,7 @@ from frazil.format.html_text import ShownInNotebooks, html_size
 from frazil.format.metadata import TableMetadata
 from frazil.format.table_properties import GC_ENABLED
 from frazil.storage.files import FileIO
-from frazil.storage.listing import LISTED, list_beginning, list_folders
+from frazil.storage.listing import LISTED, Beginning, list_beginning, list_folders
 from frazil.storage.paths import local_path, normalize_location
 from frazil.table.changeable import Changeable
 from frazil.table.maintenance.comparable_paths import ComparablePaths
@@ -36,12 +36,14 @@ CONFLICT: Final = "conflict"
 UNREACHED: Final = {**LISTED, CONFLICT: pl.String()}
 """Columns of files that metadata does not reach; `conflict`: or only by another prefix."""
 
+METADATA_FILE: Final = r"\.metadata\.json(?:\.gz)?$"
+"""What the names of metadata files match."""
+
 _SHOWN: Final = 10
 # What a killed write leaves: of Spark's committer, and of files that are made under another name.
 _OF_A_COMMITTER: Final = "(^|/)_temporary(/|$)"
 _HALF_MADE: Final = r"(?:^|/)\.[^/]+\.[0-9a-f]{32}\.tmp$"
 _HIDDEN: Final = "(?:^|/)[._]"
-_METADATA_FILE: Final = r"\.metadata\.json(?:\.gz)?$"
 _STAGED_COPY: Final = "/copy-table-staging-"
 
 
@@ -57,8 +59,8 @@ class OrphanSettings(TypedDict, total=False):
     Attributes:
         location: the folder that is searched; the table's unless given. A folder that holds the
             metadata of another table is refused.
-        file_list: a Polars frame of `file_path` and `last_modified` (a time), in place of a
-            listing.
+        file_list: a frame of `file_path` and `last_modified` (a time), in place of a listing; of
+            Polars, or of Spark on a table that has a session.
         equal_schemes: schemes that count as one, as ``{"s3a,s3n": "s3"}``, which always holds.
         equal_authorities: the same of authorities: hosts, buckets, name services.
         prefix_mismatch_mode: of files that metadata names with another scheme or authority:
@@ -69,7 +71,7 @@ class OrphanSettings(TypedDict, total=False):
     """
 
     location: str
-    file_list: pl.DataFrame
+    file_list: Any
     equal_schemes: Mapping[str, str]
     equal_authorities: Mapping[str, str]
     prefix_mismatch_mode: PrefixMismatchMode
@@ -260,7 +262,7 @@ class OrphanSearch:
             own: where the table's metadata lies.
         """
         metadata = listed.filter(
-            pl.col("path").str.contains(_METADATA_FILE),
+            pl.col("path").str.contains(METADATA_FILE),
             ~pl.col("path").str.contains(_STAGED_COPY, literal=True),
         )["path"]
         folders = metadata.str.extract("^(.*)/[^/]*$", 1).unique().sort().alias("path")
@@ -290,9 +292,7 @@ def remove_orphans(
     """
     io = table.io
     if files is None:
-        beginning = list_beginning(io, search.location)
-        rest = list_folders(io, beginning.folders)
-        files = pl.concat([beginning.files, rest])
+        files = listing(io, list_beginning(io, search.location))
     loaded = table._refresh()
     reachable = reachable_metadata(io, loaded)
     search.refuse_other_tables(files, reachable.metadata_folders)
@@ -306,6 +306,15 @@ def remove_orphans(
             again = reached_parts(io, newest, search.paths)
             orphans = search.orphans(search.unreached(orphans.select(*LISTED), again))
     return delete_orphans(io, search, orphans, is_dry_run=is_dry_run)
+
+
+def listing(io: FileIO, beginning: Beginning) -> pl.DataFrame:
+    """Return all files below a folder whose upper levels are listed.
+
+    Raises:
+        StorageError: a folder cannot be listed.
+    """
+    return pl.concat([beginning.files, list_folders(io, beginning.folders)])
 
 
 def reached_parts(
@@ -333,12 +342,14 @@ def folders_of(search: OrphanSearch, listed: pl.DataFrame) -> frozenset[str]:
     return frozenset(folders.drop_nulls().unique().to_list())
 
 
-def listing_of(given: pl.DataFrame) -> pl.DataFrame:
+def listing_of(given: Any) -> pl.DataFrame:
     """Return a list of files that the user made as a listing.
 
     Raises:
         ValidationError: `file_path` or `last_modified` is missing or of another type.
     """
+    if not isinstance(given, pl.DataFrame):
+        raise ValidationError(f"file_list is a {type(given).__name__}; give a frame of Polars")
     kinds = {"file_path": (pl.String,), "last_modified": (pl.Datetime,)}
     for name, wanted in kinds.items():
         found = given.schema.get(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Unpack
+from typing import Any, Unpack
 
 from frazil.format.arguments import SnapshotId, snapshot_id_of, snapshot_ids_of
 from frazil.format.metadata.statistics import PartitionStatisticsFile, StatisticsFile
@@ -88,9 +88,7 @@ class Maintenance(StatisticsChanges):
         search = OrphanSearch.of(
             self._kept._refresh().metadata, self._optional_ms(older_than), settings
         )
-        given = settings.get("file_list")
-        files = None if given is None else listing_of(given)
-        return remove_orphans(self._kept, search, is_dry_run=dry_run, files=files)
+        return self._remove_orphans(search, settings.get("file_list"), is_dry_run=dry_run)
 
     def expire_snapshots(
         self,
@@ -152,6 +150,13 @@ class Maintenance(StatisticsChanges):
         )
         self._table._run(operation)
         return operation
+
+    def _remove_orphans(
+        self, search: OrphanSearch, file_list: Any, *, is_dry_run: bool
+    ) -> OrphanFilesResult:
+        """Do the work; a table with a session shares it with executors."""
+        files = None if file_list is None else listing_of(file_list)
+        return remove_orphans(self._kept, search, is_dry_run=is_dry_run, files=files)
 
     def _optional_ms(self, moment: Moment | None) -> int | None:
         return None if moment is None else self._table._timestamp_ms(moment)

@@ -1,0 +1,1 @@
+"""Upkeep whose work executors share: orphan files, statistics, checks."""

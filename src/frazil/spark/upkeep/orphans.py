@@ -1,0 +1,300 @@
+"""Orphan files of tables that are too large to compare beside the session.
+
+Executors list the folders, decode the manifests, compare and delete. Both sides of the comparison
+are cut into the same buckets by their paths, and each pair is compared as columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from frazil.catalog.base import LoadedTable
+from frazil.format.manifests import EntryStatus
+from frazil.format.partitions.partitioning import PartitionSpec
+from frazil.format.partitions.sources import schema_with_sources
+from frazil.format.schema import Schema
+from frazil.planning.cache import ManifestCache
+from frazil.planning.load import ManifestLoader
+from frazil.spark.metadata_frames.cluster import Cluster, is_planned_here
+from frazil.spark.metadata_frames.entry_rows import manifest_of_task
+from frazil.spark.session import prepare_session, type_support
+from frazil.storage.files import FileIO
+from frazil.storage.listing import LISTED, Beginning, list_beginning, list_folders
+from frazil.table.maintenance.comparable_paths import COMPARABLE, ComparablePaths
+from frazil.table.maintenance.orphans import (
+    CONFLICT,
+    FILE_COLUMN,
+    METADATA_FILE,
+    UNREACHED,
+    OrphanFilesResult,
+    OrphanSearch,
+    listing,
+    remove_orphans,
+)
+from frazil.table.maintenance.reachable import ReachableMetadata, reachable_metadata
+
+if TYPE_CHECKING:
+    from frazil.spark.table import Table
+
+ON_DRIVER_FOLDERS: Final = 1_000
+"""Up to so many folders of a level are listed beside the session, with all that is below them."""
+
+MOST_NAMED: Final = 100_000
+"""So many orphans that executors found are named in the result."""
+
+_BUCKET_ROWS: Final = 250_000
+_LISTED: Final = "path string, size bigint, modified_ms bigint"
+_KEYED: Final = f"{_LISTED}, is_candidate boolean, key string"
+_COMPARABLE: Final = "scheme string, authority string, key string"
+_UNREACHED: Final = f"{_LISTED}, {CONFLICT} string"
+_DELETED: Final = "path string, size bigint, reason string"
+_BUCKET: Final = "_frazil_bucket"
+
+
+def remove_orphan_files(
+    table: Table, search: OrphanSearch, *, is_dry_run: bool, files: pl.DataFrame | DataFrame | None
+) -> OrphanFilesResult:
+    """Find orphans and delete them, on executors where there is much to list or to compare.
+
+    Args:
+        table: whose folder is searched.
+        search: what is looked for.
+        is_dry_run: whether nothing is deleted.
+        files: in place of a listing; a DataFrame is compared by executors.
+    """
+    if isinstance(files, pl.DataFrame):
+        return remove_orphans(table, search, is_dry_run=is_dry_run, files=files)
+    beginning = None
+    if files is None:
+        beginning = list_beginning(table.io, search.location)
+        reachable = reachable_metadata(table.io, table._loaded)
+        is_small = len(beginning.folders) <= ON_DRIVER_FOLDERS
+        if is_small and is_planned_here(reachable.manifests):
+            listed = listing(table.io, beginning)
+            return remove_orphans(table, search, is_dry_run=is_dry_run, files=listed)
+    prepare_session(table.spark)
+    on_cluster = _OnCluster(table.spark, table.io, search)
+    source = on_cluster.listed(beginning) if files is None and beginning else files
+    assert source is not None
+    with ExitStack() as kept:
+        return on_cluster.run(table, source, is_dry_run=is_dry_run, kept=kept)
+
+
+@dataclass(frozen=True, slots=True)
+class _OnCluster:
+    """The search as jobs of Spark."""
+
+    spark: SparkSession
+    io: FileIO
+    search: OrphanSearch
+
+    def run(
+        self, table: Table, source: DataFrame, *, is_dry_run: bool, kept: ExitStack
+    ) -> OrphanFilesResult:
+        keyed = _kept(source.mapInArrow(_Candidates(self.search), _KEYED), kept)
+        count = keyed.count()
+        loaded = table._refresh()
+        reachable = reachable_metadata(self.io, loaded)
+        self._refuse_other_tables(keyed, reachable)
+        candidates = keyed.where("is_candidate").drop("is_candidate")
+        orphans = self._orphans(candidates, loaded, reachable, count, kept)
+        newest = loaded if is_dry_run else table._refresh()
+        if newest.metadata_location != loaded.metadata_location:
+            again = orphans.mapInArrow(_Candidates(self.search), _KEYED).drop("is_candidate")
+            reachable = reachable_metadata(self.io, newest)
+            orphans = self._orphans(again, newest, reachable, count, kept)
+        if is_dry_run:
+            done = orphans.select("path", "size", F.lit(None).cast("string").alias("reason"))
+        else:
+            spread = orphans.repartition(self._most_partitions)
+            deleter = _Deleter(self.io, self.search.delete_threads)
+            done = _kept(spread.mapInArrow(deleter, _DELETED), kept)
+        return _result(done, is_dry_run=is_dry_run)
+
+    def listed(self, beginning: Beginning) -> DataFrame:
+        """The files below the folder; executors list what is below its upper levels."""
+        upper = self.spark.createDataFrame(_arrow(beginning.files), _LISTED)
+        rows = pa.table({"folder": pa.array(beginning.folders, pa.string())})
+        folders = self.spark.createDataFrame(rows, "folder string")
+        spread = folders.repartition(max(1, min(len(rows), self._most_partitions)))
+        return upper.union(spread.mapInArrow(_Lister(self.io), _LISTED))
+
+    def _orphans(
+        self,
+        candidates: DataFrame,
+        table: LoadedTable,
+        reachable: ReachableMetadata,
+        count: int,
+        kept: ExitStack,
+    ) -> DataFrame:
+        """Candidates that the table does not reach.
+
+        Raises:
+            ValidationError: it reaches some by another prefix, and the mode is ERROR.
+        """
+        held = (m.added_files_count for m in reachable.manifests)
+        most = max(count, sum(each or 0 for each in held))
+        buckets = max(self._most_partitions, -(-most // _BUCKET_ROWS))
+        bucket = F.pmod(F.xxhash64("key"), F.lit(buckets)).alias(_BUCKET)
+        here = candidates.select(*LISTED, bucket).groupBy(_BUCKET)
+        there = self._reached(table, reachable).select(*COMPARABLE, bucket).groupBy(_BUCKET)
+        compared = here.cogroup(there).applyInArrow(partial(_compared, self.search), _UNREACHED)
+        unreached = _kept(compared, kept)
+        conflicts = unreached.select(CONFLICT).where(f"{CONFLICT} is not null").distinct()
+        told = [row[0] for row in conflicts.limit(100).collect()]
+        probe = pl.DataFrame({CONFLICT: told}, schema={CONFLICT: pl.String()})
+        keeps_conflicts = len(self.search.orphans(probe)) == len(probe)
+        return unreached if keeps_conflicts else unreached.where(f"{CONFLICT} is null")
+
+    def _reached(self, table: LoadedTable, reachable: ReachableMetadata) -> DataFrame:
+        metadata = table.metadata
+        cluster = Cluster(spark=self.spark, io=self.io, support=type_support(self.spark))
+        reader = _ReachedFiles(
+            self.io, metadata.partition_specs, schema_with_sources(metadata), self.search.paths
+        )
+        tasks = cluster.tasks([each for each in reachable.manifests if each.has_live_files])
+        own = self.search.paths.parts(pl.Series("path", sorted(reachable.paths), pl.String()))
+        metadata_paths = self.spark.createDataFrame(_arrow(own), _COMPARABLE)
+        return metadata_paths.union(tasks.mapInArrow(reader, _COMPARABLE))
+
+    def _refuse_other_tables(self, keyed: DataFrame, reachable: ReachableMetadata) -> None:
+        found = keyed.where(F.col("path").rlike(METADATA_FILE))
+        # One file of each folder says enough.
+        folder = F.regexp_extract("path", "^(.*)/[^/]*$", 1)
+        some = found.groupBy(folder.alias("folder")).agg(F.min("path").alias("path"))
+        paths = [row.path for row in some.collect()]
+        listed = pl.DataFrame({"path": paths}, schema={"path": pl.String()})
+        self.search.refuse_other_tables(listed, reachable.metadata_folders)
+
+    @property
+    def _most_partitions(self) -> int:
+        return int(self.spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lister:
+    """Folders to the files below them, in a Python worker."""
+
+    io: FileIO
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for folder in batch["folder"].to_pylist():
+                yield from _arrow(list_folders(self.io, [folder])).to_batches()
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidates:
+    """Listed files to those that may be orphans, and metadata files, with keys to compare by."""
+
+    search: OrphanSearch
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            files = _polars(batch, LISTED)
+            old = self.search.candidates(files)["path"]
+            found = files.with_columns(is_candidate=pl.col("path").is_in(old.implode())).filter(
+                pl.col("is_candidate") | pl.col("path").str.contains(METADATA_FILE)
+            )
+            keys = self.search.paths.parts(found["path"])["key"]
+            yield from _arrow(found.with_columns(keys)).to_batches()
+
+
+@dataclass(frozen=True, slots=True)
+class _ReachedFiles:
+    """Manifests to the comparable paths of their live files, in a Python worker."""
+
+    io: FileIO
+    specs: tuple[PartitionSpec, ...]
+    sources: Schema
+    paths: ComparablePaths
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        specs = {spec.spec_id: spec for spec in self.specs}
+        loader = ManifestLoader(self.io, specs, self.sources, ManifestCache(0))
+        for batch in batches:
+            for task in batch.to_pylist():
+                [frame] = loader.entries([manifest_of_task(task)])
+                live = frame.filter(pl.col("status") != int(EntryStatus.DELETED))
+                yield from _arrow(self.paths.parts(live["file_path"])).to_batches()
+
+
+def _compared(search: OrphanSearch, candidates: pa.Table, reached: pa.Table) -> pa.Table:
+    """A bucket of candidates and one of reached files to what is not reached."""
+    found = search.unreached(_polars(candidates, LISTED), _polars(reached, COMPARABLE))
+    return _arrow(found.select(*UNREACHED))
+
+
+@dataclass(frozen=True, slots=True)
+class _Deleter:
+    """Orphans to what became of them, in a Python worker."""
+
+    io: FileIO
+    threads: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            paths = batch["path"].to_pylist()
+            failures = self.io.delete_many(paths, threads=self.threads)
+            reasons = [str(failures[path]) if path in failures else None for path in paths]
+            columns = [batch["path"], batch["size"], pa.array(reasons, pa.string())]
+            yield pa.RecordBatch.from_arrays(columns, names=["path", "size", "reason"])
+
+
+def _result(done: DataFrame, *, is_dry_run: bool) -> OrphanFilesResult:
+    [totals] = done.agg(
+        F.count("path").alias("count"),
+        F.coalesce(F.sum("size"), F.lit(0)).alias("bytes"),
+        F.count("reason").alias("failed"),
+    ).collect()
+    named = pl.DataFrame(pl.from_arrow(done.select("path").limit(MOST_NAMED).toArrow()))
+    failed = done.where("reason is not null").select("path", "reason").limit(MOST_NAMED).collect()
+    return OrphanFilesResult(
+        frame=named.select(pl.col("path").cast(pl.String).alias(FILE_COLUMN)),
+        orphan_files_count=totals["count"],
+        orphan_bytes=totals["bytes"],
+        deleted_files_count=0 if is_dry_run else totals["count"] - totals["failed"],
+        failures=tuple((row.path, row.reason) for row in failed),
+        is_dry_run=is_dry_run,
+    )
+
+
+def file_list_of(given: DataFrame) -> DataFrame:
+    """Return a DataFrame of `file_path` and `last_modified` as a listing."""
+    size = F.col("size") if "size" in given.columns else F.lit(0)
+    return given.select(
+        F.col("file_path").alias("path"),
+        size.cast("bigint").alias("size"),
+        F.unix_millis(F.col("last_modified").cast("timestamp")).alias("modified_ms"),
+    )
+
+
+def _kept(frame: DataFrame, kept: ExitStack) -> DataFrame:
+    """The frame, computed once until the end."""
+    persisted = frame.persist()
+    kept.callback(persisted.unpersist)
+    return persisted
+
+
+def _polars(data: Any, columns: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    frame = pl.DataFrame(pl.from_arrow(data))
+    return frame.select(pl.col(name).cast(dtype) for name, dtype in columns.items())
+
+
+def _arrow(frame: pl.DataFrame) -> pa.Table:
+    """A frame with the plain strings that Spark takes."""
+    table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+    plain = [
+        pa.field(field.name, pa.string() if pa.types.is_large_string(field.type) else field.type)
+        for field in table.schema
+    ]
+    return table.cast(pa.schema(plain))
