@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -174,3 +177,25 @@ def test_a_catalog_that_the_database_does_not_hold(run, told, tmp_path):
     load_catalog("other", uri=uri, warehouse=str(tmp_path)).create_namespace("x")
     assert "it holds the catalogs default, other" in run("tables", code=1, place=place)
     assert run("namespaces", place=("--catalog", "other", "--uri", uri)).split()[-1] == "x"
+
+
+def test_orphan_files_are_shown_before_they_are_removed(run, told):
+    folder = Path(told[1].location.removeprefix("file://")) / "data"
+    folder.mkdir(exist_ok=True)
+    orphan, young = folder / "left-over.parquet", folder / "young.parquet"
+    for path in (orphan, young):
+        path.write_bytes(b"123")
+    os.utime(orphan, (0, 86_400))
+    shown = run("remove-orphan-files", "db.trips", "--dry-run")
+    assert orphan.name in shown
+    assert young.name not in shown
+    assert "give --yes" in run("remove-orphan-files", "db.trips", code=2)
+    assert orphan.exists()
+    facts = json.loads(run("remove-orphan-files", "db.trips", "--yes", "--json"))
+    assert (facts["removed"], facts["deleted_files_count"], facts["orphan_bytes"]) == (True, 1, 3)
+    assert not orphan.exists()
+    assert young.exists()
+    young.unlink()
+    assert "nothing to remove" in run("remove-orphan-files", "db.trips")
+    today = datetime.now(UTC).isoformat()
+    assert "older_than" in run("remove-orphan-files", "db.trips", "--older-than", today, code=1)

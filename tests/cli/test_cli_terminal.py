@@ -50,6 +50,7 @@ COMMANDS = [
     "tag db.trips end-of-march --remove",
     "rollback db.trips --ref v1",
     "expire db.trips --retain-last 1 --older-than 2100-01-01 --dry-run",
+    "remove-orphan-files db.trips --dry-run",
     "drop later.calls --yes",
 ]
 

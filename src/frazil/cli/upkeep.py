@@ -1,0 +1,100 @@
+"""Commands of upkeep that start no Spark: orphan files."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, cast
+
+import click
+
+from frazil.cli.app import CHANGING, Settings, asked, command
+from frazil.cli.layout import TextColumn
+from frazil.cli.output import Output, readable_bytes
+from frazil.errors import StorageError
+from frazil.table.maintenance.orphans import (
+    DEFAULT_AGE,
+    FILE_COLUMN,
+    OrphanFilesResult,
+    OrphanSettings,
+    PrefixMismatchMode,
+)
+from frazil.table.time_travel import timestamp_ms_of
+
+_SHOWN = 20
+_yes = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
+@command(
+    CHANGING,
+    "frazil --warehouse /data/lake remove-orphan-files db.trips --dry-run",
+    name="remove-orphan-files",
+)
+@click.argument("table")
+@click.option("--older-than", metavar="TIME", help="Changed before; 3 days ago unless given.")
+@click.option("--location", metavar="PLACE", help="The folder to search; the table's else.")
+@click.option(
+    "--prefix-mismatch",
+    type=click.Choice(["error", "ignore", "delete"]),
+    default="error",
+    help="Of files that metadata names with another scheme or authority.",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would go, and remove nothing.")
+@_yes
+def remove_orphan_files(
+    settings: Settings,
+    out: Output,
+    *,
+    table: str,
+    older_than: str | None,
+    location: str | None,
+    prefix_mismatch: str,
+    dry_run: bool,
+    yes: bool,
+) -> None:
+    """Delete files in a table's folder that no metadata reaches.
+
+    Shows first what would go, and asks.
+    """
+    handle = settings.table(table)
+    limit = int((time.time() - DEFAULT_AGE.total_seconds()) * 1000)
+    older_than_ms = limit if older_than is None else timestamp_ms_of(older_than)
+    mode = cast(PrefixMismatchMode, prefix_mismatch.upper())
+    more: OrphanSettings = {"prefix_mismatch_mode": mode}
+    if location is not None:
+        more["location"] = location
+    found = handle.maintenance.remove_orphan_files(older_than=older_than_ms, dry_run=True, **more)
+    if not out.as_json:
+        _show_orphans(out, found)
+    if dry_run or not found.orphan_files_count:
+        if out.as_json:
+            out.document(_orphan_facts(handle.name, found))
+        return
+    asked("Remove them?", yes=yes)
+    done = handle.maintenance.remove_orphan_files(older_than=older_than_ms, **more)
+    out.done(_orphan_facts(handle.name, done), f"removed {done.deleted_files_count} files")
+    if done.failures:
+        path, reason = done.failures[0]
+        raise StorageError(
+            f"{len(done.failures)} files could not be deleted, {path} among them: {reason}"
+        )
+
+
+def _orphan_facts(name: str, result: OrphanFilesResult) -> dict[str, Any]:
+    return {
+        "table": name,
+        "removed": not result.is_dry_run,
+        "orphan_files_count": result.orphan_files_count,
+        "orphan_bytes": result.orphan_bytes,
+        "deleted_files_count": result.deleted_files_count,
+        "orphan_file_locations": result.frame[FILE_COLUMN].to_list(),
+    }
+
+
+def _show_orphans(out: Output, found: OrphanFilesResult) -> None:
+    rows = found.frame.head(_SHOWN).to_dicts()
+    columns = {FILE_COLUMN: TextColumn("orphan file", "path")}
+    out.rows(rows, columns, nothing="nothing to remove: no orphan files")
+    if found.orphan_files_count:
+        click.echo()
+        size = readable_bytes(found.orphan_bytes)
+        out.pairs([("files", found.orphan_files_count), ("size", size)])
