@@ -199,3 +199,20 @@ def test_orphan_files_are_shown_before_they_are_removed(run, told):
     assert "nothing to remove" in run("remove-orphan-files", "db.trips")
     today = datetime.now(UTC).isoformat()
     assert "older_than" in run("remove-orphan-files", "db.trips", "--older-than", today, code=1)
+
+
+def test_a_check_finds_lost_files_and_a_repair_forgets_them(run, told):
+    # Its data files were never written.
+    facts = json.loads(CliRunner().invoke(main, check_words(told)).stdout)
+    lost = {row["file_path"] for row in facts["problems"] if row["kind"] == "data"}
+    assert not facts["is_sound"]
+    assert {row["problem"] for row in facts["problems"]} == {"missing"}
+    assert CliRunner().invoke(main, check_words(told)).exit_code == 1
+    assert "give --yes" in run("repair", "db.trips", code=2)
+    done = json.loads(run("repair", "db.trips", "--yes", "--json"))
+    assert done["removed_data_files_count"] == len(lost) or done["left"]
+    assert len(told[1].refresh().inspect.data_files()) == 0
+
+
+def check_words(told):
+    return ["--warehouse", str(told[0]), "check", "db.trips", "--json"]

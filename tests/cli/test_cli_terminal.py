@@ -51,6 +51,7 @@ COMMANDS = [
     "rollback db.trips --ref v1",
     "expire db.trips --retain-last 1 --older-than 2100-01-01 --dry-run",
     "remove-orphan-files db.trips --dry-run",
+    "check db.trips",
     "drop later.calls --yes",
 ]
 

@@ -1,4 +1,4 @@
-"""Commands of upkeep that start no Spark: orphan files."""
+"""Commands of upkeep that start no Spark: orphan files, checks."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any, cast
 
 import click
 
-from frazil.cli.app import CHANGING, Settings, asked, command
+from frazil.cli.app import CHANGING, LOOKING, Settings, asked, command
 from frazil.cli.layout import TextColumn
 from frazil.cli.output import Output, readable_bytes
 from frazil.errors import StorageError
+from frazil.table.maintenance.check import CheckResult
 from frazil.table.maintenance.orphans import (
     DEFAULT_AGE,
     FILE_COLUMN,
@@ -77,6 +78,84 @@ def remove_orphan_files(
         raise StorageError(
             f"{len(done.failures)} files could not be deleted, {path} among them: {reason}"
         )
+
+
+@command(
+    LOOKING,
+    "frazil --warehouse /data/lake check db.trips",
+)
+@click.argument("table")
+def check(settings: Settings, out: Output, *, table: str) -> None:
+    """Look for files that are lost, broken, or not as the metadata says.
+
+    Exit code 1 says that there are some.
+    """
+    handle = settings.table(table)
+    result = handle.maintenance.check()
+    if out.as_json:
+        facts = {
+            "table": handle.name,
+            "is_sound": result.is_sound,
+            "snapshots": result.snapshots_count,
+            "manifests": result.manifests_count,
+            "files": result.files_count,
+            "problems": result.frame.to_dicts(),
+        }
+        out.document(facts)
+    else:
+        _show_problems(out, result)
+    if not result.is_sound:
+        raise click.exceptions.Exit(1)
+
+
+@command(CHANGING, "frazil --warehouse /data/lake repair db.trips --yes")
+@click.argument("table")
+@_yes
+def repair(settings: Settings, out: Output, *, table: str, yes: bool) -> None:
+    """Mend what a check finds: forget lost data files and statistics, correct sizes and counts.
+
+    Shows first what is wrong, and asks. The rows of lost data files stay lost.
+    """
+    handle = settings.table(table)
+    found = handle.maintenance.check()
+    if not out.as_json:
+        _show_problems(out, found)
+    if not found.is_sound:
+        asked("Mend what can be mended?", yes=yes)
+    done = handle.maintenance.repair()
+    facts = {
+        "table": handle.name,
+        "removed_data_files_count": done.removed_data_files_count,
+        "corrected_files_count": done.corrected_files_count,
+        "removed_statistics_count": done.removed_statistics_count,
+        "left": done.frame.to_dicts(),
+    }
+    text = (
+        f"forgot {done.removed_data_files_count} lost data files and "
+        f"{done.removed_statistics_count} statistics, corrected {done.corrected_files_count} "
+        f"files, left {len(done.frame)} problems"
+    )
+    out.done(facts, text)
+
+
+def _show_problems(out: Output, result: CheckResult) -> None:
+    columns = {
+        "problem": TextColumn("problem"),
+        "kind": TextColumn("of"),
+        "stated": TextColumn("stated", "number"),
+        "found": TextColumn("found", "number"),
+        "file_path": TextColumn("file", "path"),
+    }
+    rows = result.frame.head(_SHOWN).to_dicts()
+    out.rows(rows, columns, nothing="no problems")
+    click.echo()
+    facts = [
+        ("problems", len(result.frame)),
+        ("snapshots", result.snapshots_count),
+        ("manifests", result.manifests_count),
+        ("files", result.files_count),
+    ]
+    out.pairs(facts)
 
 
 def _orphan_facts(name: str, result: OrphanFilesResult) -> dict[str, Any]:

@@ -22,9 +22,11 @@ from frazil.spark.compaction.results import (
     PositionDeletesResult,
 )
 from frazil.spark.deletes.write import Granularity
+from frazil.spark.upkeep import checks
 from frazil.spark.upkeep.orphans import file_list_of, remove_orphan_files
 from frazil.spark.write.files import WriteProgress
 from frazil.spark.writes import Writes
+from frazil.table.maintenance.check import CheckResult
 from frazil.table.maintenance.orphans import OrphanFilesResult, OrphanSearch, listing_of
 from frazil.table.maintenance.upkeep import Maintenance
 
@@ -198,6 +200,16 @@ class TableMaintenance(Maintenance):
             branch=branch,
             snapshot_properties=snapshot_properties,
         )
+
+    def check(self) -> CheckResult:
+        """Look whether all that the metadata names is there and is as it says; change nothing.
+
+        See `Maintenance.check`. Executors look at the files of large tables.
+
+        Raises:
+            StorageError: the store does not answer, which says nothing of a file.
+        """
+        return checks.check(self._with_session)
 
     def _remove_orphans(
         self, search: OrphanSearch, file_list: Any, *, is_dry_run: bool

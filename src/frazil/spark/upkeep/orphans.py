@@ -6,11 +6,11 @@ are cut into the same buckets by their paths, and each pair is compared as colum
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 import pyarrow as pa
@@ -27,6 +27,7 @@ from frazil.planning.load import ManifestLoader
 from frazil.spark.metadata_frames.cluster import Cluster, is_planned_here
 from frazil.spark.metadata_frames.entry_rows import manifest_of_task
 from frazil.spark.session import prepare_session, type_support
+from frazil.spark.upkeep.arrow_frames import arrow_of, polars_of
 from frazil.storage.files import FileIO
 from frazil.storage.listing import LISTED, Beginning, list_beginning, list_folders
 from frazil.table.maintenance.comparable_paths import COMPARABLE, ComparablePaths
@@ -122,7 +123,7 @@ class _OnCluster:
 
     def listed(self, beginning: Beginning) -> DataFrame:
         """The files below the folder; executors list what is below its upper levels."""
-        upper = self.spark.createDataFrame(_arrow(beginning.files), _LISTED)
+        upper = self.spark.createDataFrame(arrow_of(beginning.files), _LISTED)
         rows = pa.table({"folder": pa.array(beginning.folders, pa.string())})
         folders = self.spark.createDataFrame(rows, "folder string")
         spread = folders.repartition(max(1, min(len(rows), self._most_partitions)))
@@ -163,7 +164,7 @@ class _OnCluster:
         )
         tasks = cluster.tasks([each for each in reachable.manifests if each.has_live_files])
         own = self.search.paths.parts(pl.Series("path", sorted(reachable.paths), pl.String()))
-        metadata_paths = self.spark.createDataFrame(_arrow(own), _COMPARABLE)
+        metadata_paths = self.spark.createDataFrame(arrow_of(own), _COMPARABLE)
         return metadata_paths.union(tasks.mapInArrow(reader, _COMPARABLE))
 
     def _refuse_other_tables(self, keyed: DataFrame, reachable: ReachableMetadata) -> None:
@@ -189,7 +190,7 @@ class _Lister:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for folder in batch["folder"].to_pylist():
-                yield from _arrow(list_folders(self.io, [folder])).to_batches()
+                yield from arrow_of(list_folders(self.io, [folder])).to_batches()
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,13 +201,13 @@ class _Candidates:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            files = _polars(batch, LISTED)
+            files = polars_of(batch, LISTED)
             old = self.search.candidates(files)["path"]
             found = files.with_columns(is_candidate=pl.col("path").is_in(old.implode())).filter(
                 pl.col("is_candidate") | pl.col("path").str.contains(METADATA_FILE)
             )
             keys = self.search.paths.parts(found["path"])["key"]
-            yield from _arrow(found.with_columns(keys)).to_batches()
+            yield from arrow_of(found.with_columns(keys)).to_batches()
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,13 +226,13 @@ class _ReachedFiles:
             for task in batch.to_pylist():
                 [frame] = loader.entries([manifest_of_task(task)])
                 live = frame.filter(pl.col("status") != int(EntryStatus.DELETED))
-                yield from _arrow(self.paths.parts(live["file_path"])).to_batches()
+                yield from arrow_of(self.paths.parts(live["file_path"])).to_batches()
 
 
 def _compared(search: OrphanSearch, candidates: pa.Table, reached: pa.Table) -> pa.Table:
     """A bucket of candidates and one of reached files to what is not reached."""
-    found = search.unreached(_polars(candidates, LISTED), _polars(reached, COMPARABLE))
-    return _arrow(found.select(*UNREACHED))
+    found = search.unreached(polars_of(candidates, LISTED), polars_of(reached, COMPARABLE))
+    return arrow_of(found.select(*UNREACHED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,18 +284,3 @@ def _kept(frame: DataFrame, kept: ExitStack) -> DataFrame:
     persisted = frame.persist()
     kept.callback(persisted.unpersist)
     return persisted
-
-
-def _polars(data: Any, columns: Mapping[str, pl.DataType]) -> pl.DataFrame:
-    frame = pl.DataFrame(pl.from_arrow(data))
-    return frame.select(pl.col(name).cast(dtype) for name, dtype in columns.items())
-
-
-def _arrow(frame: pl.DataFrame) -> pa.Table:
-    """A frame with the plain strings that Spark takes."""
-    table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
-    plain = [
-        pa.field(field.name, pa.string() if pa.types.is_large_string(field.type) else field.type)
-        for field in table.schema
-    ]
-    return table.cast(pa.schema(plain))

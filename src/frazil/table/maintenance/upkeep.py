@@ -9,6 +9,7 @@ from frazil.format.arguments import SnapshotId, snapshot_id_of, snapshot_ids_of
 from frazil.format.metadata.statistics import PartitionStatisticsFile, StatisticsFile
 from frazil.storage.on_driver import OnDriver
 from frazil.table.changeable import Changeable
+from frazil.table.maintenance.check import CheckResult, check_files_here, check_table
 from frazil.table.maintenance.expire import (
     ExpireResult,
     ExpireSnapshots,
@@ -24,6 +25,7 @@ from frazil.table.maintenance.orphans import (
     listing_of,
     remove_orphans,
 )
+from frazil.table.maintenance.repair import RepairResult, repair
 from frazil.table.time_travel import Moment
 from frazil.table.updates import statistics as table_statistics
 
@@ -89,6 +91,35 @@ class Maintenance(StatisticsChanges):
             self._kept._refresh().metadata, self._optional_ms(older_than), settings
         )
         return self._remove_orphans(search, settings.get("file_list"), is_dry_run=dry_run)
+
+    def check(self) -> CheckResult:
+        """Look whether all that the metadata names is there and is as it says; change nothing.
+
+        Looked at are manifest lists and manifests of every snapshot, data and delete files with
+        their sizes and row counts, deletion vectors, statistics, and the log's metadata files.
+
+        Raises:
+            StorageError: the store does not answer, which says nothing of a file.
+
+        Examples:
+            >>> print(trips.maintenance.check())
+        """
+        here = check_files_here(self._table.io, self._kept._refresh().metadata)
+        return check_table(self._table.io, self._kept._refresh(), here)
+
+    def repair(self) -> RepairResult:
+        """Check the table, and mend what can be mended in the current snapshot of `main`.
+
+        Missing data files leave the table, whose rows were lost with them. Sizes and row counts are
+        corrected; bounds and other statistics of columns stay. Statistics files that are gone are
+        forgotten. Missing delete files stay a problem, since rows would come back without them; so
+        do missing manifests, and what only older snapshots have.
+
+        Raises:
+            StorageError: the store does not answer; nothing was changed.
+            ConflictError, CommitFailedError: others changed the table meanwhile.
+        """
+        return repair(self._kept, self.check())
 
     def expire_snapshots(
         self,

@@ -1,0 +1,215 @@
+"""Whether everything that a table's metadata names is there, and is what the metadata says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final
+
+import polars as pl
+
+from frazil.catalog.base import LoadedTable
+from frazil.errors import InvalidFormatError, MissingFileError
+from frazil.format.html_text import ShownInNotebooks
+from frazil.format.manifests import ManifestFile
+from frazil.format.metadata import TableMetadata
+from frazil.format.snapshots import Snapshot
+from frazil.planning.cache import ManifestCache
+from frazil.planning.load import ManifestLoader, listed_manifests
+from frazil.storage.files import FileIO
+from frazil.storage.side_by_side import in_threads
+from frazil.table.maintenance.file_checks import (
+    PROBLEMS,
+    STATED,
+    check_entries,
+    problem,
+    stated_entries,
+)
+
+_THREADS: Final = 16
+_SHOWN: Final = 10
+IN_CURRENT: Final = "in_current_snapshot"
+CHECKED: Final = {**PROBLEMS, IN_CURRENT: pl.Boolean()}
+"""The columns of a check's frame."""
+
+CheckFiles = Callable[[Sequence[ManifestFile]], tuple[int, pl.DataFrame]]
+"""Looks at the files of manifests: how many there are, and what is wrong with them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CheckResult(ShownInNotebooks):
+    """What a check found.
+
+    Attributes:
+        frame: a Polars frame, a row for each problem: `file_path`; `kind` of the file; `problem`,
+            which is ``missing``, ``unreadable``, ``size`` or ``record count``; what the metadata
+            says (`stated`) and what was `found`; of a deletion vector `content_offset`; the
+            `reason` that a file cannot be read; and whether the current snapshot of `main` has the
+            file (`in_current_snapshot`).
+        snapshots_count, manifests_count, files_count: how many were looked at.
+    """
+
+    frame: pl.DataFrame
+    snapshots_count: int
+    manifests_count: int
+    files_count: int
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing is wrong."""
+        return self.frame.is_empty()
+
+    def __repr__(self) -> str:
+        lines = [
+            "Check",
+            f"  looked at  {self.snapshots_count:,} snapshots, {self.manifests_count:,} manifests, "
+            f"{self.files_count:,} files",
+        ]
+        if self.is_sound:
+            return "\n".join([*lines, "  problems   none"])
+        counts = self.frame.group_by("problem", "kind", maintain_order=True).len()
+        lines += [f"  {name:<12} {count:,} of {kind}" for name, kind, count in counts.rows()]
+        for row in self.frame.head(_SHOWN).iter_rows(named=True):
+            facts = "" if row["stated"] is None else f": {row['stated']} is {row['found']}"
+            why = "" if row["reason"] is None else f": {row['reason']}"
+            lines.append(f"  {row['problem']:<12} {row['file_path']}{facts}{why}")
+        if len(self.frame) > _SHOWN:
+            lines.append(f"  and {len(self.frame) - _SHOWN:,} more")
+        return "\n".join(lines)
+
+
+def check_table(io: FileIO, table: LoadedTable, check_files: CheckFiles) -> CheckResult:
+    """Look at all that a table's snapshots reach, its statistics, and the log of its metadata.
+
+    Args:
+        io: the table's files.
+        table: as it is now.
+        check_files: looks at data and delete files.
+
+    Raises:
+        StorageError: the store does not answer.
+    """
+    metadata = table.metadata
+    lists = _lists(io, metadata.snapshots)
+    listed = {
+        snapshot.snapshot_id: manifests
+        for snapshot, (manifests, _) in zip(metadata.snapshots, lists, strict=True)
+    }
+    every = {m.manifest_path: m for m in chain.from_iterable(listed.values())}
+    broken = check_manifests(io, metadata, list(every.values()))
+    problems = [frame for _, frame in lists if frame is not None]
+    problems += [frame for frame in broken.values() if frame is not None]
+    lost = {path for path, frame in broken.items() if frame is not None}
+    readable = [m for m in every.values() if m.manifest_path not in lost]
+    count, of_files = check_files([each for each in readable if each.has_live_files])
+    problems += [of_files, *_other_files(io, metadata)]
+    found = pl.concat([pl.DataFrame(schema=PROBLEMS), *problems])
+    current = listed.get(metadata.current_snapshot_id or -1, ())
+    held = _said(io, metadata, current, lost)
+    told = found.with_row_index("nth")
+    inside = told.join(held, on=["file_path", "stated"], how="semi", nulls_equal=True)["nth"]
+    return CheckResult(
+        frame=told.select(*PROBLEMS, pl.col("nth").is_in(inside.implode()).alias(IN_CURRENT)),
+        snapshots_count=len(metadata.snapshots),
+        manifests_count=len(every),
+        files_count=count,
+    )
+
+
+def check_files_here(
+    io: FileIO, metadata: TableMetadata
+) -> Callable[[Sequence[ManifestFile]], tuple[int, pl.DataFrame]]:
+    """Return what looks at files beside the session."""
+
+    def check_files(manifests: Sequence[ManifestFile]) -> tuple[int, pl.DataFrame]:
+        loader = ManifestLoader.of(metadata, io)
+        frames = [stated_entries(frame) for frame in loader.entries(manifests)]
+        stated = pl.concat([pl.DataFrame(schema=STATED), *frames]).unique(maintain_order=True)
+        return stated["file_path"].n_unique(), check_entries(io, stated)
+
+    return check_files
+
+
+def check_manifests(
+    io: FileIO, metadata: TableMetadata, manifests: Sequence[ManifestFile]
+) -> dict[str, pl.DataFrame | None]:
+    """Return by path what is wrong with each manifest; None where nothing is."""
+
+    def look(manifest: ManifestFile) -> pl.DataFrame | None:
+        path = manifest.manifest_path
+        try:
+            size = io.size(path)
+            if size != manifest.manifest_length:
+                return problem(
+                    path, "manifest", "size", stated=manifest.manifest_length, found=size
+                )
+            ManifestLoader.of(metadata, io, cache=ManifestCache(0)).entries([manifest])
+        except MissingFileError:
+            return problem(path, "manifest", "missing")
+        except InvalidFormatError as error:
+            return problem(path, "manifest", "unreadable", reason=str(error))
+        return None
+
+    results = in_threads(look, manifests, threads=_THREADS, name="frazil-check")
+    paths = (manifest.manifest_path for manifest in manifests)
+    return dict(zip(paths, results, strict=True))
+
+
+def _lists(
+    io: FileIO, snapshots: Iterable[Snapshot]
+) -> list[tuple[tuple[ManifestFile, ...], pl.DataFrame | None]]:
+    def look(snapshot: Snapshot) -> tuple[tuple[ManifestFile, ...], pl.DataFrame | None]:
+        path = snapshot.manifest_list or ""
+        try:
+            # What was read before may be gone.
+            return listed_manifests(io, snapshot, cache=ManifestCache(0)), None
+        except MissingFileError:
+            return (), problem(path, "manifest list", "missing")
+        except InvalidFormatError as error:
+            return (), problem(path, "manifest list", "unreadable", reason=str(error))
+
+    return in_threads(look, snapshots, threads=_THREADS, name="frazil-check")
+
+
+def _other_files(io: FileIO, metadata: TableMetadata) -> list[pl.DataFrame]:
+    """What is wrong with statistics and with the metadata files of the log."""
+    stated: list[tuple[str, str, int | None]] = [
+        *(("statistics", f.statistics_path, f.file_size_in_bytes) for f in metadata.statistics),
+        *(
+            ("partition statistics", f.statistics_path, f.file_size_in_bytes)
+            for f in metadata.partition_statistics
+        ),
+        *(("metadata file", entry.metadata_file, None) for entry in metadata.metadata_log),
+    ]
+
+    def look(file: tuple[str, str, int | None]) -> pl.DataFrame | None:
+        kind, path, size = file
+        try:
+            found = io.size(path)
+        except MissingFileError:
+            return problem(path, kind, "missing")
+        if size is None or size == found:
+            return None
+        return problem(path, kind, "size", stated=size, found=found)
+
+    results = in_threads(look, stated, threads=_THREADS, name="frazil-check")
+    return [frame for frame in results if frame is not None]
+
+
+def _said(
+    io: FileIO, metadata: TableMetadata, manifests: Sequence[ManifestFile], lost: Collection[str]
+) -> pl.DataFrame:
+    """Paths of the current snapshot, alone and with each figure that it states of them."""
+    own: list[tuple[str, int | None]] = [(each.manifest_path, None) for each in manifests]
+    own += ((each.manifest_path, each.manifest_length) for each in manifests)
+    snapshot = metadata.current_snapshot
+    if snapshot is not None and snapshot.manifest_list is not None:
+        own.append((snapshot.manifest_list, None))
+    readable = [m for m in manifests if m.has_live_files and m.manifest_path not in lost]
+    entries = [stated_entries(frame) for frame in ManifestLoader.of(metadata, io).entries(readable)]
+    stated = pl.concat([pl.DataFrame(schema=STATED), *entries])
+    figures = (pl.lit(None, pl.Int64), pl.col("file_size_in_bytes"), pl.col("record_count"))
+    said = [stated.select("file_path", figure.alias("stated")) for figure in figures]
+    schema = {"file_path": pl.String(), "stated": pl.Int64()}
+    return pl.concat([pl.DataFrame(own, schema=schema, orient="row"), *said]).unique()

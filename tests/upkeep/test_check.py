@@ -1,0 +1,171 @@
+"""A check finds what was broken on purpose, and a repair mends what can be mended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pytest
+from independent_walk import local, metadata_of
+
+from frazil.planning.cache import clear_cache
+from frazil.spark.upkeep import checks
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(params=[2, 3])
+def table(request, spark, lake):
+    """Three files, of one of which rows are deleted by position."""
+    made = lake.create_table(
+        "db.t",
+        "id bigint, part int",
+        partition_by=["part"],
+        format_version=request.param,
+        properties={"write.delete.mode": "merge-on-read"},
+    )
+    made.append(spark.range(30).selectExpr("id", "cast(id % 3 as int) as part"))
+    made.delete("id in (0, 3)")
+    return made
+
+
+def files(table: Any, content: int = 0) -> list[Path]:
+    """The table's files of one content, by partition."""
+    frame = table.inspect.files().filter(content=content)
+    return [local(path) for path in frame.sort("file_path")["file_path"]]
+
+
+def rewritten_entry(table: Any, path: Path, **changes: Any) -> None:
+    """A manifest that says something else of a file, in the place of the one there."""
+    metadata = metadata_of(table.metadata_location)
+    current = next(
+        each
+        for each in metadata["snapshots"]
+        if each["snapshot-id"] == metadata["current-snapshot-id"]
+    )
+    with local(current["manifest-list"]).open("rb") as stream:
+        manifests = list(fastavro.reader(stream))
+    for manifest in manifests:
+        place = local(manifest["manifest_path"])
+        with place.open("rb") as stream:
+            reader = fastavro.reader(stream)
+            schema, header, entries = reader.writer_schema, reader.metadata, list(reader)
+        for entry in entries:
+            if local(entry["data_file"]["file_path"]) == path:
+                entry["data_file"].update(changes)
+                kept = {k: v for k, v in header.items() if not k.startswith("avro.")}
+                with place.open("wb") as stream:
+                    fastavro.writer(stream, schema, entries, metadata=kept)
+                with_length(current, manifest["manifest_path"], place.stat().st_size)
+    clear_cache()
+
+
+def with_length(snapshot: dict[str, Any], manifest_path: str, length: int) -> None:
+    """A manifest list that states another length of a manifest."""
+    place = local(snapshot["manifest-list"])
+    with place.open("rb") as stream:
+        reader = fastavro.reader(stream)
+        schema, header, rows = reader.writer_schema, reader.metadata, list(reader)
+    for row in rows:
+        if row["manifest_path"] == manifest_path:
+            row["manifest_length"] = length
+    kept = {k: v for k, v in header.items() if not k.startswith("avro.")}
+    with place.open("wb") as stream:
+        fastavro.writer(stream, schema, rows, metadata=kept)
+
+
+def found(result: Any) -> set[tuple[str, str, str]]:
+    """(problem, kind, name) of each row."""
+    rows = result.frame.iter_rows(named=True)
+    return {(row["problem"], row["kind"], local(row["file_path"]).name) for row in rows}
+
+
+def test_a_sound_table_has_no_problems(table):
+    result = table.maintenance.check()
+    assert result.is_sound
+    assert (result.snapshots_count, result.files_count) == (2, 4)
+    assert "none" in repr(result)
+
+
+@pytest.mark.parametrize("place", ["here", "on executors"])
+def test_lost_and_broken_files_are_found(table, monkeypatch, place):
+    if place == "on executors":
+        monkeypatch.setattr(checks, "ON_DRIVER_FILES", 0)
+    lost, cut, noise = files(table)
+    lost.unlink()
+    with cut.open("ab") as stream:
+        stream.write(b"more")
+    noise.write_bytes(b"x" * noise.stat().st_size)
+    [deletes] = files(table, content=1)
+    deletes.unlink()
+    clear_cache()
+    kind = "deletion vector" if table.format_version == 3 else "position deletes"
+    result = table.maintenance.check()
+    names = {(p, k, n) for p, k, n in found(result) if (p, n) != ("unreadable", cut.name)}
+    assert names == {
+        ("missing", "data", lost.name),
+        ("size", "data", cut.name),
+        ("unreadable", "data", noise.name),
+        ("missing", kind, deletes.name),
+    }
+    assert result.frame["in_current_snapshot"].all()
+    size = result.frame.filter(problem="size").row(0, named=True)
+    assert size["found"] == size["stated"] + 4 == cut.stat().st_size
+
+
+def test_missing_metadata_is_found(table, spark):
+    table.append(spark.range(30, 33).selectExpr("id", "cast(0 as int) as part"))
+    metadata = metadata_of(table.metadata_location)
+    old_list = local(metadata["snapshots"][0]["manifest-list"])
+    old_list.unlink()
+    old_metadata = local(metadata["metadata-log"][0]["metadata-file"])
+    old_metadata.unlink()
+    manifest = local(table.inspect.manifests()["path"][0])
+    manifest.write_bytes(b"broken")
+    clear_cache()
+    result = table.maintenance.check()
+    assert found(result) >= {
+        ("missing", "manifest list", old_list.name),
+        ("missing", "metadata file", old_metadata.name),
+        ("size", "manifest", manifest.name),
+    }
+    current = {local(p).name for p in result.frame.filter("in_current_snapshot")["file_path"]}
+    assert current == {manifest.name}
+
+
+def test_a_repair_mends_what_can_be_mended(table, spark):
+    total = table.scan().count()
+    lost, wrong, _ = files(table)
+    held = table.scan("part = 0").count()
+    lost.unlink()
+    rewritten_entry(table, wrong, file_size_in_bytes=17, record_count=4)
+    broken = table.maintenance.check()
+    assert found(broken) >= {
+        ("missing", "data", lost.name),
+        ("size", "data", wrong.name),
+        ("record count", "data", wrong.name),
+    }
+    done = table.maintenance.repair()
+    assert (done.removed_data_files_count, done.corrected_files_count) == (1, 1)
+    assert "corrected  1 files" in repr(done)
+    after = table.maintenance.check()
+    assert not after.frame["in_current_snapshot"].any()
+    table.refresh()
+    assert table.scan().count() == total - held
+    entry = table.inspect.files().filter(record_count=10).sort("file_path")
+    assert wrong.name in entry["file_path"].str.split("/").list.last().to_list()
+    assert {row.id for row in table.to_df().collect()} == {i for i in range(30) if i % 3}
+    totals = [int(each.summary["total-records"]) for each in table.metadata.snapshots[-2:]]
+    assert totals[1] - totals[0] == 10 - 4
+
+
+def test_a_missing_delete_file_is_left_to_the_user(table):
+    [deletes] = files(table, content=1)
+    deletes.unlink()
+    clear_cache()
+    before = table.metadata.current_snapshot_id
+    done = table.maintenance.repair()
+    assert (done.removed_data_files_count, done.corrected_files_count) == (0, 0)
+    assert done.frame["problem"].to_list() == ["missing"]
+    assert table.refresh().metadata.current_snapshot_id == before
