@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
+from frazil.format.arguments import SnapshotId
 from frazil.format.predicates.expressions import Expression
 from frazil.format.sorting import SortField
 from frazil.spark.compaction.arrangement import Strategy
@@ -24,6 +25,9 @@ from frazil.spark.compaction.results import (
 from frazil.spark.deletes.write import Granularity
 from frazil.spark.upkeep import checks
 from frazil.spark.upkeep.orphans import file_list_of, remove_orphan_files
+from frazil.spark.upkeep.partition_stats import compute_partition_stats
+from frazil.spark.upkeep.stats_results import PartitionStatsResult, TableStatsResult
+from frazil.spark.upkeep.table_stats import compute_table_stats
 from frazil.spark.write.files import WriteProgress
 from frazil.spark.writes import Writes
 from frazil.table.maintenance.check import CheckResult
@@ -210,6 +214,46 @@ class TableMaintenance(Maintenance):
             StorageError: the store does not answer, which says nothing of a file.
         """
         return checks.check(self._with_session)
+
+    def compute_table_stats(
+        self,
+        *,
+        snapshot_id: SnapshotId | None = None,
+        columns: str | Sequence[str] | None = None,
+    ) -> TableStatsResult:
+        """Count the distinct values of columns, as theta sketches in a Puffin file.
+
+        Query planners read them, such as Trino's and the Java runtime's. Spark's executors make
+        the sketches. The file takes the place of the one that the snapshot had.
+
+        Args:
+            snapshot_id: of which snapshot; the current one unless given.
+            columns: which columns; all of primitive types unless given.
+
+        Raises:
+            NoSuchSnapshotError: there is no such snapshot.
+            ValidationError, UnsupportedError: there is no such column, or it cannot be counted.
+
+        Examples:
+            >>> print(trips.maintenance.compute_table_stats(columns=["id", "city"]))
+        """
+        return compute_table_stats(self._with_session, snapshot_id=snapshot_id, columns=columns)
+
+    def compute_partition_stats(
+        self, *, snapshot_id: SnapshotId | None = None
+    ) -> PartitionStatsResult:
+        """Count rows, files and deletes by partition, in a file that planners read.
+
+        The file takes the place of the one that the snapshot had.
+
+        Args:
+            snapshot_id: of which snapshot; the current one unless given.
+
+        Raises:
+            NoSuchSnapshotError: there is no such snapshot.
+            ValidationError: the table is not partitioned.
+        """
+        return compute_partition_stats(self._with_session, snapshot_id=snapshot_id)
 
     def _remove_orphans(
         self, search: OrphanSearch, file_list: Any, *, is_dry_run: bool

@@ -129,6 +129,15 @@ class EntryTables:
         [frame] = self._loader(io, MANIFESTS).entries([manifest])
         return self._shown(_live(frame), self._holding_dtypes)
 
+    def tallies(self, io: FileIO, manifest: ManifestFile) -> pl.DataFrame:
+        """Of all entries what partition statistics count: `holdings` with status and format."""
+        [frame] = self._loader(io, MANIFESTS).entries([manifest])
+        return self._shown(frame, self._tally_dtypes)
+
+    def no_tallies(self) -> pl.DataFrame:
+        """`tallies` without rows."""
+        return pl.DataFrame(schema=self._tally_dtypes)
+
     def no_files(self) -> pl.DataFrame:
         """`files` without rows."""
         return pl.DataFrame(schema=self._dtypes).select(*self._file_columns, "readable_metrics")
@@ -169,6 +178,11 @@ class EntryTables:
         own = {**ENTRY_DTYPES, "spec_id": pl.Int32()}
         partition = {"partition": self._partition_dtype} if self.partition.fields else {}
         return {**partition, **{name: own[name] for name in _HOLDING_COLUMNS}}
+
+    @property
+    def _tally_dtypes(self) -> dict[str, pl.DataType]:
+        more = {name: ENTRY_DTYPES[name] for name in ("status", "file_format")}
+        return {**self._holding_dtypes, **more}
 
     @property
     def _partition_dtype(self) -> pl.Struct:
