@@ -143,3 +143,22 @@ def test_expiry_reads_no_manifest_that_was_read_before(files_catalog: Catalog) -
     manifests = [path for path in avro_files(table) if kind_of(path) == "manifest"]
     table.io.delete_many(manifests)
     assert unreachable_files(table.io, before, after) == first
+
+
+def test_a_dry_run_tells_what_an_expiry_removes_and_removes_nothing(files_catalog: Catalog) -> None:
+    table = make_table(files_catalog)
+    made = real_files(table, "a", "b", "c")
+    for file in made.values():
+        table.commit_append([file])
+    table.commit_delete(removed=[made["b"]])
+    before = (lying(table), avro_files(table), table.metadata)
+    told = table.maintenance.expire_snapshots(older_than="2999-01-01", dry_run=True)
+    assert (lying(table), avro_files(table), table.refresh().metadata) == before
+    done = table.maintenance.expire_snapshots(older_than="2999-01-01")
+    assert replace(told, is_dry_run=False) == done
+    assert told.counts["deleted_data_files_count"] == 1
+    assert len(before[1]) - len(avro_files(table)) == (
+        told.counts["deleted_manifest_files_count"] + told.counts["deleted_manifest_lists_count"]
+    )
+    assert "dry run" in repr(told)
+    assert "1 data files" in repr(done)

@@ -12,7 +12,9 @@ from frazil.format.changes import (
     RemoveSnapshotRef,
     RemoveSnapshots,
     Update,
+    apply_updates,
 )
+from frazil.format.html_text import ShownInNotebooks
 from frazil.format.manifests import ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot, snapshots_to_expire
@@ -24,9 +26,9 @@ from frazil.table.maintenance.file_paths import live_files
 from frazil.table.snapshots.producer import now_ms
 
 
-@dataclass(frozen=True, slots=True)
-class ExpireResult:
-    """What an expiry removed.
+@dataclass(frozen=True, slots=True, repr=False)
+class ExpireResult(ShownInNotebooks):
+    """What an expiry removed, or in a dry run would remove.
 
     Attributes:
         snapshot_ids: the snapshots that are gone.
@@ -36,6 +38,7 @@ class ExpireResult:
             were deleted; a Puffin file of several vectors counts once, as position deletes.
         failures: files that could not be deleted, with the reason; the snapshots are gone all the
             same.
+        is_dry_run: whether nothing was removed.
     """
 
     snapshot_ids: tuple[int, ...] = ()
@@ -47,6 +50,34 @@ class ExpireResult:
     deleted_manifest_lists: int = 0
     deleted_statistics_files: int = 0
     failures: tuple[tuple[str, str], ...] = ()
+    is_dry_run: bool = False
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The numbers of files by the columns of Java's `expire_snapshots`."""
+        return {
+            "deleted_data_files_count": self.deleted_data_files,
+            "deleted_position_delete_files_count": self.deleted_position_delete_files,
+            "deleted_equality_delete_files_count": self.deleted_equality_delete_files,
+            "deleted_manifest_files_count": self.deleted_manifest_files,
+            "deleted_manifest_lists_count": self.deleted_manifest_lists,
+            "deleted_statistics_files_count": self.deleted_statistics_files,
+        }
+
+    def __repr__(self) -> str:
+        lines = [
+            f"Expiry{' (dry run)' if self.is_dry_run else ''}",
+            f"  snapshots  {len(self.snapshot_ids):,} expired",
+        ]
+        if self.ref_names:
+            lines.append(f"  refs       {', '.join(self.ref_names)}")
+        names = (
+            (name.removeprefix("deleted_").removesuffix("_count").replace("_", " "), count)
+            for name, count in self.counts.items()
+        )
+        lines += [f"  files      {count:,} {name} deleted" for name, count in names if count]
+        lines += [f"  failed     {path}: {reason}" for path, reason in self.failures[:10]]
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +237,23 @@ def delete_unreachable(
         deleted_manifest_lists=remove(files.manifest_lists),
         deleted_statistics_files=remove(files.statistics_files),
         failures=tuple((path, str(error)) for path, error in failures.items()),
+    )
+
+
+def planned_expiry(io: FileIO, before: TableMetadata, operation: ExpireSnapshots) -> ExpireResult:
+    """Return what an expiry would remove from a table as it is, and remove nothing."""
+    after = apply_updates(before, operation.changes(before).updates)
+    files = unreachable_files(io, before, after)
+    return ExpireResult(
+        snapshot_ids=tuple(snapshot.snapshot_id for snapshot in operation.expired),
+        ref_names=operation.expired_refs,
+        deleted_data_files=len(files.data_files),
+        deleted_position_delete_files=len(files.position_delete_files),
+        deleted_equality_delete_files=len(files.equality_delete_files),
+        deleted_manifest_files=len(files.manifests),
+        deleted_manifest_lists=len(files.manifest_lists),
+        deleted_statistics_files=len(files.statistics_files),
+        is_dry_run=True,
     )
 
 

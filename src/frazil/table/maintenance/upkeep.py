@@ -14,6 +14,7 @@ from frazil.table.maintenance.expire import (
     ExpireResult,
     ExpireSnapshots,
     delete_unreachable,
+    planned_expiry,
     remove_unused_specs_and_schemas,
     unreachable_files,
 )
@@ -127,6 +128,7 @@ class Maintenance(StatisticsChanges):
         older_than: Moment | None = None,
         retain_last: int | None = None,
         snapshot_ids: SnapshotId | Iterable[SnapshotId] = (),
+        dry_run: bool = False,
     ) -> ExpireResult:
         """Forget snapshots that retention no longer keeps; delete the files that only they reach.
 
@@ -137,6 +139,7 @@ class Maintenance(StatisticsChanges):
             retain_last: keep at least this many of each branch.
             snapshot_ids: expire these too, whatever their age; they must not be the head of a
                 branch or tag.
+            dry_run: tell what would be removed, and remove nothing.
 
         Raises:
             ValidationError: gc.enabled is false, or a named snapshot is referenced.
@@ -144,6 +147,9 @@ class Maintenance(StatisticsChanges):
         Examples:
             >>> trips.maintenance.expire_snapshots(older_than="2024-01-01", retain_last=10)
         """
+        if dry_run:
+            asked = self._expiry(older_than, retain_last, snapshot_ids)
+            return planned_expiry(self._table.io, self._kept._refresh().metadata, asked)
         operation = self._expire(older_than, retain_last, snapshot_ids)
         if operation.base is None or operation.after is None:
             return ExpireResult()
@@ -174,13 +180,21 @@ class Maintenance(StatisticsChanges):
         retain_last: int | None,
         snapshot_ids: SnapshotId | Iterable[SnapshotId],
     ) -> ExpireSnapshots:
-        operation = ExpireSnapshots(
+        operation = self._expiry(older_than, retain_last, snapshot_ids)
+        self._table._run(operation)
+        return operation
+
+    def _expiry(
+        self,
+        older_than: Moment | None,
+        retain_last: int | None,
+        snapshot_ids: SnapshotId | Iterable[SnapshotId],
+    ) -> ExpireSnapshots:
+        return ExpireSnapshots(
             older_than_ms=self._optional_ms(older_than),
             retain_last=retain_last,
             snapshot_ids=snapshot_ids_of(snapshot_ids, "snapshot_ids"),
         )
-        self._table._run(operation)
-        return operation
 
     def _remove_orphans(
         self, search: OrphanSearch, file_list: Any, *, is_dry_run: bool
