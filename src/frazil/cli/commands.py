@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from frazil.cli import change, look, optimize, read, report, upkeep
+from frazil.cli import change, look, optimize, read, report, statistics, upkeep
 from frazil.cli.app import main
 
-__all__ = ["change", "look", "main", "optimize", "read", "report", "upkeep"]
+__all__ = ["change", "look", "main", "optimize", "read", "report", "statistics", "upkeep"]

@@ -36,12 +36,12 @@ _IDS: Final = {
     "total_data_file_size_in_bytes": 5,
     "position_delete_record_count": 6,
     "position_delete_file_count": 7,
-    "dv_count": 13,
     "equality_delete_record_count": 8,
     "equality_delete_file_count": 9,
     "total_record_count": 10,
     "last_updated_at": 11,
     "last_updated_snapshot_id": 12,
+    "dv_count": 13,
 }
 _REQUIRED: Final = ("data_record_count", "data_file_count", "total_data_file_size_in_bytes")
 _REQUIRED_SINCE_3: Final = (
@@ -73,7 +73,7 @@ def compute_partition_stats(
 
 def stats_schema(partition: StructType, *, format_version: int) -> Schema:
     """Return the columns of a statistics file; from version 3 on vectors are counted apart."""
-    kinds = {name: IntegerType() if str(kind) == "Int32" else LongType() for name, kind in COUNTS}
+    kinds = {name: IntegerType() if kind == pl.Int32 else LongType() for name, kind in COUNTS}
     names = [name for name in _IDS if format_version > 2 or name != "dv_count"]
     required = (*_REQUIRED, *(_REQUIRED_SINCE_3 if format_version > 2 else ()))
     return Schema(

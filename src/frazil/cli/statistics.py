@@ -1,0 +1,67 @@
+"""Commands that compute statistics; both start Spark."""
+
+from __future__ import annotations
+
+import click
+
+from frazil.cli.app import CHANGING, Settings, command
+from frazil.cli.local_spark import opened_table
+from frazil.cli.output import Output
+
+_snapshot = click.option("--snapshot-id", type=int, metavar="ID", help="Of this snapshot.")
+
+
+@command(
+    CHANGING,
+    "frazil --warehouse /data/lake compute-table-stats db.trips --columns id",
+    name="compute-table-stats",
+)
+@click.argument("table")
+@click.option("--columns", metavar="NAMES", help="As 'id,city'; all of primitive types else.")
+@_snapshot
+def compute_table_stats(
+    settings: Settings, out: Output, *, table: str, columns: str | None, snapshot_id: int | None
+) -> None:
+    """Count the distinct values of columns, for the planners of engines."""
+    names = None if columns is None else [name.strip() for name in columns.split(",")]
+    with opened_table(settings.table(table)) as opened:
+        done = opened.maintenance.compute_table_stats(snapshot_id=snapshot_id, columns=names)
+        if out.as_json:
+            counts = dict(done.distinct_counts)
+            out.document(
+                {
+                    "table": opened.name,
+                    "statistics_file": done.statistics_file,
+                    "distinct_counts": counts,
+                }
+            )
+            return
+    if done.file is None:
+        click.echo("nothing to count: the table has no snapshot")
+        return
+    out.pairs([("statistics file", done.statistics_file), *done.distinct_counts.items()])
+
+
+@command(
+    CHANGING,
+    "frazil --warehouse /data/lake compute-partition-stats db.trips",
+    name="compute-partition-stats",
+)
+@click.argument("table")
+@_snapshot
+def compute_partition_stats(
+    settings: Settings, out: Output, *, table: str, snapshot_id: int | None
+) -> None:
+    """Count rows, files and deletes by partition, for the planners of engines."""
+    with opened_table(settings.table(table)) as opened:
+        done = opened.maintenance.compute_partition_stats(snapshot_id=snapshot_id)
+        facts = {
+            "table": opened.name,
+            "partition_statistics_file": done.partition_statistics_file,
+            "partitions": done.partitions_count,
+        }
+    if done.file is None:
+        out.done(facts, "nothing to count: the table has no snapshot")
+    else:
+        text = f"counted {done.partitions_count} partitions in {done.partition_statistics_file}"
+        out.done(facts, text)
