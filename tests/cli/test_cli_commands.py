@@ -261,3 +261,15 @@ def test_the_command_itself(place):
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr[-2000:]
     assert sorted(row["id"] for row in json.loads(ran.stdout)) == [0, 1]
+
+
+def test_statistics_are_computed(run, place):
+    shown = run("compute-table-stats", "db.trips", "--columns", "id, city")
+    assert "id               5" in shown
+    facts = json.loads(run("compute-table-stats", "db.trips", "--columns", "city", "--json"))
+    assert facts["distinct_counts"] == {"city": 2}
+    assert Path(facts["statistics_file"].removeprefix("file://")).exists()
+    counted = json.loads(run("compute-partition-stats", "db.trips", "--json"))
+    assert counted["partitions"] == 2
+    assert "no snapshot" in run("compute-table-stats", "db.empty")
+    assert "not partitioned" in run("compute-partition-stats", "db.empty", code=1)
