@@ -27,6 +27,7 @@ from frazil.table.maintenance.orphans import (
     remove_orphans,
 )
 from frazil.table.maintenance.repair import RepairResult, repair
+from frazil.table.maintenance.table_path import RewriteTablePathResult, rewrite_table_path
 from frazil.table.time_travel import Moment
 from frazil.table.updates import statistics as table_statistics
 
@@ -173,6 +174,50 @@ class Maintenance(StatisticsChanges):
     def remove_unused_specs_and_schemas(self) -> None:
         """Forget partition specs and schemas that no snapshot uses."""
         self._table._run(remove_unused_specs_and_schemas(self._table.io))
+
+    def rewrite_table_path(
+        self,
+        source_prefix: str,
+        target_prefix: str,
+        *,
+        start_version: str | None = None,
+        end_version: str | None = None,
+        staging_location: str | None = None,
+        create_file_list: bool = True,
+    ) -> RewriteTablePathResult:
+        """Stage the table's metadata for another place, with a list of what is to be copied.
+
+        The table stays as it is. When every source of the list is copied to its target, the newest
+        metadata file there can be registered as a table.
+
+        Args:
+            source_prefix: what all paths of the table begin with, as its location has it.
+            target_prefix: what takes its place.
+            start_version: the name of the metadata file that was copied last; all that was added
+                since is staged. The whole table unless given.
+            end_version: the name of the newest metadata file to stage; the current one unless
+                given.
+            staging_location: the folder for files that are written anew; a fresh one in the
+                metadata folder unless given.
+            create_file_list: whether the list is written as a CSV file too.
+
+        Raises:
+            ValidationError: a path has another prefix, or there is no such version.
+            UnsupportedError: position deletes are neither Parquet nor Puffin.
+
+        Examples:
+            >>> trips.maintenance.rewrite_table_path("s3://old/lake", "s3://new/lake")
+        """
+        return rewrite_table_path(
+            self._table.io,
+            self._kept._refresh(),
+            source_prefix=source_prefix,
+            target_prefix=target_prefix,
+            start_version=start_version,
+            end_version=end_version,
+            staging_location=staging_location,
+            create_file_list=create_file_list,
+        )
 
     def _expire(
         self,

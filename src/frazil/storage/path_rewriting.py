@@ -1,0 +1,251 @@
+"""Files that name other files, with another prefix in those names.
+
+Everything else in them stays: records of manifests are read and written with their own schema.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io as byte_streams
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import fastavro
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from frazil.errors import InvalidFormatError, UnsupportedError, ValidationError
+from frazil.format.puffin.files import PuffinBuilder, read_puffin_footer
+
+_PATH_COLUMN: Final = 2147483546
+"""The id of `file_path` in position delete files (rule 149)."""
+
+_GZIP: Final = b"\x1f\x8b"
+_REFERENCED: Final = "referenced-data-file"
+
+
+@dataclass(frozen=True, slots=True)
+class PathPrefix:
+    """What paths begin with, and what takes its place.
+
+    Attributes:
+        source: without a slash at its end.
+        target: without a slash at its end.
+    """
+
+    source: str
+    target: str
+
+    def moved(self, path: str) -> str:
+        """Return the path below the target.
+
+        Raises:
+            ValidationError: it does not lie below the source.
+        """
+        return f"{self.target}{self.tail(path)}"
+
+    def tail(self, path: str) -> str:
+        """Return what follows the prefix, which begins with a slash.
+
+        Raises:
+            ValidationError: the path does not lie below the source.
+        """
+        if path != self.source and not path.startswith(f"{self.source}/"):
+            raise ValidationError(f"the path {path} does not begin with {self.source}")
+        return path[len(self.source) :]
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """Where a deletion vector lies in its file."""
+
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class RewrittenDeletes:
+    """A delete file with other paths in it.
+
+    Attributes:
+        data: its bytes.
+        vectors: of a Puffin file, by where each lay before.
+    """
+
+    data: bytes
+    vectors: Mapping[int, Vector]
+
+
+def rewritten_metadata(data: bytes, prefix: PathPrefix) -> bytes:
+    """Return a metadata file that is of a table below the target; compressed as it was.
+
+    Raises:
+        ValidationError: a path does not lie below the source.
+    """
+    is_packed = data.startswith(_GZIP)
+    found = json.loads(gzip.decompress(data) if is_packed else data)
+    found["location"] = prefix.moved(found["location"].rstrip("/"))
+    found["properties"] = {
+        name: prefix.moved(value) if _is_below(prefix, value) else value
+        for name, value in (found.get("properties") or {}).items()
+    }
+    for holder, name in (
+        ("snapshots", "manifest-list"),
+        ("metadata-log", "metadata-file"),
+        ("statistics", "statistics-path"),
+        ("partition-statistics", "statistics-path"),
+    ):
+        for entry in found.get(holder) or ():
+            if "manifests" in entry:
+                raise UnsupportedError(
+                    "a snapshot of version 1 names its manifests without a list: rewrite the "
+                    "table's manifests before its paths"
+                )
+            entry[name] = prefix.moved(entry[name])
+    written = json.dumps(found, separators=(",", ":"), ensure_ascii=False).encode()
+    return gzip.compress(written, mtime=0) if is_packed else written
+
+
+def rewritten_manifest_list(data: bytes, prefix: PathPrefix, lengths: Mapping[str, int]) -> bytes:
+    """Return a manifest list that names manifests below the target.
+
+    Args:
+        data: the list.
+        prefix: of the manifests.
+        lengths: of the manifests with other paths in them, by where they were.
+    """
+
+    def change(row: dict[str, Any]) -> None:
+        row["manifest_length"] = lengths[row["manifest_path"]]
+        row["manifest_path"] = prefix.moved(row["manifest_path"])
+
+    return _rewritten_avro(data, change)
+
+
+def rewritten_manifest(
+    data: bytes, prefix: PathPrefix, deletes: Mapping[str, RewrittenDeletes]
+) -> bytes:
+    """Return a manifest that names files below the target.
+
+    Args:
+        data: the manifest.
+        prefix: of the files.
+        deletes: delete files with other paths in them, by where they were.
+    """
+
+    def change(entry: dict[str, Any]) -> None:
+        file = entry["data_file"]
+        rewritten = deletes.get(file["file_path"])
+        if rewritten is not None:
+            file["file_size_in_bytes"] = len(rewritten.data)
+            vector = rewritten.vectors.get(file.get("content_offset") or -1)
+            if vector is not None:
+                file["content_offset"] = vector.offset
+                file["content_size_in_bytes"] = vector.length
+        file["file_path"] = prefix.moved(file["file_path"])
+        if file.get("referenced_data_file") is not None:
+            file["referenced_data_file"] = prefix.moved(file["referenced_data_file"])
+        if file.get("content") == 1:
+            _rewrite_bounds(file, prefix)
+
+    return _rewritten_avro(data, change)
+
+
+def rewritten_deletes(data: bytes, file_format: str, prefix: PathPrefix) -> RewrittenDeletes:
+    """Return a position delete file, or a file of vectors, for data files below the target.
+
+    Raises:
+        UnsupportedError: its format is neither Parquet nor Puffin.
+    """
+    match file_format.lower():
+        case "parquet":
+            return RewrittenDeletes(_rewritten_positions(data, prefix), {})
+        case "puffin":
+            return _rewritten_puffin(data, prefix)
+    raise UnsupportedError(
+        f"position deletes in {file_format} cannot be rewritten: rewrite them as Parquet first, by "
+        "rewrite_position_deletes(rewrite_all=True)"
+    )
+
+
+def _rewritten_avro(data: bytes, change: Any) -> bytes:
+    reader = fastavro.reader(byte_streams.BytesIO(data))
+    schema, header = reader.writer_schema, dict(reader.metadata)
+    rows: list[Any] = list(reader)
+    for row in rows:
+        change(row)
+    codec = header.get("avro.codec", "null")
+    kept = {name: value for name, value in header.items() if not name.startswith("avro.")}
+    stream = byte_streams.BytesIO()
+    if schema is None:
+        raise InvalidFormatError("the Avro file has no schema")
+    fastavro.writer(stream, schema, rows, codec=codec, metadata=kept)
+    return stream.getvalue()
+
+
+def _rewrite_bounds(file: dict[str, Any], prefix: PathPrefix) -> None:
+    """Bounds of paths, or none where a bound is cut or of another prefix."""
+    for name in ("lower_bounds", "upper_bounds"):
+        bounds = file.get(name)
+        if not bounds:
+            continue
+        moved = []
+        for pair in bounds:
+            if pair["key"] != _PATH_COLUMN:
+                moved.append(pair)
+                continue
+            path = bytes(pair["value"]).decode("utf-8", "replace")
+            if _is_below(prefix, path):
+                moved.append({"key": pair["key"], "value": prefix.moved(path).encode()})
+        file[name] = moved
+
+
+def _rewritten_positions(data: bytes, prefix: PathPrefix) -> bytes:
+    source = pq.ParquetFile(pa.BufferReader(data))
+    schema = source.schema_arrow
+    [place] = [
+        index
+        for index, field in enumerate(schema)
+        if (field.metadata or {}).get(b"PARQUET:field_id") == str(_PATH_COLUMN).encode()
+        or field.name == "file_path"
+    ][:1]
+    stream = byte_streams.BytesIO()
+    with pq.ParquetWriter(stream, schema, compression="zstd") as writer:
+        for batch in source.iter_batches():
+            paths = pl.Series("path", pl.from_arrow(batch.column(place)))
+            for wrong in paths.filter(~paths.str.starts_with(f"{prefix.source}/")).head(1):
+                prefix.tail(wrong)
+            tails = paths.str.strip_prefix(prefix.source)
+            moved = (prefix.target + tails).to_arrow(compat_level=pl.CompatLevel.oldest())
+            columns = list(batch.columns)
+            columns[place] = moved.cast(schema.field(place).type)
+            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
+    return stream.getvalue()
+
+
+def _rewritten_puffin(data: bytes, prefix: PathPrefix) -> RewrittenDeletes:
+    footer = read_puffin_footer(data)
+    builder = PuffinBuilder(properties=footer.properties)
+    vectors = {}
+    for blob in footer.blobs:
+        properties = dict(blob.properties)
+        if _REFERENCED in properties:
+            properties[_REFERENCED] = prefix.moved(properties[_REFERENCED])
+        added = builder.add(
+            blob.type,
+            data[blob.offset : blob.offset + blob.length],
+            fields=blob.fields,
+            snapshot_id=blob.snapshot_id,
+            sequence_number=blob.sequence_number,
+            compression_codec=blob.compression_codec,
+            properties=properties,
+        )
+        vectors[blob.offset] = Vector(added.offset, added.length)
+    return RewrittenDeletes(builder.to_bytes(), vectors)
+
+
+def _is_below(prefix: PathPrefix, path: str) -> bool:
+    return path == prefix.source or path.startswith(f"{prefix.source}/")

@@ -1,0 +1,116 @@
+"""A copy of a table by the list that was staged is the same table in another place."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from typing import Any
+
+import pytest
+from independent_walk import local, metadata_of, reached
+
+import frazil
+from frazil.errors import ValidationError
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(params=[2, 3])
+def table(request, spark, lake):
+    """Rows, deletes by position, a branch, statistics."""
+    made = lake.create_table(
+        "db.t",
+        "id bigint, part int, at date",
+        partition_by=["part", "day(at)"],
+        format_version=request.param,
+        properties={"write.delete.mode": "merge-on-read"},
+    )
+    made.append(rows(spark, 0, 30))
+    made.create_branch("audit")
+    made.delete("id in (0, 3, 7)")
+    made.maintenance.compute_table_stats()
+    return made
+
+
+def rows(spark: Any, start: int, end: int) -> Any:
+    day = "date_add(date'2024-01-01', int(id % 2)) as at"
+    return spark.range(start, end).selectExpr("id", "cast(id % 3 as int) as part", day)
+
+
+def copied(result: Any) -> list[tuple[str, str]]:
+    """Copies what the file list says; the list."""
+    with local(result.file_list_location).open(newline="") as stream:
+        listed = [(row[0], row[1]) for row in csv.reader(stream)]
+    for source, target in listed:
+        local(target).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(local(source), local(target))
+    return listed
+
+
+def opened(spark: Any, target: str, name: str) -> Any:
+    return frazil.open_table(f"{target}/metadata/{name}", spark=spark)
+
+
+def test_a_copy_holds_the_same_rows_at_every_snapshot(spark, table, tmp_path):
+    target = f"file://{tmp_path}/copy/t"
+    result = table.maintenance.rewrite_table_path(table.location, target)
+    listed = copied(result)
+    assert result.file_list.rows() == listed
+    assert result.latest_version == local(table.metadata_location).name
+    assert "to copy" in repr(result)
+    expected = {
+        snapshot.snapshot_id: ids(table.scan(snapshot_id=snapshot.snapshot_id))
+        for snapshot in table.metadata.snapshots
+    }
+    kept = reached(table.metadata_location)
+    # Nothing of the copy may be read from the first place.
+    local(table.location).rename(tmp_path / "gone")
+    copy = opened(spark, target, result.latest_version)
+    for snapshot_id, wanted in expected.items():
+        assert ids(copy.scan(snapshot_id=snapshot_id)) == wanted
+    there = f"{target}/metadata/{result.latest_version}"
+    assert str(table.location) not in str(metadata_of(there))
+    moved = {str(path).replace(str(local(table.location)), str(local(target))) for path in kept}
+    assert {str(path) for path in reached(there)} == moved
+    assert copy.maintenance.check().is_sound
+
+
+def test_what_was_added_since_is_copied_alone(spark, table, tmp_path):
+    target = f"file://{tmp_path}/copy/t"
+    first = table.maintenance.rewrite_table_path(table.location, target)
+    copied(first)
+    table.append(rows(spark, 100, 110))
+    table.delete("id in (11, 104)")
+    second = table.maintenance.rewrite_table_path(
+        table.location, target, start_version=first.latest_version
+    )
+    again = {target for _, target in copied(second)} & set(first.file_list["target"])
+    assert again == set()
+    wanted = ids(table.scan())
+    local(table.location).rename(tmp_path / "gone")
+    copy = opened(spark, target, second.latest_version)
+    assert ids(copy.scan()) == wanted
+    assert copy.maintenance.check().is_sound
+
+
+def ids(scan: Any) -> list[int]:
+    return sorted(row.id for row in scan.to_df().select("id").collect())
+
+
+@pytest.mark.parametrize(
+    ("source", "more", "words"),
+    [
+        ("file:///elsewhere", {}, "does not begin"),
+        ("", {}, "source_prefix"),
+        (None, {"start_version": "v9.metadata.json"}, "v9"),
+        (None, {"end_version": "v9.metadata.json"}, "v9"),
+    ],
+    ids=str,
+)
+def test_wrong_arguments_are_refused(spark, lake, source, more, words):
+    table = lake.create_table("db.t", "id bigint")
+    table.append(spark.range(3))
+    with pytest.raises(ValidationError, match=words):
+        table.maintenance.rewrite_table_path(
+            table.location if source is None else source, "file:///new", **more
+        )
