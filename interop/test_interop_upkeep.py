@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -13,6 +15,7 @@ from typing import Any
 import fastavro
 import pyarrow.parquet as pq
 import pytest
+from interop_engines import DuckDB
 from interop_java import java_table
 
 from frazil.spark.lake import Lake
@@ -230,3 +233,34 @@ def test_java_reads_a_table_after_a_repair(spark: Any, sql_lake: Lake) -> None:
     count = spark.table("java_sql.db.repaired").count()
     assert count == table.refresh().scan().count()
     assert table.inspect.data_files()["record_count"].sum() == before - held
+
+
+def test_paths_are_rewritten_as_by_java(
+    spark: Any, sql_lake: Lake, duck: DuckDB, tmp_path: Path
+) -> None:
+    table = made(spark, sql_lake, "moved_2", 2)
+    table.delete("id = 2")
+    target = f"file://{tmp_path}/copy"
+    arguments = f"source_prefix => '{table.location}', target_prefix => '{target}'"
+    [java] = call(spark, "rewrite_table_path", "moved_2", arguments)
+    result = table.maintenance.rewrite_table_path(table.location, target)
+    counted = {name: getattr(result, name) for name in java if name != "file_list_location"}
+    assert counted == {name: java[name] for name in counted}
+    mine, theirs = (
+        {row[1] for row in csv.reader(local(place).open(newline=""))}
+        for place in (result.file_list_location or "", java["file_list_location"])
+    )
+    assert mine == theirs
+    for source, there in result.file_list.rows():
+        local(there).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(local(source), local(there))
+    expected = {row.id for row in table.to_df().select("id").collect()}
+    newest = f"{target}/metadata/{result.latest_version}"
+    spark.sql(
+        f"call java_sql.system.register_table(table => 'db.copied', metadata_file => '{newest}')"
+    )
+    # Nothing of it may be read from the first place.
+    local(table.location).rename(tmp_path / "gone")
+    assert {row.id for row in spark.table("java_sql.db.copied").select("id").collect()} == expected
+    read = duck.query(f"select id from iceberg_scan('{local(newest)}')")["id"].to_pylist()
+    assert set(read) == expected

@@ -1,4 +1,4 @@
-"""Commands of upkeep that start no Spark: orphan files, checks."""
+"""Commands of upkeep that start no Spark: orphan files, checks, copies."""
 
 from __future__ import annotations
 
@@ -136,6 +136,50 @@ def repair(settings: Settings, out: Output, *, table: str, yes: bool) -> None:
         f"files, left {len(done.frame)} problems"
     )
     out.done(facts, text)
+
+
+@command(
+    CHANGING,
+    "frazil --warehouse /data/lake rewrite-table-path db.trips file:///data/lake s3://new/lake",
+    name="rewrite-table-path",
+)
+@click.argument("table")
+@click.argument("source_prefix")
+@click.argument("target_prefix")
+@click.option("--start-version", metavar="NAME", help="The metadata file that was copied last.")
+@click.option("--end-version", metavar="NAME", help="The newest metadata file to copy.")
+@click.option("--staging", metavar="PLACE", help="For files that are written anew.")
+def rewrite_table_path(
+    settings: Settings,
+    out: Output,
+    *,
+    table: str,
+    source_prefix: str,
+    target_prefix: str,
+    start_version: str | None,
+    end_version: str | None,
+    staging: str | None,
+) -> None:
+    """Stage a table's metadata for another place, with a list of files to copy.
+
+    The table stays as it is.
+    """
+    handle = settings.table(table)
+    done = handle.maintenance.rewrite_table_path(
+        source_prefix,
+        target_prefix,
+        start_version=start_version,
+        end_version=end_version,
+        staging_location=staging,
+    )
+    facts = {
+        "table": handle.name,
+        "latest_version": done.latest_version,
+        "file_list_location": done.file_list_location,
+        "rewritten_manifest_file_paths_count": done.rewritten_manifest_file_paths_count,
+        "rewritten_delete_file_paths_count": done.rewritten_delete_file_paths_count,
+    }
+    out.done(facts, f"{len(done.file_list)} files are to be copied, see {done.file_list_location}")
 
 
 def _show_problems(out: Output, result: CheckResult) -> None:

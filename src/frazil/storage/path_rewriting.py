@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from frazil.errors import InvalidFormatError, UnsupportedError, ValidationError
 from frazil.format.puffin.files import PuffinBuilder, read_puffin_footer
+from frazil.storage.avro.entry_dtypes import FASTAVRO_FAILURES
 
 _PATH_COLUMN: Final = 2147483546
 """The id of `file_path` in position delete files (rule 149)."""
@@ -172,16 +173,20 @@ def rewritten_deletes(data: bytes, file_format: str, prefix: PathPrefix) -> Rewr
 
 
 def _rewritten_avro(data: bytes, change: Any) -> bytes:
-    reader = fastavro.reader(byte_streams.BytesIO(data))
-    schema, header = reader.writer_schema, dict(reader.metadata)
-    rows: list[Any] = list(reader)
+    try:
+        reader = fastavro.reader(byte_streams.BytesIO(data))
+        schema, header = reader.writer_schema, dict(reader.metadata)
+        rows: list[Any] = list(reader)
+    except (*FASTAVRO_FAILURES, OverflowError) as error:
+        # Of dates past the year 9999, too.
+        raise InvalidFormatError(f"a manifest or its list cannot be read: {error}") from error
     for row in rows:
         change(row)
     codec = header.get("avro.codec", "null")
     kept = {name: value for name, value in header.items() if not name.startswith("avro.")}
-    stream = byte_streams.BytesIO()
     if schema is None:
         raise InvalidFormatError("the Avro file has no schema")
+    stream = byte_streams.BytesIO()
     fastavro.writer(stream, schema, rows, codec=codec, metadata=kept)
     return stream.getvalue()
 
