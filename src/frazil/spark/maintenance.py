@@ -30,8 +30,9 @@ from frazil.spark.upkeep.stats_results import PartitionStatsResult, TableStatsRe
 from frazil.spark.upkeep.table_stats import compute_table_stats
 from frazil.spark.write.files import WriteProgress
 from frazil.spark.writes import Writes
+from frazil.storage.listing import listing_of
 from frazil.table.maintenance.check import CheckResult
-from frazil.table.maintenance.orphans import OrphanFilesResult, OrphanSearch, listing_of
+from frazil.table.maintenance.orphans import OrphanFilesResult, OrphanSearch
 from frazil.table.maintenance.upkeep import Maintenance
 
 if TYPE_CHECKING:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 import polars as pl
 
+from frazil.errors import ValidationError
 from frazil.storage.files import FileInfo, FileIO
 from frazil.storage.side_by_side import in_threads
 
@@ -65,5 +66,34 @@ def list_folders(io: FileIO, folders: Sequence[str]) -> pl.DataFrame:
 
 def frame_of(files: Iterable[FileInfo]) -> pl.DataFrame:
     """Return listed files as columns."""
-    rows = [(file.path, file.size, file.modified_ms) for file in files]
-    return pl.DataFrame(rows, schema=LISTED, orient="row")
+    listed = list(files)
+    columns = {
+        "path": [file.path for file in listed],
+        "size": [file.size for file in listed],
+        "modified_ms": [file.modified_ms for file in listed],
+    }
+    return pl.DataFrame(columns, schema=LISTED)
+
+
+def listing_of(given: Any) -> pl.DataFrame:
+    """Return a list of files that the user made as a listing.
+
+    Raises:
+        ValidationError: `file_path` or `last_modified` is missing or of another type.
+    """
+    if not isinstance(given, pl.DataFrame):
+        raise ValidationError(f"file_list is a {type(given).__name__}; give a frame of Polars")
+    kinds = {"file_path": (pl.String,), "last_modified": (pl.Datetime,)}
+    for name, wanted in kinds.items():
+        found = given.schema.get(name)
+        if found is None or not isinstance(found, wanted):
+            raise ValidationError(
+                f"file_list needs a column {name} of type {wanted[0].__name__}; it has "
+                f"{dict(given.schema)}"
+            )
+    size = pl.col("size") if "size" in given.columns else pl.lit(0)
+    return given.select(
+        pl.col("file_path").alias("path"),
+        size.cast(pl.Int64).alias("size"),
+        pl.col("last_modified").dt.epoch("ms").alias("modified_ms"),
+    )

@@ -342,30 +342,6 @@ def folders_of(search: OrphanSearch, listed: pl.DataFrame) -> frozenset[str]:
     return frozenset(folders.drop_nulls().unique().to_list())
 
 
-def listing_of(given: Any) -> pl.DataFrame:
-    """Return a list of files that the user made as a listing.
-
-    Raises:
-        ValidationError: `file_path` or `last_modified` is missing or of another type.
-    """
-    if not isinstance(given, pl.DataFrame):
-        raise ValidationError(f"file_list is a {type(given).__name__}; give a frame of Polars")
-    kinds = {"file_path": (pl.String,), "last_modified": (pl.Datetime,)}
-    for name, wanted in kinds.items():
-        found = given.schema.get(name)
-        if found is None or not isinstance(found, wanted):
-            raise ValidationError(
-                f"file_list needs a column {name} of type {wanted[0].__name__}; it has "
-                f"{dict(given.schema)}"
-            )
-    size = pl.col("size") if "size" in given.columns else pl.lit(0)
-    return given.select(
-        pl.col("file_path").alias("path"),
-        size.cast(pl.Int64).alias("size"),
-        pl.col("last_modified").dt.epoch("ms").alias("modified_ms"),
-    )
-
-
 def delete_orphans(
     io: FileIO, search: OrphanSearch, orphans: pl.DataFrame, *, is_dry_run: bool
 ) -> OrphanFilesResult:

@@ -7,6 +7,7 @@ from typing import Any, Unpack
 
 from frazil.format.arguments import SnapshotId, snapshot_id_of, snapshot_ids_of
 from frazil.format.metadata.statistics import PartitionStatisticsFile, StatisticsFile
+from frazil.storage.listing import listing_of
 from frazil.storage.on_driver import OnDriver
 from frazil.table.changeable import Changeable
 from frazil.table.maintenance.check import CheckResult, check_files_here, check_table
@@ -23,7 +24,6 @@ from frazil.table.maintenance.orphans import (
     OrphanSearch,
     OrphanSettings,
     Refreshable,
-    listing_of,
     remove_orphans,
 )
 from frazil.table.maintenance.repair import RepairResult, repair
