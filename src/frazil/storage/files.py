@@ -267,7 +267,8 @@ class FileIO:
             return [], []
         named = [each for each in found if each[0]]
         files = [FileInfo(f"{base}/{name}", size, at) for name, size, at in named if size >= 0]
-        return files, [f"{base}/{name}" for name, size, _ in named if size < 0]
+        # A marker and what lies below it may both stand for a folder.
+        return files, list(dict.fromkeys(f"{base}/{name}" for name, size, _ in named if size < 0))
 
     def list(self, prefix: str) -> Iterator[FileInfo]:
         """Every file below a folder, at any depth, hidden ones too; none if there is no folder."""

@@ -11,6 +11,7 @@ import polars as pl
 
 from frazil.errors import ValidationError
 from frazil.storage.files import FileInfo, FileIO
+from frazil.storage.paths import is_local
 from frazil.storage.side_by_side import in_threads
 
 LISTED: Final = {"path": pl.String(), "size": pl.Int64(), "modified_ms": pl.Int64()}
@@ -46,7 +47,7 @@ def list_beginning(io: FileIO, folder: str) -> Beginning:
     for _ in range(_LEVELS):
         if not folders or len(folders) >= _ENOUGH_FOLDERS:
             break
-        levels = in_threads(io.list_level, folders, threads=_THREADS, name="frazil-list")
+        levels = in_threads(io.list_level, folders, threads=_threads(folders), name="frazil-list")
         found += chain.from_iterable(files for files, _ in levels)
         folders = list(chain.from_iterable(below for _, below in levels))
     return Beginning(frame_of(found), tuple(folders))
@@ -59,9 +60,17 @@ def list_folders(io: FileIO, folders: Sequence[str]) -> pl.DataFrame:
         StorageError: a folder cannot be listed.
     """
     frames = in_threads(
-        lambda folder: frame_of(io.list(folder)), folders, threads=_THREADS, name="frazil-list"
+        lambda folder: frame_of(io.list(folder)),
+        folders,
+        threads=_threads(folders),
+        name="frazil-list",
     )
     return pl.concat([pl.DataFrame(schema=LISTED), *frames])
+
+
+def _threads(folders: Sequence[str]) -> int:
+    # A disk answers at once: threads would only wait for each other.
+    return 1 if all(map(is_local, folders)) else _THREADS
 
 
 def frame_of(files: Iterable[FileInfo]) -> pl.DataFrame:

@@ -101,10 +101,7 @@ def _sketches(
 ) -> list[ThetaSketch]:
     if not fields:
         return []
-    if snapshot.snapshot_id == table.metadata.current_snapshot_id:
-        rows = table.scan().to_df()
-    else:
-        rows = table.scan(snapshot_id=snapshot.snapshot_id).to_df()
+    rows = table.scan(snapshot_id=snapshot.snapshot_id).to_df()
     made = [
         F.theta_sketch_agg(single_values(schema.name_path(field.field_id), field.field_type))
         for field in fields.values()
