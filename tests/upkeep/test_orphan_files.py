@@ -14,7 +14,7 @@ import pytest
 from independent_walk import local, lying, reached
 
 from frazil.catalog.filesystem import FilesystemCatalog
-from frazil.errors import FrazilError, ValidationError
+from frazil.errors import FrazilError, StorageError, ValidationError
 from frazil.format.manifests import DataFile
 from frazil.format.metadata.statistics import PartitionStatisticsFile, StatisticsFile
 from frazil.format.new_table import new_table_metadata
@@ -328,3 +328,26 @@ def test_orphans_of_an_object_store(s3: Any) -> None:
     assert done.frame["orphan_file_location"].to_list() == [f"{table.location}/data/b.parquet"]
     assert not table.io.exists(f"{table.location}/data/b.parquet")
     assert TableHandle(catalog, catalog.load_table("db.t")).inspect.files()["file_path"].len() == 1
+
+
+def test_what_cannot_be_deleted_is_told_and_all_else_goes(place: Lake) -> None:
+    table = place.make()
+    stuck, free = put(table, "data/stuck.parquet"), put(table, "data/free.parquet")
+
+    class Refusing(FileIO):
+        def delete(self, path: str) -> None:
+            if path == stuck:
+                raise StorageError(f"cannot delete {path}: it is locked")
+            super().delete(path)
+
+    class Watched(TableHandle):
+        @property
+        def io(self) -> FileIO:
+            return Refusing()
+
+    watched = Watched(place.catalog, place.catalog.load_table("db.t"))
+    done = watched.maintenance.remove_orphan_files()
+    assert (done.orphan_files_count, done.deleted_files_count) == (2, 1)
+    assert [path for path, _ in done.failures] == [stuck]
+    assert "locked" in repr(done)
+    assert (local(stuck).exists(), local(free).exists()) == (True, False)
