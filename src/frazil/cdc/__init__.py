@@ -1,0 +1,1 @@
+"""Change data capture: tables of other databases are followed into Iceberg tables."""
