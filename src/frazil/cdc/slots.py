@@ -1,0 +1,198 @@
+"""Replication slots: where PostgreSQL keeps its log for us, and how far we have come."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from psycopg import sql
+
+from frazil.cdc.connections import Connection, Dsn
+from frazil.cdc.pgoutput import Message, message_of
+from frazil.cdc.positions import lsn_of, lsn_text
+from frazil.errors import ConfigurationError, ConflictError, StorageError, UnsupportedError
+
+OLDEST_SERVER: Final = 140_000
+WAIT_SECONDS: Final = 30.0
+"""So long the server may take to see that a process which used the slot has died."""
+
+_ROWS_FETCHED: Final = 5000
+
+_SLOT: Final = """
+select plugin::text, database::text, database = current_database(), active_pid,
+       confirmed_flush_lsn::text, coalesce(wal_status, '') from pg_replication_slots
+where slot_name = %s"""
+
+
+@dataclass(frozen=True, slots=True)
+class SlotState:
+    """A replication slot as it is now.
+
+    Attributes:
+        confirmed: changes before this position are not kept for it.
+        is_active: whether a connection uses it.
+    """
+
+    confirmed: int
+    is_active: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NewSlot:
+    """A slot that was just made.
+
+    Attributes:
+        start: it has all transactions that commit from here on.
+        snapshot: the name of a snapshot that has all others, as long as `holder` is open.
+    """
+
+    start: int
+    snapshot: str
+    holder: Connection
+
+
+def check_server(connection: Connection) -> str:
+    """Check that a server can tell changes, and return its identifier.
+
+    Raises:
+        UnsupportedError: it is too old.
+        ConfigurationError: its log has not what is needed.
+    """
+    version = connection.info.server_version
+    if version < OLDEST_SERVER:
+        raise UnsupportedError(
+            f"the server is PostgreSQL {version // 10000}; frazil cdc needs 14 or newer"
+        )
+    [level] = connection.execute("show wal_level").fetchone() or ("",)
+    if level != "logical":
+        raise ConfigurationError(
+            f"the server's wal_level is {level}: set it with ALTER SYSTEM SET wal_level = logical, "
+            "and restart the server"
+        )
+    [identifier] = connection.execute(
+        "select system_identifier::text from pg_control_system()"
+    ).fetchone() or ("",)
+    return str(identifier)
+
+
+def flushed(connection: Connection) -> int:
+    """Return how far the server's log is safe."""
+    [text] = connection.execute("select pg_current_wal_flush_lsn()::text").fetchone() or ("0/0",)
+    return lsn_of(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A logical replication slot of the plugin pgoutput.
+
+    Attributes:
+        name: unique on the server.
+    """
+
+    connection: Connection
+    name: str
+
+    def state(self) -> SlotState | None:
+        """Return how far the slot is; None where there is none.
+
+        Raises:
+            ConfigurationError: a slot of the name is another's.
+            StorageError: the server has thrown away what was kept for it.
+        """
+        row = self.connection.execute(_SLOT, [self.name]).fetchone()
+        if row is None:
+            return None
+        plugin, database, is_here, pid, confirmed, status = row
+        if plugin != "pgoutput" or not is_here:
+            raise ConfigurationError(
+                f"the replication slot {self.name} is one of {plugin or 'physical replication'} in "
+                f"the database {database}; give another name with --slot"
+            )
+        if status == "lost" or confirmed is None:
+            raise StorageError(
+                f"the server has removed the log that the slot {self.name} needs "
+                "(max_slot_wal_keep_size): load the table again, with --load-again"
+            )
+        return SlotState(lsn_of(confirmed), pid is not None)
+
+    def lock(self) -> None:
+        """Keep others from following with this slot as long as the connection is open.
+
+        Raises:
+            ConflictError: another process does.
+        """
+        until = time.monotonic() + WAIT_SECONDS
+        statement = "select pg_try_advisory_lock(hashtext('frazil cdc'), hashtext(%s))"
+        while not (self.connection.execute(statement, [self.name]).fetchone() or (False,))[0]:
+            if time.monotonic() > until:
+                raise ConflictError(
+                    f"another process follows with the slot {self.name}; end it first, or give "
+                    "another name with --slot"
+                )
+            time.sleep(0.2)
+        while (state := self.state()) is not None and state.is_active:
+            if time.monotonic() > until:
+                raise ConflictError(f"another connection uses the slot {self.name}; end it first")
+            time.sleep(0.2)
+
+    def create(self, dsn: Dsn) -> NewSlot:
+        """Make the slot and a snapshot of what is before it.
+
+        Raises:
+            StorageError: the server refuses.
+        """
+        holder = dsn.connect_for_replication()
+        try:
+            with dsn.errors(f"cannot make the replication slot {self.name}"):
+                row = holder.execute(
+                    sql.SQL("CREATE_REPLICATION_SLOT {} LOGICAL pgoutput EXPORT_SNAPSHOT").format(
+                        sql.Identifier(self.name)
+                    )
+                ).fetchone()
+        except BaseException:
+            holder.close()
+            raise
+        if row is None:
+            raise StorageError(f"the server did not say where the slot {self.name} begins")
+        _, start, snapshot, _ = row
+        return NewSlot(lsn_of(start), snapshot, holder)
+
+    def drop(self) -> bool:
+        """Remove the slot, and let the server remove its log; say whether it was there."""
+        if self.state() is None:
+            return False
+        self.connection.execute("select pg_drop_replication_slot(%s)", [self.name])
+        return True
+
+    def messages(self, publication: str, *, until: int, changes: int) -> Iterator[Message]:
+        """Return what the log has from the slot's position on; the slot stays where it is.
+
+        Args:
+            until: only transactions that commit before this position.
+            changes: stop after the transaction with which there are so many.
+        """
+        names = sql.Identifier(publication).as_string(self.connection)
+        query = (
+            "select data from pg_logical_slot_peek_binary_changes(%s, %s::pg_lsn, %s, "
+            "'proto_version', '1', 'publication_names', %s)"
+        )
+        with (
+            self.connection.transaction(),
+            self.connection.cursor("frazil_changes", binary=True) as cursor,
+        ):
+            cursor.itersize = _ROWS_FETCHED
+            cursor.execute(query, [self.name, lsn_text(until), changes, names])
+            for [data] in cursor:
+                message = message_of(bytes(data))
+                if message is not None:
+                    yield message
+
+    def advance(self, lsn: int) -> None:
+        """Let the server remove what lies before a position."""
+        state = self.state()
+        if state is not None and state.confirmed < lsn:
+            self.connection.execute(
+                "select pg_replication_slot_advance(%s, %s::pg_lsn)", [self.name, lsn_text(lsn)]
+            )
