@@ -178,7 +178,7 @@ def source_table(
     oid, kind, identity, persistence = row
     if kind not in ("r", "p") or persistence != "p":
         raise UnsupportedError(
-            f"{namespace}.{short} is not a permanent table, so PostgreSQL's log has no changes of it"
+            f"{namespace}.{short} is no permanent table: the log has no changes of it"
         )
     keys = _keys(connection, oid, identity, f"{namespace}.{short}")
     source = SourceTable(
@@ -272,7 +272,8 @@ def _publication_table(
     if row is None and source.is_partitioned:
         # Without publish_via_partition_root the view lists the partitions.
         row = connection.execute(
-            "select '{}'::jsonb from pg_publication_rel r join pg_publication p on p.oid = r.prpubid "
+            "select '{}'::jsonb from pg_publication_rel r "
+            "join pg_publication p on p.oid = r.prpubid "
             "where p.pubname = %s and r.prrelid = %s",
             [publication, source.oid],
         ).fetchone()

@@ -84,20 +84,10 @@ _SIMPLE: Final[dict[str, tuple[I.IcebergType, pa.DataType]]] = {
 }
 
 _TEXTS: Final = frozenset(
-    [
-        "text",
-        "varchar",
-        "bpchar",
-        "name",
-        "citext",
-        "json",
-        "jsonb",
-        "xml",
-        "inet",
-        "cidr",
-        "macaddr",
-        "macaddr8",
-    ]
+    (
+        *("text", "varchar", "bpchar", "name", "citext", "json", "jsonb", "xml"),
+        *("inet", "cidr", "macaddr", "macaddr8"),
+    )
 )
 
 
