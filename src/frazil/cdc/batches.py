@@ -54,6 +54,7 @@ class TransactionBatch:
     Attributes:
         oid: of the table.
         keys: the columns that tell its rows apart.
+        has_old_rows: the log has all values of the row before (replica identity full).
         applied: transactions that commit before this position are passed over.
         read: says how a relation's rows are parsed.
         end_lsn: the position behind the last transaction.
@@ -65,6 +66,7 @@ class TransactionBatch:
 
     oid: int
     keys: tuple[str, ...]
+    has_old_rows: bool
     applied: int
     read: Reader
     end_lsn: int = 0
@@ -82,6 +84,7 @@ class TransactionBatch:
     _open: list[tuple[tuple[ValueColumn, ...], _Open]] = field(default_factory=list)
     _origin: dict[int, Key] = field(default_factory=dict)
     _order: int = 0
+    _remembers: bool = False
 
     def take(self, message: Message) -> None:
         """Add a message.
@@ -103,6 +106,9 @@ class TransactionBatch:
                 self._columns = tuple(columns)
                 names = [column.name for column in columns]
                 self._places = tuple(names.index(key) for key in self.keys)
+                self._remembers = not self.has_old_rows and any(
+                    column.name not in self.keys and _may_be_left_out(column) for column in columns
+                )
             case _ if self._skips:
                 pass
             case Insert() if message.oid == self.oid:
@@ -134,6 +140,11 @@ class TransactionBatch:
             return None
         return pa.concat_tables(self._parts, promote_options="permissive")
 
+    @property
+    def columns(self) -> tuple[ValueColumn, ...]:
+        """The columns that the log has at the end of the batch."""
+        return self._columns
+
     # -- rows ------------------------------------------------------------------------------------
 
     def _loaded(self, values: Values) -> list[Any]:
@@ -163,7 +174,8 @@ class TransactionBatch:
         self._order += 1
         self.changes += 1
         key = self._key(row)
-        self._last[key] = row
+        if self._remembers:
+            self._last[key] = row
         if origin is not None and TOAST in row:
             if self.is_truncated:
                 raise ValidationError(f"the log updates a row that it truncated: {key}")
@@ -177,7 +189,8 @@ class TransactionBatch:
         self._order += 1
         self.changes += 1
         key = self._key(row)
-        self._last[key] = None
+        if self._remembers:
+            self._last[key] = None
         values: list[Any] = [None] * len(row)
         for place, value in zip(self._places, key, strict=True):
             values[place] = value
@@ -211,6 +224,12 @@ class TransactionBatch:
             by_columns.setdefault(columns, []).append(["u", one.order, *row])
         self._parts.extend(_part(rows, columns) for columns, rows in by_columns.items())
         self._open = []
+
+
+def _may_be_left_out(column: ValueColumn) -> bool:
+    """Whether an update's message may lack the column's value: only long values are."""
+    kind = column.type.arrow
+    return pa.types.is_nested(kind) or not pa.types.is_primitive(kind)
 
 
 def _part(rows: Sequence[list[Any]], columns: Sequence[ValueColumn]) -> pa.Table:

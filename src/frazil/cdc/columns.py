@@ -36,6 +36,27 @@ def new_schema(source: SourceTable) -> Schema:
     return Schema(tuple(fields), identifier_field_ids=tuple(keys))
 
 
+def evolved_fields(columns: Sequence[ValueColumn], schema: Schema) -> Schema:
+    """Return columns as a schema to unite a table's with: new ones are optional."""
+    there = {field.name.lower(): field for field in schema.fields}
+    fields = []
+    for number, column in enumerate(columns, start=1):
+        known = there.get(column.name.lower())
+        kind = column.type.iceberg
+        if isinstance(kind, I.ListType):
+            kind = I.ListType(len(columns) + number, kind.element_type, False)
+        fields.append(
+            I.NestedField(
+                number,
+                column.name if known is None else known.name,
+                kind,
+                required=known is not None and known.required,
+                doc=None if known is None else known.doc,
+            )
+        )
+    return Schema(tuple(fields))
+
+
 def kept_columns(columns: Sequence[ServerColumn], schema: Schema | None) -> list[ValueColumn]:
     """Return how a source's columns are kept, in a table that there is or in a new one.
 

@@ -12,7 +12,13 @@ from psycopg import sql
 from frazil.cdc.connections import Connection, Dsn
 from frazil.cdc.pgoutput import Message, message_of
 from frazil.cdc.positions import lsn_of, lsn_text
-from frazil.errors import ConfigurationError, ConflictError, StorageError, UnsupportedError
+from frazil.errors import (
+    ConfigurationError,
+    ConflictError,
+    StorageError,
+    UnsupportedError,
+    ValidationError,
+)
 
 OLDEST_SERVER: Final = 140_000
 WAIT_SECONDS: Final = 30.0
@@ -99,7 +105,7 @@ class Slot:
 
         Raises:
             ConfigurationError: a slot of the name is another's.
-            StorageError: the server has thrown away what was kept for it.
+            ValidationError: the server has thrown away what was kept for it.
         """
         row = self.connection.execute(_SLOT, [self.name]).fetchone()
         if row is None:
@@ -111,7 +117,7 @@ class Slot:
                 f"the database {database}; give another name with --slot"
             )
         if status == "lost" or confirmed is None:
-            raise StorageError(
+            raise ValidationError(
                 f"the server has removed the log that the slot {self.name} needs "
                 "(max_slot_wal_keep_size): load the table again, with --load-again"
             )

@@ -11,9 +11,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import types as S
 
-from frazil.catalog.base import LoadedTable
+from frazil.catalog.base import Catalog, LoadedTable
 from frazil.cli.planned import Read
 from frazil.errors import FrazilError, StorageError
+from frazil.spark.lake import Lake
 from frazil.spark.read.failures import read_failure
 from frazil.spark.scan import Scan
 from frazil.spark.session import prepare_session
@@ -39,6 +40,19 @@ def opened_table(handle: TableHandle) -> Iterator[Table]:
         prepare_session(spark)
         loaded = LoadedTable(handle.identifier, handle.metadata, handle.metadata_location)
         yield Table(spark, handle.catalog, loaded)
+    finally:
+        if running is None:
+            spark.stop()
+
+
+@contextmanager
+def opened_lake(catalog: Catalog) -> Iterator[Lake]:
+    """Give a lake with the active session, or with a quiet local one that ends with the block."""
+    running = SparkSession.getActiveSession()
+    spark = running or _quiet_session()
+    try:
+        prepare_session(spark)
+        yield Lake(spark, catalog)
     finally:
         if running is None:
             spark.stop()

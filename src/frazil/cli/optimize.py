@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
-from threading import Event
-from types import FrameType
 from typing import Any
 
 import click
 
 from frazil.cli.app import CHANGING, Settings, command
+from frazil.cli.interrupts import until_interrupted
 from frazil.cli.layout import one_line
 from frazil.cli.local_spark import opened_table
 from frazil.cli.output import Output
@@ -72,7 +68,7 @@ def optimize(
         if not watches:
             run(opened)
             return
-        with _until_interrupted() as stop:
+        with until_interrupted() as stop:
             watch(opened, interval=interval, stop=stop, run=run, on_error=_tell_error)
         click.echo("stopped", err=True)
 
@@ -126,23 +122,3 @@ def _tell(progress: OptimizeProgress) -> None:
 
 def _tell_error(error: FrazilError) -> None:
     click.echo(one_line(f"this run failed, the next one tries again: {error}"), err=True)
-
-
-@contextmanager
-def _until_interrupted() -> Iterator[Event]:
-    """Give an event that SIGINT and SIGTERM set; what runs is ended, and its files are removed."""
-    stop = Event()
-
-    def ask(_: int, __: FrameType | None) -> None:
-        stop.set()
-        raise KeyboardInterrupt
-
-    before = {each: signal.signal(each, ask) for each in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    except KeyboardInterrupt:
-        # A second signal while files are removed would leave some of them.
-        click.echo("ending what runs", err=True)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -14,8 +14,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 from frazil.errors import CommitFailedError, ConflictError, ValidationError
 from frazil.format.table_properties import RETRIES
 from frazil.spark.row_level.commands import RowCommands
-from frazil.spark.session import is_case_sensitive
-from frazil.spark.types import query_schema_from_spark
 from frazil.spark.upserts.apply import AppliedChanges, ChangeSettings, apply_batch
 from frazil.spark.upserts.change_rows import ChangeFormat, Order
 from frazil.spark.upserts.choice import Mode, mode_named
@@ -215,12 +213,14 @@ class ChangeCommands(RowCommands):
     def _replace_rows(
         self, df: Rows, *, batch: Batch, snapshot_properties: Mapping[str, str] | None = None
     ) -> None:
-        """Put rows, and the columns that the table lacks, in place of all rows, as a batch."""
+        """Put rows in place of all rows, as a batch.
+
+        Raises:
+            BatchAppliedError: the table has the batch already.
+        """
         rows = rows_of(self.spark, df)
         with self._together() as together:
             together._run(mark(batch))
-            with together.update_schema(case_sensitive=is_case_sensitive(self.spark)) as change:
-                change.union_by_name(query_schema_from_spark(rows.schema))
             properties = {**(snapshot_properties or {}), **batch.summary}
             together.overwrite(rows, snapshot_properties=properties)
 
