@@ -47,7 +47,10 @@ def _unavailable(why: str) -> None:
 class PostgresServer:
     """One PostgreSQL server on a loopback port."""
 
-    def __init__(self, binaries: Path, folder: Path, user: str | None) -> None:
+    def __init__(
+        self, binaries: Path, folder: Path, user: str | None, settings: tuple[str, ...] = ()
+    ) -> None:
+        self.settings = settings
         self.binaries = binaries
         self.folder = folder
         self.user = user
@@ -74,6 +77,7 @@ class PostgresServer:
         options = (
             f"-p {self.port} -c listen_addresses=127.0.0.1 -c fsync=off "
             f"-c unix_socket_directories={self.folder}"
+            + "".join(f" -c {setting}" for setting in self.settings)
         )
         log = str(self.folder / "log")
         self.run("pg_ctl", "-D", str(self.folder / "data"), "-w", "-l", log, "-o", options, "start")
@@ -94,8 +98,11 @@ class PostgresServer:
 
 
 @contextlib.contextmanager
-def postgres_server() -> Iterator[PostgresServer]:
-    """A running PostgreSQL server; the test is skipped where there are no programs for it."""
+def postgres_server(*settings: str) -> Iterator[PostgresServer]:
+    """A running PostgreSQL server; the test is skipped where there are no programs for it.
+
+    Settings are as `wal_level=logical`.
+    """
     binaries = _binaries()
     if binaries is None:
         _unavailable("no PostgreSQL server is installed")
@@ -106,7 +113,7 @@ def postgres_server() -> Iterator[PostgresServer]:
         if user is not None:
             entry = pwd.getpwnam(user)
             os.chown(folder, entry.pw_uid, entry.pw_gid)
-        server = PostgresServer(binaries, folder, user)
+        server = PostgresServer(binaries, folder, user, settings)
         secret = folder / "pw"
         secret.write_text("s3cr3t-pw")
         secret.chmod(0o644)

@@ -418,10 +418,7 @@ class _Session:
             return self.table.to_df().limit(0)
         frame = pl.DataFrame(pl.from_arrow(rows))
         last = frame.sort(ORDER).unique(subset=list(self.source.keys), keep="last")
-        kept = last.filter(pl.col(GONE) == "u").select(pl.col(ORDER)).to_arrow()
-        return rows.join(
-            kept.cast(pa.schema([(ORDER, pa.int64())])), ORDER, join_type="inner"
-        ).drop([GONE, ORDER])
+        return last.filter(pl.col(GONE) == "u").drop(GONE, ORDER)
 
     def _rows_of(self, keys: Sequence[Key]) -> Mapping[Key, Mapping[str, Any]]:
         """The rows that the table has for keys."""
