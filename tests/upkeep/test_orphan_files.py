@@ -14,7 +14,8 @@ import pytest
 from independent_walk import local, lying, reached
 
 from frazil.catalog.filesystem import FilesystemCatalog
-from frazil.errors import FrazilError, StorageError, ValidationError
+from frazil.catalog.static import StaticCatalog
+from frazil.errors import FrazilError, StorageError, UnsupportedError, ValidationError
 from frazil.format.manifests import DataFile
 from frazil.format.metadata.statistics import PartitionStatisticsFile, StatisticsFile
 from frazil.format.new_table import new_table_metadata
@@ -236,6 +237,19 @@ def test_nothing_goes_where_it_is_not_sure(place: Lake) -> None:
     with pytest.raises(FrazilError):
         table.maintenance.remove_orphan_files()
     assert local(orphan).exists()
+
+
+def test_a_table_without_a_catalog_loses_no_file(place: Lake) -> None:
+    table = place.make()
+    older = table.metadata_location
+    newer = put(table, "data/newer.parquet")
+    table.files.append([data(newer)])
+    static = StaticCatalog(older, {})
+    pinned = TableHandle(static, static.load_table(static.identifier))
+    assert pinned.maintenance.remove_orphan_files(dry_run=True).orphan_files_count == 1
+    with pytest.raises(UnsupportedError, match="without a catalog"):
+        pinned.maintenance.remove_orphan_files()
+    assert local(newer).exists()
 
 
 def test_a_list_of_files_takes_the_place_of_a_listing(place: Lake) -> None:

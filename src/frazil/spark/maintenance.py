@@ -236,7 +236,7 @@ class TableMaintenance(Maintenance):
             ValidationError, UnsupportedError: there is no such column, or it cannot be counted.
 
         Examples:
-            >>> print(trips.maintenance.compute_table_stats(columns=["id", "city"]))
+            >>> lake.load_table("db.trips").maintenance.compute_table_stats(columns=["id", "city"])
         """
         return compute_table_stats(self._with_session, snapshot_id=snapshot_id, columns=columns)
 

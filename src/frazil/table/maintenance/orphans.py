@@ -11,8 +11,9 @@ from typing import Any, Final, Literal, Protocol, TypedDict, get_args
 
 import polars as pl
 
-from frazil.catalog.base import LoadedTable
-from frazil.errors import StorageError, ValidationError
+from frazil.catalog.base import Catalog, LoadedTable
+from frazil.catalog.static import StaticCatalog
+from frazil.errors import StorageError, UnsupportedError, ValidationError
 from frazil.format.html_text import ShownInNotebooks, html_size
 from frazil.format.metadata import TableMetadata
 from frazil.format.table_properties import GC_ENABLED
@@ -48,7 +49,10 @@ _STAGED_COPY: Final = "/copy-table-staging-"
 
 
 class Refreshable(Changeable, Protocol):
-    """A table whose newest metadata can be asked for."""
+    """A table of a catalog, whose newest metadata can be asked for."""
+
+    @property
+    def catalog(self) -> Catalog: ...
 
     def _refresh(self) -> LoadedTable: ...
 
@@ -276,6 +280,18 @@ class OrphanSearch:
                 f"{self.location} holds metadata of another table in {others[0]}, whose files "
                 "would count as orphans; give a location that only this table has"
             )
+
+
+def refuse_without_catalog(table: Refreshable) -> None:
+    """Raise UnsupportedError for a table that is opened without a catalog.
+
+    Newer metadata than that of the opened file may reach what seems to be an orphan.
+    """
+    if isinstance(table.catalog, StaticCatalog):
+        raise UnsupportedError(
+            f"the table {table.metadata.location} is opened without a catalog: newer metadata may "
+            "reach its files, so none is deleted; open it through its catalog, or ask with dry_run"
+        )
 
 
 def remove_orphans(

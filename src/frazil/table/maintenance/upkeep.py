@@ -24,6 +24,7 @@ from frazil.table.maintenance.orphans import (
     OrphanSearch,
     OrphanSettings,
     Refreshable,
+    refuse_without_catalog,
     remove_orphans,
 )
 from frazil.table.maintenance.repair import RepairResult, repair
@@ -83,12 +84,15 @@ class Maintenance(StatisticsChanges):
         Raises:
             ValidationError: gc.enabled is false, `older_than` is less than a day ago, the folder
                 holds another table, or metadata names files by another scheme or authority.
+            UnsupportedError: the table is opened without a catalog, which knows its newest state.
             FrazilError: a snapshot's metadata cannot be read; nothing was deleted.
 
         Examples:
             >>> print(trips.maintenance.remove_orphan_files(dry_run=True))
-            >>> trips.maintenance.remove_orphan_files(older_than="2024-03-01")
+            >>> lake.load_table("db.trips").maintenance.remove_orphan_files()
         """
+        if not dry_run:
+            refuse_without_catalog(self._kept)
         search = OrphanSearch.of(
             self._kept._refresh().metadata, self._optional_ms(older_than), settings
         )
@@ -206,7 +210,7 @@ class Maintenance(StatisticsChanges):
             UnsupportedError: position deletes are neither Parquet nor Puffin.
 
         Examples:
-            >>> trips.maintenance.rewrite_table_path("s3://old/lake", "s3://new/lake")
+            >>> trips.maintenance.rewrite_table_path(trips.location, "s3://new/lake/db/trips")
         """
         return rewrite_table_path(
             self._table.io,
