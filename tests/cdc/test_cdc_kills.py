@@ -49,7 +49,8 @@ def positions(table):
     return [lsn_of(s.summary["frazil.cdc.lsn"]) for s in table.metadata.snapshots]
 
 
-def test_killed_within_the_load_and_after_a_commit(database):
+@pytest.mark.soak
+def test_killed_within_the_load(database):
     database.run(
         "create table t (id int primary key, v int)",
         "insert into t select n, n from generate_series(1, 100) n",
@@ -61,6 +62,14 @@ def test_killed_within_the_load_and_after_a_commit(database):
     database.drain()
     ours, theirs = database.both()
     assert ours == theirs
+
+
+def test_killed_after_a_commit(database):
+    database.run(
+        "create table t (id int primary key, v int)",
+        "insert into t select n, n from generate_series(1, 100) n",
+    )
+    database.drain()
     database.run("update t set v = v + 1 where id < 50", "delete from t where id = 90")
     # The slot is not moved after the commit, and hands the changes out again.
     killed(database, "committed", 1)

@@ -9,6 +9,7 @@ from decimal import Decimal
 import psycopg
 import pytest
 
+from ci_share import examples
 from frazil.cdc.connections import Dsn
 from frazil.errors import (
     ConfigurationError,
@@ -290,7 +291,7 @@ def test_random_histories(database):
     r = random.Random(5)
     database.run("create table t (id int primary key, v int, s text)")
     with psycopg.connect(database.dsn) as connection:
-        for _ in range(4):
+        for _ in range(examples(2)):
             for _ in range(r.randrange(1, 6)):
                 for _ in range(r.randrange(1, 12)):
                     key, other, v = r.randrange(12), r.randrange(12), r.randrange(100)
