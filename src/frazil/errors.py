@@ -49,6 +49,10 @@ class PredicateError(ValidationError):
     """A filter that cannot be parsed, or does not bind to the schema."""
 
 
+class ProcedureError(ValidationError):
+    """A CALL that cannot be read, names no procedure or has wrong arguments; nothing was done."""
+
+
 class SchemaMismatchError(ValidationError):
     """Rows that do not fit the table's schema; nothing was written."""
 

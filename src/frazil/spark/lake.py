@@ -29,6 +29,7 @@ from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import PartitionField, spec_for
 from frazil.format.schema import Schema
 from frazil.format.sorting import SortField, order_for
+from frazil.spark.procedures.call import call
 from frazil.spark.session import prepare_session, take_cache_sizes
 from frazil.spark.stream.source.options import StreamSettings
 from frazil.spark.table import Table
@@ -374,6 +375,27 @@ class Lake(OnDriver):
         """Make a table of an existing metadata file."""
         loaded = self.catalog.register_table(identifier, metadata_location)
         return Table(self.spark, self.catalog, loaded)
+
+    # -- procedures ------------------------------------------------------------------------------
+
+    def call(self, statement: str) -> DataFrame:
+        """Run a procedure of upkeep by the text that Iceberg's Java runtime takes in SQL.
+
+        Names, arguments and columns of the result are Java's. Arguments stand in their order or by
+        name, and names may be in any case. A timestamp without a zone is in the session's. The work
+        is done when this returns; the result is small.
+
+        Args:
+            statement: ``CALL system.procedure(arguments)``.
+
+        Raises:
+            ProcedureError: the text is no CALL, or names no procedure or wrong arguments.
+            FrazilError: what the method behind the procedure raises.
+
+        Examples:
+            >>> lake.call("CALL system.rewrite_data_files(table => 'db.trips')").show()
+        """
+        return call(self.spark, self.catalog, statement)
 
     # -- parts -----------------------------------------------------------------------------------
 

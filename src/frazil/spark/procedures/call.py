@@ -1,0 +1,79 @@
+"""CALL: the table of procedures, and how one is found and run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any, Final
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from sqlglot import exp, parse_one
+from sqlglot.errors import SqlglotError
+
+from frazil.catalog.base import Catalog
+from frazil.errors import ProcedureError
+from frazil.spark.procedures.of_files import OF_FILES
+from frazil.spark.procedures.of_snapshots import OF_SNAPSHOTS
+from frazil.spark.procedures.parameters import arguments_of
+from frazil.spark.procedures.procedure import Caller, Procedure
+from frazil.spark.procedures.statement import CallStatement, parse_call
+
+PROCEDURES: Final[Mapping[str, Procedure]] = {
+    each.signature.name: each for each in (*OF_SNAPSHOTS, *OF_FILES)
+}
+"""Every procedure by its name; a new one is an entry of such a tuple."""
+
+
+def call(spark: SparkSession, catalog: Catalog, text: str) -> DataFrame:
+    """Run the procedure that a CALL names, and return its result.
+
+    Raises:
+        ProcedureError: the text is no CALL, or names no procedure or wrong arguments.
+    """
+    statement = parse_call(text)
+    found = procedure_of(statement, catalog)
+
+    def evaluate(expression: str) -> Any:
+        return _evaluated(spark, expression)
+
+    return found.call(Caller(spark, catalog), arguments_of(found.signature, statement, evaluate))
+
+
+def procedure_of(statement: CallStatement, catalog: Catalog) -> Procedure:
+    """Return the procedure that a statement names.
+
+    Raises:
+        ProcedureError: it names another catalog, or there is no such procedure.
+    """
+    if statement.catalog not in (None, catalog.name):
+        raise ProcedureError(
+            f"the CALL is for the catalog {statement.catalog!r}, and this is {catalog.name!r}: "
+            f"write system.{statement.procedure}(…)"
+        )
+    found = PROCEDURES.get(statement.procedure)
+    if found is None:
+        near = get_close_matches(statement.procedure, PROCEDURES, n=1)
+        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        raise ProcedureError(
+            f"there is no procedure {statement.procedure!r}{hint}; there are "
+            f"{', '.join(sorted(PROCEDURES))}"
+        )
+    return found
+
+
+def _evaluated(spark: SparkSession, expression: str) -> Any:
+    """The value of an expression of constants, by Spark."""
+    try:
+        tree = parse_one(expression, dialect="spark")
+        if tree.find(exp.Query, exp.Column) is not None:
+            raise ProcedureError(
+                f"{expression} is no constant: an argument is a literal, or made of literals and "
+                "functions; text stands in quotes"
+            )
+        [row] = spark.sql(f"SELECT {expression}").collect()
+    except (PySparkException, SqlglotError) as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        reason = lines[0] if lines else type(error).__name__
+        raise ProcedureError(f"{expression} cannot be evaluated: {reason}") from error
+    return row[0]

@@ -1,0 +1,162 @@
+"""Procedures that rewrite files, delete them, or make tables of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from frazil.errors import ProcedureError
+from frazil.format import types as I
+from frazil.spark.procedures.parameters import Arguments, Kind, Parameter
+from frazil.spark.procedures.procedure import TABLE, Caller, Row, procedure, required
+
+_INT: Final = I.IntegerType()
+_LONG: Final = I.LongType()
+_OPTIONS: Final = Parameter("options", Kind.TEXT_MAP)
+_WHERE: Final = Parameter("where")
+
+_EXPIRED: Final = (
+    "deleted_data_files",
+    "deleted_position_delete_files",
+    "deleted_equality_delete_files",
+    "deleted_manifest_files",
+    "deleted_manifest_lists",
+    "deleted_statistics_files",
+)
+
+
+def _rewrite_data_files(caller: Caller, given: Arguments) -> Iterable[Row]:
+    strategy = given["strategy"]
+    if strategy is None:
+        strategy = "binpack" if given["sort_order"] is None else "sort"
+    result = caller.table(given["table"]).maintenance.compact(
+        given["where"],
+        strategy=strategy.lower(),
+        sort_order=given["sort_order"],
+        options=given["options"],
+        branch=given["branch"],
+    )
+    return [_columns(result, _REWRITTEN_DATA)]
+
+
+def _rewrite_position_delete_files(caller: Caller, given: Arguments) -> Iterable[Row]:
+    result = caller.table(given["table"]).maintenance.rewrite_position_deletes(
+        given["where"], options=given["options"]
+    )
+    return [_columns(result, _REWRITTEN_DELETES)]
+
+
+def _rewrite_manifests(caller: Caller, given: Arguments) -> Iterable[Row]:
+    result = caller.table(given["table"]).maintenance.rewrite_manifests(
+        spec_id=given["spec_id"], sort_by=given["sort_by"] or ()
+    )
+    return [_columns(result, _REWRITTEN_MANIFESTS)]
+
+
+def _expire_snapshots(caller: Caller, given: Arguments) -> Iterable[Row]:
+    deletes = given["max_concurrent_deletes"]
+    if deletes is not None and deletes < 1:
+        raise ProcedureError(f"max_concurrent_deletes is {deletes}; it must be positive")
+    maintenance = caller.table(given["table"]).maintenance
+    result = maintenance.expire_snapshots(
+        older_than=given["older_than"],
+        retain_last=given["retain_last"],
+        snapshot_ids=given["snapshot_ids"] or (),
+    )
+    if given["clean_expired_metadata"]:
+        maintenance.remove_unused_specs_and_schemas()
+    return [tuple(getattr(result, name) for name in _EXPIRED)]
+
+
+def _register_table(caller: Caller, given: Arguments) -> Iterable[Row]:
+    identifier = caller.identifier(given["table"])
+    metadata = caller.catalog.register_table(identifier, given["metadata_file"]).metadata
+    current = metadata.current_snapshot
+    if current is None:
+        return [(None, None, None)]
+    summary = current.summary or {}
+    totals = (summary.get(name) for name in ("total-records", "total-data-files"))
+    return [(current.snapshot_id, *(None if each is None else int(each) for each in totals))]
+
+
+def _columns(result: Any, columns: Iterable[tuple[str, I.IcebergType]]) -> Row:
+    return tuple(getattr(result, name) for name, _ in columns)
+
+
+_REWRITTEN_DATA: Final = [
+    ("rewritten_data_files_count", _INT),
+    ("added_data_files_count", _INT),
+    ("rewritten_bytes_count", _LONG),
+    ("failed_data_files_count", _INT),
+    ("removed_delete_files_count", _INT),
+]
+_REWRITTEN_DELETES: Final = [
+    ("rewritten_delete_files_count", _INT),
+    ("added_delete_files_count", _INT),
+    ("rewritten_bytes_count", _LONG),
+    ("added_bytes_count", _LONG),
+]
+_REWRITTEN_MANIFESTS: Final = [
+    ("rewritten_manifests_count", _INT),
+    ("added_manifests_count", _INT),
+]
+
+OF_FILES: Final = (
+    procedure(
+        "rewrite_data_files",
+        [
+            TABLE,
+            Parameter("strategy"),
+            Parameter("sort_order"),
+            _OPTIONS,
+            _WHERE,
+            Parameter("branch"),
+        ],
+        _REWRITTEN_DATA,
+        _rewrite_data_files,
+    ),
+    procedure(
+        "rewrite_position_delete_files",
+        [TABLE, _OPTIONS, _WHERE],
+        _REWRITTEN_DELETES,
+        _rewrite_position_delete_files,
+    ),
+    procedure(
+        "rewrite_manifests",
+        [
+            TABLE,
+            Parameter("use_caching", Kind.BOOLEAN),
+            Parameter("spec_id", Kind.INT),
+            Parameter("sort_by", Kind.TEXTS),
+        ],
+        _REWRITTEN_MANIFESTS,
+        _rewrite_manifests,
+    ),
+    procedure(
+        "expire_snapshots",
+        [
+            TABLE,
+            Parameter("older_than", Kind.TIMESTAMP),
+            Parameter("retain_last", Kind.INT),
+            Parameter("max_concurrent_deletes", Kind.INT),
+            Parameter("stream_results", Kind.BOOLEAN),
+            Parameter("snapshot_ids", Kind.LONGS),
+            Parameter("clean_expired_metadata", Kind.BOOLEAN),
+        ],
+        [(f"{name}_count", _LONG) for name in _EXPIRED],
+        _expire_snapshots,
+        deletes_files=True,
+    ),
+    procedure(
+        "register_table",
+        [TABLE, required("metadata_file")],
+        [
+            ("current_snapshot_id", _LONG),
+            ("total_records_count", _LONG),
+            ("total_data_files_count", _LONG),
+        ],
+        _register_table,
+        optional=["current_snapshot_id", "total_records_count", "total_data_files_count"],
+    ),
+)
+"""The procedures of this file."""

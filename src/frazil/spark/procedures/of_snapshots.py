@@ -1,0 +1,126 @@
+"""Procedures that change which snapshot is current, or look at the history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from frazil.errors import NoSuchSnapshotError
+from frazil.format import types as I
+from frazil.spark.procedures.parameters import Arguments, Kind, Parameter
+from frazil.spark.procedures.procedure import TABLE, Caller, Row, procedure, required
+from frazil.table.snapshots.cherry_pick import WAP_ID
+
+_PREVIOUS: Final = ("previous_snapshot_id", I.LongType())
+_CURRENT: Final = ("current_snapshot_id", I.LongType())
+_SOURCE: Final = ("source_snapshot_id", I.LongType())
+
+
+def _rollback_to_snapshot(caller: Caller, given: Arguments) -> Iterable[Row]:
+    table = caller.table(given["table"])
+    before = table.metadata.current_snapshot_id
+    table.rollback_to_snapshot(given["snapshot_id"])
+    return [(before, table.metadata.current_snapshot_id)]
+
+
+def _rollback_to_timestamp(caller: Caller, given: Arguments) -> Iterable[Row]:
+    table = caller.table(given["table"])
+    before = table.metadata.current_snapshot_id
+    table.rollback_to_timestamp(given["timestamp"])
+    return [(before, table.metadata.current_snapshot_id)]
+
+
+def _set_current_snapshot(caller: Caller, given: Arguments) -> Iterable[Row]:
+    table = caller.table(given["table"])
+    before = table.metadata.current_snapshot_id
+    table.set_current_snapshot(given["snapshot_id"], ref=given["ref"])
+    return [(before, table.metadata.current_snapshot_id)]
+
+
+def _cherrypick_snapshot(caller: Caller, given: Arguments) -> Iterable[Row]:
+    table = caller.table(given["table"])
+    table.cherrypick_snapshot(given["snapshot_id"])
+    return [(given["snapshot_id"], table.metadata.current_snapshot_id)]
+
+
+def _publish_changes(caller: Caller, given: Arguments) -> Iterable[Row]:
+    table = caller.table(given["table"])
+    table.publish_changes(given["wap_id"])
+    staged = (
+        snapshot.snapshot_id
+        for snapshot in table.metadata.snapshots
+        if (snapshot.summary or {}).get(WAP_ID) == given["wap_id"]
+    )
+    return [(next(staged), table.metadata.current_snapshot_id)]
+
+
+def _fast_forward(caller: Caller, given: Arguments) -> Iterable[Row]:
+    table, branch = caller.table(given["table"]), given["branch"]
+    before = table.metadata.refs.get(branch)
+    table.fast_forward(branch, given["to"])
+    previous = None if before is None else before.snapshot_id
+    return [(branch, previous, table.metadata.ref(branch).snapshot_id)]
+
+
+def _ancestors_of(caller: Caller, given: Arguments) -> Iterable[Row]:
+    metadata = caller.table(given["table"]).metadata
+    snapshot_id = given["snapshot_id"]
+    if snapshot_id is None:
+        snapshot_id = metadata.current_snapshot_id
+    if snapshot_id is None:
+        raise NoSuchSnapshotError(f"{given['table']} is empty: it has no snapshot")
+    start = metadata.snapshot_by_id(snapshot_id).snapshot_id
+    return [(each.snapshot_id, each.timestamp_ms) for each in metadata.ancestors_of(start)]
+
+
+OF_SNAPSHOTS: Final = (
+    procedure(
+        "rollback_to_snapshot",
+        [TABLE, required("snapshot_id", Kind.LONG)],
+        [_PREVIOUS, _CURRENT],
+        _rollback_to_snapshot,
+    ),
+    procedure(
+        "rollback_to_timestamp",
+        [TABLE, required("timestamp", Kind.TIMESTAMP)],
+        [_PREVIOUS, _CURRENT],
+        _rollback_to_timestamp,
+    ),
+    procedure(
+        "set_current_snapshot",
+        [TABLE, Parameter("snapshot_id", Kind.LONG), Parameter("ref")],
+        [_PREVIOUS, _CURRENT],
+        _set_current_snapshot,
+        optional=["previous_snapshot_id"],
+    ),
+    procedure(
+        "cherrypick_snapshot",
+        [TABLE, required("snapshot_id", Kind.LONG)],
+        [_SOURCE, _CURRENT],
+        _cherrypick_snapshot,
+    ),
+    procedure(
+        "publish_changes",
+        [TABLE, required("wap_id")],
+        [_SOURCE, _CURRENT],
+        _publish_changes,
+    ),
+    procedure(
+        "fast_forward",
+        [TABLE, required("branch"), required("to")],
+        [
+            ("branch_updated", I.StringType()),
+            ("previous_ref", I.LongType()),
+            ("updated_ref", I.LongType()),
+        ],
+        _fast_forward,
+        optional=["previous_ref"],
+    ),
+    procedure(
+        "ancestors_of",
+        [TABLE, Parameter("snapshot_id", Kind.LONG)],
+        [("snapshot_id", I.LongType()), ("timestamp", I.LongType())],
+        _ancestors_of,
+    ),
+)
+"""The procedures of this file."""
