@@ -145,6 +145,7 @@ OF_FILES: Final = (
         ],
         [(f"{name}_count", _LONG) for name in _EXPIRED],
         _expire_snapshots,
+        optional=[f"{name}_count" for name in _EXPIRED],
         deletes_files=True,
     ),
     procedure(

@@ -121,6 +121,7 @@ OF_SNAPSHOTS: Final = (
         [TABLE, Parameter("snapshot_id", Kind.LONG)],
         [("snapshot_id", I.LongType()), ("timestamp", I.LongType())],
         _ancestors_of,
+        optional=["snapshot_id", "timestamp"],
     ),
 )
 """The procedures of this file."""
