@@ -7,7 +7,7 @@ import pytest
 
 import frazil
 from frazil.cdc.connections import Dsn
-from frazil.cdc.follow import CdcSettings, Follower
+from frazil.cdc.follow import CdcSettings, PostgresFollower
 from postgres_server import postgres_server
 
 PASSWORD = "s3cr3t-pw"
@@ -39,7 +39,7 @@ class Database:
     def follower(self, **settings):
         chosen = {"source": "public.t", "slot": self.slot, "publication": self.slot, **settings}
         chosen.setdefault("dsn", Dsn.of(self.dsn))
-        return Follower(
+        return PostgresFollower(
             lake=self.lake,
             name="db.t",
             settings=CdcSettings(**chosen),

@@ -13,12 +13,12 @@ from frazil.cdc.pgoutput import (
     TOAST,
     Begin,
     Commit,
-    Delete,
-    Insert,
+    DeleteMessage,
+    InsertMessage,
     Message,
     Relation,
     Truncate,
-    Update,
+    UpdateMessage,
     Values,
 )
 from frazil.cdc.values import RowLoader, ValueColumn, arrays_of
@@ -111,11 +111,11 @@ class TransactionBatch:
                 )
             case _ if self._skips:
                 pass
-            case Insert() if message.oid == self.oid:
+            case InsertMessage() if message.oid == self.oid:
                 self._upsert(self._loaded(message.new))
-            case Update() if message.oid == self.oid:
+            case UpdateMessage() if message.oid == self.oid:
                 self._update(message)
-            case Delete() if message.oid == self.oid:
+            case DeleteMessage() if message.oid == self.oid:
                 self._delete(self._loaded(message.old))
             case Truncate() if self.oid in message.oids:
                 self._rows, self._parts, self._open = [], [], []
@@ -151,7 +151,7 @@ class TransactionBatch:
         assert self._loader is not None, "a relation comes before its rows"
         return self._loader.row(values)
 
-    def _update(self, message: Update) -> None:
+    def _update(self, message: UpdateMessage) -> None:
         row = self._loaded(message.new)
         old = None if message.old is None else self._loaded(message.old)
         before = self._key(row if old is None else old)

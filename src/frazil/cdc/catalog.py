@@ -61,7 +61,7 @@ class ServerColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class LeafTable:
     """A table that rows lie in: the table itself or a partition of it.
 
     Attributes:
@@ -149,9 +149,9 @@ def columns_of(connection: Connection, oid: int, types: TypeCatalog) -> tuple[Se
     )
 
 
-def leaves_of(connection: Connection, source: SourceTable) -> tuple[Leaf, ...]:
+def leaves_of(connection: Connection, source: SourceTable) -> tuple[LeafTable, ...]:
     """Return the tables that a table's rows lie in."""
-    return tuple(Leaf(*row) for row in connection.execute(_LEAVES, {"oid": source.oid}))
+    return tuple(LeafTable(*row) for row in connection.execute(_LEAVES, {"oid": source.oid}))
 
 
 def source_table(

@@ -110,7 +110,7 @@ class CdcProgress:
 
 
 @dataclass(slots=True, kw_only=True)
-class Follower:
+class PostgresFollower:
     """Brings a table of Iceberg up to one of PostgreSQL."""
 
     lake: Lake

@@ -12,7 +12,7 @@ from psycopg import sql
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as S
 
-from frazil.cdc.catalog import Leaf
+from frazil.cdc.catalog import LeafTable
 from frazil.cdc.connections import Dsn
 from frazil.cdc.values import ValueColumn, arrays_of
 from frazil.spark.types import type_to_spark
@@ -27,7 +27,7 @@ _TASKS: Final = "namespace string, name string, first bigint, last bigint"
 def initial_rows(
     spark: SparkSession,
     dsn: Dsn,
-    leaves: Sequence[Leaf],
+    leaves: Sequence[LeafTable],
     columns: Sequence[ValueColumn],
     snapshot: str,
 ) -> DataFrame:

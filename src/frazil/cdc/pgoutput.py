@@ -82,7 +82,7 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
-class Insert:
+class InsertMessage:
     """A row is new."""
 
     oid: int
@@ -90,7 +90,7 @@ class Insert:
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
+class UpdateMessage:
     """A row is changed.
 
     Attributes:
@@ -105,7 +105,7 @@ class Update:
 
 
 @dataclass(frozen=True, slots=True)
-class Delete:
+class DeleteMessage:
     """A row is gone; `old` has the columns of the replica identity at least."""
 
     oid: int
@@ -119,7 +119,9 @@ class Truncate:
     oids: tuple[int, ...]
 
 
-Message: TypeAlias = Begin | Commit | Relation | Insert | Update | Delete | Truncate
+Message: TypeAlias = (
+    Begin | Commit | Relation | InsertMessage | UpdateMessage | DeleteMessage | Truncate
+)
 
 _BEGIN: Final = struct.Struct(">QqI")
 _COMMIT: Final = struct.Struct(">BQQq")
@@ -159,13 +161,13 @@ def _parsed(data: bytes) -> Message | None:
         case b"I":
             [oid] = _UINT32.unpack_from(data, 1)
             _expect(data[5], _NEW)
-            return Insert(oid, _values(data, 6)[0])
+            return InsertMessage(oid, _values(data, 6)[0])
         case b"U":
             return _update(data)
         case b"D":
             [oid] = _UINT32.unpack_from(data, 1)
             _expect(data[5], _KEY, _OLD)
-            return Delete(oid, _values(data, 6)[0])
+            return DeleteMessage(oid, _values(data, 6)[0])
         case b"B":
             commit_lsn, microseconds, _ = _BEGIN.unpack_from(data, 1)
             return Begin(commit_lsn, microseconds)
@@ -182,7 +184,7 @@ def _parsed(data: bytes) -> Message | None:
     raise ValueError("the kind is not known")
 
 
-def _update(data: bytes) -> Update:
+def _update(data: bytes) -> UpdateMessage:
     [oid] = _UINT32.unpack_from(data, 1)
     old: Values | None = None
     mark, at = data[5], 6
@@ -191,7 +193,7 @@ def _update(data: bytes) -> Update:
         old, at = _values(data, at)
         mark, at = data[at], at + 1
     _expect(mark, _NEW)
-    return Update(oid, old, is_old_whole, _values(data, at)[0])
+    return UpdateMessage(oid, old, is_old_whole, _values(data, at)[0])
 
 
 def _relation(data: bytes) -> Relation:

@@ -26,7 +26,7 @@ _SLOT_NAME = re.compile(r"[a-z0-9_]{1,63}")
 @click.argument("kind", metavar="postgres", type=click.Choice(["postgres"]))
 @click.argument("dsn")
 @click.option("--table", required=True, metavar="NAME", help="The table; made if there is none.")
-@click.option("--source", metavar="SCHEMA.TABLE", help="In PostgreSQL; public.NAME unless given.")
+@click.option("--source", metavar="RELATION", help="In PostgreSQL; public.NAME unless given.")
 @click.option("--once", is_flag=True, help="Take over what is committed by now, and stop.")
 @click.option(
     "--interval",
@@ -100,7 +100,9 @@ def cdc(
         taken["lsn"] = following.lsn_text(progress.lsn)  # type: ignore[attr-defined]
 
     with opened_lake(settings.catalog()) as lake:
-        follower = following.Follower(lake=lake, name=table, settings=wanted, on_progress=tell)
+        follower = following.PostgresFollower(
+            lake=lake, name=table, settings=wanted, on_progress=tell
+        )
         if drop_slot:
             was_there = follower.drop_slot()
             text = f"removed the slot {named}" if was_there else f"there is no slot {named}"
