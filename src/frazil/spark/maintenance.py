@@ -236,6 +236,7 @@ class TableMaintenance(Maintenance):
             ValidationError, UnsupportedError: there is no such column, or it cannot be counted.
 
         Examples:
+            >>> trips = lake.load_table("db.trips")
             >>> lake.load_table("db.trips").maintenance.compute_table_stats(columns=["id", "city"])
         """
         return compute_table_stats(self._with_session, snapshot_id=snapshot_id, columns=columns)
