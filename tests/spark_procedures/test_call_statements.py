@@ -8,20 +8,20 @@ import pytest
 
 from frazil.errors import NoSuchTableError, ProcedureError
 from frazil.spark.procedures.call import PROCEDURES
-from frazil.spark.procedures.parameters import Kind, Parameter, Signature, arguments_of
+from frazil.spark.procedures.parameters import ArgumentKind, Parameter, Signature, arguments_of
 from frazil.spark.procedures.statement import parse_call
 
 SIGNATURE = Signature(
     "all_kinds",
     (
-        Parameter("table", Kind.TEXT, is_required=True),
-        Parameter("small", Kind.INT),
-        Parameter("large", Kind.LONG),
-        Parameter("flag", Kind.BOOLEAN),
-        Parameter("at", Kind.TIMESTAMP),
-        Parameter("names", Kind.TEXTS),
-        Parameter("ids", Kind.LONGS),
-        Parameter("options", Kind.TEXT_MAP),
+        Parameter("table", ArgumentKind.TEXT, is_required=True),
+        Parameter("small", ArgumentKind.INT),
+        Parameter("large", ArgumentKind.LONG),
+        Parameter("flag", ArgumentKind.BOOLEAN),
+        Parameter("at", ArgumentKind.TIMESTAMP),
+        Parameter("names", ArgumentKind.TEXTS),
+        Parameter("ids", ArgumentKind.LONGS),
+        Parameter("options", ArgumentKind.TEXT_MAP),
     ),
 )
 

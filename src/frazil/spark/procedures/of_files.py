@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from frazil.errors import ProcedureError
 from frazil.format import types as I
-from frazil.spark.procedures.parameters import Arguments, Kind, Parameter
+from frazil.spark.procedures.parameters import ArgumentKind, Arguments, Parameter
 from frazil.spark.procedures.procedure import TABLE, Caller, Row, procedure, required
 
 _INT: Final = I.IntegerType()
 _LONG: Final = I.LongType()
-_OPTIONS: Final = Parameter("options", Kind.TEXT_MAP)
+_OPTIONS: Final = Parameter("options", ArgumentKind.TEXT_MAP)
 _WHERE: Final = Parameter("where")
 
 _EXPIRED: Final = (
@@ -125,9 +125,9 @@ OF_FILES: Final = (
         "rewrite_manifests",
         [
             TABLE,
-            Parameter("use_caching", Kind.BOOLEAN),
-            Parameter("spec_id", Kind.INT),
-            Parameter("sort_by", Kind.TEXTS),
+            Parameter("use_caching", ArgumentKind.BOOLEAN),
+            Parameter("spec_id", ArgumentKind.INT),
+            Parameter("sort_by", ArgumentKind.TEXTS),
         ],
         _REWRITTEN_MANIFESTS,
         _rewrite_manifests,
@@ -136,12 +136,12 @@ OF_FILES: Final = (
         "expire_snapshots",
         [
             TABLE,
-            Parameter("older_than", Kind.TIMESTAMP),
-            Parameter("retain_last", Kind.INT),
-            Parameter("max_concurrent_deletes", Kind.INT),
-            Parameter("stream_results", Kind.BOOLEAN),
-            Parameter("snapshot_ids", Kind.LONGS),
-            Parameter("clean_expired_metadata", Kind.BOOLEAN),
+            Parameter("older_than", ArgumentKind.TIMESTAMP),
+            Parameter("retain_last", ArgumentKind.INT),
+            Parameter("max_concurrent_deletes", ArgumentKind.INT),
+            Parameter("stream_results", ArgumentKind.BOOLEAN),
+            Parameter("snapshot_ids", ArgumentKind.LONGS),
+            Parameter("clean_expired_metadata", ArgumentKind.BOOLEAN),
         ],
         [(f"{name}_count", _LONG) for name in _EXPIRED],
         _expire_snapshots,

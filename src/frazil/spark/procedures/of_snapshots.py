@@ -7,7 +7,7 @@ from typing import Final
 
 from frazil.errors import NoSuchSnapshotError
 from frazil.format import types as I
-from frazil.spark.procedures.parameters import Arguments, Kind, Parameter
+from frazil.spark.procedures.parameters import ArgumentKind, Arguments, Parameter
 from frazil.spark.procedures.procedure import TABLE, Caller, Row, procedure, required
 from frazil.table.snapshots.cherry_pick import WAP_ID
 
@@ -76,26 +76,26 @@ def _ancestors_of(caller: Caller, given: Arguments) -> Iterable[Row]:
 OF_SNAPSHOTS: Final = (
     procedure(
         "rollback_to_snapshot",
-        [TABLE, required("snapshot_id", Kind.LONG)],
+        [TABLE, required("snapshot_id", ArgumentKind.LONG)],
         [_PREVIOUS, _CURRENT],
         _rollback_to_snapshot,
     ),
     procedure(
         "rollback_to_timestamp",
-        [TABLE, required("timestamp", Kind.TIMESTAMP)],
+        [TABLE, required("timestamp", ArgumentKind.TIMESTAMP)],
         [_PREVIOUS, _CURRENT],
         _rollback_to_timestamp,
     ),
     procedure(
         "set_current_snapshot",
-        [TABLE, Parameter("snapshot_id", Kind.LONG), Parameter("ref")],
+        [TABLE, Parameter("snapshot_id", ArgumentKind.LONG), Parameter("ref")],
         [_PREVIOUS, _CURRENT],
         _set_current_snapshot,
         optional=["previous_snapshot_id"],
     ),
     procedure(
         "cherrypick_snapshot",
-        [TABLE, required("snapshot_id", Kind.LONG)],
+        [TABLE, required("snapshot_id", ArgumentKind.LONG)],
         [_SOURCE, _CURRENT],
         _cherrypick_snapshot,
     ),
@@ -118,7 +118,7 @@ OF_SNAPSHOTS: Final = (
     ),
     procedure(
         "ancestors_of",
-        [TABLE, Parameter("snapshot_id", Kind.LONG)],
+        [TABLE, Parameter("snapshot_id", ArgumentKind.LONG)],
         [("snapshot_id", I.LongType()), ("timestamp", I.LongType())],
         _ancestors_of,
         optional=["snapshot_id", "timestamp"],

@@ -27,7 +27,7 @@ Evaluate: TypeAlias = Callable[[str], Any]
 """Gives the value of a constant SQL expression that is no literal."""
 
 
-class Kind(StrEnum):
+class ArgumentKind(StrEnum):
     """The type of a parameter, by Spark's name."""
 
     TEXT = "string"
@@ -51,7 +51,7 @@ class Parameter:
     """
 
     name: str
-    kind: Kind = Kind.TEXT
+    kind: ArgumentKind = ArgumentKind.TEXT
     is_required: bool = False
 
     def __str__(self) -> str:
@@ -206,13 +206,13 @@ def _as_text(value: Any) -> str:
     return _text(value)
 
 
-_READ: Final[Mapping[Kind, Callable[[Any], Any]]] = {
-    Kind.TEXT: _text,
-    Kind.INT: _whole_number(32),
-    Kind.LONG: _whole_number(64),
-    Kind.BOOLEAN: _boolean,
-    Kind.TIMESTAMP: _moment,
-    Kind.TEXTS: _list_of(_text),
-    Kind.LONGS: _list_of(_whole_number(64)),
-    Kind.TEXT_MAP: _text_map,
+_READ: Final[Mapping[ArgumentKind, Callable[[Any], Any]]] = {
+    ArgumentKind.TEXT: _text,
+    ArgumentKind.INT: _whole_number(32),
+    ArgumentKind.LONG: _whole_number(64),
+    ArgumentKind.BOOLEAN: _boolean,
+    ArgumentKind.TIMESTAMP: _moment,
+    ArgumentKind.TEXTS: _list_of(_text),
+    ArgumentKind.LONGS: _list_of(_whole_number(64)),
+    ArgumentKind.TEXT_MAP: _text_map,
 }

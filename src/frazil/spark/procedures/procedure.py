@@ -13,7 +13,7 @@ from frazil.catalog.base import Catalog
 from frazil.catalog.identifiers import parse_table_identifier
 from frazil.format import types as I
 from frazil.spark.metadata_frames.shape import dataframe_of
-from frazil.spark.procedures.parameters import Arguments, Kind, Parameter, Signature
+from frazil.spark.procedures.parameters import ArgumentKind, Arguments, Parameter, Signature
 from frazil.spark.session import type_support
 from frazil.spark.table import Table
 
@@ -108,7 +108,7 @@ def procedure(
     return Procedure(signature, I.StructType(fields), run, deletes_files)
 
 
-def required(name: str, kind: Kind = Kind.TEXT) -> Parameter:
+def required(name: str, kind: ArgumentKind = ArgumentKind.TEXT) -> Parameter:
     """Return a parameter that a call has to give."""
     return Parameter(name, kind, is_required=True)
 
