@@ -53,6 +53,7 @@ COMMANDS = [
     "remove-orphan-files db.trips --dry-run",
     "check db.trips",
     "drop later.calls --yes",
+    "call --help",
 ]
 
 

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from frazil.cli import cdc, change, look, optimize, read, report, statistics, upkeep
+from frazil.cli import cdc, change, look, optimize, procedures, read, report, statistics, upkeep
 from frazil.cli.app import main
 
-__all__ = ["cdc", "change", "look", "main", "optimize", "read", "report", "statistics", "upkeep"]
+__all__ = [
+    "cdc",
+    "change",
+    "look",
+    "main",
+    "optimize",
+    "procedures",
+    "read",
+    "report",
+    "statistics",
+    "upkeep",
+]

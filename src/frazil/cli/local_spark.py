@@ -34,12 +34,19 @@ def opened_scan(read: Read) -> Iterator[Scan]:
 @contextmanager
 def opened_table(handle: TableHandle) -> Iterator[Table]:
     """Give a table with the active session, or with a quiet local one that ends with the block."""
+    with local_session() as spark:
+        loaded = LoadedTable(handle.identifier, handle.metadata, handle.metadata_location)
+        yield Table(spark, handle.catalog, loaded)
+
+
+@contextmanager
+def local_session() -> Iterator[SparkSession]:
+    """Give the active session, or a quiet local one that ends with the block."""
     running = SparkSession.getActiveSession()
     spark = running or _quiet_session()
     try:
         prepare_session(spark)
-        loaded = LoadedTable(handle.identifier, handle.metadata, handle.metadata_location)
-        yield Table(spark, handle.catalog, loaded)
+        yield spark
     finally:
         if running is None:
             spark.stop()

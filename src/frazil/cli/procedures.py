@@ -1,0 +1,41 @@
+"""`frazil call`: upkeep by the text of a CALL."""
+
+from __future__ import annotations
+
+import click
+
+from frazil.cli.app import CHANGING, Settings, asked, command
+from frazil.cli.local_spark import local_session
+from frazil.cli.output import Output, column_of
+from frazil.spark.lake import Lake
+from frazil.spark.procedures.call import procedure_of
+from frazil.spark.procedures.statement import parse_call
+
+
+@command(
+    CHANGING,
+    "frazil --warehouse /data/lake call \"CALL system.ancestors_of('db.trips')\"",
+    "frazil --warehouse /data/lake call \"CALL system.rewrite_manifests('db.trips')\"",
+)
+@click.argument("statement")
+@click.option("--yes", is_flag=True, help="Do not ask before files are deleted.")
+def call(settings: Settings, out: Output, *, statement: str, yes: bool) -> None:
+    """Run a procedure of upkeep, as CALL does in Spark's SQL with Iceberg's Java runtime.
+
+    STATEMENT is CALL system.procedure(arguments). A wrong name lists those that there are, and
+    wrong arguments show the right ones. It asks before files are deleted.
+    """
+    catalog = settings.catalog()
+    procedure = procedure_of(parse_call(statement), catalog)
+    if procedure.deletes_files:
+        asked(f"{procedure.signature.name} deletes files. Go on?", yes=yes)
+    with local_session() as spark:
+        result = Lake(spark, catalog).call(statement)
+        rows = [row.asDict() for row in result.collect()]
+    if out.as_json:
+        out.document(rows)
+    elif len(rows) == 1:
+        out.pairs(rows[0].items())
+    else:
+        columns = {name: column_of(name, (row[name] for row in rows)) for name in result.columns}
+        out.rows(rows, columns, nothing="no rows")
