@@ -15,7 +15,6 @@ from frazil.spark.procedures.statement import parse_call
 @command(
     CHANGING,
     "frazil --warehouse /data/lake call \"CALL system.ancestors_of('db.trips')\"",
-    "frazil --warehouse /data/lake call \"CALL system.rewrite_manifests('db.trips')\"",
 )
 @click.argument("statement")
 @click.option("--yes", is_flag=True, help="Do not ask before files are deleted.")
