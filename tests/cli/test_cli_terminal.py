@@ -104,7 +104,8 @@ def in_process(warehouse, line):
     def work(stream):
         before, sys.stdout = sys.stdout, stream
         try:
-            main(["--warehouse", warehouse, *words_of(line)], standalone_mode=False)
+            words = ["--warehouse", warehouse, *words_of(line)]
+            main(words, prog_name="frazil", standalone_mode=False)
         finally:
             sys.stdout = before
 
