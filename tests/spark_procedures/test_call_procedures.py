@@ -8,7 +8,7 @@ from pathlib import Path
 import fastavro
 import pytest
 
-from frazil.errors import ValidationError
+from frazil.errors import NoSuchSnapshotError, ValidationError
 
 pytestmark = pytest.mark.spark
 
@@ -173,6 +173,8 @@ def test_ancestors_are_listed(trips, lake, called):
     lake.create_table("db.empty", "id int")
     with pytest.raises(ValueError, match=r"db\.empty is empty"):
         called("CALL system.ancestors_of('db.empty')")
+    with pytest.raises(NoSuchSnapshotError):
+        called("CALL system.ancestors_of('db.trips', 1)")
 
 
 def test_staged_changes_are_published(spark, trips, called):

@@ -63,14 +63,13 @@ def _fast_forward(caller: Caller, given: Arguments) -> Iterable[Row]:
 
 
 def _ancestors_of(caller: Caller, given: Arguments) -> Iterable[Row]:
-    metadata = caller.table(given["table"]).metadata
-    snapshot_id = given["snapshot_id"]
-    if snapshot_id is None:
-        snapshot_id = metadata.current_snapshot_id
-    if snapshot_id is None:
+    table, snapshot_id = caller.table(given["table"]), given["snapshot_id"]
+    if snapshot_id is not None:
+        # One that is not there is an error, and not without ancestors.
+        table.metadata.snapshot_by_id(snapshot_id)
+    elif table.metadata.current_snapshot_id is None:
         raise NoSuchSnapshotError(f"{given['table']} is empty: it has no snapshot")
-    start = metadata.snapshot_by_id(snapshot_id).snapshot_id
-    return [(each.snapshot_id, each.timestamp_ms) for each in metadata.ancestors_of(start)]
+    return [(each.snapshot_id, each.timestamp_ms) for each in table.ancestors(snapshot_id)]
 
 
 OF_SNAPSHOTS: Final = (
