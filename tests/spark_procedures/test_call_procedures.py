@@ -212,6 +212,15 @@ def test_tables_are_registered(trips, lake, called):
     assert ("db", "a.b") in lake.list_tables("db")
 
 
+def test_a_namespace_may_have_the_catalogs_name(spark, lake, called):
+    lake.create_namespace("default")
+    lake.create_namespace("default.db")
+    table = lake.create_table("default.db.t", "id bigint")
+    table.append(spark.range(3))
+    [row] = called("CALL default.system.ancestors_of('default.db.t')")
+    assert row["snapshot_id"] == table.current_snapshot.snapshot_id
+
+
 def files_of(table):
     """The data files of the current snapshot."""
     return table.inspect.data_files().to_dicts()
