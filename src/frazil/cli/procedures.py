@@ -22,11 +22,13 @@ def call(settings: Settings, out: Output, *, statement: str, yes: bool) -> None:
     """Run a procedure of upkeep, as CALL does in Spark's SQL with Iceberg's Java runtime.
 
     STATEMENT is CALL system.procedure(arguments). A wrong name lists those that there are, and
-    wrong arguments show the right ones. It asks before files are deleted.
+    wrong arguments show the right ones. It asks before files are deleted;
+    dry_run => true deletes none.
     """
     catalog = settings.catalog()
-    procedure = procedure_of(parse_call(statement), catalog)
-    if procedure.deletes_files:
+    parsed = parse_call(statement)
+    procedure = procedure_of(parsed, catalog)
+    if procedure.deletes_files and not parsed.only_looks():
         asked(f"{procedure.signature.name} deletes files. Go on?", yes=yes)
     with local_session() as spark:
         result = Lake(spark, catalog).call(statement)

@@ -178,7 +178,7 @@ class Table(ChangeCommands, TableChanges, TableStreams, TableHandle):
             StorageError: the file cannot be written.
 
         Examples:
-            >>> trips.report("report.html")
+            >>> trips.report("/tmp/report.html")
         """
         write_report(path, name=self.name, metadata=self.metadata, io=self.io)
 

@@ -15,12 +15,13 @@ from frazil.catalog.base import Catalog
 from frazil.errors import ProcedureError
 from frazil.spark.procedures.of_files import OF_FILES
 from frazil.spark.procedures.of_snapshots import OF_SNAPSHOTS
+from frazil.spark.procedures.of_upkeep import OF_UPKEEP
 from frazil.spark.procedures.parameters import arguments_of
 from frazil.spark.procedures.procedure import Caller, Procedure
 from frazil.spark.procedures.statement import CallStatement, parse_call
 
 PROCEDURES: Final[Mapping[str, Procedure]] = {
-    each.signature.name: each for each in (*OF_SNAPSHOTS, *OF_FILES)
+    each.signature.name: each for each in (*OF_SNAPSHOTS, *OF_FILES, *OF_UPKEEP)
 }
 """Every procedure by its name; a new one is an entry of such a tuple."""
 

@@ -33,6 +33,13 @@ class CallStatement:
     positional: tuple[exp.Expression, ...]
     named: tuple[tuple[str, exp.Expression], ...]
 
+    def only_looks(self) -> bool:
+        """Whether the argument ``dry_run => true`` stands in it."""
+        return any(
+            name.lower() == "dry_run" and isinstance(value, exp.Boolean) and value.this
+            for name, value in self.named
+        )
+
 
 def parse_call(text: str) -> CallStatement:
     """Read one statement of the form ``CALL [catalog.]system.procedure(arguments)``.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -47,6 +48,8 @@ _OPS: dict[type[exp.Expression], Op] = {
     exp.GT: Op.GT,
     exp.GTE: Op.GE,
 }
+# How the parser writes a keyword in its messages: as the class that stands for it.
+_CLASS_NAME = re.compile(r"<class '(?:\w+\.)*(\w+)'>")
 _WILDCARDS = ("%", "_")
 _UNDERSTOOD = frozenset(
     {"this", "expression", "expressions", "low", "high", "negate"}
@@ -85,7 +88,7 @@ def sql_tree(text: str) -> exp.Expression:
             "the predicate's parentheses are nested too deeply to be parsed; use IN for many values"
         ) from error
     except (SqlglotError, ValueError, IndexError) as error:
-        first_line = str(error).splitlines()[0] if str(error) else type(error).__name__
+        first_line = _reason(error)
         raise PredicateError(f"{_shortened(text)} is not a SQL predicate: {first_line}") from error
     statements = [node for node in parsed if isinstance(node, exp.Expression)]
     if len(statements) != 1:
@@ -93,6 +96,14 @@ def sql_tree(text: str) -> exp.Expression:
             f"{_shortened(text)} holds {len(statements)} SQL expressions; a predicate is one"
         )
     return statements[0]
+
+
+def _reason(error: Exception) -> str:
+    """What a parser says, without the names of its classes."""
+    lines = str(error).splitlines()
+    if not lines:
+        return type(error).__name__
+    return _CLASS_NAME.sub(lambda found: found[1].upper(), lines[0])
 
 
 def _shortened(text: str) -> str:
