@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from frazil.planning.plan import plan
-from frazil.spark.deletes import write
+from frazil.spark.deletes.writing import write
 from frazil.spark.lake import Lake
 
 

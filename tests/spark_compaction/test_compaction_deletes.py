@@ -7,7 +7,7 @@ from compacted_tables import Modelled, files_in_metadata, files_on_disk
 
 from frazil.errors import ConflictError
 from frazil.spark.compaction import conversion
-from frazil.spark.deletes import write as deletes_write
+from frazil.spark.deletes.writing import write as deletes_write
 
 pytestmark = pytest.mark.spark
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 import frazil
 from frazil.planning.plan import plan
-from frazil.spark.deletes import spread, write
+from frazil.spark.deletes.writing import spread, write
 from frazil.storage.files import FileIO
 
 

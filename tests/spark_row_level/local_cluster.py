@@ -11,7 +11,7 @@ import sys
 from pyspark.sql import SparkSession
 
 import frazil
-from frazil.spark.deletes import write as deletes
+from frazil.spark.deletes.writing import write as deletes
 
 DDL = "id bigint not null, p string, v string"
 

@@ -12,7 +12,7 @@ from frazil.format import types as I
 from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import spec_for
 from frazil.format.schema import Schema
-from frazil.spark.write.align import align
+from frazil.spark.write.columns.align import align
 from frazil.spark.write.files import _Write, write_data_files
 from frazil.spark.write.rows import rows_of
 from frazil.storage.file_kinds import DATA_FILES

@@ -18,7 +18,7 @@ from frazil.errors import SchemaMismatchError
 from frazil.format import types as I
 from frazil.format.partitions.transforms import parse_transform
 from frazil.spark.types import type_to_spark
-from frazil.spark.write.partition_columns import transform_column
+from frazil.spark.write.columns.partition_columns import transform_column
 
 EPOCH = dt.datetime(1970, 1, 1)
 RANDOM = random.Random(20240101)

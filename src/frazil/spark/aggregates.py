@@ -22,7 +22,7 @@ from frazil.planning.aggregates import Answered, Function, GroupKey, Measure
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.read.file_rows import arrow_values
 from frazil.spark.types import SparkTypeSupport, type_to_spark
-from frazil.spark.write.partition_columns import column_of, transform_column
+from frazil.spark.write.columns.partition_columns import column_of, transform_column
 
 _CALL: Final = re.compile(
     r"\s*(?P<function>\w+)\s*\(\s*(?P<of>\*|.+?)\s*\)\s*(?:\bas\s+(?P<alias>\S.*?)\s*)?$",

@@ -35,7 +35,7 @@ from frazil.spark.stream.source.options import StreamSettings
 from frazil.spark.table import Table
 from frazil.spark.types import query_schema_from_spark, schema_from_spark
 from frazil.spark.write.rows import rows_of
-from frazil.spark.writes import Rows
+from frazil.spark.write.writes import Rows
 from frazil.storage.files import FileIO, normalize_location
 from frazil.storage.moved import MovedFileIO
 from frazil.storage.on_driver import OnDriver

@@ -34,8 +34,8 @@ from frazil.spark.types import query_schema_from_spark
 from frazil.spark.upserts.commands import ChangeCommands
 from frazil.spark.write.files import write_data_files
 from frazil.spark.write.rows import rows_of
-from frazil.spark.write_audit_publish import branch_to_read, refuse_replacement
-from frazil.spark.writes import OnProgress, Rows, owning
+from frazil.spark.write.write_audit_publish import branch_to_read, refuse_replacement
+from frazil.spark.write.writes import OnProgress, Rows, owning
 from frazil.table.commit.transaction import CreateTransaction
 from frazil.table.handle import TableHandle
 from frazil.table.inspect.inspector import SnapshotChoice

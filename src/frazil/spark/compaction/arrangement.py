@@ -23,9 +23,9 @@ from frazil.spark.compaction.groups import FileGroup
 from frazil.spark.compaction.options import CompactionOptions
 from frazil.spark.free_names import free_names
 from frazil.spark.row_level.target import Target
-from frazil.spark.write.align import align, micros_without_zone
+from frazil.spark.write.columns.align import align, micros_without_zone
+from frazil.spark.write.columns.partition_columns import column_of
 from frazil.spark.write.distribute import Placement, order_columns
-from frazil.spark.write.partition_columns import column_of
 
 Strategy = Literal["binpack", "sort", "zorder", "hilbert"]
 STRATEGIES: Final = ("binpack", "sort", "zorder", "hilbert")

@@ -34,7 +34,7 @@ from frazil.spark.session import is_case_sensitive, temporary_settings, time_zon
 from frazil.table.snapshots.producer import branch_head, snapshot_options
 
 if TYPE_CHECKING:
-    from frazil.spark.writes import Writes
+    from frazil.spark.write.writes import Writes
 
 _LOG: Final = logging.getLogger(__name__)
 

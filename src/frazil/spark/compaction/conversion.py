@@ -32,7 +32,7 @@ from frazil.spark.compaction.dangling import (
 )
 from frazil.spark.compaction.results import ConversionResult
 from frazil.spark.deletes.resolve import EQUALITY_SETTING, PLACES, EqualityReading
-from frazil.spark.deletes.write import WrittenDeletes, write_deletes
+from frazil.spark.deletes.writing.write import WrittenDeletes, write_deletes
 from frazil.spark.engine import engine_summary
 from frazil.spark.read.projection import DELETED, FILE_ORDINAL_FIELD, POS, Projection
 from frazil.spark.read.reader import TableReader
@@ -43,7 +43,7 @@ from frazil.table.snapshots.producer import branch_head, snapshot_options
 from frazil.table.snapshots.rewrite import RewriteFiles
 
 if TYPE_CHECKING:
-    from frazil.spark.writes import Writes
+    from frazil.spark.write.writes import Writes
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -23,14 +23,14 @@ from frazil.spark.compaction.compact import files_condition
 from frazil.spark.compaction.dangling import KEY, delete_file_entries, live_deletes
 from frazil.spark.compaction.options import RewriteOptions, RewriteSettings
 from frazil.spark.compaction.results import PositionDeletesResult
-from frazil.spark.deletes.write import Granularity, WrittenDeletes, write_deletes_anew
+from frazil.spark.deletes.writing.write import Granularity, WrittenDeletes, write_deletes_anew
 from frazil.spark.engine import engine_summary
 from frazil.table.commit.definition import Definition
 from frazil.table.snapshots.producer import branch_head, snapshot_options
 from frazil.table.snapshots.rewrite import RewriteFiles
 
 if TYPE_CHECKING:
-    from frazil.spark.writes import Writes
+    from frazil.spark.write.writes import Writes
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import polars as pl
 
 from frazil.format import types as I
-from frazil.spark.procedures.parameters import Arguments, Parameter, ArgumentKind
+from frazil.spark.procedures.parameters import ArgumentKind, Arguments, Parameter
 from frazil.spark.procedures.procedure import TABLE, Caller, Row, procedure, required
 
 _TEXT: Final = I.StringType()

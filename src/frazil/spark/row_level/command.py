@@ -23,17 +23,17 @@ from frazil.format.snapshots import Snapshot
 from frazil.format.table_properties import RETRIES
 from frazil.planning.removal import data_files
 from frazil.planning.scan_plan import ScanPlan
-from frazil.spark.deletes.write import WrittenDeletes, write_deletes
+from frazil.spark.deletes.writing.write import WrittenDeletes, write_deletes
 from frazil.spark.row_level.figures import Changed
 from frazil.spark.row_level.target import Target
 from frazil.spark.session import is_case_sensitive
 from frazil.spark.write.files import WriteProgress, write_data_files
-from frazil.spark.write_audit_publish import Destination, destination
+from frazil.spark.write.write_audit_publish import Destination, destination
 from frazil.table.conflicts.validation import Isolation, Validation, isolation_named
 from frazil.table.snapshots.producer import SnapshotSettings
 
 if TYPE_CHECKING:
-    from frazil.spark.writes import Writes
+    from frazil.spark.write.writes import Writes
 
 OnProgress = Callable[[WriteProgress], None]
 MERGE_ON_READ: Final = "merge-on-read"

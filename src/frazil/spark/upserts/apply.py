@@ -36,9 +36,9 @@ from frazil.spark.upserts.scope import (
     spec_of_deletes,
     with_unpartitioned_spec,
 )
+from frazil.spark.write.columns.row_checks import value_problem
 from frazil.spark.write.files import WriteProgress, write_data_files
-from frazil.spark.write.row_checks import value_problem
-from frazil.spark.write_audit_publish import destination
+from frazil.spark.write.write_audit_publish import destination
 from frazil.storage.file_kinds import equality_delete_files
 from frazil.storage.side_by_side import in_threads
 from frazil.table.conflicts.validation import Validation

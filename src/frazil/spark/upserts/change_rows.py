@@ -15,7 +15,7 @@ from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.spark.free_names import free_names
 from frazil.spark.upserts.keys import Keys
-from frazil.spark.write.row_checks import stop_with_value
+from frazil.spark.write.columns.row_checks import stop_with_value
 
 Order = str | Column
 

@@ -22,8 +22,8 @@ from frazil.spark.upserts.keys import names_of_keys
 from frazil.spark.upserts.once import Batch, BatchAppliedError, mark
 from frazil.spark.upserts.streams import StreamWrite, Trigger
 from frazil.spark.write.rows import rows_of
-from frazil.spark.write_audit_publish import destination
-from frazil.spark.writes import OnProgress, Rows, owning
+from frazil.spark.write.write_audit_publish import destination
+from frazil.spark.write.writes import OnProgress, Rows, owning
 
 NewColumns = Literal["fail", "add"]
 

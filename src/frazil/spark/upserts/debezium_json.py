@@ -25,7 +25,7 @@ from frazil.spark.upserts.change_rows import (
     change_rows,
     required_column,
 )
-from frazil.spark.write.row_checks import stop_with_value
+from frazil.spark.write.columns.row_checks import stop_with_value
 
 TimeUnit = Literal["millis", "micros", "nanos"]
 

@@ -16,8 +16,8 @@ from frazil.spark.free_names import free_names
 from frazil.spark.session import is_case_sensitive
 from frazil.spark.upserts.change_rows import ChangeRows
 from frazil.spark.upserts.keys import Keys
-from frazil.spark.write.align import align
-from frazil.spark.write.row_checks import stop_with_value
+from frazil.spark.write.columns.align import align
+from frazil.spark.write.columns.row_checks import stop_with_value
 
 
 def last_changes(changes: ChangeRows, schema: Schema, keys: Keys) -> DataFrame:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from frazil.format.schema import Schema
 from frazil.format.sorting import NullOrder, SortDirection, SortField, SortOrder
-from frazil.spark.write.partition_columns import column_of, transform_column
+from frazil.spark.write.columns.partition_columns import column_of, transform_column
 
 SHUFFLE_PARTS: Final = 64
 """A shuffle has at least so many parts, of which Spark makes tasks of equal bytes: with few parts

@@ -33,13 +33,13 @@ from frazil.spark.session import (
     prepare_session,
     temporary_settings,
 )
-from frazil.spark.write.align import align
 from frazil.spark.write.arrow import ArrowTask
+from frazil.spark.write.columns.align import align
+from frazil.spark.write.columns.partition_columns import identity_columns, key_names, partition_keys
 from frazil.spark.write.distribute import Placement, distribute, in_order, order_columns
 from frazil.spark.write.failures import own_error, write_failure
 from frazil.spark.write.finish import Finisher
 from frazil.spark.write.options import CODECS_OF_EVERY_SPARK, WriteOptions, write_options
-from frazil.spark.write.partition_columns import identity_columns, key_names, partition_keys
 from frazil.spark.write.row_count import RowCount
 from frazil.spark.write.staging import StagedFolder
 from frazil.spark.write.wire import entry_from_text, entry_to_text

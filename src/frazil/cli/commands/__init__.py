@@ -1,17 +1,27 @@
-"""All commands of `frazil`, in the order in which the help lists them."""
+"""All commands of `frazil`."""
 
 from __future__ import annotations
 
-from frazil.cli import cdc, change, look, optimize, procedures, read, report, statistics, upkeep
 from frazil.cli.app import main
+from frazil.cli.commands import (
+    call,
+    cdc,
+    change,
+    look,
+    optimize,
+    read,
+    report,
+    statistics,
+    upkeep,
+)
 
 __all__ = [
+    "call",
     "cdc",
     "change",
     "look",
     "main",
     "optimize",
-    "procedures",
     "read",
     "report",
     "statistics",

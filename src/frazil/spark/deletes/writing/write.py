@@ -22,15 +22,15 @@ from frazil.format.table_properties import DELETE_FORMAT, DELETE_GRANULARITY, WR
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.bitmap import Words, by_file
 from frazil.spark.deletes.collect import Collected, collected, most_words, word_counts
-from frazil.spark.deletes.earlier import TakenOver, TouchedFiles
-from frazil.spark.deletes.encode import (
+from frazil.spark.deletes.writing.earlier import TakenOver, TouchedFiles
+from frazil.spark.deletes.writing.encode import (
     EncodedFile,
     FileDeletes,
     NewEntry,
     PositionEncoder,
     VectorEncoder,
 )
-from frazil.spark.deletes.spread import written_by_executors
+from frazil.spark.deletes.writing.spread import written_by_executors
 from frazil.spark.session import prepare_session
 from frazil.spark.write.failures import write_failure
 from frazil.spark.write.files import WriteProgress

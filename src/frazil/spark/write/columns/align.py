@@ -22,8 +22,8 @@ from frazil.format.arguments import what_there_is
 from frazil.format.schema import Schema
 from frazil.spark.session import select_with_metadata
 from frazil.spark.types import FIELD_ID_KEY, primitive_from_spark, type_to_spark
-from frazil.spark.write.row_checks import stop_with
-from frazil.spark.write.stored_values import default_literal, storage_type
+from frazil.spark.write.columns.row_checks import stop_with
+from frazil.spark.write.columns.stored_values import default_literal, storage_type
 
 Converter = Callable[[Column], Column]
 """What a column goes through; None in place of one means that it stays as it is."""

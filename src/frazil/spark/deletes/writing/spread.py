@@ -18,8 +18,8 @@ from frazil.format.types import StructType
 from frazil.spark.deletes.bitmap import Words, by_file
 from frazil.spark.deletes.bitmap_rows import KEY, WORDS, Longs
 from frazil.spark.deletes.collect import Collected
-from frazil.spark.deletes.earlier import EarlierDeletes, TouchedFiles
-from frazil.spark.deletes.encode import Encoder, FileDeletes, NewEntry
+from frazil.spark.deletes.writing.earlier import EarlierDeletes, TouchedFiles
+from frazil.spark.deletes.writing.encode import Encoder, FileDeletes, NewEntry
 from frazil.spark.write.staging import StagedFolder
 from frazil.spark.write.wire import entry_from_text, entry_to_text
 from frazil.storage.file_kinds import FileKind

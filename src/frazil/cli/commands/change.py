@@ -10,8 +10,8 @@ import click
 
 from frazil.catalog.identifiers import parse_named_namespace, shown
 from frazil.cli.app import CHANGING, Settings, asked, command, of_snapshot, pairs_of
+from frazil.cli.commands.expiry import Expiry, expiry_of
 from frazil.cli.ddl import parse_columns
-from frazil.cli.expiry import Expiry, expiry_of
 from frazil.cli.layout import TextColumn
 from frazil.cli.output import Output
 from frazil.errors import InvalidFormatError, NoSuchSnapshotError, StorageError

@@ -1,0 +1,1 @@
+"""Deleted rows become delete files and vectors."""

@@ -1,0 +1,1 @@
+"""Rows in the shape of a table: its columns, types and partition values."""
