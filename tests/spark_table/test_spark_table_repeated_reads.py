@@ -140,3 +140,13 @@ def test_another_session_prepares_its_own(
         assert found.sparkSession is other
         assert rows_of(found) == ROWS
     assert prepared() == 2
+
+
+def test_a_lake_tells_what_is_kept_and_forgets_it(lake: Lake, table: frazil.Table) -> None:
+    assert table.count() == 100
+    kept = lake.cache_statistics()
+    assert kept["manifests"].entries > 0
+    assert kept["manifests"].size_in_bytes > 0
+    lake.clear_caches()
+    assert all(each.entries == 0 == each.size_in_bytes for each in lake.cache_statistics().values())
+    assert table.count() == 100

@@ -67,6 +67,13 @@ def take_cache_sizes(spark: SparkSession) -> None:
     resize_caches({name: size for name, size in sizes.items() if size is not None})
 
 
+def engine_summary(spark: SparkSession) -> dict[str, str]:
+    """Return the engine's name and version and the application's id, where Spark tells it."""
+    app_id = spark.conf.get("spark.app.id", None)
+    ids = {} if not app_id else {"app-id": app_id, "spark.app.id": app_id}
+    return {"engine-name": "spark", "engine-version": spark.version, **ids}
+
+
 def _use_this_python(spark: SparkSession) -> None:
     """Let Python workers of a local session be this Python, where nobody chose one.
 

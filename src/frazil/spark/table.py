@@ -18,7 +18,6 @@ from frazil.format.sorting import SortField
 from frazil.spark.changes.table_changes import TableChanges
 from frazil.spark.compaction.compact import CompactionArguments
 from frazil.spark.compaction.results import CompactionResult, ConversionResult
-from frazil.spark.engine import engine_summary
 from frazil.spark.maintenance import TableMaintenance
 from frazil.spark.metadata_frames.frames import MetadataFrames
 from frazil.spark.metadata_frames.inspector import TableInspector
@@ -27,6 +26,7 @@ from frazil.spark.optimizing.results import OptimizeResult
 from frazil.spark.read_points import ReadPoints
 from frazil.spark.row_level.commands import RowCommands
 from frazil.spark.scan import Scan
+from frazil.spark.session import engine_summary
 from frazil.spark.stream.table_streams import TableStreams
 from frazil.spark.table_files import TableFiles
 from frazil.spark.transaction import TableTransaction

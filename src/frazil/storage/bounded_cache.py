@@ -228,6 +228,11 @@ def clear_caches() -> None:
         cache.clear()
 
 
+def cache_statistics() -> dict[str, CacheStatistics]:
+    """Return what each cache of this process holds, by the names of `CACHE_SIZES`."""
+    return {name: process_cache(name).statistics for name in CACHE_SIZES}
+
+
 def _from_environment() -> dict[str, str]:
     variables = {f"FRAZIL_CACHE_{name.upper()}_BYTES": size for name, size in CACHE_SIZES.items()}
     return {size.name: os.environ[v] for v, size in variables.items() if v in os.environ}

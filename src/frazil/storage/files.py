@@ -7,7 +7,6 @@ property names (``s3.endpoint``, ``gcs.oauth2.token``, ``adls.account-name``, â€
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from frazil.errors import (
     StorageError,
     UnsupportedError,
 )
+from frazil.storage.file_errors import typed_error
 from frazil.storage.paths import (
     is_inside,
     is_local,
@@ -51,10 +51,7 @@ __all__ = [
 ]
 
 _DELETE_THREADS = 16
-_LONGEST_REASON = 500
 _COMPARED_BYTES = 8 * 1024 * 1024
-_DETAILS = ("RequestId:", "Time:", "ErrorCode:", "Content:", "<")
-_MAKING = ("create", "write", "make")
 
 T = TypeVar("T")
 
@@ -287,7 +284,7 @@ class FileIO:
         except FileNotFoundError:
             return
         except Exception as error:
-            raise self._typed("list", prefix, error) from None
+            raise typed_error("list", prefix, error, self.properties) from None
 
     def list_folder(self, path: str) -> tuple[tuple[str, bool], ...]:
         """(name, is a folder) of what lies directly in a folder, by name.
@@ -442,22 +439,4 @@ class FileIO:
         except FrazilError:
             raise
         except Exception as error:
-            raise self._typed(verb, path, error) from None
-
-    def _typed(self, verb: str, path: str, error: Exception) -> FrazilError:
-        shown = redact(path, self.properties)
-        if isinstance(error, FileNotFoundError):
-            what = "bucket or folder" if verb in _MAKING else "file"
-            return MissingFileError(f"cannot {verb} {shown}: there is no such {what}")
-        if isinstance(error, FileExistsError):
-            return AlreadyExistsError(f"cannot {verb} {shown}: it exists")
-        reason = getattr(error, "strerror", None) or _reason(str(error)) or type(error).__name__
-        return StorageError(f"cannot {verb} {shown}: {redact(str(reason), self.properties)}")
-
-
-def _reason(text: str) -> str:
-    """What a store says in words, on one line, without the headers and the XML behind it."""
-    lines = [line.strip() for line in text.strip().splitlines()]
-    told = itertools.takewhile(lambda line: not line.startswith(_DETAILS), lines[1:])
-    said = "; ".join(line for line in (*lines[:1], *told) if line)
-    return said if len(said) <= _LONGEST_REASON else f"{said[:_LONGEST_REASON]}â€¦"
+            raise typed_error(verb, path, error, self.properties) from None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from frazil.format.arguments import one_or_several
 from frazil.spark.compaction.results import ManifestsResult
-from frazil.spark.engine import engine_summary
+from frazil.spark.session import engine_summary
 from frazil.table.snapshots.producer import snapshot_options
 from frazil.table.snapshots.rewrite_manifests import RewriteManifests
 

@@ -14,9 +14,8 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import Expression
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
-from frazil.spark.engine import engine_summary
 from frazil.spark.row_level.kept_rows import Overwriting
-from frazil.spark.session import is_case_sensitive, time_zone_of
+from frazil.spark.session import engine_summary, is_case_sensitive, time_zone_of
 from frazil.spark.write.files import WriteProgress, write_data_files
 from frazil.spark.write.rows import rows_of
 from frazil.spark.write.write_audit_publish import Destination, destination
