@@ -257,9 +257,18 @@ def asked(question: str, *, yes: bool) -> None:
     """
     if yes:
         return
+    check_somebody_answers(question)
+    click.confirm(question, abort=True, err=True)
+
+
+def check_somebody_answers(question: str) -> None:
+    """Check that a question can be asked.
+
+    Raises:
+        click.UsageError: there is nobody to ask.
+    """
     if not sys.stdin.isatty():
         raise click.UsageError(f"{question} Nobody can be asked here: give --yes.")
-    click.confirm(question, abort=True, err=True)
 
 
 def pairs_of(pairs: tuple[str, ...], option: str) -> dict[str, str]:
