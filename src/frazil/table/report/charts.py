@@ -35,7 +35,7 @@ def snapshots_chart(snapshots: Sequence[Snapshot]) -> Chart:
         for each in newest
     ]
     lines = {
-        "rows": ("total-records", "y"),
+        "rows, deleted ones included": ("total-records", "y"),
         "data files": ("total-data-files", "y2"),
         "delete files": ("total-delete-files", "y2"),
     }
@@ -57,10 +57,12 @@ def snapshots_chart(snapshots: Sequence[Snapshot]) -> Chart:
     return _chart(
         traces,
         xaxis={"title": {"text": "committed at (UTC)"}},
-        yaxis={"title": {"text": "rows"}, "rangemode": "tozero"},
+        yaxis={"title": {"text": "rows"}, "rangemode": "tozero", "tickformat": ",d"},
         yaxis2={
             "title": {"text": "files"},
             "overlaying": "y",
+            "tickmode": "auto",
+            "tickformat": ",d",
             "side": "right",
             "rangemode": "tozero",
             "showgrid": False,
@@ -82,22 +84,34 @@ def sizes_chart(sizes: pl.Series, *, target: int) -> Chart:
     )
     counts = np.bincount(powers - first, minlength=last - first + 1)
     names = [html_size(2.0**power).replace(".0 ", " ") for power in range(first, last + 1)]
-    colors = [_COLORS[0] if power >= goal - 1 else _COLORS[1] for power in range(first, last + 1)]
-    trace = {
-        "type": "bar",
-        "x": names,
-        "y": counts.tolist(),
-        "marker": {"color": colors},
-        "hovertemplate": "%{y:,} files from %{x} on<extra></extra>",
-    }
+    is_small = np.arange(first, last + 1) < goal - 1
+    traces = [
+        {
+            "type": "bar",
+            "name": name,
+            "x": names,
+            "y": np.where(chosen, counts, 0).tolist(),
+            "marker": {"color": color},
+            "hovertemplate": "%{y:,} files of %{x} to twice as much<extra></extra>",
+        }
+        for name, chosen, color in (
+            ("too small", is_small, _COLORS[1]),
+            ("half the target or more", ~is_small, _COLORS[0]),
+        )
+    ]
+    title = f"size of a file, to twice as much; the target is {html_size(target)}"
     return _chart(
-        [trace],
+        traces,
+        barmode="stack",
+        showlegend=True,
         xaxis={
-            "title": {"text": f"size, from (target {html_size(target)})", "standoff": 12},
+            "title": {"text": title.replace(".0 ", " "), "standoff": 12},
             "type": "category",
             "automargin": True,
+            "categoryarray": names,
+            "categoryorder": "array",
         },
-        yaxis={"title": {"text": "data files"}},
+        yaxis={"title": {"text": "data files"}, "rangemode": "tozero", "tickformat": ",d"},
     )
 
 
@@ -127,7 +141,7 @@ def deletes_chart(partitions: pl.DataFrame) -> Chart:
             "hovertemplate": "%{y:.3g} % of %{x}<extra></extra>",
         }
         for (column, name), color in zip(
-            {"by_position": "by position", "by_equality": "by equality"}.items(),
+            {"by_position": "by position", "by_equality": "by equality, at most"}.items(),
             _COLORS,
             strict=False,
         )
@@ -136,7 +150,7 @@ def deletes_chart(partitions: pl.DataFrame) -> Chart:
         traces,
         barmode="stack",
         xaxis={"type": "category", "automargin": True},
-        yaxis={"title": {"text": "% of rows deleted"}, "rangemode": "tozero"},
+        yaxis={"title": {"text": "rows deleted, %"}, "rangemode": "tozero"},
     )
 
 
