@@ -225,6 +225,8 @@ def _show_orphans(out: Output, found: OrphanFilesResult) -> None:
     columns = {FILE_COLUMN: TextColumn("orphan file", "path")}
     out.rows(rows, columns, nothing="nothing to remove: no orphan files")
     if found.orphan_files_count:
+        if found.orphan_files_count > len(rows):
+            click.echo(f"and {found.orphan_files_count - len(rows)} more")
         click.echo()
         size = readable_bytes(found.orphan_bytes)
         out.pairs([("files", found.orphan_files_count), ("size", size)])
