@@ -176,8 +176,9 @@ class TableMetadata:
         try:
             return self.refs[name]
         except KeyError:
+            known = ", ".join(sorted(self.refs)) or "none"
             raise NoSuchRefError(
-                f"the table has no branch or tag {name!r}; it has {', '.join(sorted(self.refs)) or 'none'}"
+                f"the table has no branch or tag {name!r}; it has {known}"
             ) from None
 
     def ref_snapshot(self, name: str) -> Snapshot | None:
