@@ -66,3 +66,13 @@ def test_what_is_wrong_is_one_line(warehouse, text):
     assert result.exit_code == 1
     assert REFUSED[text] in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_what_would_go_is_shown_before_it_is_asked(run, warehouse, monkeypatch):
+    monkeypatch.setattr("frazil.cli.app.can_ask", lambda: True)
+    text = "CALL system.expire_snapshots('db.t', older_than => '2100-01-01')"
+    words = ["--warehouse", warehouse, "call", text]
+    result = CliRunner().invoke(main, words, input="n\n")
+    assert result.exit_code == 1
+    assert result.stderr.index("1 manifest lists deleted") < result.stderr.index("Go on?")
+    assert len(json.loads(run("snapshots", "db.t", "--json", warehouse=warehouse))) == 2

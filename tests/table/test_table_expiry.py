@@ -25,6 +25,7 @@ from frazil.errors import (
 from frazil.planning.cache import clear_cache
 from frazil.table.handle import TableHandle
 from frazil.table.maintenance.expire import unreachable_files
+from frazil.table.maintenance.progress import DeleteProgress
 
 A = data_file("a")
 
@@ -91,7 +92,14 @@ def test_expiry_counts_by_kind_and_keeps_files_when_told(files_catalog: Catalog)
     table.commit_delete(where="true")
     kept = table.expire_snapshots_keeping_files(older_than="2999-01-01", retain_last=2)
     assert (len(kept.snapshot_ids), lying(table)) == (1, {"a", "b"})
-    result = table.expire_snapshots(older_than="2999-01-01")
+    told: list[DeleteProgress] = []
+    result = table.maintenance.expire_snapshots(older_than="2999-01-01", on_progress=told.append)
+    deleted = sum(result.counts.values())
+    assert [(each.stage, each.files_done) for each in told] == [
+        ("searching", 0),
+        *(("deleting", number + 1) for number in range(deleted)),
+        ("done", deleted),
+    ]
     assert result.deleted_data_files == 1
     assert result.deleted_position_delete_files == 1
     assert lying(table) == {"b"}

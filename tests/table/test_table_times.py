@@ -151,3 +151,13 @@ def test_defaults_of_columns_follow_the_same_rule(files_catalog: Catalog, local_
     utc = milliseconds(wall.replace(tzinfo=UTC)) * 1000
     defaults = [table.schema.find_field(name).initial_default for name in "abcd"]
     assert defaults == [local, local, utc, utc]
+
+
+def test_a_moment_before_the_history_is_shown_as_a_time(catalog: Catalog) -> None:
+    table = make_table(catalog)
+    table.files.append([data_file("a")])
+    first = datetime.fromtimestamp(table.metadata.snapshot_log[0].timestamp_ms / 1000, UTC)
+    with pytest.raises(NoSuchSnapshotError) as found:
+        table.snapshot(as_of="2001-02-03T04:05:06Z")
+    assert "no snapshot at 2001-02-03T04:05:06.000Z" in str(found.value)
+    assert f"begins at {first.isoformat(timespec='milliseconds')[:23]}Z" in str(found.value)

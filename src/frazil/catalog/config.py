@@ -168,8 +168,8 @@ def _guess_kind(name: str, properties: Mapping[str, str]) -> str:
     if uri or "warehouse" in properties:
         return "sql"
     raise ConfigurationError(
-        f"nothing is known of the catalog {name}: give warehouse=… or uri=…, set "
-        f"FRAZIL_CATALOG__{name.upper()}__URI, or write ~/.frazil.yaml"
+        f"nothing is known of the catalog {name}: give warehouse=… or uri=… (of the command: "
+        f"--warehouse or --uri), set FRAZIL_CATALOG__{name.upper()}__URI, or write ~/.frazil.yaml"
     )
 
 

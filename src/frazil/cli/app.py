@@ -257,9 +257,23 @@ def asked(question: str, *, yes: bool) -> None:
     """
     if yes:
         return
-    if not sys.stdin.isatty():
-        raise click.UsageError(f"{question} Nobody can be asked here: give --yes.")
+    check_somebody_answers(question)
     click.confirm(question, abort=True, err=True)
+
+
+def can_ask() -> bool:
+    """Whether somebody is there to answer."""
+    return sys.stdin.isatty()
+
+
+def check_somebody_answers(question: str) -> None:
+    """Check that a question can be asked.
+
+    Raises:
+        click.UsageError: there is nobody to ask.
+    """
+    if not can_ask():
+        raise click.UsageError(f"{question} Nobody can be asked here: give --yes.")
 
 
 def pairs_of(pairs: tuple[str, ...], option: str) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from types import TracebackType
 from typing import Any, Unpack
@@ -373,7 +373,9 @@ class Lake(OnDriver):
 
     # -- procedures ------------------------------------------------------------------------------
 
-    def call(self, statement: str) -> DataFrame:
+    def call(
+        self, statement: str, *, on_progress: Callable[[Any], None] | None = None
+    ) -> DataFrame:
         """Run a procedure of upkeep by the text that Iceberg's Java runtime takes in SQL.
 
         Names, arguments and columns of the result are Java's. Arguments stand in their order or by
@@ -382,6 +384,7 @@ class Lake(OnDriver):
 
         Args:
             statement: ``CALL system.procedure(arguments)``.
+            on_progress: called with what the procedure is at, if it tells.
 
         Raises:
             ProcedureError: the text is no CALL, or names no procedure or wrong arguments.
@@ -390,7 +393,7 @@ class Lake(OnDriver):
         Examples:
             >>> lake.call("CALL system.rewrite_data_files(table => 'db.trips')").show()
         """
-        return call(self.spark, self.catalog, statement)
+        return call(self.spark, self.catalog, statement, on_progress)
 
     # -- memory ----------------------------------------------------------------------------------
 

@@ -33,6 +33,7 @@ from frazil.spark.write.writes import Writes
 from frazil.storage.listing import listing_of
 from frazil.table.maintenance.check import CheckResult
 from frazil.table.maintenance.orphans import OrphanFilesResult, OrphanSearch
+from frazil.table.maintenance.progress import OnDelete
 from frazil.table.maintenance.upkeep import Maintenance
 
 if TYPE_CHECKING:
@@ -258,10 +259,12 @@ class TableMaintenance(Maintenance):
         return compute_partition_stats(self._with_session, snapshot_id=snapshot_id)
 
     def _remove_orphans(
-        self, search: OrphanSearch, file_list: Any, *, is_dry_run: bool
+        self, search: OrphanSearch, file_list: Any, *, is_dry_run: bool, tell: OnDelete
     ) -> OrphanFilesResult:
         files = file_list
         if file_list is not None:
             is_of_spark = isinstance(file_list, DataFrame)
             files = file_list_of(file_list) if is_of_spark else listing_of(file_list)
-        return remove_orphan_files(self._with_session, search, is_dry_run=is_dry_run, files=files)
+        return remove_orphan_files(
+            self._with_session, search, is_dry_run=is_dry_run, files=files, tell=tell
+        )

@@ -213,19 +213,31 @@ class FileIO:
         self._run("delete", path, local_store.delete, lambda store, remote: store.delete(remote))
 
     def delete_many(
-        self, paths: Iterable[str], *, threads: int = _DELETE_THREADS
+        self,
+        paths: Iterable[str],
+        *,
+        threads: int = _DELETE_THREADS,
+        on_each: Callable[[], None] | None = None,
     ) -> dict[str, StorageError]:
         """Remove files in parallel; what is not there counts as removed.
 
         Args:
             paths: of the files.
             threads: how many files are removed beside each other.
+            on_each: called after each file, by the thread that removed it or failed.
 
         Returns:
             the failures by path; empty when everything is gone.
         """
         names = list(dict.fromkeys(paths))
-        failures = in_threads(self._delete_quietly, names, threads=threads, name="frazil-delete")
+
+        def delete(path: str) -> StorageError | None:
+            failure = self._delete_quietly(path)
+            if on_each is not None:
+                on_each()
+            return failure
+
+        failures = in_threads(delete, names, threads=threads, name="frazil-delete")
         found = zip(names, failures, strict=True)
         return {path: failure for path, failure in found if failure is not None}
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
-from frazil.cli.app import CHANGING, Settings, asked, command
+from frazil.cli.app import CHANGING, Settings, asked, check_somebody_answers, command
 from frazil.cli.local_spark import local_session
 from frazil.cli.output import Output, column_of
+from frazil.cli.progress import shown_progress
 from frazil.spark.lake import Lake
-from frazil.spark.procedures.call import procedure_of
+from frazil.spark.procedures.call import procedure_of, would_delete
 from frazil.spark.procedures.statement import parse_call
 
 
@@ -22,17 +23,23 @@ def call(settings: Settings, out: Output, *, statement: str, yes: bool) -> None:
     """Run a procedure of upkeep, as CALL does in Spark's SQL with Iceberg's Java runtime.
 
     STATEMENT is CALL system.procedure(arguments). A wrong name lists those that there are, and
-    wrong arguments show the right ones. It asks before files are deleted;
+    wrong arguments show the right ones. Before files are deleted it shows which, and asks;
     dry_run => true deletes none.
     """
     catalog = settings.catalog()
     parsed = parse_call(statement)
     procedure = procedure_of(parsed, catalog)
-    if procedure.deletes_files and not parsed.only_looks():
-        asked(f"{procedure.signature.name} deletes files. Go on?", yes=yes)
+    asks = procedure.deletes_files and not parsed.only_looks() and not yes
+    question = f"{procedure.signature.name} deletes files. Go on?"
+    if asks:
+        check_somebody_answers(question)
     with local_session() as spark:
-        result = Lake(spark, catalog).call(statement)
-        rows = [row.asDict() for row in result.collect()]
+        if asks:
+            click.echo(str(would_delete(spark, catalog, statement)), err=True)
+            asked(question, yes=yes)
+        with shown_progress(out, procedure.signature.name) as tell:
+            result = Lake(spark, catalog).call(statement, on_progress=tell)
+            rows = [row.asDict() for row in result.collect()]
     if out.as_json:
         out.document(rows)
     elif len(rows) == 1:

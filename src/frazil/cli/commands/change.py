@@ -13,8 +13,10 @@ from frazil.cli.app import CHANGING, Settings, asked, command, of_snapshot, pair
 from frazil.cli.commands.expiry import Expiry, expiry_of
 from frazil.cli.ddl import parse_columns
 from frazil.cli.layout import TextColumn
-from frazil.cli.output import Output
+from frazil.cli.output import Output, readable_bytes
+from frazil.cli.progress import shown_progress
 from frazil.errors import InvalidFormatError, NoSuchSnapshotError, StorageError
+from frazil.format.metadata import TableMetadata
 from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import spec_for
 from frazil.format.sorting import order_for
@@ -227,9 +229,10 @@ def expire(
             out.document({"table": handle.name, "removed": False, **expiry.facts()})
         return
     asked("Remove them?", yes=yes)
-    done = handle.maintenance.expire_snapshots(
-        older_than=older_than_ms, retain_last=retain_last, snapshot_ids=ids
-    )
+    with shown_progress(out, "expiring snapshots") as tell:
+        done = handle.maintenance.expire_snapshots(
+            older_than=older_than_ms, retain_last=retain_last, snapshot_ids=ids, on_progress=tell
+        )
     facts = {"table": handle.name, "removed": True, **expiry.facts()}
     out.done(facts, f"removed {len(done.snapshot_ids)} snapshots")
     if done.failures:
@@ -253,7 +256,10 @@ def drop(settings: Settings, out: Output, *, table: str, purge: bool, yes: bool)
     location = None
     with suppress(InvalidFormatError, StorageError):
         # A table whose metadata cannot be read can still be dropped.
-        location = catalog.load_table(table).metadata_location
+        loaded = catalog.load_table(table)
+        location = loaded.metadata_location
+        if purge and not out.as_json:
+            _show_purge(out, loaded.metadata)
     asked(f"Remove {table}{' and all of its files' if purge else ''}?", yes=yes)
     if purge:
         catalog.purge_table(table)
@@ -288,6 +294,20 @@ def _show_ref(out: Output, handle: TableHandle, kind: str, name: str) -> None:
     at = None if ref is None else ref.snapshot_id
     text = f"removed the {kind} {name}" if ref is None else f"{kind} {name} is at snapshot {at}"
     out.done({"table": handle.name, kind: name, "snapshot_id": at}, text)
+
+
+def _show_purge(out: Output, metadata: TableMetadata) -> None:
+    snapshot = metadata.current_snapshot
+    totals = {} if snapshot is None or snapshot.summary is None else snapshot.summary
+    size = totals.get("total-files-size", "")
+    facts = [
+        ("location", metadata.location),
+        ("snapshots", len(metadata.snapshots)),
+        ("rows", totals.get("total-records")),
+        ("data files", totals.get("total-data-files")),
+        ("files size", readable_bytes(int(size) if size.isdigit() else None)),
+    ]
+    out.pairs(facts)
 
 
 def _show_expiry(out: Output, expiry: Expiry) -> None:

@@ -11,8 +11,9 @@ from frazil.cli.interrupts import until_interrupted
 from frazil.cli.layout import one_line
 from frazil.cli.local_spark import opened_table
 from frazil.cli.output import Output
+from frazil.cli.progress import shown_progress
 from frazil.errors import FrazilError
-from frazil.spark.optimizing.results import OptimizeProgress, OptimizeResult
+from frazil.spark.optimizing.results import OptimizeResult
 from frazil.spark.optimizing.watch import watch
 from frazil.spark.table import Table
 from frazil.table.optimizing.choices import OptimizingPlan
@@ -59,7 +60,8 @@ def optimize(
         return
 
     def run(opened: Table) -> OptimizeResult:
-        result = opened.optimize(branch=branch, on_progress=_tell)
+        with shown_progress(out, "optimizing", in_lines=True) as tell:
+            result = opened.optimize(branch=branch, on_progress=tell)
         if not watches or result.steps:
             _show(out, result_facts(result), repr(result))
         return result
@@ -114,10 +116,6 @@ def _show(out: Output, facts: dict[str, Any], text: str) -> None:
         return
     for line in text.splitlines():
         click.echo(one_line(line))
-
-
-def _tell(progress: OptimizeProgress) -> None:
-    click.echo(one_line(str(progress)), err=True)
 
 
 def _tell_error(error: FrazilError) -> None:

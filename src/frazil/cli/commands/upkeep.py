@@ -10,6 +10,7 @@ import click
 from frazil.cli.app import CHANGING, LOOKING, Settings, asked, command
 from frazil.cli.layout import TextColumn
 from frazil.cli.output import Output, readable_bytes
+from frazil.cli.progress import shown_progress
 from frazil.errors import StorageError
 from frazil.table.maintenance.check import CheckResult
 from frazil.table.maintenance.orphans import (
@@ -63,7 +64,10 @@ def remove_orphan_files(
     more: OrphanSettings = {"prefix_mismatch_mode": mode}
     if location is not None:
         more["location"] = location
-    found = handle.maintenance.remove_orphan_files(older_than=older_than_ms, dry_run=True, **more)
+    with shown_progress(out, "looking for files") as tell:
+        found = handle.maintenance.remove_orphan_files(
+            older_than=older_than_ms, dry_run=True, on_progress=tell, **more
+        )
     if not out.as_json:
         _show_orphans(out, found)
     if dry_run or not found.orphan_files_count:
@@ -71,7 +75,10 @@ def remove_orphan_files(
             out.document(_orphan_facts(handle.name, found))
         return
     asked("Remove them?", yes=yes)
-    done = handle.maintenance.remove_orphan_files(older_than=older_than_ms, **more)
+    with shown_progress(out, "looking for files") as tell:
+        done = handle.maintenance.remove_orphan_files(
+            older_than=older_than_ms, on_progress=tell, **more
+        )
     out.done(_orphan_facts(handle.name, done), f"removed {done.deleted_files_count} files")
     if done.failures:
         path, reason = done.failures[0]
@@ -218,6 +225,8 @@ def _show_orphans(out: Output, found: OrphanFilesResult) -> None:
     columns = {FILE_COLUMN: TextColumn("orphan file", "path")}
     out.rows(rows, columns, nothing="nothing to remove: no orphan files")
     if found.orphan_files_count:
+        if found.orphan_files_count > len(rows):
+            click.echo(f"and {found.orphan_files_count - len(rows)} more")
         click.echo()
         size = readable_bytes(found.orphan_bytes)
         out.pairs([("files", found.orphan_files_count), ("size", size)])

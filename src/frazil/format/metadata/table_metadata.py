@@ -18,6 +18,7 @@ from frazil.format.snapshots import (
     SnapshotRef,
 )
 from frazil.format.sorting import SortOrder
+from frazil.format.values.civil import NANOS_PER_MILLI, format_timestamp
 
 SUPPORTED_FORMAT_VERSIONS = (1, 2, 3)
 DEFAULT_FORMAT_VERSION = 2
@@ -160,9 +161,13 @@ class TableMetadata:
                 found = entry.snapshot_id
         if found is None:
             oldest = self.snapshot_log[0].timestamp_ms if self.snapshot_log else None
-            known = f"its history starts at {oldest}" if oldest is not None else "it has no history"
+            known = (
+                f"its history begins at {_shown(oldest)}"
+                if oldest is not None
+                else "it has no history"
+            )
             raise NoSuchSnapshotError(
-                f"the table had no snapshot at {timestamp_ms} ms since the epoch; {known}"
+                f"the table had no snapshot at {_shown(timestamp_ms)}; {known}"
             )
         return self.snapshot_by_id(found)
 
@@ -171,8 +176,9 @@ class TableMetadata:
         try:
             return self.refs[name]
         except KeyError:
+            known = ", ".join(sorted(self.refs)) or "none"
             raise NoSuchRefError(
-                f"the table has no branch or tag {name!r}; it has {sorted(self.refs)}"
+                f"the table has no branch or tag {name!r}; it has {known}"
             ) from None
 
     def ref_snapshot(self, name: str) -> Snapshot | None:
@@ -204,3 +210,7 @@ class TableMetadata:
         if self.format_version == 1:
             return INITIAL_SEQUENCE_NUMBER
         return self.last_sequence_number + 1
+
+
+def _shown(timestamp_ms: int) -> str:
+    return f"{format_timestamp(timestamp_ms * NANOS_PER_MILLI, 3)}Z"

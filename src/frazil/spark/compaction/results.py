@@ -51,6 +51,11 @@ class RewriteProgress:
     files: int = 0
     size_in_bytes: int = 0
 
+    @property
+    def share(self) -> float | None:
+        """How much is done, from 0 to 1; None where there is nothing to do."""
+        return (self.groups_done + self.groups_failed) / self.groups if self.groups else None
+
     def __str__(self) -> str:
         failed = f", {self.groups_failed} given up" if self.groups_failed else ""
         return (

@@ -131,7 +131,9 @@ class _Run:
                     self.where,
                     branch=self.branch,
                     snapshot_properties=properties,
-                    on_progress=None,
+                    on_progress=lambda at: self.tell(
+                        OptimizeProgress("running", number, f"{work}: {at}")
+                    ),
                 )
             case Work.REWRITE_DELETES:
                 return rewrite_position_deletes(
@@ -160,7 +162,7 @@ class _Run:
             return chosen_groups(metadata, plan, options, [each.ordinals for each in wanted])
 
         def heard(progress: RewriteProgress) -> None:
-            self.tell(OptimizeProgress("running", number, str(progress)))
+            self.tell(OptimizeProgress("running", number, str(progress), progress.share))
 
         return compact(
             self.writes,

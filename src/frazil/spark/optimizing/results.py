@@ -22,11 +22,13 @@ class OptimizeProgress:
         stage: ``planned`` a round, ``running`` a part of it, ``finished`` or ``failed`` with it.
         round_number: from 1.
         text: for people.
+        share: how much of the part is done, from 0 to 1; None where that is unknown.
     """
 
     stage: Literal["planned", "running", "finished", "failed"]
     round_number: int
     text: str
+    share: float | None = None
 
     def __str__(self) -> str:
         return f"round {self.round_number}: {self.text}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from frazil.errors import ProcedureError
 from frazil.spark.procedures.of_files import OF_FILES
 from frazil.spark.procedures.of_snapshots import OF_SNAPSHOTS
 from frazil.spark.procedures.of_upkeep import OF_UPKEEP
-from frazil.spark.procedures.parameters import arguments_of
+from frazil.spark.procedures.parameters import Arguments, arguments_of
 from frazil.spark.procedures.procedure import Caller, Procedure
 from frazil.spark.procedures.statement import CallStatement, parse_call
 
@@ -26,19 +26,45 @@ PROCEDURES: Final[Mapping[str, Procedure]] = {
 """Every procedure by its name; a new one is an entry of such a tuple."""
 
 
-def call(spark: SparkSession, catalog: Catalog, text: str) -> DataFrame:
+def call(
+    spark: SparkSession,
+    catalog: Catalog,
+    text: str,
+    on_progress: Callable[[Any], None] | None = None,
+) -> DataFrame:
     """Run the procedure that a CALL names, and return its result.
+
+    Args:
+        on_progress: called with what the procedure is at, if it tells.
 
     Raises:
         ProcedureError: the text is no CALL, or names no procedure or wrong arguments.
     """
     statement = parse_call(text)
     found = procedure_of(statement, catalog)
+    caller = Caller(spark, catalog, on_progress)
+    return found.call(caller, _arguments(spark, found, statement))
 
-    def evaluate(expression: str) -> Any:
-        return _evaluated(spark, expression)
 
-    return found.call(Caller(spark, catalog), arguments_of(found.signature, statement, evaluate))
+def would_delete(spark: SparkSession, catalog: Catalog, text: str) -> object:
+    """Return what the procedure that a CALL names would delete, and change nothing.
+
+    Returns:
+        a result that can be printed; None for a procedure that deletes no files.
+
+    Raises:
+        ProcedureError: the text is no CALL, or names no procedure or wrong arguments.
+    """
+    statement = parse_call(text)
+    found = procedure_of(statement, catalog)
+    arguments = _arguments(spark, found, statement)
+    return None if found.look is None else found.look(Caller(spark, catalog), arguments)
+
+
+def _arguments(spark: SparkSession, found: Procedure, statement: CallStatement) -> Arguments:
+    return arguments_of(
+        found.signature, statement, lambda expression: _evaluated(spark, expression)
+    )
 
 
 def procedure_of(statement: CallStatement, catalog: Catalog) -> Procedure:

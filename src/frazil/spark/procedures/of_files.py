@@ -7,8 +7,10 @@ from typing import Any, Final
 
 from frazil.errors import ProcedureError
 from frazil.format import types as I
+from frazil.spark.maintenance import TableMaintenance
 from frazil.spark.procedures.parameters import ArgumentKind, Arguments, Parameter
 from frazil.spark.procedures.procedure import TABLE, Caller, Row, procedure, required
+from frazil.table.maintenance.expire import ExpireResult
 
 _INT: Final = I.IntegerType()
 _LONG: Final = I.LongType()
@@ -35,6 +37,7 @@ def _rewrite_data_files(caller: Caller, given: Arguments) -> Iterable[Row]:
         sort_order=given["sort_order"],
         options=given["options"],
         branch=given["branch"],
+        on_progress=caller.on_progress,
     )
     return [_columns(result, _REWRITTEN_DATA)]
 
@@ -53,19 +56,31 @@ def _rewrite_manifests(caller: Caller, given: Arguments) -> Iterable[Row]:
     return [_columns(result, _REWRITTEN_MANIFESTS)]
 
 
+def _look_for_expired(caller: Caller, given: Arguments) -> ExpireResult:
+    return _expired(caller.table(given["table"]).maintenance, caller, given, is_dry_run=True)
+
+
 def _expire_snapshots(caller: Caller, given: Arguments) -> Iterable[Row]:
     deletes = given["max_concurrent_deletes"]
     if deletes is not None and deletes < 1:
         raise ProcedureError(f"max_concurrent_deletes is {deletes}; it must be positive")
     maintenance = caller.table(given["table"]).maintenance
-    result = maintenance.expire_snapshots(
-        older_than=given["older_than"],
-        retain_last=given["retain_last"],
-        snapshot_ids=given["snapshot_ids"] or (),
-    )
+    result = _expired(maintenance, caller, given, is_dry_run=False)
     if given["clean_expired_metadata"]:
         maintenance.remove_unused_specs_and_schemas()
     return [tuple(getattr(result, name) for name in _EXPIRED)]
+
+
+def _expired(
+    maintenance: TableMaintenance, caller: Caller, given: Arguments, *, is_dry_run: bool
+) -> ExpireResult:
+    return maintenance.expire_snapshots(
+        older_than=given["older_than"],
+        retain_last=given["retain_last"],
+        snapshot_ids=given["snapshot_ids"] or (),
+        dry_run=is_dry_run,
+        on_progress=caller.on_progress,
+    )
 
 
 def _register_table(caller: Caller, given: Arguments) -> Iterable[Row]:
@@ -146,7 +161,7 @@ OF_FILES: Final = (
         [(f"{name}_count", _LONG) for name in _EXPIRED],
         _expire_snapshots,
         optional=[f"{name}_count" for name in _EXPIRED],
-        deletes_files=True,
+        look=_look_for_expired,
     ),
     procedure(
         "register_table",

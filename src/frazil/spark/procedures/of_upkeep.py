@@ -10,6 +10,7 @@ import polars as pl
 from frazil.format import types as I
 from frazil.spark.procedures.parameters import ArgumentKind, Arguments, Parameter
 from frazil.spark.procedures.procedure import TABLE, Caller, Row, procedure, required
+from frazil.table.maintenance.orphans import OrphanFilesResult
 
 _TEXT: Final = I.StringType()
 _INT: Final = I.IntegerType()
@@ -29,15 +30,25 @@ _STAGED: Final = (
 
 
 def _remove_orphan_files(caller: Caller, given: Arguments) -> pl.DataFrame:
+    return _orphans(caller, given, is_dry_run=bool(given["dry_run"])).frame
+
+
+def _look_for_orphan_files(caller: Caller, given: Arguments) -> OrphanFilesResult:
+    return _orphans(caller, given, is_dry_run=True)
+
+
+def _orphans(caller: Caller, given: Arguments, *, is_dry_run: bool) -> OrphanFilesResult:
     settings: dict[str, Any] = _stated(given, _ORPHAN_SETTINGS)
     if given["prefix_mismatch_mode"] is not None:
         settings["prefix_mismatch_mode"] = given["prefix_mismatch_mode"].upper()
     if given["file_list_view"] is not None:
         settings["file_list"] = caller.spark.table(given["file_list_view"])
-    result = caller.table(given["table"]).maintenance.remove_orphan_files(
-        older_than=given["older_than"], dry_run=bool(given["dry_run"]), **settings
+    return caller.table(given["table"]).maintenance.remove_orphan_files(
+        older_than=given["older_than"],
+        dry_run=is_dry_run,
+        on_progress=caller.on_progress,
+        **settings,
     )
-    return result.frame
 
 
 def _compute_table_stats(caller: Caller, given: Arguments) -> Iterable[Row]:
@@ -91,7 +102,7 @@ OF_UPKEEP: Final = (
         ],
         [("orphan_file_location", _TEXT)],
         _remove_orphan_files,
-        deletes_files=True,
+        look=_look_for_orphan_files,
     ),
     procedure(
         "compute_table_stats",

@@ -33,10 +33,12 @@ class Caller:
     Attributes:
         spark: the session that does the work.
         catalog: the tables.
+        on_progress: called with what a procedure is at, if it tells.
     """
 
     spark: SparkSession
     catalog: Catalog
+    on_progress: Callable[[Any], None] | None = None
 
     def identifier(self, name: str) -> tuple[str, ...]:
         """Return a table's identifier; the catalog's name may stand before it."""
@@ -51,6 +53,9 @@ class Caller:
         return Table(self.spark, self.catalog, self.catalog.load_table(self.identifier(name)))
 
 
+Look: TypeAlias = Callable[[Caller, Arguments], object]
+"""Tells what a run would delete, as a result that can be printed, and changes nothing."""
+
 Run: TypeAlias = Callable[[Caller, Arguments], Iterable[Row] | pl.DataFrame]
 
 
@@ -62,13 +67,18 @@ class Procedure:
         signature: its name and parameters, as of Java's procedure.
         columns: of the result.
         run: does it, and returns the rows of the result.
-        deletes_files: whether files may be gone afterwards.
+        look: tells what it would delete; None for a procedure that deletes no files.
     """
 
     signature: Signature
     columns: I.StructType
     run: Run
-    deletes_files: bool = False
+    look: Look | None = None
+
+    @property
+    def deletes_files(self) -> bool:
+        """Whether files may be gone afterwards."""
+        return self.look is not None
 
     def call(self, caller: Caller, arguments: Arguments) -> DataFrame:
         """Run it, and return its result."""
@@ -88,7 +98,7 @@ def procedure(
     run: Run,
     *,
     optional: Sequence[str] = (),
-    deletes_files: bool = False,
+    look: Look | None = None,
 ) -> Procedure:
     """Return a procedure.
 
@@ -98,14 +108,14 @@ def procedure(
         columns: names and types of the result.
         run: does it.
         optional: columns that may be NULL.
-        deletes_files: whether files may be gone afterwards.
+        look: tells what it would delete; None for a procedure that deletes no files.
     """
     fields = tuple(
         I.NestedField(number, column, kind, required=column not in optional)
         for number, (column, kind) in enumerate(columns, 1)
     )
     signature = Signature(name, tuple(parameters))
-    return Procedure(signature, I.StructType(fields), run, deletes_files)
+    return Procedure(signature, I.StructType(fields), run, look)
 
 
 def required(name: str, kind: ArgumentKind = ArgumentKind.TEXT) -> Parameter:

@@ -41,6 +41,7 @@ from frazil.table.maintenance.orphans import (
     listing,
     remove_orphans,
 )
+from frazil.table.maintenance.progress import DeleteProgress, OnDelete
 from frazil.table.maintenance.reachable import ReachableMetadata, reachable_metadata
 
 if TYPE_CHECKING:
@@ -62,7 +63,12 @@ _BUCKET: Final = "_frazil_bucket"
 
 
 def remove_orphan_files(
-    table: Table, search: OrphanSearch, *, is_dry_run: bool, files: pl.DataFrame | DataFrame | None
+    table: Table,
+    search: OrphanSearch,
+    *,
+    is_dry_run: bool,
+    files: pl.DataFrame | DataFrame | None,
+    tell: OnDelete,
 ) -> OrphanFilesResult:
     """Find orphans and delete them, on executors where there is much to list or to compare.
 
@@ -71,9 +77,11 @@ def remove_orphan_files(
         search: what is looked for.
         is_dry_run: whether nothing is deleted.
         files: in place of a listing; a DataFrame is compared by executors.
+        tell: called with what it is at; executors do not tell which file they are at.
     """
     if isinstance(files, pl.DataFrame):
-        return remove_orphans(table, search, is_dry_run=is_dry_run, files=files)
+        return remove_orphans(table, search, is_dry_run=is_dry_run, files=files, tell=tell)
+    tell(DeleteProgress("searching"))
     beginning = None
     if files is None:
         beginning = list_beginning(table.io, search.location)
@@ -81,7 +89,7 @@ def remove_orphan_files(
         is_small = len(beginning.folders) <= ON_DRIVER_FOLDERS
         if is_small and is_planned_here(reachable.manifests):
             listed = listing(table.io, beginning)
-            return remove_orphans(table, search, is_dry_run=is_dry_run, files=listed)
+            return remove_orphans(table, search, is_dry_run=is_dry_run, files=listed, tell=tell)
     prepare_session(table.spark)
     on_cluster = _OnCluster(table.spark, table.io, search)
     source = on_cluster.listed(beginning) if files is None and beginning else files

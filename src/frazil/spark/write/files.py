@@ -79,6 +79,16 @@ class WriteProgress:
     records: int = 0
     size_in_bytes: int = 0
 
+    @property
+    def share(self) -> float | None:
+        """How much is done, from 0 to 1; None, since Spark does not tell it."""
+        return None
+
+    def __str__(self) -> str:
+        if self.stage == "writing":
+            return "writing rows"
+        return f"{self.files:,} files with {self.records:,} rows written"
+
 
 def write_data_files(
     spark: SparkSession,

@@ -23,6 +23,7 @@ from frazil.planning.load import lists_of_manifests
 from frazil.storage.files import FileIO
 from frazil.table.commit.operation import Changes, MetadataOperation
 from frazil.table.maintenance.file_paths import live_files
+from frazil.table.maintenance.progress import Deleting, OnDelete
 from frazil.table.snapshots.producer import now_ms
 
 
@@ -90,6 +91,18 @@ class UnreachableFiles:
     manifests: tuple[str, ...] = ()
     manifest_lists: tuple[str, ...] = ()
     statistics_files: tuple[str, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """The number of files of all kinds."""
+        return (
+            len(self.data_files)
+            + len(self.position_delete_files)
+            + len(self.equality_delete_files)
+            + len(self.manifests)
+            + len(self.manifest_lists)
+            + len(self.statistics_files)
+        )
 
 
 class ExpireSnapshots(MetadataOperation):
@@ -217,17 +230,18 @@ def unreachable_files(io: FileIO, before: TableMetadata, after: TableMetadata) -
 
 
 def delete_unreachable(
-    io: FileIO, files: UnreachableFiles, operation: ExpireSnapshots
+    io: FileIO, files: UnreachableFiles, operation: ExpireSnapshots, tell: OnDelete
 ) -> ExpireResult:
     """Delete the files, those that others name last, and count them."""
     failures: dict[str, StorageError] = {}
+    deleting = Deleting(tell, files.count)
 
     def remove(paths: Sequence[str]) -> int:
-        failed = io.delete_many(paths) if paths else {}
+        failed = io.delete_many(paths, on_each=deleting.one) if paths else {}
         failures.update(failed)
         return len(paths) - len(failed)
 
-    return ExpireResult(
+    result = ExpireResult(
         snapshot_ids=tuple(snapshot.snapshot_id for snapshot in operation.expired),
         ref_names=operation.expired_refs,
         deleted_data_files=remove(files.data_files),
@@ -238,6 +252,8 @@ def delete_unreachable(
         deleted_statistics_files=remove(files.statistics_files),
         failures=tuple((path, str(error)) for path, error in failures.items()),
     )
+    deleting.end()
+    return result
 
 
 def planned_expiry(io: FileIO, before: TableMetadata, operation: ExpireSnapshots) -> ExpireResult:

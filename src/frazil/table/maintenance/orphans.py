@@ -23,6 +23,7 @@ from frazil.storage.paths import local_path, normalize_location
 from frazil.table.changeable import Changeable
 from frazil.table.maintenance.comparable_paths import ComparablePaths
 from frazil.table.maintenance.file_paths import live_files
+from frazil.table.maintenance.progress import DeleteProgress, Deleting, OnDelete, tell_nobody
 from frazil.table.maintenance.reachable import reachable_metadata
 
 PrefixMismatchMode = Literal["ERROR", "IGNORE", "DELETE"]
@@ -295,7 +296,12 @@ def refuse_without_catalog(table: Refreshable) -> None:
 
 
 def remove_orphans(
-    table: Refreshable, search: OrphanSearch, *, is_dry_run: bool, files: pl.DataFrame | None
+    table: Refreshable,
+    search: OrphanSearch,
+    *,
+    is_dry_run: bool,
+    files: pl.DataFrame | None,
+    tell: OnDelete = tell_nobody,
 ) -> OrphanFilesResult:
     """Find what no metadata reaches, and delete it unless it is a dry run.
 
@@ -305,8 +311,10 @@ def remove_orphans(
         search: what is looked for.
         is_dry_run: whether nothing is deleted.
         files: in place of a listing, see `listing_of`.
+        tell: called with what it is at.
     """
     io = table.io
+    tell(DeleteProgress("searching"))
     if files is None:
         files = listing(io, list_beginning(io, search.location))
     loaded = table._refresh()
@@ -321,7 +329,7 @@ def remove_orphans(
         if newest.metadata_location != loaded.metadata_location:
             again = reached_parts(io, newest, search.paths)
             orphans = search.orphans(search.unreached(orphans.select(*LISTED), again))
-    return delete_orphans(io, search, orphans, is_dry_run=is_dry_run)
+    return delete_orphans(io, search, orphans, is_dry_run=is_dry_run, tell=tell)
 
 
 def listing(io: FileIO, beginning: Beginning) -> pl.DataFrame:
@@ -359,13 +367,20 @@ def folders_of(search: OrphanSearch, listed: pl.DataFrame) -> frozenset[str]:
 
 
 def delete_orphans(
-    io: FileIO, search: OrphanSearch, orphans: pl.DataFrame, *, is_dry_run: bool
+    io: FileIO,
+    search: OrphanSearch,
+    orphans: pl.DataFrame,
+    *,
+    is_dry_run: bool,
+    tell: OnDelete = tell_nobody,
 ) -> OrphanFilesResult:
     """Delete the orphans unless it is a dry run, and say so."""
     failures: dict[str, StorageError] = {}
     paths = orphans["path"].to_list()
     if not is_dry_run:
-        failures = io.delete_many(paths, threads=search.delete_threads)
+        deleting = Deleting(tell, len(paths))
+        failures = io.delete_many(paths, threads=search.delete_threads, on_each=deleting.one)
+        deleting.end()
     return OrphanFilesResult(
         frame=orphans.select(pl.col("path").alias(FILE_COLUMN)),
         orphan_files_count=len(orphans),

@@ -27,6 +27,7 @@ from frazil.table.maintenance.orphans import (
     refuse_without_catalog,
     remove_orphans,
 )
+from frazil.table.maintenance.progress import DeleteProgress, OnDelete, tell_nobody
 from frazil.table.maintenance.repair import RepairResult, repair
 from frazil.table.maintenance.table_path import RewriteTablePathResult, rewrite_table_path
 from frazil.table.time_travel import Moment
@@ -67,6 +68,7 @@ class Maintenance(StatisticsChanges):
         *,
         older_than: Moment | None = None,
         dry_run: bool = False,
+        on_progress: OnDelete | None = None,
         **settings: Unpack[OrphanSettings],
     ) -> OrphanFilesResult:
         """Delete files in the table's folder that no metadata reaches, as killed writes leave them.
@@ -79,6 +81,7 @@ class Maintenance(StatisticsChanges):
             older_than: files that were changed before, as in `expire_snapshots`; 3 days ago unless
                 given. It keeps what others are writing.
             dry_run: tell what would be deleted, and delete nothing.
+            on_progress: called as files are deleted, by the threads that delete them.
             settings: see `OrphanSettings`.
 
         Raises:
@@ -96,7 +99,12 @@ class Maintenance(StatisticsChanges):
         search = OrphanSearch.of(
             self._kept._refresh().metadata, self._optional_ms(older_than), settings
         )
-        return self._remove_orphans(search, settings.get("file_list"), is_dry_run=dry_run)
+        return self._remove_orphans(
+            search,
+            settings.get("file_list"),
+            is_dry_run=dry_run,
+            tell=on_progress or tell_nobody,
+        )
 
     def check(self) -> CheckResult:
         """Look whether all that the metadata names is there and is as it says; change nothing.
@@ -134,6 +142,7 @@ class Maintenance(StatisticsChanges):
         retain_last: int | None = None,
         snapshot_ids: SnapshotId | Iterable[SnapshotId] = (),
         dry_run: bool = False,
+        on_progress: OnDelete | None = None,
     ) -> ExpireResult:
         """Forget snapshots that retention no longer keeps; delete the files that only they reach.
 
@@ -145,6 +154,7 @@ class Maintenance(StatisticsChanges):
             snapshot_ids: expire these too, whatever their age; they must not be the head of a
                 branch or tag.
             dry_run: tell what would be removed, and remove nothing.
+            on_progress: called as files are deleted, by the threads that delete them.
 
         Raises:
             ValidationError: gc.enabled is false, or a named snapshot is referenced.
@@ -158,8 +168,10 @@ class Maintenance(StatisticsChanges):
         operation = self._expire(older_than, retain_last, snapshot_ids)
         if operation.base is None or operation.after is None:
             return ExpireResult()
+        tell = on_progress or tell_nobody
+        tell(DeleteProgress("searching"))
         files = unreachable_files(self._table.io, operation.base, operation.after)
-        return delete_unreachable(self._table.io, files, operation)
+        return delete_unreachable(self._table.io, files, operation, tell)
 
     def expire_snapshots_keeping_files(
         self,
@@ -246,11 +258,11 @@ class Maintenance(StatisticsChanges):
         )
 
     def _remove_orphans(
-        self, search: OrphanSearch, file_list: Any, *, is_dry_run: bool
+        self, search: OrphanSearch, file_list: Any, *, is_dry_run: bool, tell: OnDelete
     ) -> OrphanFilesResult:
         """Do the work; a table with a session shares it with executors."""
         files = None if file_list is None else listing_of(file_list)
-        return remove_orphans(self._kept, search, is_dry_run=is_dry_run, files=files)
+        return remove_orphans(self._kept, search, is_dry_run=is_dry_run, files=files, tell=tell)
 
     def _optional_ms(self, moment: Moment | None) -> int | None:
         return None if moment is None else self._table._timestamp_ms(moment)

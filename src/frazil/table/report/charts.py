@@ -16,13 +16,16 @@ Chart = dict[str, Any]
 
 _MOST_SNAPSHOTS: Final = 1000
 _MOST_PARTITIONS: Final = 30
+_FEW: Final = 5
+_BAR: Final = 20
+"""The height of a partition's bar, in pixels."""
 _COLORS: Final = ("#2a6f97", "#e07a5f", "#81b29a", "#f2cc8f")
 _LAYOUT: Final[Chart] = {
-    "margin": {"l": 60, "r": 60, "t": 20, "b": 60},
+    "margin": {"l": 60, "r": 60, "t": 40, "b": 60},
     "paper_bgcolor": "rgba(0,0,0,0)",
     "plot_bgcolor": "rgba(0,0,0,0)",
     "font": {"family": "system-ui, sans-serif", "size": 12},
-    "legend": {"orientation": "h", "y": 1.12, "traceorder": "normal"},
+    "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.02, "traceorder": "normal"},
     "height": 320,
 }
 
@@ -35,12 +38,12 @@ def snapshots_chart(snapshots: Sequence[Snapshot]) -> Chart:
         for each in newest
     ]
     lines = {
-        "rows": ("total-records", "y"),
+        "rows, deleted ones included": ("total-records", "y"),
         "data files": ("total-data-files", "y2"),
         "delete files": ("total-delete-files", "y2"),
     }
     operations = [html_text(each.operation or "?") for each in newest]
-    traces = [
+    traces: list[Chart] = [
         {
             "type": "scatter",
             "mode": "lines+markers",
@@ -57,12 +60,16 @@ def snapshots_chart(snapshots: Sequence[Snapshot]) -> Chart:
     return _chart(
         traces,
         xaxis={"title": {"text": "committed at (UTC)"}},
-        yaxis={"title": {"text": "rows"}, "rangemode": "tozero"},
+        yaxis={
+            "title": {"text": "rows"},
+            **_whole_numbers(traces[0]["y"]),
+        },
         yaxis2={
             "title": {"text": "files"},
             "overlaying": "y",
+            "tickmode": "auto",
+            **_whole_numbers(traces[1]["y"] + traces[2]["y"]),
             "side": "right",
-            "rangemode": "tozero",
             "showgrid": False,
         },
     )
@@ -82,27 +89,39 @@ def sizes_chart(sizes: pl.Series, *, target: int) -> Chart:
     )
     counts = np.bincount(powers - first, minlength=last - first + 1)
     names = [html_size(2.0**power).replace(".0 ", " ") for power in range(first, last + 1)]
-    colors = [_COLORS[0] if power >= goal - 1 else _COLORS[1] for power in range(first, last + 1)]
-    trace = {
-        "type": "bar",
-        "x": names,
-        "y": counts.tolist(),
-        "marker": {"color": colors},
-        "hovertemplate": "%{y:,} files from %{x} on<extra></extra>",
-    }
+    is_small = np.arange(first, last + 1) < goal - 1
+    traces = [
+        {
+            "type": "bar",
+            "name": name,
+            "x": names,
+            "y": np.where(chosen, counts, 0).tolist(),
+            "marker": {"color": color},
+            "hovertemplate": "%{y:,} files of %{x} to twice as much<extra></extra>",
+        }
+        for name, chosen, color in (
+            ("too small", is_small, _COLORS[1]),
+            ("half the target or more", ~is_small, _COLORS[0]),
+        )
+    ]
+    title = f"size of a file, to twice as much; the target is {html_size(target)}"
     return _chart(
-        [trace],
+        traces,
+        barmode="stack",
+        showlegend=True,
         xaxis={
-            "title": {"text": f"size, from (target {html_size(target)})", "standoff": 12},
+            "title": {"text": title.replace(".0 ", " "), "standoff": 12},
             "type": "category",
             "automargin": True,
+            "categoryarray": names,
+            "categoryorder": "array",
         },
-        yaxis={"title": {"text": "data files"}},
+        yaxis={"title": {"text": "data files"}, **_whole_numbers(counts.tolist())},
     )
 
 
 def deletes_chart(partitions: pl.DataFrame) -> Chart:
-    """Return the shares of deleted rows of the partitions that have most of them.
+    """Return the shares of deleted rows of the partitions that have most of them, a bar for each.
 
     Args:
         partitions: of an `OptimizingPlan`.
@@ -113,6 +132,7 @@ def deletes_chart(partitions: pl.DataFrame) -> Chart:
             (100 * pl.col("position_rows") / rows).clip(0, 100).alias("by_position"),
             (100 * pl.col("equality_rows") / rows).clip(0, 100).alias("by_equality"),
         )
+        .filter(pl.col("by_position") + pl.col("by_equality") > 0)
         .sort(pl.col("by_position") + pl.col("by_equality"), "partition", descending=[True, False])
         .head(_MOST_PARTITIONS)
     )
@@ -120,24 +140,41 @@ def deletes_chart(partitions: pl.DataFrame) -> Chart:
     traces = [
         {
             "type": "bar",
+            "orientation": "h",
             "name": name,
-            "x": names,
-            "y": [round(share, 3) for share in loads[column]],
+            "x": [round(share, 3) for share in loads[column]],
+            "y": names,
             "marker": {"color": color},
-            "hovertemplate": "%{y:.3g} % of %{x}<extra></extra>",
+            "hovertemplate": "%{x:.3g} % of %{y}<extra></extra>",
         }
         for (column, name), color in zip(
-            {"by_position": "by position", "by_equality": "by equality"}.items(),
+            {"by_position": "by position", "by_equality": "by equality, at most"}.items(),
             _COLORS,
             strict=False,
         )
     ]
+    nothing = {"text": "no row is deleted", "showarrow": False, "xref": "paper", "yref": "paper"}
     return _chart(
         traces,
         barmode="stack",
-        xaxis={"type": "category", "automargin": True},
-        yaxis={"title": {"text": "% of rows deleted"}, "rangemode": "tozero"},
+        height=max(_LAYOUT["height"], 120 + _BAR * len(names)),
+        annotations=[] if names else [{**nothing, "x": 0.5, "y": 0.5}],
+        xaxis={"title": {"text": "rows deleted, %"}, "rangemode": "tozero", "visible": bool(names)},
+        yaxis={
+            "type": "category",
+            "automargin": True,
+            "autorange": "reversed",
+            "visible": bool(names),
+        },
     )
+
+
+def _whole_numbers(values: Sequence[int | None]) -> Chart:
+    """An axis from 0 whose marks are whole numbers, however small the values are."""
+    axis: Chart = {"rangemode": "tozero", "tickformat": ",d", "automargin": True}
+    if max((value or 0 for value in values), default=0) <= _FEW:
+        axis |= {"tickmode": "linear", "tick0": 0, "dtick": 1}
+    return axis
 
 
 def _chart(traces: list[Chart], **layout: Any) -> Chart:

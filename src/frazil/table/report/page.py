@@ -35,13 +35,16 @@ h2 {{ font-size: 18px; margin: 0 0 8px; }}
 p {{ margin: 4px 0 12px; color: #5b6875; overflow-wrap: anywhere; }}
 section {{ background: #fff; border: 1px solid #e1e5ea; border-radius: 8px; padding: 16px;
   margin-top: 16px; overflow-x: auto; }}
-.cards {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(200px, 1fr)); gap: 16px; }}
+.cards {{ display: grid; gap: 16px;
+  grid-template-columns: repeat(auto-fit, minmax(min(200px, 45%), 1fr)); }}
 .card b {{ display: block; font-size: 24px; white-space: nowrap; }}
 .card {{ color: #5b6875; }} .card b {{ color: #1d2733; }}
 table {{ border-collapse: collapse; width: 100%; font-size: 13px; }}
 th, td {{ text-align: left; padding: 4px 10px; border-bottom: 1px solid #e9ecf0;
-  vertical-align: top; overflow-wrap: anywhere; }}
-.pair {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(420px, 1fr)); gap: 0 16px; }}
+  vertical-align: top; max-width: 30em; overflow-wrap: break-word; }}
+.pair {{ display: grid; gap: 0 16px;
+  grid-template-columns: repeat(auto-fit, minmax(min(420px, 100%), 1fr)); }}
+.pair section {{ min-width: 0; }}
 </style>
 </head>
 <body>
@@ -52,7 +55,7 @@ th, td {{ text-align: left; padding: 4px 10px; border-bottom: 1px solid #e9ecf0;
 <section><h2>Snapshots over time</h2><div id="snapshots"></div></section>
 <div class="pair">
 <section><h2>File sizes</h2><div id="sizes"></div></section>
-<section><h2>Deleted rows by partition</h2><div id="deletes"></div></section>
+<section><h2>Deletes by partition</h2><div id="deletes"></div></section>
 </div>
 <section><h2>What optimize would do</h2>{choices}</section>
 <section><h2>Partitions, the worst first</h2>{partitions}</section>
@@ -125,14 +128,14 @@ def _cards(found: OptimizingPlan, metadata: TableMetadata) -> str:
     partitions = found.partitions
     after = max(found.read_seconds - found.gain_seconds, 0.0)
     cards = {
-        "health of 100": f"{found.health.score}",
+        "health": f"{found.health.score} of 100",
         "data files": f"{found.health.files:,}",
-        "in data files": html_size(found.health.size_in_bytes),
-        "rows before deletes": f"{int(partitions['rows'].sum()):,}",
+        "size of the data files": html_size(found.health.size_in_bytes),
+        "rows, deleted ones included": f"{int(partitions['rows'].sum()):,}",
         "partitions": f"{len(partitions):,}",
         "snapshots": f"{len(metadata.snapshots):,}",
-        "seconds of one core to read": f"{found.read_seconds:.3g}",
-        "such seconds after optimize": f"{after:.3g}",
+        "to read all of it on one core, as predicted": f"{found.read_seconds:.3g} s",
+        "the same after optimize": f"{after:.3g} s",
     }
     return "".join(
         f'<div class="card"><b>{html_text(value)}</b>{html_text(name)}</div>'
@@ -144,7 +147,7 @@ def _choices(found: OptimizingPlan) -> str:
     if found.is_empty:
         return "<p>Nothing: the table is in good order.</p>"
     return html_table(
-        ("kind", "work", "partition", "files", "size", "reason", "a read takes less by, s"),
+        ("kind", "work", "partition", "files", "size", "reason", "a read is faster by, s"),
         [
             (
                 str(each.kind), str(each.work), each.partition, each.files,
@@ -158,12 +161,15 @@ def _choices(found: OptimizingPlan) -> str:
 def _partitions(found: OptimizingPlan) -> str:
     rows = found.partitions.head(_MOST_ROWS).iter_rows(named=True)
     return html_table(
-        ("partition", "health", "files", "size", "rows", "by position", "by equality"),
+        (
+            "partition", "health of 100", "files", "size", "rows",
+            "deleted by position", "deleted by equality, at most",
+        ),
         [
             (
                 row["partition"] or "the table", round(row["score"]), row["files"],
                 html_size(row["size"]), row["rows"], round(row["position_rows"]),
-                round(row["equality_rows"]),
+                min(round(row["equality_rows"]), row["rows"]),
             )
             for row in rows
         ],
@@ -187,19 +193,32 @@ def _columns(metadata: TableMetadata) -> str:
 def _snapshots(metadata: TableMetadata) -> str:
     newest = sorted(metadata.snapshots, key=lambda each: -each.timestamp_ms)
     return html_table(
-        ("committed at (UTC)", "snapshot", "operation", "added rows", "deleted rows", "rows"),
+        (
+            "committed at (UTC)", "snapshot", "operation", "rows added", "rows removed with files",
+            "deletes added by position", "by equality", "rows, deleted ones included",
+        ),
         [
             (
                 datetime.fromtimestamp(each.timestamp_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S"),
                 str(each.snapshot_id), each.operation or "?",
-                *((each.summary or {}).get(key, "") for key in _SUMMARY_KEYS),
+                *(_number((each.summary or {}).get(key, "0")) for key in _SUMMARY_KEYS),
             )
             for each in newest[:_MOST_ROWS]
         ],
     ) + _more(len(newest))  # fmt: skip
 
 
-_SUMMARY_KEYS: Final = ("added-records", "deleted-records", "total-records")
+_SUMMARY_KEYS: Final = (
+    "added-records",
+    "deleted-records",
+    "added-position-deletes",
+    "added-equality-deletes",
+    "total-records",
+)
+
+
+def _number(text: str) -> int | str:
+    return int(text) if text.isdecimal() else text
 
 
 def _more(count: int) -> str:

@@ -1,0 +1,1 @@
+"""The parts of the main job that `examples/flights.py` puts together."""
