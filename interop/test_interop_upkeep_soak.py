@@ -39,7 +39,7 @@ def test_upkeep_beside_upserts_and_readers_loses_and_revives_nothing(
         assert soak.counts[done], done
     expected = soak.rows()
     location = sql_lake.load_table(name).metadata_location
-    columns = "id, part, v"
+    columns = "id, v"
     java = spark.sql(f"select {columns} from java_sql.{name}").collect()
     assert sorted(map(tuple, java)) == sorted(expected)
     path = location.removeprefix("file://")

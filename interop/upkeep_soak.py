@@ -23,7 +23,7 @@ from frazil.errors import ConflictError
 from frazil.spark.lake import Lake
 from frazil.spark.optimizing.watch import watch
 
-DDL = "id bigint, part int, v bigint"
+DDL = "id bigint, v bigint"
 CHANGES = f"{DDL}, op string, seq bigint"
 APPENDED = 1_000_000
 KEYS = 300
@@ -68,7 +68,7 @@ class Soak:
         table = self.lake.create_table(
             self.name,
             DDL,
-            partition_by=["part"],
+            partition_by=["bucket(3, id)"],
             format_version=self.version,
             properties=PROPERTIES,
         )
@@ -76,7 +76,7 @@ class Soak:
         changes = spark.readStream.schema(CHANGES).option("maxFilesPerTrigger", 1)
         writer = table.upsert_stream(
             changes.json(str(self.folder / "feed"), pathGlobFilter="*.json"),
-            keys=["part", "id"],
+            keys="id",
             op="op",
             order_by="seq",
             mode="equality-deletes",
@@ -120,16 +120,17 @@ class Soak:
         if not table.maintenance.check().is_sound:
             self.wrong.append(str(table.maintenance.check()))
 
-    def rows(self) -> set[tuple[int, int, int]]:
+    def rows(self) -> set[tuple[int, int]]:
         """The rows that every engine must show in the end."""
-        upserted = {(key, key % 3, v) for key, v in self.states[-1].items()}
-        return upserted | {(n, n % 3, n) for n in range(APPENDED, APPENDED + self.appended)}
+        return {*self.states[-1].items()} | {
+            (number, number) for number in range(APPENDED, APPENDED + self.appended)
+        }
 
     def check(self, df: Any, who: str) -> int:
         """Compare rows with the model; return the batch that they show."""
-        rows = [tuple(row) for row in df.select("id", "part", "v").collect()]
+        rows = [tuple(row) for row in df.select("id", "v").collect()]
         added = sorted(row[0] for row in rows if row[0] >= APPENDED)
-        found = {row[0]: row[2] for row in rows if row[0] < APPENDED}
+        found = {row[0]: row[1] for row in rows if row[0] < APPENDED}
         batch = found.get(-1, 0)
         expected = self.states[batch]
         if added != list(range(APPENDED, APPENDED + len(added))):
@@ -187,7 +188,7 @@ class Soak:
         state[-1] = number
         lines.append((-1, number, "u"))
         texts = [
-            json.dumps({"id": k, "part": k % 3, "v": v, "op": op, "seq": number * 100 + at})
+            json.dumps({"id": k, "v": v, "op": op, "seq": number * 100 + at})
             for at, (k, v, op) in enumerate(lines)
         ]
         self.states.append(state)
@@ -198,8 +199,7 @@ class Soak:
 
     def _append(self, table: Any, r: random.Random) -> None:
         first = APPENDED + self.appended
-        columns = ("id", "cast(id % 3 as int) as part", "id as v")
-        table.append(self.lake.spark.range(first, first + 5, 1, 1).selectExpr(*columns))
+        table.append(self.lake.spark.range(first, first + 5, 1, 1).selectExpr("id", "id as v"))
         self.appended += 5
 
     def _compact(self, table: Any, r: random.Random) -> None:
