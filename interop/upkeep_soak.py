@@ -27,6 +27,8 @@ DDL = "id bigint, v bigint"
 CHANGES = f"{DDL}, op string, seq bigint"
 APPENDED = 1_000_000
 KEYS = 300
+_AHEAD = 4
+"""So many batches may wait for the stream."""
 PROPERTIES = {
     "write.delete.mode": "merge-on-read",
     "self-optimizing.minor.trigger.interval": "2000",
@@ -90,6 +92,9 @@ class Soak:
         workers.append(threading.Thread(target=self._watch, name="watch"))
         for worker in workers:
             worker.start()
+        until = time.time() + 60
+        while not self.counts["newest batch"] and time.time() < until:
+            time.sleep(0.1)
         self.stop.wait(seconds)
         self.stop.set()
         for worker in workers:
@@ -176,6 +181,8 @@ class Soak:
 
     def _feed(self, table: Any, r: random.Random) -> None:
         number, state = len(self.states), dict(self.states[-1])
+        if number > self.counts["newest batch"] + _AHEAD:
+            return
         lines = []
         for step in range(40):
             key = r.randrange(KEYS)
