@@ -54,6 +54,7 @@ def main() -> int:
     """0 when every bar holds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=sorted(MEASUREMENTS), help="one measurement")
+    parser.add_argument("--part", choices=sorted(upkeep.PARTS), help="of --only upkeep, one part")
     parser.add_argument("--rows", type=int, default=10_000_000, help="rows of the big tables")
     parser.add_argument("--json", type=Path, default=Path("bench-results.json"))
     parser.add_argument("--python43", help="a Python with Spark 4.3, to measure Frazil alone there")
@@ -66,7 +67,7 @@ def main() -> int:
     try:
         with frazil.connect(spark, warehouse=str(folder), name=CATALOG) as lake:
             lake.create_namespace("bench")
-            context = Context(spark, lake, folder, options.rows)
+            context = Context(spark, lake, folder, options.rows, options.part)
             for name in names:
                 for figure in MEASUREMENTS[name](context):
                     figures.append(figure)

@@ -20,12 +20,14 @@ class Context:
 
     Attributes:
         rows: how many rows the big tables have.
+        part: of a measurement that has several; all of them unless given.
     """
 
     spark: SparkSession
     lake: frazil.Lake
     folder: Path
     rows: int
+    part: str | None = None
 
     @property
     def has_java(self) -> bool:

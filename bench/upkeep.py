@@ -1,24 +1,27 @@
-"""Upkeep: compaction of many small files by each strategy, and conversion of equality deletes."""
+"""Upkeep: compaction by each strategy, conversion, reads before and after, expiry, orphan files."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 import numpy as np
 from pyspark.sql import functions as F
 
 import frazil
+from bench import upkeep_files
 from bench.context import Context, run_all
 from bench.equality_data import add_deletes
 from bench.figures import Bar, Figure, compare, report
 from bench.rows import FLAT_DDL, flat
 
-FILES = 500
+ROWS_PER_FILE = 20_000
 KEYS = 1_000_000
 ROUNDS = 3
 TABLE = "bench.upkeep"
 CONVERTED = "bench.upkeep_deletes"
+CHANGED = "bench.upkeep_changed"
 _BARS: Mapping[str, Bar] = {
     "binpack": Bar(at_most=0.9),
     "sort": Bar(at_most=0.85),
@@ -29,15 +32,19 @@ _ORDERS = {"sort": "k, id", "zorder": "zorder(k, ts)"}
 
 def run(context: Context) -> Iterator[Figure]:
     """Against the Java runtime on the same files, in turns."""
-    for strategy in _BARS:
-        yield from _compaction(context, strategy)
-    yield from _conversion(context)
+    for name, part in PARTS.items():
+        if context.part in (None, name):
+            yield from part(context)
+
+
+def _files(context: Context) -> int:
+    return max(1, context.rows // ROWS_PER_FILE)
 
 
 def _make(context: Context, name: str) -> frazil.Table:
     """Rows in many small files."""
     table = context.lake.create_table(name, FLAT_DDL, format_version=2)
-    rows = flat(context.spark, context.rows).repartition(FILES)
+    rows = flat(context.spark, context.rows).repartition(_files(context))
     table.append(rows, options={"distribution-mode": "none"})
     return table
 
@@ -69,7 +76,8 @@ def _compaction(context: Context, strategy: str) -> Iterator[Figure]:
                 times[side].append(took)
             if _checksum(context, TABLE) != expected:
                 raise AssertionError(f"{side} changed the rows by {strategy}")
-    title = f"compaction, {context.rows:,} rows in {FILES} files, {strategy}{context.suffix}"
+    size = f"{context.rows:,} rows in {_files(context):,} files"
+    title = f"compaction, {size}, {strategy}{context.suffix}"
     took_ours = float(np.median(times["ours"]))
     if context.has_java:
         took_java = float(np.median(times["java"]))
@@ -113,3 +121,54 @@ def _conversion(context: Context) -> Iterator[Figure]:
     yield report(f"conversion of {what}", took, unit="s")
     yield report(f"read after conversion, {what}", after, unit="s", against="before", theirs=before)
     lake.purge_table(CONVERTED)
+
+
+def _changed(context: Context) -> Iterator[Figure]:
+    """A table as a stream of changes leaves it, read before and after each kind of upkeep."""
+    lake = context.lake
+    table = _make(context, CHANGED)
+    ids = np.random.default_rng(7).choice(context.rows, context.rows // 20, replace=False)
+    add_deletes(table, "changed", ("id",), ids, 50)
+    expected = context.rows - len(ids)
+    kinds: Mapping[str, Callable[[frazil.Table, str], object]] = {
+        "conversion": lambda t, branch: t.convert_equality_deletes(branch=branch),
+        "binpack": lambda t, branch: t.compact(rewrite_all=True, branch=branch),
+        "sort": lambda t, branch: t.compact(
+            strategy="sort", sort_order=_ORDERS["sort"], rewrite_all=True, branch=branch
+        ),
+        "zorder": lambda t, branch: t.compact(
+            strategy="sort", sort_order=_ORDERS["zorder"], rewrite_all=True, branch=branch
+        ),
+        "optimize": lambda t, branch: t.optimize(branch=branch),
+    }
+
+    def read(branch: str) -> float:
+        taken = []
+        for _ in range(ROUNDS + 1):
+            started = time.perf_counter()
+            run_all(lake.load_table(CHANGED).scan(ref=branch).to_df())
+            taken.append(time.perf_counter() - started)
+        return float(np.median(taken[1:]))
+
+    head = table.refresh().metadata.refs["changed"].snapshot_id
+    before = read("changed")
+    for kind, work in kinds.items():
+        table.create_branch(kind, snapshot_id=head)
+        started = time.perf_counter()
+        work(lake.load_table(CHANGED), kind)
+        took = time.perf_counter() - started
+        if lake.load_table(CHANGED).scan(ref=kind).count() != expected:
+            raise AssertionError(f"{kind} changed the rows")
+        title = f"read after {kind} ({took:.1f} s){context.suffix}"
+        yield report(title, read(kind), unit="s", against="before", theirs=before)
+    lake.purge_table(CHANGED)
+
+
+PARTS: Mapping[str, Callable[[Context], Iterator[Figure]]] = {
+    **{strategy: partial(_compaction, strategy=strategy) for strategy in _BARS},
+    "conversion": _conversion,
+    "reads": _changed,
+    "expire": upkeep_files.expiry,
+    "orphans": upkeep_files.orphans,
+}
+"""Each is one run's part by its name: `--part`."""

@@ -110,21 +110,60 @@ def test_a_condition_leaves_other_partitions_alone(lake):
 
 
 def test_a_group_that_loses_its_files_takes_no_other_with_it(lake, monkeypatch):
+    """The first group is committed before the second one is rewritten, and loses nothing."""
     made = streamed(lake, 2)
-    other = made.other()
-    happened = []
+    other, lost = made.other(), []
+
+    def files_by_partition():
+        found = [file["partition"]["part"] for file in made.data_files()]
+        return {part: found.count(part) for part in found}
 
     def hear(progress):
-        if "2 of 2 groups rewritten" in str(progress) and not happened:
-            happened.append(True)
-            made.delete("id = 8", lambda r: r[0] == 8, other)
+        if "2 of 2 groups rewritten" in str(progress) and not lost:
+            [part] = [part for part, files in files_by_partition().items() if files > 1]
+            lost.append(part)
+            made.delete(f"id = {10 + part}", lambda r: r[0] == 10 + part, other)
 
     monkeypatch.setattr(optimizing, "MOST_ROUNDS", 1)
     result = made.table.optimize(on_progress=hear)
+    [part] = lost
+    [failure] = [each for step in result.steps for each in step.result.failures]
+    assert (failure.is_conflict, failure.partition) == (True, f"part={part}")
+    assert failure.files_count == 3
+    assert [f"part={part}" in each for each in result.failures] == [True]
+    assert "given up" in repr(result)
+    assert files_by_partition() == {part: 3, 1 - part: 1}
     made.check()
     assert made.table.optimize().after.is_empty
+    assert files_by_partition() == {0: 1, 1: 1}
     made.check()
-    assert len(result.failures) <= 1
+
+
+def test_a_filter_leaves_files_alone_and_a_task_has_a_limit(lake):
+    made = streamed(lake, 2)
+    name = "self-optimizing.filter"
+    made.table.set_properties({name: "part = 1 AND id >= 0"})
+    assert {each.partition for each in made.table.optimize(dry_run=True).choices} == {"part=1"}
+    result = made.table.optimize()
+    assert {each.partition for step in result.steps for each in step.choices} == {"part=1"}
+    assert made.table.optimize("part = 0").steps == ()
+    made.check()
+    made.table.set_properties({name: "no_such_column > 1"})
+    with pytest.raises(PredicateError, match=r"self-optimizing\.filter.*no_such_column"):
+        made.table.optimize()
+    made.table.remove_properties(name)
+    [size, *_] = [file["file_size_in_bytes"] for file in made.data_files()]
+    made.append(*range(400, 480, 2), files=4)
+    made.table.set_properties(
+        {
+            "self-optimizing.target-size": str(size),
+            "self-optimizing.fragment-ratio": "1",
+            "self-optimizing.max-task-size-bytes": str(3 * size),
+        }
+    )
+    [step] = made.table.optimize("part = 0").steps
+    assert len(step.result.snapshot_ids) > 1
+    made.check()
 
 
 def test_a_procedure_that_fails_takes_no_other_with_it(lake, monkeypatch):

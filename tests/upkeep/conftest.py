@@ -1,10 +1,15 @@
-"""A lake in an empty folder for each test."""
+"""A lake in an empty folder for each test; tables of many small files from compaction's tests."""
 
 from __future__ import annotations
+
+import sys
+from pathlib import Path
 
 import pytest
 
 import frazil
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "spark_compaction"))
 
 
 @pytest.fixture

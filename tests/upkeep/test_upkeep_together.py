@@ -30,8 +30,12 @@ def test_the_folder_holds_what_metadata_reaches(spark, lake, version):
     table.create_branch("audit")
     table.append(spark.range(100, 103).selectExpr("id", part), branch="audit")
     table.delete("id % 7 = 3")
+    table.delete("id = 101", branch="audit")
     table.maintenance.compute_table_stats()
     table.maintenance.compute_partition_stats()
+    # What the rest of the history leaves behind stays with the tag: deletes, both statistics.
+    table.create_tag("kept")
+    tagged = {row.id for row in table.to_df().collect()}
     table.upsert(spark.range(0, 5).selectExpr("id", part), keys="id")
     table.compact(rewrite_all=True, remove_dangling_deletes=True)
     table.maintenance.rewrite_manifests()
@@ -47,7 +51,13 @@ def test_the_folder_holds_what_metadata_reaches(spark, lake, version):
         os.utime(path, (moment, moment))
     assert table.maintenance.remove_orphan_files().deleted_files_count > 0
     visible = {path for path in lying(table.location) if not path.name.startswith((".", "_"))}
-    assert visible == reached(table.metadata_location)
+    reachable = reached(table.metadata_location)
+    assert visible == reachable
+    names = [path.name for path in reachable]
+    assert sum("deletes" in name or name.endswith(".puffin") for name in names) >= 2
+    assert any(name.endswith(".stats") for name in names)
+    assert sum(name.startswith("partition-stats") for name in names) == 2
+    assert {row.id for row in table.scan(ref="kept").to_df().collect()} == tagged
     assert local(table.metadata_location) in visible
     assert table.maintenance.check().is_sound
     assert {row.id for row in table.to_df().collect()} == rows

@@ -178,6 +178,12 @@ OPTIMIZING_PLAN_INTERVAL: Final = Property("self-optimizing.min-plan-interval", 
 OPTIMIZING_MAX_FILES: Final = Property(
     "self-optimizing.max-file-count", whole_number(smallest=1), 10_000
 )
+OPTIMIZING_MAX_TASK_SIZE: Final[Property[int | None]] = Property(
+    "self-optimizing.max-task-size-bytes", optional(_LONG_BYTES), None
+)
+OPTIMIZING_FILTER: Final[Property[str | None]] = Property(
+    "self-optimizing.filter", optional(TEXT), None
+)
 
 PROPERTIES: Final[Mapping[str, Property[Any]]] = {
     each.name: each for each in list(globals().values()) if isinstance(each, Property)

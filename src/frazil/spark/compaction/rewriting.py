@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Final
 
@@ -18,6 +18,7 @@ from frazil.spark.compaction.options import CompactionOptions
 from frazil.spark.compaction.results import FailedGroup
 from frazil.spark.row_level.target import Target
 from frazil.spark.write.files import write_data_files
+from frazil.spark.write.joined import pieces_of
 from frazil.storage.files import FileIO
 
 _LOG: Final = logging.getLogger(__name__)
@@ -92,12 +93,15 @@ class Rewriter:
         if isinstance(self.arrangement, SortBy):
             expected = ceil(expected * self.options.compression_factor)
         tasks = sizes.output_files(expected)
+        # Rows of several partitions lie in tasks by their partition, not by their file.
+        pieces = pieces_of(self.metadata, expected // tasks) if group.is_of_output_spec else 1
         _LOG.info(
-            "rewriting %d files of %d bytes%s in %d tasks",
+            "rewriting %d files of %d bytes%s as %d files of %d pieces each",
             group.files_count,
             group.size_in_bytes,
             f" of {group.partition}" if group.partition else "",
             tasks,
+            pieces,
         )
         added = write_data_files(
             self.target.spark,
@@ -112,7 +116,9 @@ class Rewriter:
                 **self.write_options,
             },
             schema=files.written_schema,
-            placement=self.arrangement.placement(files, group, tasks),
+            placement=replace(
+                self.arrangement.placement(files, group, tasks * pieces), pieces=pieces
+            ),
         )
         done = RewrittenGroup(
             group=group,

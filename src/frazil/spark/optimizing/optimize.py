@@ -19,12 +19,12 @@ from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.compaction.compact import compact, files_condition
 from frazil.spark.compaction.conversion import convert_equality_deletes
 from frazil.spark.compaction.groups import FileGroup, chosen_groups
-from frazil.spark.compaction.options import CompactionOptions
+from frazil.spark.compaction.options import CompactionOptions, CompactionSettings
 from frazil.spark.compaction.position_deletes import rewrite_position_deletes
 from frazil.spark.compaction.results import CompactionResult, RewriteProgress
 from frazil.spark.optimizing.results import OptimizeProgress, OptimizeResult, OptimizeStep
 from frazil.table.optimizing.choices import OptimizingChoice, OptimizingPlan, Work
-from frazil.table.optimizing.look import look, now_ms
+from frazil.table.optimizing.look import filtered, look, now_ms
 from frazil.table.optimizing.planner import deletes_to_rewrite, plan_optimizing
 from frazil.table.optimizing.settings import OptimizingSettings
 
@@ -61,9 +61,10 @@ def optimize(
     """Do what is worth doing; see `Table.optimize`."""
     began = time.monotonic()
     before = after = plan_table(writes, where, branch=branch)
+    base = writes.metadata
     run = _Run(
         writes=writes,
-        where=where,
+        where=filtered(base, files_condition(writes, base, where)),
         branch=branch,
         properties={"snapshot.producer": "OPTIMIZE", **(snapshot_properties or {})},
         tell=on_progress or _tell_nobody,
@@ -92,7 +93,7 @@ class _Run:
     """The rounds of one call."""
 
     writes: Writes
-    where: str | Column | Expression | None
+    where: Expression
     branch: str | None
     properties: Mapping[str, str]
     tell: OnOptimize
@@ -164,6 +165,14 @@ class _Run:
         def heard(progress: RewriteProgress) -> None:
             self.tell(OptimizeProgress("running", number, str(progress), progress.share))
 
+        sizes: CompactionSettings = {
+            "target_file_size_bytes": settings.target_size,
+            "min_file_size_bytes": settings.smallest_size,
+            "partial_progress_enabled": True,
+            "remove_dangling_deletes": True,
+        }
+        if settings.max_task_size is not None:
+            sizes["max_file_group_size_bytes"] = settings.max_task_size
         return compact(
             self.writes,
             self.where,
@@ -172,12 +181,7 @@ class _Run:
             columns=None,
             branch=self.branch,
             options=None,
-            settings={
-                "target_file_size_bytes": settings.target_size,
-                "min_file_size_bytes": settings.smallest_size,
-                "partial_progress_enabled": True,
-                "remove_dangling_deletes": True,
-            },
+            settings=sizes,
             snapshot_properties=properties,
             on_progress=heard,
             choose=groups,

@@ -61,6 +61,8 @@ class Placement:
         added: columns that the order needs and that are not written, made of the table's.
         ordering: how rows are sorted within files, in place of the table's order; None leaves it.
         task: the name of the column with the number of each row's task.
+        pieces: so many neighbouring tasks write one file together: each some of its row groups,
+            which are joined afterwards. 1 unless the files lie on a local disk.
     """
 
     tasks: int
@@ -68,6 +70,7 @@ class Placement:
     added: Mapping[str, Column] = field(default_factory=dict)
     ordering: tuple[Column, ...] | None = None
     task: str = ""
+    pieces: int = 1
 
     def placed(
         self, df: DataFrame, *, keys: Mapping[str, Column], ordering: Sequence[Column]

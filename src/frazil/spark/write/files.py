@@ -39,6 +39,7 @@ from frazil.spark.write.columns.partition_columns import identity_columns, key_n
 from frazil.spark.write.distribute import Placement, distribute, in_order, order_columns
 from frazil.spark.write.failures import own_error, write_failure
 from frazil.spark.write.finish import Finisher
+from frazil.spark.write.joined import joined_pieces
 from frazil.spark.write.options import CODECS_OF_EVERY_SPARK, WriteOptions, write_options
 from frazil.spark.write.row_count import RowCount
 from frazil.spark.write.staging import StagedFolder
@@ -315,6 +316,10 @@ class _Write:
             for file in listed
             if file.path.endswith(".parquet") and not self._is_hidden(file.path)
         ]
+        if self.placement is not None and self.placement.pieces > 1:
+            written = joined_pieces(
+                written, pieces=self.placement.pieces, most=self.options.target_file_size
+            )
         size = sum(file.size for file in written)
         tell(WriteProgress("footers", len(written), 0, size))
         finisher = self.finisher()

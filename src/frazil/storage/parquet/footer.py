@@ -70,7 +70,7 @@ def footer_of(path: str) -> bytes:
         InvalidDataFileError: the file is no Parquet file.
     """
     with open(path, "rb") as file:
-        return _read_footer(file, path)[1]
+        return read_footer(file, path)[1]
 
 
 def read_metadata(stream: BinaryIO) -> pq.FileMetaData:
@@ -124,7 +124,7 @@ def patch_file(path: str, schema: I.StructType) -> int:
         InvalidDataFileError: the file is no Parquet file or holds other columns.
     """
     with open(path, "r+b") as file:
-        start, footer = _read_footer(file, path)
+        start, footer = read_footer(file, path)
         patched = patch_footer(footer, schema, file=path)
         if patched != footer:
             file.seek(start)
@@ -155,7 +155,7 @@ def patch_footer(footer: bytes, schema: I.StructType, *, file: str | None = None
 def _repaired(stream: BinaryIO, repair: _Repair) -> bytes | None:
     """A file of the footer alone with a repaired schema; None where nothing was to be repaired."""
     try:
-        _, footer = _read_footer(stream, "")
+        _, footer = read_footer(stream, "")
         version, elements, rest = _split(footer)
         if not repair(elements):
             return None
@@ -190,7 +190,12 @@ def _logical(element: dict[int, Value]) -> set[int]:
     return set(value) if kind == TType.STRUCT else set()
 
 
-def _read_footer(file: Any, path: str) -> tuple[int, bytes]:
+def read_footer(file: Any, path: str) -> tuple[int, bytes]:
+    """Return where the footer of an open Parquet file begins, and its bytes.
+
+    Raises:
+        InvalidDataFileError: the file is no Parquet file.
+    """
     size = file.seek(0, os.SEEK_END)
     if size < len(MAGIC) + _TAIL:
         raise InvalidDataFileError(f"{size} bytes are no Parquet file", file=path)
@@ -212,12 +217,12 @@ def _split(footer: bytes) -> tuple[Value, list[dict[int, Value]], bytes]:
     _, kind, field = protocol.readFieldBegin()
     if field != _VERSION:
         raise TProtocolException(message=f"the first field is {field}, not the version")
-    version = (kind, _read(protocol, kind))
+    version = (kind, read_value(protocol, kind))
     protocol.readFieldEnd()
     _, kind, field = protocol.readFieldBegin()
     if field != _SCHEMA or kind != TType.LIST:
         raise TProtocolException(message=f"the second field is {field}, not the schema")
-    item_type, items = _read(protocol, kind)
+    item_type, items = read_value(protocol, kind)
     if item_type != TType.STRUCT:
         raise TProtocolException(message="the schema is no list of elements")
     protocol.readFieldEnd()
@@ -233,13 +238,14 @@ def _join(version: Value, elements: list[dict[int, Value]], rest: bytes) -> byte
         (_SCHEMA, (TType.LIST, (TType.STRUCT, elements))),
     ):
         protocol.writeFieldBegin("", kind, field)
-        _write(protocol, kind, value)
+        write_value(protocol, kind, value)
         protocol.writeFieldEnd()
     # The rest starts with the header of the field after the schema, relative to the schema's id.
     return bytes(buffer.getvalue()) + rest
 
 
-def _read(protocol: TCompactProtocol, kind: int) -> Any:
+def read_value(protocol: TCompactProtocol, kind: int) -> Any:
+    """Return the next value of a Thrift type, as `Value` has it."""
     match kind:
         case TType.BOOL:
             return protocol.readBool()
@@ -257,7 +263,7 @@ def _read(protocol: TCompactProtocol, kind: int) -> Any:
             return protocol.readBinary()
         case TType.LIST | TType.SET:
             item_type, size = protocol.readListBegin()
-            items = [_read(protocol, item_type) for _ in range(size)]
+            items = [read_value(protocol, item_type) for _ in range(size)]
             protocol.readListEnd()
             return item_type, items
         case TType.STRUCT:
@@ -267,7 +273,7 @@ def _read(protocol: TCompactProtocol, kind: int) -> Any:
                 _, field_kind, field = protocol.readFieldBegin()
                 if field_kind == TType.STOP:
                     break
-                fields[field] = (field_kind, _read(protocol, field_kind))
+                fields[field] = (field_kind, read_value(protocol, field_kind))
                 protocol.readFieldEnd()
             protocol.readStructEnd()
             return fields
@@ -275,7 +281,8 @@ def _read(protocol: TCompactProtocol, kind: int) -> Any:
             raise TProtocolException(message=f"Thrift type {kind} has no place in a schema")
 
 
-def _write(protocol: TCompactProtocol, kind: int, value: Any) -> None:
+def write_value(protocol: TCompactProtocol, kind: int, value: Any) -> None:
+    """Write what `read_value` gave."""
     match kind:
         case TType.BOOL:
             protocol.writeBool(value)
@@ -295,13 +302,13 @@ def _write(protocol: TCompactProtocol, kind: int, value: Any) -> None:
             item_type, items = value
             protocol.writeListBegin(item_type, len(items))
             for item in items:
-                _write(protocol, item_type, item)
+                write_value(protocol, item_type, item)
             protocol.writeListEnd()
         case _:
             protocol.writeStructBegin("")
             for field, (field_kind, field_value) in sorted(value.items()):
                 protocol.writeFieldBegin("", field_kind, field)
-                _write(protocol, field_kind, field_value)
+                write_value(protocol, field_kind, field_value)
                 protocol.writeFieldEnd()
             protocol.writeFieldStop()
             protocol.writeStructEnd()

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import time
 
+from frazil.errors import PredicateError
 from frazil.format.metadata import TableMetadata
-from frazil.format.predicates.expressions import AlwaysTrue, Expression
+from frazil.format.predicates.bind import bind
+from frazil.format.predicates.expressions import AlwaysTrue, Expression, all_of
+from frazil.format.predicates.sql.parse import parse_predicate
 from frazil.format.snapshots import MAIN_BRANCH, Snapshot
 from frazil.planning.plan import plan, plan_rewrite
 from frazil.planning.scan_plan import ScanPlan
@@ -33,15 +36,35 @@ def look(
 
     Raises:
         ConfigurationError: a property of the table is malformed.
+        PredicateError: the table's filter is no predicate on its columns.
         NoSuchRefError: there is no such branch.
     """
     head = branch_head(metadata, branch or MAIN_BRANCH)
     return plan_optimizing(
         metadata,
-        files_of(metadata, head, io, AlwaysTrue() if where is None else where),
+        files_of(metadata, head, io, filtered(metadata, where)),
         OptimizingSettings.of(metadata.properties),
         now_ms=now_ms(),
     )
+
+
+def filtered(metadata: TableMetadata, where: Expression | None) -> Expression:
+    """Return a bound predicate and the table's own, `self-optimizing.filter`, as one.
+
+    Raises:
+        PredicateError: the table's filter is no predicate on its columns.
+    """
+    wanted = AlwaysTrue() if where is None else where
+    text = OptimizingSettings.of(metadata.properties).filter
+    if text is None:
+        return wanted
+    try:
+        return all_of([wanted, bind(parse_predicate(text), metadata.schema)])
+    except PredicateError as error:
+        raise PredicateError(
+            f"the table's property self-optimizing.filter is {text!r}, which makes no predicate: "
+            f"{error}; set another one, or remove it"
+        ) from error
 
 
 def files_of(

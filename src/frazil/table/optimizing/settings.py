@@ -10,10 +10,12 @@ from frazil.format.table_properties import (
     OPTIMIZING_DELETED_RATIO,
     OPTIMIZING_ENABLED,
     OPTIMIZING_FILE_COUNT,
+    OPTIMIZING_FILTER,
     OPTIMIZING_FRAGMENT_RATIO,
     OPTIMIZING_FULL_ALL,
     OPTIMIZING_FULL_INTERVAL,
     OPTIMIZING_MAX_FILES,
+    OPTIMIZING_MAX_TASK_SIZE,
     OPTIMIZING_MIN_TARGET_RATIO,
     OPTIMIZING_MINOR_INTERVAL,
     OPTIMIZING_PLAN_INTERVAL,
@@ -44,6 +46,9 @@ class OptimizingSettings:
         full_rewrites_all: whether such a run takes the partition's good files too.
         plan_interval: the least time between two runs of a schedule.
         max_files: the most data files that one round rewrites.
+        max_task_size: the most bytes that are rewritten together, never less than `target_size`;
+            None for no limit.
+        filter: SQL text: only files that may hold rows of which it is true are looked at.
     """
 
     is_enabled: bool
@@ -58,6 +63,8 @@ class OptimizingSettings:
     full_rewrites_all: bool
     plan_interval: int
     max_files: int
+    max_task_size: int | None
+    filter: str | None
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Self:
@@ -70,6 +77,7 @@ class OptimizingSettings:
         if target is None:
             target = min(_USUAL_TARGET, TARGET_FILE_SIZE.of(properties))
         ratio = OPTIMIZING_DELETED_RATIO.of(properties)
+        task = OPTIMIZING_MAX_TASK_SIZE.of(properties)
         return cls(
             is_enabled=OPTIMIZING_ENABLED.of(properties),
             target_size=target,
@@ -83,4 +91,6 @@ class OptimizingSettings:
             full_rewrites_all=OPTIMIZING_FULL_ALL.of(properties),
             plan_interval=OPTIMIZING_PLAN_INTERVAL.of(properties),
             max_files=OPTIMIZING_MAX_FILES.of(properties),
+            max_task_size=None if task is None else max(task, target),
+            filter=OPTIMIZING_FILTER.of(properties),
         )
