@@ -33,7 +33,7 @@ class MigrationCommands(ABC):
         parallelism: int | None = None,
         ignore_missing_files: bool = False,
     ) -> Table:
-        """Make a table over the files of a Spark table, to try Iceberg on; the source stays as it is.
+        """Make a table over the files of a Spark table, which stays as it is; to try Iceberg on.
 
         Rows that are written to the new table lie in its own folder. It has ``gc.enabled=false``,
         so that expiry, orphan removal and purge refuse to delete files, which are the source's.
