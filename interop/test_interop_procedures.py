@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
 
 from frazil.spark.lake import Lake
 from frazil.spark.procedures.call import PROCEDURES
+from frazil.spark.procedures.of_frazil import OF_FRAZIL
 from frazil.spark.table import Table
 
 Ids: TypeAlias = list[int]
@@ -28,7 +30,10 @@ def java_parameters(spark: Any, name: str) -> list[tuple[str, str, bool]]:
     ]
 
 
-@pytest.mark.parametrize("name", PROCEDURES)
+OWN = [procedure.signature.name for procedure in OF_FRAZIL]
+
+
+@pytest.mark.parametrize("name", [name for name in PROCEDURES if name not in OWN])
 def test_parameters_are_those_of_java(spark: Any, sql_lake: Lake, name: str) -> None:
     parameters = PROCEDURES[name].signature.parameters
     ours = [(each.name, str(each.kind), each.is_required) for each in parameters]
@@ -140,6 +145,66 @@ def test_results_are_those_of_java(spark: Any, sql_lake: Lake, case: str) -> Non
         assert found[0] == found[1], ours
     read = [{row.id for row in table.to_df().select("id").collect()} for table in tables]
     assert read[0] == read[1]
+
+
+def test_columns_of_upkeep_are_those_of_java(spark: Any, sql_lake: Lake, tmp_path: Path) -> None:
+    table = appended(spark, sql_lake, "called_upkeep")
+    parted = sql_lake.create_table("db.called_parted", "id bigint", partition_by="id")
+    parted.append(spark.range(3))
+    for number, call in enumerate(
+        [
+            f"remove_orphan_files(table => '{table.name}', dry_run => true)",
+            f"compute_table_stats('{table.name}', columns => array('id'))",
+            f"compute_partition_stats('{parted.name}')",
+            f"rewrite_table_path('{table.name}', '{table.location}', 's3://new/t')",
+        ]
+    ):
+        ours, theirs = (run(f"CALL java_sql.system.{call}") for run in (sql_lake.call, spark.sql))
+        assert ours.schema == theirs.schema, number
+        counts = [
+            [v for row in result.collect() for v in row if not isinstance(v, str)]
+            for result in (ours, theirs)
+        ]
+        assert counts[0] == counts[1], call
+
+
+def test_changelog_views_are_those_of_java(spark: Any, sql_lake: Lake) -> None:
+    table = sql_lake.create_table("db.called_changes", "id bigint, name string", format_version=2)
+    table.append(spark.createDataFrame([(1, "a"), (2, "b"), (3, "c")], "id bigint, name string"))
+    start = table.metadata.current_snapshot_id
+    middle = table.metadata.current_snapshot
+    table.update({"name": "'B'"}, where="id = 2")
+    table.delete("id = 3")
+    table.append(spark.createDataFrame([(4, "d")], "id bigint, name string"))
+    assert middle is not None
+    for number, more in enumerate(
+        [
+            "",
+            f", options => map('start-snapshot-id', '{start}')",
+            f", options => map('start-timestamp', '{middle.timestamp_ms}')",
+            f", options => map('end-snapshot-id', '{start}')",
+            f", identifier_columns => array('id'), options => map('start-snapshot-id', '{start}')",
+            ", net_changes => true",
+        ]
+    ):
+        views = []
+        for who, run in (("frazil", sql_lake.call), ("java", spark.sql)):
+            name = f"changes_{number}_by_{who}"
+            result = run(
+                "CALL java_sql.system.create_changelog_view("
+                f"table => 'db.called_changes', changelog_view => '{name}'{more})"
+            )
+            assert [tuple(row) for row in result.collect()] == [(name,)]
+            view = spark.table(name)
+            views.append((view.columns, sorted(map(str, view.collect()))))
+            spark.catalog.dropTempView(name)
+        assert views[0] == views[1], more
+    default = [
+        run("CALL java_sql.system.create_changelog_view('db.called_changes')").first()[0]
+        for run in (sql_lake.call, spark.sql)
+    ]
+    assert default[0] == default[1]
+    spark.catalog.dropTempView("called_changes_changes")
 
 
 def test_registered_tables_are_those_of_java(spark: Any, sql_lake: Lake) -> None:

@@ -26,6 +26,7 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import PartitionField, spec_for
 from frazil.format.sorting import SortField, order_for
+from frazil.spark.migration.commands import MigrationCommands
 from frazil.spark.procedures.call import call
 from frazil.spark.schemas import SchemaLike, schema_of
 from frazil.spark.session import prepare_session, take_cache_sizes
@@ -112,7 +113,7 @@ def open_table(
     return Table(session, catalog, catalog.load_table(catalog.identifier))
 
 
-class Lake(OnDriver):
+class Lake(OnDriver, MigrationCommands):
     """Namespaces and tables of one catalog, with a Spark session to fill and read them.
 
     Identifiers are ``"namespace.table"`` or tuples of names.

@@ -23,6 +23,7 @@ from frazil.spark.compaction.results import (
     PositionDeletesResult,
 )
 from frazil.spark.deletes.writing.write import Granularity
+from frazil.spark.migration.add_files import AddFilesResult, add_files
 from frazil.spark.upkeep import checks
 from frazil.spark.upkeep.orphans import file_list_of, remove_orphan_files
 from frazil.spark.upkeep.partition_stats import compute_partition_stats
@@ -203,6 +204,56 @@ class TableMaintenance(Maintenance):
             self._writes,
             spec_id=spec_id,
             sort_by=sort_by,
+            branch=branch,
+            snapshot_properties=snapshot_properties,
+        )
+
+    def add_files(
+        self,
+        source: str,
+        *,
+        format: str | None = None,
+        partition_filter: Mapping[str, Any] | None = None,
+        check_duplicate_files: bool = True,
+        parallelism: int | None = None,
+        branch: str | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> AddFilesResult:
+        """Make data files of a folder or of a Spark table files of this table, as they are.
+
+        No file is written anew or moved; from then on they belong to this table, whose expiry
+        deletes them. Partition values are taken from the folders' names. Columns are found by name:
+        the table gets the name mapping that readers need (`schema.name-mapping.default`).
+
+        Args:
+            source: the name of a table in Spark's session catalog, ```parquet`.`/folder``` (or
+                ``orc``, ``avro``), or with `format` a path.
+            format: of the files below the path: ``parquet``, ``orc`` or ``avro``.
+            partition_filter: only partitions with these values by column; None is NULL.
+            check_duplicate_files: refuse files that the table has.
+            parallelism: how many footers a process reads beside each other; 8 on the driver and 1
+                in each task unless given.
+            branch: the branch to add to; `main` unless given.
+            snapshot_properties: entries for the snapshot's summary.
+
+        Raises:
+            ValidationError: the table has one of the files, no spec of the table is that of the
+                folders, or the filter fits nothing.
+            SchemaMismatchError: a file's columns do not fit the table.
+            InvalidDataFileError: a file is damaged or of another format.
+            NoSuchTableError, MissingFileError: there is no such source.
+            UnsupportedError: the source is a view, or has other files.
+
+        Examples:
+            >>> trips.maintenance.add_files("/data/old", format="parquet")
+        """
+        return add_files(
+            self._with_session,
+            source,
+            file_format=format,
+            partition_filter=partition_filter,
+            check_duplicate_files=check_duplicate_files,
+            parallelism=parallelism,
             branch=branch,
             snapshot_properties=snapshot_properties,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from frazil.cli.app import main
 from frazil.cli.commands import (
+    add_files,
     call,
     cdc,
     change,
@@ -16,6 +17,7 @@ from frazil.cli.commands import (
 )
 
 __all__ = [
+    "add_files",
     "call",
     "cdc",
     "change",

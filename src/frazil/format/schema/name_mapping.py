@@ -119,6 +119,18 @@ def mapping_for(schema: Schema) -> NameMapping:
     return NameMapping(_mapped_fields(schema.fields))
 
 
+def with_names(mapping: NameMapping, names: Iterable[tuple[int, str]]) -> NameMapping:
+    """The mapping in which fields have further names, given as pairs of a field id and a name.
+
+    Raises:
+        InvalidMetadataError: a name is another field's of the same parent.
+    """
+    added: dict[int | None, list[str]] = {}
+    for field_id, name in names:
+        added.setdefault(field_id, []).append(name)
+    return NameMapping(_with_names(mapping.fields, added)) if added else mapping
+
+
 def evolved_mapping(mapping: NameMapping, base: Schema, evolved: Schema) -> NameMapping:
     """The mapping after its schema changed.
 
@@ -200,6 +212,19 @@ def _apply(
         field_id = None if mapped is None else mapped.field_id
         result.append(FileColumnIds(column.name, field_id, _apply(nested, column.children)))
     return tuple(result)
+
+
+def _with_names(
+    fields: Sequence[MappedField], added: Mapping[int | None, Sequence[str]]
+) -> tuple[MappedField, ...]:
+    return tuple(
+        replace(
+            mapped,
+            names=tuple(dict.fromkeys((*mapped.names, *added.get(mapped.field_id, ())))),
+            fields=_with_names(mapped.fields, added),
+        )
+        for mapped in fields
+    )
 
 
 def _mapped_fields(fields: Iterable[NestedField]) -> tuple[MappedField, ...]:

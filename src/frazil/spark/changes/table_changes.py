@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -17,6 +17,7 @@ from frazil.format.schema import Schema
 from frazil.planning.changes_range import SnapshotRange, snapshot_range
 from frazil.spark.changes.changelog import Changelog
 from frazil.spark.changes.incremental import IncrementalScan
+from frazil.spark.changes.view import create_changelog_view
 from frazil.table.handle import TableHandle
 from frazil.table.time_travel import Moment
 
@@ -177,6 +178,50 @@ class TableChanges(TableHandle):
             to_timestamp,
         )
         return self._changelog(*found, where).net_changes()
+
+    def create_changelog_view(
+        self,
+        changelog_view: str | None = None,
+        *,
+        options: Mapping[str, str] | None = None,
+        compute_updates: bool | None = None,
+        identifier_columns: str | Sequence[str] | None = None,
+        net_changes: bool = False,
+    ) -> str:
+        """Make a temporary view of the session of what `changes` or `net_changes` tells.
+
+        The view shows the snapshots that this handle knows; it is made anew, not brought up to
+        date.
+
+        Args:
+            changelog_view: the view's name, in SQL; the table's name and ``_changes`` unless given.
+            options: ``start-snapshot-id`` and ``start-timestamp`` (left out themselves),
+                ``end-snapshot-id`` and ``end-timestamp``; times in milliseconds since the epoch.
+            compute_updates: tell a delete and an insert of one key as an update; on where
+                `identifier_columns` are given.
+            identifier_columns: the key; the table's identifier fields unless given.
+            net_changes: only what is left after all snapshots.
+
+        Returns:
+            the view's name, in SQL.
+
+        Raises:
+            ConfigurationError: an option is unknown or malformed.
+            ValidationError: there is no key for updates, or net changes are to have updates.
+            NoSuchSnapshotError: a snapshot is unknown or has expired.
+
+        Examples:
+            >>> view = trips.create_changelog_view(net_changes=True)
+            >>> spark.table(view).where("_change_type = 'DELETE'").count()
+        """
+        return create_changelog_view(
+            self,
+            changelog_view,
+            options,
+            compute_updates=compute_updates,
+            identifier_columns=identifier_columns,
+            net_changes=net_changes,
+        )
 
     def _range(
         self,

@@ -13,7 +13,10 @@ from sqlglot.errors import SqlglotError
 
 from frazil.catalog.base import Catalog
 from frazil.errors import ProcedureError
+from frazil.spark.procedures.of_changes import OF_CHANGES
 from frazil.spark.procedures.of_files import OF_FILES
+from frazil.spark.procedures.of_frazil import OF_FRAZIL
+from frazil.spark.procedures.of_migration import OF_MIGRATION
 from frazil.spark.procedures.of_snapshots import OF_SNAPSHOTS
 from frazil.spark.procedures.of_upkeep import OF_UPKEEP
 from frazil.spark.procedures.parameters import Arguments, arguments_of
@@ -21,7 +24,15 @@ from frazil.spark.procedures.procedure import Caller, Procedure
 from frazil.spark.procedures.statement import CallStatement, parse_call
 
 PROCEDURES: Final[Mapping[str, Procedure]] = {
-    each.signature.name: each for each in (*OF_SNAPSHOTS, *OF_FILES, *OF_UPKEEP)
+    each.signature.name: each
+    for each in (
+        *OF_SNAPSHOTS,
+        *OF_FILES,
+        *OF_UPKEEP,
+        *OF_MIGRATION,
+        *OF_CHANGES,
+        *OF_FRAZIL,
+    )
 }
 """Every procedure by its name; a new one is an entry of such a tuple."""
 

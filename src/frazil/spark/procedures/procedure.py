@@ -23,6 +23,7 @@ _DTYPES: Final[dict[type[I.IcebergType], pl.DataType]] = {
     I.IntegerType: pl.Int32(),
     I.LongType: pl.Int64(),
     I.StringType: pl.String(),
+    I.BooleanType: pl.Boolean(),
 }
 
 

@@ -10,6 +10,7 @@ import math
 import re
 import struct
 from collections.abc import Collection, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final
@@ -140,6 +141,19 @@ class MetricsReader:
             ConfigurationError: a property is no metrics mode.
         """
         return cls(schema, metrics_modes(schema, properties, sorted_ids=sorted_ids))
+
+    def with_paths(self, ids: Mapping[str, int]) -> MetricsReader:
+        """The reader of a file that has other paths of columns.
+
+        Args:
+            ids: by the path of a column in the file, the field that it holds.
+        """
+        known = {leaf.field_id: leaf for leaf in self._leaves.values() if leaf is not None}
+        reader = copy(self)
+        leaves = {path: known[number] for path, number in ids.items() if number in known}
+        object.__setattr__(reader, "_leaves", leaves)
+        object.__setattr__(reader, "_paths", {leaf.field_id: path for path, leaf in leaves.items()})
+        return reader
 
     def metrics(self, footer: pq.FileMetaData) -> FileMetrics:
         """The metrics of one file."""

@@ -98,7 +98,7 @@ class _FileReader:
         for batch in tasks:
             for task in batch.to_pylist():
                 constants = {
-                    int(key): from_json(types[int(key)], value)
+                    int(key): None if value is None else from_json(types[int(key)], value)
                     for key, value in json.loads(task["constants"]).items()
                 }
                 part = FilePart(path=task["path"], file_format=task["format"], constants=constants)
@@ -113,9 +113,9 @@ class _FileReader:
 def _constants_text(values: Mapping[int, Any], types: Mapping[int, I.IcebergType]) -> str:
     return json.dumps(
         {
-            str(field_id): to_json(types[field_id], value)
+            str(field_id): None if value is None else to_json(types[field_id], value)
             for field_id, value in values.items()
-            if field_id in types and value is not None
+            if field_id in types
         }
     )
 

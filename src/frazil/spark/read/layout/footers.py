@@ -129,7 +129,7 @@ def read_facts(io: FileIO, path: str) -> FileFacts:
         with io.open_input(path) as stream:
             metadata = read_description(stream)
             size = stream.seek(0, 2)
-            columns = _file_columns(metadata.schema)
+            columns = columns_of_parquet(metadata.schema)
     except FrazilError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -139,7 +139,8 @@ def read_facts(io: FileIO, path: str) -> FileFacts:
     return FileFacts(size=size, record_count=metadata.num_rows, columns=columns)
 
 
-def _file_columns(schema: Any) -> tuple[FooterColumn, ...]:
+def columns_of_parquet(schema: Any) -> tuple[FooterColumn, ...]:
+    """The columns of a Parquet file's schema, with the ids that the file gives them."""
     columns = columns_of_arrow(schema.to_arrow_schema(), PARQUET_FIELD_ID)
     stored = [schema.column(index).physical_type for index in range(len(schema))]
     if INT96 not in stored or len(stored) != sum(_leaf_count(column) for column in columns):

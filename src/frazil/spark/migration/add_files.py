@@ -1,0 +1,70 @@
+"""Data files that are already there become part of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from frazil.format.schema.name_mapping import NAME_MAPPING_PROPERTY
+from frazil.format.schema.table_mapping import name_mapping_of
+from frazil.format.snapshots.summaries import CHANGED_PARTITION_COUNT
+from frazil.spark.migration.importing import Importer
+from frazil.spark.migration.sources import source_of
+from frazil.spark.write.write_audit_publish import destination
+from frazil.table.snapshots.add_files import AddFiles
+from frazil.table.snapshots.producer import snapshot_options
+
+if TYPE_CHECKING:
+    from frazil.spark.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class AddFilesResult:
+    """What was added.
+
+    Attributes:
+        added_files_count: data files.
+        changed_partition_count: partitions that they are of; 1 for an unpartitioned table.
+    """
+
+    added_files_count: int = 0
+    changed_partition_count: int = 0
+
+
+def add_files(
+    table: Table,
+    source: str,
+    *,
+    file_format: str | None = None,
+    partition_filter: Mapping[str, Any] | None = None,
+    check_duplicate_files: bool = True,
+    parallelism: int | None = None,
+    branch: str | None = None,
+    snapshot_properties: Mapping[str, str] | None = None,
+) -> AddFilesResult:
+    """Add a source's files in one commit, with the name mapping that they need.
+
+    See `TableMaintenance.add_files`.
+    """
+    with table.transaction() as tx:
+        base = tx._prepare()
+        target = destination(table.spark, base, branch)
+        tx._head(target, base)
+        settings = tx._settings(base, target, snapshot_properties)
+        importer = Importer(table.spark, table.io, base, table.name, parallelism)
+        found = source_of(table.spark, table.io, source, file_format)
+        imported = importer.files_of(found, partition_filter)
+        if not imported.entries:
+            return AddFilesResult()
+        if imported.mapping != name_mapping_of(base):
+            tx.set_properties({NAME_MAPPING_PROPERTY: imported.mapping.to_json()})
+        operation = AddFiles(
+            table.io,
+            imported.entries,
+            snapshot_options(**settings),
+            check_duplicates=check_duplicate_files,
+        )
+        tx.run_first(operation)
+        summary = tx.metadata.snapshot_by_id(operation.snapshot_id).summary or {}
+    return AddFilesResult(len(imported.entries), int(summary.get(CHANGED_PARTITION_COUNT, 0)))

@@ -1,0 +1,245 @@
+"""The columns of a file that another writer left, as columns of the table.
+
+Such a file has no field ids: its columns are found by name. A name that differs from the table's
+in upper and lower case alone is told, so that the table's name mapping can have it too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from frazil.errors import SchemaMismatchError
+from frazil.format import types as I
+from frazil.format.schema import Schema
+from frazil.format.schema.name_mapping import MappedField, NameMapping
+from frazil.format.types.promotion import can_promote
+from frazil.spark.read.layout.footers import INT96, FooterColumn, has_ids
+
+_DICTIONARY: Final = re.compile(r"dictionary<values=(.*), indices=.*>")
+_DECIMAL: Final = re.compile(r"decimal\d*\((\d+), (\d+)\)")
+_FIXED: Final = re.compile(r"fixed_size_binary\[(\d+)\]")
+_MOMENT: Final = re.compile(r"timestamp\[(\w+)(?:, tz=.*)?\]")
+
+_PLAIN: Final[Mapping[str, I.IcebergType]] = {
+    "bool": I.BooleanType(),
+    **dict.fromkeys(("int8", "int16", "int32", "uint8", "uint16"), I.IntegerType()),
+    "int64": I.LongType(),
+    "uint32": I.LongType(),
+    "uint64": I.DecimalType(20, 0),
+    "float": I.FloatType(),
+    "double": I.DoubleType(),
+    "date32[day]": I.DateType(),
+    "time64[us]": I.TimeType(),
+    "string": I.StringType(),
+    "large_string": I.StringType(),
+    "binary": I.BinaryType(),
+    "large_binary": I.BinaryType(),
+    "extension<arrow.uuid>": I.UUIDType(),
+}
+_BYTES: Final = (I.StringType, I.BinaryType, I.GeometryType, I.GeographyType)
+_LIKE_BYTES: Final = ("binary", "large_binary")
+
+
+@dataclass(frozen=True, slots=True)
+class FileColumns:
+    """A file's columns as the table takes them.
+
+    Attributes:
+        columns: with the ids of the table's fields.
+        spellings: ids and names that the name mapping must have besides its own.
+    """
+
+    columns: tuple[FooterColumn, ...]
+    spellings: frozenset[tuple[int, str]]
+
+
+@dataclass(frozen=True)
+class ColumnMatcher:
+    """Finds a file's columns in a table and refuses what does not fit; for executors too.
+
+    Attributes:
+        schema: the table's.
+        mapping: the table's name mapping.
+        partition_ids: columns whose values stand in folders.
+        format_version: of the table.
+        file_format: of the files.
+        is_case_sensitive: whether names match with their case only.
+    """
+
+    schema: Schema
+    mapping: NameMapping
+    partition_ids: frozenset[int]
+    format_version: int
+    file_format: str
+    is_case_sensitive: bool
+
+    def match(self, columns: tuple[FooterColumn, ...]) -> FileColumns:
+        """The columns with the ids of the table's.
+
+        Raises:
+            SchemaMismatchError: naming each column that does not fit, and how.
+        """
+        spellings: set[tuple[int, str]] = set()
+        if has_ids(columns):
+            found = columns
+            self._check_ids(columns)
+        else:
+            found = self._named(columns, self.mapping.fields, "", spellings)
+        problems = list(self._problems(found, self.schema.fields, ""))
+        rest = {f.field_id for f in self.schema.fields} - self.partition_ids
+        if columns and rest and not any(column.field_id in rest for column in found):
+            names = [column.name for column in columns]
+            problems.append(f"none of its columns {names} is one of the table's")
+        if problems:
+            raise SchemaMismatchError("; ".join(problems))
+        return FileColumns(found, frozenset(spellings))
+
+    def _named(
+        self,
+        columns: Sequence[FooterColumn],
+        mapped: Sequence[MappedField],
+        prefix: str,
+        spellings: set[tuple[int, str]],
+    ) -> tuple[FooterColumn, ...]:
+        found: list[FooterColumn] = []
+        taken: dict[int, str] = {}
+        for column in columns:
+            own = self._mapped(column.name, mapped)
+            if own is None or own.field_id is None:
+                found.append(replace(column, field_id=None))
+                continue
+            if own.field_id in taken:
+                raise SchemaMismatchError(
+                    f"its columns {prefix}{taken[own.field_id]} and {prefix}{column.name} are one "
+                    "column of the table"
+                )
+            taken[own.field_id] = column.name
+            if column.name not in own.names:
+                spellings.add((own.field_id, column.name))
+            place = f"{prefix}{column.name}."
+            if column.kind == "struct":
+                children = self._named(column.children, own.fields, place, spellings)
+            else:
+                # A mapping names the inside of lists and maps in one way (rule 60).
+                parts = ("element",) if column.kind == "list" else ("key", "value")
+                named = [replace(c, name=p) for c, p in zip(column.children, parts, strict=False)]
+                inner = self._named(named, own.fields, place, spellings)
+                children = tuple(
+                    replace(each, name=stored.name)
+                    for each, stored in zip(inner, column.children, strict=True)
+                )
+            found.append(replace(column, field_id=own.field_id, children=children))
+        return tuple(found)
+
+    def _mapped(self, name: str, mapped: Sequence[MappedField]) -> MappedField | None:
+        exact = next((each for each in mapped if name in each.names), None)
+        if exact is not None or self.is_case_sensitive:
+            return exact
+        lowered = name.lower()
+        alike = [each for each in mapped if lowered in {n.lower() for n in each.names}]
+        if len(alike) > 1:
+            raise SchemaMismatchError(
+                f"its column {name} may be any of the fields {[e.field_id for e in alike]}, whose "
+                "names differ in case alone"
+            )
+        return alike[0] if alike else None
+
+    def _check_ids(self, columns: Sequence[FooterColumn]) -> None:
+        """Refuse a file whose own ids stand for other columns than its names do."""
+        for column in columns:
+            known = self.schema.field_or_none(column.field_id) if column.field_id else None
+            names = {name for each in (known,) if each for name in (each.name,)}
+            names |= set(self.mapping.names_of(column.field_id)) if column.field_id else set()
+            if known is not None and column.name.lower() not in {n.lower() for n in names}:
+                raise SchemaMismatchError(
+                    f"its column {column.name} has the field id {column.field_id}, which is "
+                    f"{known.name} in the table: the file was written for another table"
+                )
+            if known is None and self._mapped(column.name, self.mapping.fields) is not None:
+                raise SchemaMismatchError(
+                    f"its column {column.name} has "
+                    + (f"the field id {column.field_id}" if column.field_id else "no field id")
+                    + ", by which readers do not find it in the table: the file was written for "
+                    "another table"
+                )
+
+    def _problems(
+        self, columns: Sequence[FooterColumn], fields: Sequence[I.NestedField], prefix: str
+    ) -> Iterator[str]:
+        by_id = {column.field_id: column for column in columns if column.field_id is not None}
+        for each in fields:
+            column = by_id.get(each.field_id)
+            place = f"{prefix}{each.name}"
+            if column is not None:
+                yield from self._misfits(column, each.field_type, place)
+            elif (
+                each.required
+                and each.initial_default is None
+                and each.field_id not in self.partition_ids
+            ):
+                yield f"it lacks the column {place}, which the table requires"
+
+    def _misfits(self, column: FooterColumn, kind: I.IcebergType, place: str) -> Iterator[str]:
+        match kind:
+            case I.StructType(fields=fields) if column.kind == "struct":
+                yield from self._problems(column.children, fields, f"{place}.")
+            case I.ListType() if column.kind == "list":
+                yield from self._misfits(column.children[0], kind.element_type, f"{place}.element")
+            case I.MapType() if column.kind == "map":
+                yield from self._misfits(column.children[0], kind.key_type, f"{place}.key")
+                yield from self._misfits(column.children[1], kind.value_type, f"{place}.value")
+            case I.VariantType() if column.kind == "struct" or "variant" in column.kind:
+                pass
+            case I.UnknownType():
+                pass
+            case _ if not self._fits(column.kind, kind):
+                yield f"its column {place} is stored as {column.kind}, and the table's is {kind}"
+            case _:
+                pass
+
+    def _fits(self, stored: str, kind: I.IcebergType) -> bool:
+        inner = _DICTIONARY.fullmatch(stored)
+        stored = inner[1] if inner else stored
+        if isinstance(kind, I.TimestampType | I.TimestamptzType):
+            if stored == INT96:
+                return True
+            moment = _MOMENT.fullmatch(stored)
+            if moment is not None:
+                has_zone = isinstance(kind, I.TimestamptzType)
+                return self._fits_moment(moment[1], "tz=" in stored, has_zone)
+        if isinstance(kind, I.TimestampNanoType | I.TimestamptzNanoType):
+            has_zone = isinstance(kind, I.TimestamptzNanoType)
+            moment = _MOMENT.fullmatch(stored)
+            return moment is not None and moment[1] == "ns" and ("tz=" in stored) is has_zone
+        if stored in _LIKE_BYTES and isinstance(kind, _BYTES):
+            return True
+        fixed = _FIXED.fullmatch(stored)
+        if fixed is not None:
+            length = 16 if isinstance(kind, I.UUIDType) else getattr(kind, "length", None)
+            return length == int(fixed[1])
+        written = _written(stored)
+        return written is not None and (
+            written == kind or can_promote(written, kind, self.format_version)
+        )
+
+    def _fits_moment(self, unit: str, is_zoned: bool, has_zone: bool) -> bool:
+        """Whether readers take a timestamp of this unit as the instant or time that it is."""
+        match self.file_format:
+            case "parquet":
+                return unit in ("us", "ms") and is_zoned is has_zone
+            case "orc":
+                # One without a zone is in the zone of its writer, which the footer does not tell.
+                return is_zoned and has_zone
+            case _:
+                # Avro's own timestamp is an instant and says no more.
+                return unit in ("us", "ms") and (has_zone or not is_zoned)
+
+
+def _written(stored: str) -> I.IcebergType | None:
+    decimal = _DECIMAL.fullmatch(stored)
+    if decimal is not None:
+        return I.DecimalType(int(decimal[1]), int(decimal[2]))
+    return _PLAIN.get(stored)

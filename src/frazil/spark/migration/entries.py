@@ -1,0 +1,272 @@
+"""From a data file that another writer left to its entry in a manifest."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, BinaryIO, Final
+
+import fastavro
+import pyarrow as pa
+import pyarrow.orc as orc
+import pyarrow.parquet as pq
+
+from frazil.errors import FrazilError, InvalidDataFileError, SchemaMismatchError
+from frazil.format import types as I
+from frazil.format.manifests import Content, DataFile
+from frazil.format.manifests.model import FileFormat
+from frazil.format.partitions.partitioning import PartitionSpec
+from frazil.format.schema import Schema
+from frazil.format.values import from_bytes, to_bytes
+from frazil.spark.migration.columns import ColumnMatcher, FileColumns
+from frazil.spark.read.arrow.avro_files import AvroFile
+from frazil.spark.read.layout.footers import (
+    INT96,
+    FooterColumn,
+    columns_of_arrow,
+    columns_of_parquet,
+)
+from frazil.spark.write.wire import entry_to_text
+from frazil.storage.files import FileIO
+from frazil.storage.parquet.footer import read_description
+from frazil.storage.parquet.metrics import FileMetrics, MetricsReader
+from frazil.storage.side_by_side import in_threads
+
+FORMATS: Final[tuple[FileFormat, ...]] = ("parquet", "orc", "avro")
+"""What the files may be."""
+
+_ORC_ID: Final = b"iceberg.id"
+_MILLIS: Final = "timestamp[ms"
+_UNSIGNED: Final = ("uint32", "uint64")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An entry, and the names of columns that the table's mapping must have for it."""
+
+    entry: DataFile
+    spellings: frozenset[tuple[int, str]]
+
+
+@dataclass(frozen=True)
+class EntryMaker:
+    """Makes entries of files of one format; runs on the driver or, pickled, on executors.
+
+    Attributes:
+        io: opens the files.
+        file_format: of all of them.
+        spec: the partition spec that their folders follow.
+        matcher: finds their columns in the table.
+        reader: of Parquet footers.
+    """
+
+    io: FileIO
+    file_format: FileFormat
+    spec: PartitionSpec
+    matcher: ColumnMatcher
+    reader: MetricsReader
+
+    @property
+    def schema(self) -> Schema:
+        """The table's schema."""
+        return self.matcher.schema
+
+    @property
+    def partition_type(self) -> I.StructType:
+        """The type of the files' partitions."""
+        return self.spec.partition_type(self.schema)
+
+    def partition_of(self, values: Sequence[str | None]) -> tuple[Any, ...]:
+        """The partition of its values as hex."""
+        return tuple(
+            None if value is None else from_bytes(each.field_type, bytes.fromhex(value))
+            for each, value in zip(self.partition_type.fields, values, strict=True)
+        )
+
+    def find(self, path: str, partition: tuple[Any, ...]) -> Found:
+        """The entry of one file.
+
+        Raises:
+            SchemaMismatchError: its columns do not fit the table.
+            InvalidDataFileError: it is damaged, or no file of the format.
+            MissingFileError, StorageError: it cannot be read.
+        """
+        try:
+            with self.io.open_input(path) as stream:
+                size = stream.seek(0, 2)
+                stream.seek(0)
+                columns, metrics = self._read(stream, path, partition)
+        except SchemaMismatchError as error:
+            raise SchemaMismatchError(f"{path} does not fit the table: {error}") from None
+        except FrazilError:
+            raise
+        except (pa.ArrowException, OSError, ValueError, EOFError) as error:
+            raise InvalidDataFileError(
+                f"this is no {self.file_format} file that can be read: {error}", file=path
+            ) from None
+        has_statistics = self.file_format == "parquet"
+        entry = DataFile(
+            content=Content.DATA,
+            file_path=path,
+            file_format=self.file_format,
+            spec_id=self.spec.spec_id,
+            partition=partition,
+            record_count=metrics.record_count,
+            file_size_in_bytes=size,
+            column_sizes=metrics.column_sizes if has_statistics else None,
+            value_counts=metrics.value_counts if has_statistics else None,
+            null_value_counts=metrics.null_value_counts if has_statistics else None,
+            nan_value_counts=metrics.nan_value_counts if has_statistics else None,
+            lower_bounds=metrics.lower_bounds if has_statistics else None,
+            upper_bounds=metrics.upper_bounds if has_statistics else None,
+            split_offsets=metrics.split_offsets or None,
+            sort_order_id=None,
+        )
+        return Found(entry, columns.spellings)
+
+    def _read(
+        self, stream: BinaryIO, path: str, partition: tuple[Any, ...]
+    ) -> tuple[FileColumns, FileMetrics]:
+        match self.file_format:
+            case "parquet":
+                footer = read_description(stream)
+                columns = self.matcher.match(columns_of_parquet(footer.schema))
+                metrics = self._metrics(footer, columns.columns)
+                self._check_nulls(footer, columns.columns, metrics)
+                self._check_partition(columns.columns, partition, metrics)
+                return columns, metrics
+            case "orc":
+                file = orc.ORCFile(stream)
+                columns = self._matched_rows(columns_of_arrow(file.schema, _ORC_ID))
+                return columns, _only_rows(file.nrows)
+            case _:
+                columns = self._matched_rows(AvroFile(stream, path).columns)
+                stream.seek(0)
+                rows = sum(block.num_records for block in fastavro.block_reader(stream))
+                return columns, _only_rows(rows)
+
+    def _matched_rows(self, columns: tuple[FooterColumn, ...]) -> FileColumns:
+        """The columns of a file whose footer says nothing of values."""
+        matched = self.matcher.match(columns)
+        stored = {column.field_id for column in matched.columns}
+        for each in self.schema.fields:
+            if each.field_id in stored & self.matcher.partition_ids:
+                raise SchemaMismatchError(
+                    f"it holds the partition column {each.name} itself, and whether its values are "
+                    f"those of its folder cannot be told of {self.file_format} files"
+                )
+            if each.required and each.field_id in stored:
+                raise SchemaMismatchError(
+                    f"the table requires {each.name}, and whether the file holds NULL there cannot "
+                    f"be told of {self.file_format} files: make the column optional first"
+                )
+        return matched
+
+    def _metrics(self, footer: pq.FileMetaData, columns: Sequence[FooterColumn]) -> FileMetrics:
+        leaves = list(_leaves(columns))
+        if len(leaves) != footer.num_columns:
+            # Shredded variants have more columns than Arrow shows.
+            return self.reader.with_paths({}).metrics(footer)
+        paths = [footer.schema.column(index).path for index in range(footer.num_columns)]
+        ids = {
+            path: leaf.field_id
+            for path, leaf in zip(paths, leaves, strict=True)
+            if leaf.field_id is not None and paths.count(path) == 1
+        }
+        found = self.reader.with_paths(ids).metrics(footer)
+        kinds = {leaf.field_id: leaf.kind for leaf in leaves if leaf.field_id is not None}
+        return replace(
+            found,
+            lower_bounds=_bounds(found.lower_bounds, kinds),
+            upper_bounds=_bounds(found.upper_bounds, kinds),
+        )
+
+    def _check_nulls(
+        self, footer: pq.FileMetaData, columns: Sequence[FooterColumn], metrics: FileMetrics
+    ) -> None:
+        """Refuse NULL in required top-level columns."""
+        stored = {column.field_id for column in columns}
+        levels = {
+            footer.schema.column(index).path: footer.schema.column(index).max_definition_level
+            for index in range(footer.num_columns)
+        }
+        names = {column.field_id: column.name for column in columns}
+        for each in self.schema.fields:
+            if not each.required or each.field_id not in stored or each.field_type.is_nested:
+                continue
+            if levels.get(names[each.field_id]) == 0 or not metrics.record_count:
+                continue
+            nulls = metrics.null_value_counts.get(each.field_id)
+            if nulls != 0:
+                told = "does not say whether it holds" if nulls is None else f"has {nulls} times"
+                raise SchemaMismatchError(
+                    f"the table requires {each.name}, and the file {told} NULL there"
+                )
+
+    def _check_partition(
+        self, columns: Sequence[FooterColumn], partition: tuple[Any, ...], metrics: FileMetrics
+    ) -> None:
+        """Refuse a file that holds a partition column with other values than its folder says."""
+        stored = {column.field_id for column in columns}
+        for each, value in zip(self.spec.fields, partition, strict=True):
+            number = each.source_id
+            if each.is_void or number not in stored or not metrics.record_count:
+                continue
+            bounds = (metrics.lower_bounds.get(number), metrics.upper_bounds.get(number))
+            nulls = metrics.null_value_counts.get(number)
+            kind = self.schema.find_type(number)
+            if value is None:
+                agrees = nulls is not None and nulls == metrics.record_count
+            else:
+                agrees = nulls == 0 and set(bounds) == {to_bytes(kind, value)}
+            if not agrees:
+                raise SchemaMismatchError(
+                    f"it holds the partition column {each.name} itself, and its footer does not "
+                    f"show that all values are {value!r} as its folder says"
+                )
+
+
+def find_some(
+    maker: EntryMaker, threads: int, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Paths and partitions to entries and spellings, in a Python worker."""
+    for batch in batches:
+        rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        found = in_threads(
+            lambda row: maker.find(row[0], maker.partition_of(row[1:])),
+            rows,
+            threads=threads,
+            name="frazil-import",
+        )
+        entries = [entry_to_text(each.entry, maker.partition_type) for each in found]
+        spellings = [json.dumps(sorted(each.spellings)) for each in found]
+        yield pa.record_batch(
+            {"entry": pa.array(entries, pa.string()), "spellings": pa.array(spellings, pa.string())}
+        )
+
+
+def _only_rows(count: int) -> FileMetrics:
+    return FileMetrics(count, {}, {}, {}, {}, {}, {}, ())
+
+
+def _leaves(columns: Sequence[FooterColumn]) -> Iterator[FooterColumn]:
+    for column in columns:
+        if column.children:
+            yield from _leaves(column.children)
+        else:
+            yield column
+
+
+def _bounds(bounds: Mapping[int, bytes], kinds: Mapping[int, str]) -> dict[int, bytes]:
+    """Bounds in the table's units, without those whose stored form sorts in another way."""
+    found = {}
+    for number, value in bounds.items():
+        kind = kinds[number]
+        if kind == INT96 or kind in _UNSIGNED:
+            continue
+        if kind.startswith(_MILLIS):
+            value = struct.pack("<q", struct.unpack("<q", value)[0] * 1000)
+        found[number] = value
+    return found

@@ -1,0 +1,175 @@
+"""The files of a source as entries of a table, read by the driver's threads or by executors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import polars as pl
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from frazil.errors import InvalidDataFileError, ValidationError
+from frazil.format.manifests import DataFile
+from frazil.format.metadata import TableMetadata
+from frazil.format.metrics_mode import COUNTS, FULL
+from frazil.format.schema.name_mapping import NameMapping, mapping_for, with_names
+from frazil.format.schema.table_mapping import name_mapping_of
+from frazil.spark.migration.columns import ColumnMatcher
+from frazil.spark.migration.entries import EntryMaker, Found, find_some
+from frazil.spark.migration.sources import Source
+from frazil.spark.session import is_case_sensitive, prepare_session, time_zone_of
+from frazil.spark.upkeep.arrow_frames import arrow_of
+from frazil.spark.write.failures import own_error
+from frazil.spark.write.files import FILES_FOR_DRIVER
+from frazil.spark.write.wire import entry_from_text
+from frazil.storage.files import FileIO
+from frazil.storage.parquet.metrics import MetricsReader
+from frazil.storage.parquet.metrics_modes import metrics_modes
+from frazil.storage.side_by_side import in_threads
+from frazil.table.migration.partitions import PartitionTexts, compatible_spec, value_column
+
+_THREADS: Final = 8
+_FILES_PER_TASK: Final = 32
+_MOST_TASKS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """The files of a source as a table takes them.
+
+    Attributes:
+        entries: one for each file.
+        mapping: the name mapping that readers need for them.
+    """
+
+    entries: list[DataFile]
+    mapping: NameMapping
+
+
+@dataclass(frozen=True, slots=True)
+class Importer:
+    """Reads the footers of files for one table.
+
+    Attributes:
+        spark: the session; its executors read where the files are many.
+        io: opens the files.
+        metadata: of the table.
+        table: what errors call it.
+        parallelism: how many files a process reads beside each other.
+    """
+
+    spark: SparkSession
+    io: FileIO
+    metadata: TableMetadata
+    table: str
+    parallelism: int | None = None
+
+    def __post_init__(self) -> None:
+        number = self.parallelism
+        if number is not None and (isinstance(number, bool) or number < 1):
+            raise ValidationError(f"parallelism is {number}; it must be positive")
+
+    def files_of(
+        self, source: Source, partition_filter: Mapping[str, Any] | None = None
+    ) -> Imported:
+        """Read the files of the partitions that a filter leaves.
+
+        Raises:
+            ValidationError: the partitioning of the source is none of the table's, or the filter
+                does not fit or leaves nothing.
+            SchemaMismatchError: a file's columns do not fit the table.
+            InvalidDataFileError: a file is damaged.
+            StorageError: a file cannot be read.
+        """
+        mapping = name_mapping_of(self.metadata) or mapping_for(self.metadata.schema)
+        spec = compatible_spec(self.metadata, source.files.names, source.name)
+        texts = PartitionTexts(spec, self.metadata.schema, time_zone_of(self.spark))
+        there = texts.with_values(source.files, source.name)
+        chosen = texts.filtered(there, partition_filter or {}, self.table)
+        if len(there) and not len(chosen):
+            raise ValidationError(
+                f"no partition of {source.name} has {dict(partition_filter or {})!r}: nothing was "
+                "added"
+            )
+        maker = self._maker(source, mapping, spec.spec_id)
+        found = self._found(maker, chosen)
+        spellings = sorted(frozenset().union(*(each.spellings for each in found)))
+        return Imported([each.entry for each in found], with_names(mapping, spellings))
+
+    def _maker(self, source: Source, mapping: NameMapping, spec_id: int) -> EntryMaker:
+        schema, spec = self.metadata.schema, self.metadata.spec_by_id(spec_id)
+        modes = metrics_modes(schema, self.metadata.properties)
+        # What is compared with folders must be whole, and NULLs of required columns counted.
+        for each in schema.fields:
+            if each.required and modes[each.field_id].kind == "none":
+                modes[each.field_id] = COUNTS
+        modes |= dict.fromkeys(spec.identity_source_ids, FULL)
+        matcher = ColumnMatcher(
+            schema=schema,
+            mapping=mapping,
+            partition_ids=spec.identity_source_ids,
+            format_version=self.metadata.format_version,
+            file_format=source.file_format,
+            is_case_sensitive=is_case_sensitive(self.spark),
+        )
+        return EntryMaker(
+            io=self.io,
+            file_format=source.file_format,
+            spec=spec,
+            matcher=matcher,
+            reader=MetricsReader(schema, modes),
+        )
+
+    def _found(self, maker: EntryMaker, files: pl.DataFrame) -> list[Found]:
+        columns = [value_column(number) for number in range(len(maker.spec.fields))]
+        files = files.select("path", *columns)
+        self._refuse_required_nulls(maker, files)
+        if len(files) > FILES_FOR_DRIVER:
+            found = self._on_executors(maker, files)
+            if found is not None:
+                return found
+        return in_threads(
+            lambda row: maker.find(row[0], maker.partition_of(row[1:])),
+            files.iter_rows(),
+            threads=self.parallelism or _THREADS,
+            name="frazil-import",
+        )
+
+    def _on_executors(self, maker: EntryMaker, files: pl.DataFrame) -> list[Found] | None:
+        """The entries by a Spark job; None where executors lack what the driver has."""
+        prepare_session(self.spark)
+        rows = self.spark.createDataFrame(arrow_of(files))
+        tasks = min(len(files) // _FILES_PER_TASK + 1, _MOST_TASKS)
+        work = partial(find_some, maker, self.parallelism or 1)
+        spread = rows.repartition(tasks)
+        try:
+            told = spread.mapInArrow(work, "entry string, spellings string").collect()
+        except PySparkException as error:
+            if "ModuleNotFoundError" in str(error) or "PYTHON_VERSION_MISMATCH" in str(error):
+                return None
+            raise own_error(error) or InvalidDataFileError(
+                f"a file cannot be read: {error}"
+            ) from error
+        found = [
+            Found(
+                entry_from_text(row["entry"], maker.partition_type),
+                frozenset((number, name) for number, name in json.loads(row["spellings"])),
+            )
+            for row in told
+        ]
+        return sorted(found, key=lambda each: each.entry.file_path)
+
+    def _refuse_required_nulls(self, maker: EntryMaker, files: pl.DataFrame) -> None:
+        for number, each in enumerate(maker.spec.fields):
+            if each.is_void or not maker.schema.find_field(each.source_id).required:
+                continue
+            null = files.filter(pl.col(value_column(number)).is_null())["path"]
+            if len(null):
+                raise ValidationError(
+                    f"{null[0]} is of the partition where {each.name} is NULL, and the table "
+                    "requires the column"
+                )

@@ -1,0 +1,100 @@
+"""CALL of what brings files in, and of changelog views."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from frazil.errors import ConfigurationError, ProcedureError, ValidationError
+
+pytestmark = pytest.mark.spark
+
+
+def test_files_are_added(lake, called, tmp_path):
+    for key in ("a", "b"):
+        (tmp_path / f"k={key}").mkdir()
+        pq.write_table(pa.table({"id": [1, 2]}), tmp_path / f"k={key}" / "x.parquet")
+    lake.create_table("db.t", "id bigint, k string", partition_by="k")
+    source = f"`parquet`.`{tmp_path}`"
+    assert called(
+        f"CALL system.add_files(table => 'db.t', source_table => '{source}',"
+        " partition_filter => map('k', 'a'), parallelism => 2)"
+    ) == [{"added_files_count": 1, "changed_partition_count": 1}]
+    with pytest.raises(ValidationError, match="1 of these 2 files"):
+        called(f"CALL system.add_files('db.t', '{source}')")
+    assert called(f"CALL system.add_files('db.t', '{source}', check_duplicate_files => false)") == [
+        {"added_files_count": 2, "changed_partition_count": 2}
+    ]
+    assert lake.load_table("db.t").count() == 6
+
+
+def test_tables_of_spark_come_in(spark, lake, called, tmp_path):
+    lake.create_namespace("default")
+    spark.sql(f"CREATE TABLE called_source (id INT) USING parquet LOCATION '{tmp_path / 's'}'")
+    try:
+        spark.range(10).selectExpr("int(id)").repartition(2).write.insertInto("called_source")
+        assert called(
+            "CALL system.snapshot('called_source', 'db.copy', properties => map('a', 'b'))"
+        ) == [{"imported_files_count": 2}]
+        copy = lake.load_table("db.copy")
+        assert (copy.count(), copy.properties["a"]) == (10, "b")
+        assert called(
+            "CALL system.migrate(table => 'default.called_source', drop_backup => true)"
+        ) == [{"migrated_files_count": 2}]
+        assert lake.load_table("default.called_source").count() == 10
+        assert not spark.catalog.tableExists("called_source_BACKUP_")
+    finally:
+        for name in ("called_source", "called_source_BACKUP_"):
+            spark.sql(f"DROP TABLE IF EXISTS {name}")
+
+
+def test_a_changelog_view_of_a_merge_on_read_table(spark, lake, called):
+    table = lake.create_table(
+        "db.people",
+        "id bigint, name string",
+        properties={f"write.{each}.mode": "merge-on-read" for each in ("delete", "update")},
+    )
+    table.append(spark.createDataFrame([(1, "a"), (2, "b"), (3, "c")], "id bigint, name string"))
+    start = table.metadata.current_snapshot_id
+    table.update({"name": "'B'"}, where="id = 2")
+    table.delete("id = 3")
+    span = f"options => map('start-snapshot-id', '{start}')"
+    assert called(f"CALL system.create_changelog_view('db.people', {span})") == [
+        {"changelog_view": "`people_changes`"}
+    ]
+
+    def view(name):
+        columns = ("_change_ordinal", "id", "name", "_change_type")
+        return sorted(tuple(row[c] for c in columns) for row in spark.table(name).collect())
+
+    told = [(0, 2, "B", "INSERT"), (0, 2, "b", "DELETE"), (1, 3, "c", "DELETE")]
+    assert view("people_changes") == told
+    [row] = called(
+        f"CALL system.create_changelog_view('db.people', 'v1', {span},"
+        " identifier_columns => array('id'))"
+    )
+    assert view(row["changelog_view"]) == [
+        (0, 2, "B", "UPDATE_AFTER"),
+        (0, 2, "b", "UPDATE_BEFORE"),
+        (1, 3, "c", "DELETE"),
+    ]
+    called(
+        f"CALL system.create_changelog_view('db.people', 'v2', {span},"
+        " identifier_columns => array('id'), compute_updates => false)"
+    )
+    assert view("v2") == told
+    called("CALL system.create_changelog_view('db.people', 'v3', net_changes => true)")
+    assert [(i, n, k) for _, i, n, k in view("v3")] == [(1, "a", "INSERT"), (2, "B", "INSERT")]
+    for wrong, kind in {
+        "compute_updates => true": ValidationError,
+        "net_changes => true, identifier_columns => array('id')": ValidationError,
+        "options => map('start-snapshot', '1')": ConfigurationError,
+        "options => map('end-timestamp', 'now')": ConfigurationError,
+        "options => map('end-timestamp', '1', 'end-snapshot-id', '1')": ConfigurationError,
+        "viewname => 'v'": ProcedureError,
+    }.items():
+        with pytest.raises(kind):
+            called(f"CALL system.create_changelog_view('db.people', {wrong})")
+    for name in ("people_changes", "v1", "v2", "v3"):
+        spark.catalog.dropTempView(name)
