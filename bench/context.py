@@ -20,12 +20,16 @@ class Context:
 
     Attributes:
         rows: how many rows the big tables have.
+        row: the row of `slopes` that is measured; None measures all.
+        large: whether `slopes` takes its largest tables too.
     """
 
     spark: SparkSession
     lake: frazil.Lake
     folder: Path
     rows: int
+    row: int | None = None
+    large: bool = False
 
     @property
     def has_java(self) -> bool:
@@ -34,7 +38,11 @@ class Context:
 
     def java(self, table: str) -> DataFrame:
         """A table of the lake through the Java runtime."""
-        return self.spark.table(f"{CATALOG}.{table}")
+        return self.spark.table(self.java_name(table))
+
+    def java_name(self, table: str) -> str:
+        """The name of a table of the lake in the Java runtime's catalog."""
+        return f"{CATALOG}.{table}"
 
     @property
     def suffix(self) -> str:

@@ -128,7 +128,8 @@ class ArrayBitmaps:
         bit = F.call_function("shiftright", word, bits).bitwiseAND(F.expr("1L"))
         # A file may have no words, or not so many.
         kept = F.coalesce(bit, F.expr("0L")) == 0
-        if self.distance is None:
+        # Of one file nothing follows its words.
+        if self.distance is None or place.is_one_file:
             return kept
         # The words behind a file's own are the next file's.
         return F.expr(f"{place.position} >= {self.distance << 6}L") | kept
