@@ -96,7 +96,7 @@ def overwrites_of_one_file(context: Context) -> Iterator[Figure]:
     )
     table = TableHandle(catalog, catalog.create_table("bench.counted", metadata))
     made = 0
-    slope = Slope(context, "overwrite a file, {} manifests", exponent=0.9)
+    slope = Slope(context, "overwrite a file, {} manifests", exponent=1.1)
     for manifests in (10, 100, 1_000):
         while made < manifests:
             made += 1

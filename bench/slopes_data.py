@@ -6,6 +6,7 @@ Only metadata is written: neither data files nor delete files exist.
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -31,7 +32,6 @@ from frazil.storage.files import FileIO
 
 PARTITIONS = 16
 PER_MANIFEST = 10_000
-FIRST_MS = 1_700_000_000_000
 
 
 class CountingIO(FileIO):
@@ -66,8 +66,8 @@ def write_table_of_files(
             made = _manifest(io, metadata, content, numbers, snapshot_id=1)
             number = 1 if content is Content.DATA else 2
             written.append(replace(made, sequence_number=number, min_sequence_number=number))
-    path = _list(io, metadata, written, snapshot_id=1, parent=None, sequence_number=2)
-    return _metadata_file(folder, metadata, [_snapshot(1, None, 2, path)])
+    path = _list(io, metadata, written, snapshot_id=2, parent=None, sequence_number=2)
+    return _metadata_file(folder, metadata, [_snapshot(2, None, metadata.last_updated_ms, path)])
 
 
 def write_table_of_snapshots(folder: Path, *, snapshots: int, shared: bool) -> str:
@@ -79,6 +79,8 @@ def write_table_of_snapshots(folder: Path, *, snapshots: int, shared: bool) -> s
     """
     metadata = _empty(folder)
     io = FileIO()
+    # None is so old that an expiry takes it unasked.
+    first_ms = int(time.time() * 1000) - snapshots
     told: list[dict[str, Any]] = []
     path = ""
     for number in range(1, snapshots + 1):
@@ -89,7 +91,7 @@ def write_table_of_snapshots(folder: Path, *, snapshots: int, shared: bool) -> s
             path = _list(
                 io, metadata, [made], snapshot_id=number, parent=parent, sequence_number=number
             )
-        told.append(_snapshot(number, parent, number, path))
+        told.append(_snapshot(number, parent, first_ms + number, path))
     return _metadata_file(folder, metadata, told)
 
 
@@ -170,11 +172,11 @@ def _list(
     return path
 
 
-def _snapshot(number: int, parent: int | None, sequence: int, path: str) -> dict[str, Any]:
+def _snapshot(number: int, parent: int | None, at_ms: int, path: str) -> dict[str, Any]:
     told: dict[str, Any] = {
         "snapshot-id": number,
-        "sequence-number": sequence,
-        "timestamp-ms": FIRST_MS + number,
+        "sequence-number": number,
+        "timestamp-ms": at_ms,
         "manifest-list": path,
         "summary": {"operation": "overwrite"},
         "schema-id": 0,
