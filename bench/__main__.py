@@ -56,6 +56,8 @@ def main() -> int:
     parser.add_argument("--only", choices=sorted(MEASUREMENTS), help="one measurement")
     parser.add_argument("--part", choices=sorted(upkeep.PARTS), help="of --only upkeep, one part")
     parser.add_argument("--rows", type=int, default=10_000_000, help="rows of the big tables")
+    parser.add_argument("--row", type=int, choices=sorted(slopes.ROWS), help="one row of slopes")
+    parser.add_argument("--large", action="store_true", help="the largest tables of slopes too")
     parser.add_argument("--json", type=Path, default=Path("bench-results.json"))
     parser.add_argument("--python43", help="a Python with Spark 4.3, to measure Frazil alone there")
     options = parser.parse_args()
@@ -67,7 +69,15 @@ def main() -> int:
     try:
         with frazil.connect(spark, warehouse=str(folder), name=CATALOG) as lake:
             lake.create_namespace("bench")
-            context = Context(spark, lake, folder, options.rows, options.part)
+            context = Context(
+                spark,
+                lake,
+                folder,
+                options.rows,
+                part=options.part,
+                row=options.row,
+                large=options.large,
+            )
             for name in names:
                 for figure in MEASUREMENTS[name](context):
                     figures.append(figure)

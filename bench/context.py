@@ -21,6 +21,8 @@ class Context:
     Attributes:
         rows: how many rows the big tables have.
         part: of a measurement that has several; all of them unless given.
+        row: the row of `slopes` that is measured; None measures all.
+        large: whether `slopes` takes its largest tables too.
     """
 
     spark: SparkSession
@@ -28,6 +30,8 @@ class Context:
     folder: Path
     rows: int
     part: str | None = None
+    row: int | None = None
+    large: bool = False
 
     @property
     def has_java(self) -> bool:
@@ -36,7 +40,11 @@ class Context:
 
     def java(self, table: str) -> DataFrame:
         """A table of the lake through the Java runtime."""
-        return self.spark.table(f"{CATALOG}.{table}")
+        return self.spark.table(self.java_name(table))
+
+    def java_name(self, table: str) -> str:
+        """The name of a table of the lake in the Java runtime's catalog."""
+        return f"{CATALOG}.{table}"
 
     @property
     def suffix(self) -> str:

@@ -1,16 +1,18 @@
-"""The metadata of a table of many files under position deletes of whole partitions.
+"""The metadata of large tables: many files, deletes of whole partitions, many snapshots.
 
 Only metadata is written: neither data files nor delete files exist.
 """
 
 from __future__ import annotations
 
+import json
+import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from frazil.format.changes.apply import apply_updates
-from frazil.format.changes.updates import AddSnapshot, SetSnapshotRef
 from frazil.format.manifests import (
     Content,
     DataFile,
@@ -19,72 +21,115 @@ from frazil.format.manifests import (
     ManifestEntry,
     ManifestFile,
 )
-from frazil.format.metadata import metadata_to_bytes
+from frazil.format.metadata import TableMetadata, metadata_to_bytes
 from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
 from frazil.format.partitions.transforms import parse_transform
 from frazil.format.schema import Schema
-from frazil.format.snapshots import MAIN_BRANCH, OVERWRITE, Snapshot, SnapshotRef
 from frazil.format.types import LongType, NestedField
 from frazil.storage.avro import write_manifest, write_manifest_list
 from frazil.storage.files import FileIO
 
 PARTITIONS = 16
-_PER_MANIFEST = 10_000
+PER_MANIFEST = 10_000
 
 
-def write_table_with_deletes(folder: Path, *, files: int) -> str:
-    """Write a table of so many files and a tenth as many deletes; the path of its metadata file.
+class CountingIO(FileIO):
+    """Files that count what is read of them, by kind: list, manifest or other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.opened: Counter[str] = Counter()
+
+    def read(self, path: str) -> bytes:
+        """Count and read."""
+        name = path.rsplit("/", 1)[-1]
+        kind = "list" if name.startswith("snap-") else "manifest"
+        self.opened[kind if name.endswith(".avro") else "other"] += 1
+        return super().read(path)
+
+
+def write_table_of_files(
+    folder: Path, *, files: int, deletes: int = 0, per_manifest: int = PER_MANIFEST
+) -> str:
+    """Write a table of so many files and position deletes; the path of its metadata file.
 
     The files are of 16 partitions; each delete is newer than every file and applies to all of its
     partition.
     """
-    location = f"file://{folder.resolve()}"
-    spec = PartitionSpec(0, (PartitionField((1,), 1000, parse_transform("bucket[16]"), "bucket"),))
-    schema = Schema((NestedField(1, "id", LongType()),))
-    metadata = new_table_metadata(schema, spec, location=location)
+    metadata = _empty(folder)
     io = FileIO()
-    metadata_file = folder / "metadata" / "00001-slopes.metadata.json"
     written: list[ManifestFile] = []
-    for content, count in ((Content.DATA, files), (Content.POSITION_DELETES, files // 10)):
-        for first in range(0, count, _PER_MANIFEST):
-            entries = _entries(location, content, range(first, min(first + _PER_MANIFEST, count)))
-            made = write_manifest(
-                io,
-                f"{location}/metadata/slopes-{content.name}-{first}.avro",
-                entries,
-                spec=metadata.spec,
-                schema=metadata.schema,
-                format_version=2,
-                content=ManifestContent.DATA
-                if content is Content.DATA
-                else ManifestContent.DELETES,
-                snapshot_id=1,
-            )
+    for content, count in ((Content.DATA, files), (Content.POSITION_DELETES, deletes)):
+        for first in range(0, count, per_manifest):
+            numbers = range(first, min(first + per_manifest, count))
+            made = _manifest(io, metadata, content, numbers, snapshot_id=1)
             number = 1 if content is Content.DATA else 2
             written.append(replace(made, sequence_number=number, min_sequence_number=number))
-    manifest_list = f"{location}/metadata/snap-1-0-slopes.avro"
-    write_manifest_list(
+    path = _list(io, metadata, written, snapshot_id=2, parent=None, sequence_number=2)
+    return _metadata_file(folder, metadata, [_snapshot(2, None, metadata.last_updated_ms, path)])
+
+
+def write_table_of_snapshots(folder: Path, *, snapshots: int, shared: bool) -> str:
+    """Write a table of so many snapshots; the path of its metadata file.
+
+    Args:
+        shared: whether all of them have one manifest list; else each replaced all of the one
+            before, and has a list and a manifest of its own.
+    """
+    metadata = _empty(folder)
+    io = FileIO()
+    # None is so old that an expiry takes it unasked.
+    first_ms = int(time.time() * 1000) - snapshots
+    told: list[dict[str, Any]] = []
+    path = ""
+    for number in range(1, snapshots + 1):
+        parent = number - 1 or None
+        if not shared or number == 1:
+            made = _manifest(io, metadata, Content.DATA, [number], snapshot_id=number)
+            made = replace(made, sequence_number=number, min_sequence_number=number)
+            path = _list(
+                io, metadata, [made], snapshot_id=number, parent=parent, sequence_number=number
+            )
+        told.append(_snapshot(number, parent, first_ms + number, path))
+    return _metadata_file(folder, metadata, told)
+
+
+def data_file(location: str, number: int | str) -> DataFile:
+    """A file of the first partition that nobody opens."""
+    return DataFile(
+        file_path=f"{location}/data/bucket=0/new-{number}.parquet",
+        partition=(0,),
+        record_count=1,
+        file_size_in_bytes=1000,
+    )
+
+
+def _empty(folder: Path) -> TableMetadata:
+    spec = PartitionSpec(0, (PartitionField((1,), 1000, parse_transform("bucket[16]"), "bucket"),))
+    schema = Schema((NestedField(1, "id", LongType()),))
+    return new_table_metadata(schema, spec, location=f"file://{folder.resolve()}")
+
+
+def _manifest(
+    io: FileIO,
+    metadata: TableMetadata,
+    content: Content,
+    numbers: Sequence[int],
+    *,
+    snapshot_id: int,
+) -> ManifestFile:
+    is_data = content is Content.DATA
+    return write_manifest(
         io,
-        manifest_list,
-        written,
+        f"{metadata.location}/metadata/slopes-{content.name}-{numbers[0]}.avro",
+        _entries(metadata.location, content, numbers),
+        spec=metadata.spec,
+        schema=metadata.schema,
         format_version=2,
-        snapshot_id=1,
-        parent_snapshot_id=None,
-        sequence_number=2,
+        content=ManifestContent.DATA if is_data else ManifestContent.DELETES,
+        snapshot_id=snapshot_id,
     )
-    snapshot = Snapshot(
-        snapshot_id=1,
-        sequence_number=2,
-        timestamp_ms=metadata.last_updated_ms,
-        manifest_list=manifest_list,
-        summary={"operation": OVERWRITE},
-        schema_id=metadata.current_schema_id,
-    )
-    ref = SnapshotRef(snapshot_id=1, type="branch")
-    metadata = apply_updates(metadata, [AddSnapshot(snapshot), SetSnapshotRef(MAIN_BRANCH, ref)])
-    metadata_file.write_bytes(metadata_to_bytes(metadata))
-    return str(metadata_file)
 
 
 def _entries(location: str, content: Content, numbers: Sequence[int]) -> list[ManifestEntry]:
@@ -103,3 +148,59 @@ def _entries(location: str, content: Content, numbers: Sequence[int]) -> list[Ma
         )
         for number in numbers
     ]
+
+
+def _list(
+    io: FileIO,
+    metadata: TableMetadata,
+    manifests: Sequence[ManifestFile],
+    *,
+    snapshot_id: int,
+    parent: int | None,
+    sequence_number: int,
+) -> str:
+    path = f"{metadata.location}/metadata/snap-{snapshot_id}-0-slopes.avro"
+    write_manifest_list(
+        io,
+        path,
+        manifests,
+        format_version=2,
+        snapshot_id=snapshot_id,
+        parent_snapshot_id=parent,
+        sequence_number=sequence_number,
+    )
+    return path
+
+
+def _snapshot(number: int, parent: int | None, at_ms: int, path: str) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "snapshot-id": number,
+        "sequence-number": number,
+        "timestamp-ms": at_ms,
+        "manifest-list": path,
+        "summary": {"operation": "overwrite"},
+        "schema-id": 0,
+    }
+    return told if parent is None else {**told, "parent-snapshot-id": parent}
+
+
+def _metadata_file(
+    folder: Path, metadata: TableMetadata, snapshots: Sequence[dict[str, Any]]
+) -> str:
+    last = snapshots[-1]
+    told = json.loads(metadata_to_bytes(metadata))
+    told |= {
+        "last-sequence-number": last["sequence-number"],
+        "last-updated-ms": last["timestamp-ms"],
+        "current-snapshot-id": last["snapshot-id"],
+        "snapshots": list(snapshots),
+        "snapshot-log": [
+            {"snapshot-id": one["snapshot-id"], "timestamp-ms": one["timestamp-ms"]}
+            for one in snapshots
+        ],
+        "refs": {"main": {"snapshot-id": last["snapshot-id"], "type": "branch"}},
+    }
+    path = folder / "metadata" / "00001-slopes.metadata.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(told))
+    return str(path)

@@ -47,10 +47,12 @@ from frazil.format.table_properties import METADATA_CODEC, METADATA_PATH
 from frazil.storage.files import FileIO
 from frazil.storage.locations import metadata_extension
 from frazil.storage.paths import is_local, join, normalize_location, parent_of
+from frazil.storage.side_by_side import in_threads
 
 _PLAIN, _GZIP, *_ = EXTENSIONS
 _DROPPED = re.compile(r"\..*\.[0-9a-f]{32}\.dropped")
 _LOCK_TRIES = 10
+_LISTERS = 16
 
 
 class FilesystemCatalog(Catalog):
@@ -104,11 +106,7 @@ class FilesystemCatalog(Catalog):
         levels = parse_namespace(parent)
         if levels:
             self._require_namespace(levels)
-        return [
-            (*levels, child)
-            for child in self._child_folders(levels)
-            if not self._is_table(join(self._folder(levels), child))
-        ]
+        return [(*levels, child) for child, is_table in self._children(levels) if not is_table]
 
     def namespace_exists(self, namespace: str | Sequence[str]) -> bool:
         folder = self._folder(parse_named_namespace(namespace))
@@ -131,11 +129,7 @@ class FilesystemCatalog(Catalog):
     def list_tables(self, namespace: str | Sequence[str]) -> list[Identifier]:
         levels = parse_named_namespace(namespace)
         self._require_namespace(levels)
-        return [
-            (*levels, child)
-            for child in self._child_folders(levels)
-            if self._is_table(join(self._folder(levels), child))
-        ]
+        return [(*levels, child) for child, is_table in self._children(levels) if is_table]
 
     def rename_table(self, source: str | Sequence[str], target: str | Sequence[str]) -> None:
         raise UnsupportedError(
@@ -395,6 +389,16 @@ class FilesystemCatalog(Catalog):
         except MissingFileError:
             return []
         return [name for name, is_folder in listed if is_folder and not _is_dropped(name)]
+
+    def _children(self, levels: Identifier) -> list[tuple[str, bool]]:
+        """The folders below, and whether each is a table; they are looked at beside each other."""
+        folder = self._folder(levels)
+        return in_threads(
+            lambda child: (child, self._is_table(join(folder, child))),
+            self._child_folders(levels),
+            threads=_LISTERS,
+            name="frazil-tables",
+        )
 
     def _is_table(self, folder: str) -> bool:
         return VersionFolder(self.io, join(folder, "metadata")).holds_metadata()

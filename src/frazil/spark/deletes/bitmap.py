@@ -31,6 +31,7 @@ from frazil.spark.deletes.bitmap_rows import (
 _WORD_SHIFT = 6
 _WORDS_AT_ONCE = 1 << 16
 _CONTAINER_SHIFT = Grain.DENSE.shift - _WORD_SHIFT
+_LOW = (1 << 32) - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,6 +173,29 @@ def word_rows(sets: Mapping[int, Words]) -> WordRows:
     )
     table = pa.table([pa.array(containers), lists], schema=schema)
     return WordRows(table, Grain.DENSE, dense_bytes)
+
+
+def words_of_rows(rows: pa.Table, grain: Grain, ordinals: Iterable[int]) -> dict[int, Words]:
+    """The sets of these numbers, of rows of the grain of which several may have one key.
+
+    Raises:
+        UnsupportedError: a position that the places of words have no room for.
+    """
+    keys = rows.column(KEY).to_numpy()
+    words = rows.column(WORDS).combine_chunks()
+    if grain is Grain.SPARSE:
+        return by_file(Words.of_words(keys, words.to_numpy().view(np.uint64)), ordinals)
+    containers = keys & _LOW
+    if len(keys) and int(containers.max()) << _CONTAINER_SHIFT >= 1 << 31:
+        raise UnsupportedError(
+            f"deletes of positions from {int(containers.max()) << Grain.DENSE.shift} on cannot be "
+            f"applied: positions from 0 to {(1 << 31 << _WORD_SHIFT) - 1} can"
+        )
+    first = (keys ^ containers) | (containers << _CONTAINER_SHIFT)
+    places = (first[:, None] | np.arange(WORDS_PER_CONTAINER)).reshape(-1)
+    bits = words.flatten().to_numpy().view(np.uint64)
+    held = np.flatnonzero(bits)
+    return by_file(Words.of_words(places[held], bits[held]), ordinals)
 
 
 def is_in_words(value: Column, grain: Grain) -> Column:

@@ -26,11 +26,17 @@ from frazil.storage.bounded_cache import BoundedCache, process_cache
 BROADCAST_BYTES: Final = 32 * 1024 * 1024
 """Bitmaps up to this size are sent to every executor; larger ones are shuffled with the rows."""
 
-ARRAY_BYTES: Final = 4 * 1024 * 1024
+ARRAY_BYTES: Final = 32 * 1024 * 1024
 """Bitmaps up to this size are a value in the plan, which every task decodes."""
 
+_DECODED_BYTES: Final = 1024 * 1024 * 1024
+"""So much tasks decode of a value, one task a file: it takes them a second."""
+
+_SMALL_ARRAY_BYTES: Final = 4 * 1024 * 1024
+"""A value of that size is decoded by however many tasks."""
+
 ARRAYS: Final = 32
-"""So many such values a plan may have: together the bitmaps of a billion rows."""
+"""So many such values a plan may have: together the bitmaps of a billion rows, or of more."""
 
 _ARRAY_OVERHEAD: Final = 16
 """An array within an array has its own length and offset."""
@@ -128,7 +134,8 @@ class ArrayBitmaps:
         bit = F.call_function("shiftright", word, bits).bitwiseAND(F.expr("1L"))
         # A file may have no words, or not so many.
         kept = F.coalesce(bit, F.expr("0L")) == 0
-        if self.distance is None:
+        # Of one file nothing follows its words.
+        if self.distance is None or place.is_one_file:
             return kept
         # The words behind a file's own are the next file's.
         return F.expr(f"{place.position} >= {self.distance << 6}L") | kept
@@ -146,10 +153,11 @@ def bitmaps_of_words(spark: SparkSession, sets: Mapping[int, Words]) -> Bitmaps:
     made = None
     size = 8 * distance * len(lengths)
     apart = 8 * sum(lengths) + _ARRAY_OVERHEAD * len(lengths)
-    if size <= ARRAY_BYTES:
+    most = _most_bytes(len(sets))
+    if size <= most:
         value = words_value(spark, _one_array(near, distance), S.LongType())
         made = ArrayBitmaps(value, distance, first)
-    elif apart <= ARRAY_BYTES:
+    elif apart <= most:
         size = apart
         words = S.ArrayType(S.LongType(), containsNull=False)
         made = ArrayBitmaps(words_value(spark, _arrays(near, lengths), words), None, first)
@@ -166,24 +174,31 @@ def in_arrays(sets: Mapping[int, Words]) -> list[dict[int, Words]]:
     """The sets in parts that can each be one value; all in one where they would be too many.
 
     A part has neighbouring ordinals, so that its array has room for few others. Sets that alone are
-    too large for a value are a part of their own.
+    too large for a value are a part of their own. Parts cost Spark more a row than a large value
+    costs a task, so they are as large as the tasks can bear.
     """
     parts: list[dict[int, Words]] = []
     too_large: dict[int, Words] = {}
     first = longest = 0
     for ordinal in sorted(sets):
         length = _length(sets[ordinal])
-        if 8 * length > ARRAY_BYTES:
+        if 8 * length > _most_bytes(1):
             too_large[ordinal] = sets[ordinal]
             continue
         longest = max(longest, length)
-        if not parts or 8 * longest * (ordinal - first + 1) > ARRAY_BYTES:
+        size = 8 * longest * (ordinal - first + 1)
+        if not parts or size > _most_bytes(len(parts[-1]) + 1):
             parts.append({})
             first, longest = ordinal, length
         parts[-1][ordinal] = sets[ordinal]
     if too_large:
         parts.append(too_large)
     return parts if 0 < len(parts) <= ARRAYS else [dict(sets)]
+
+
+def _most_bytes(files: int) -> int:
+    """The size up to which the bitmaps of so many files are one value."""
+    return min(ARRAY_BYTES, max(_SMALL_ARRAY_BYTES, _DECODED_BYTES // max(files, 1)))
 
 
 def _length(words: Words) -> int:

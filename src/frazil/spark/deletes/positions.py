@@ -16,7 +16,7 @@ from pyspark.sql import types as S
 from frazil.planning.cache import store_key
 from frazil.planning.deletes.index import DeleteIndex
 from frazil.planning.scan_plan import POSITION_DELETES, ScanPlan
-from frazil.spark.deletes.bitmap import Words, words_by_file
+from frazil.spark.deletes.bitmap import Words, words_by_file, words_of_rows
 from frazil.spark.deletes.bitmap_rows import KEY, BitmapSize, Grain, Longs, bitmap_rows, merged_rows
 from frazil.spark.deletes.deletion_cache import DELETED_WORDS, Known, pending_pairs, sets_by_file
 from frazil.spark.deletes.joins import BROADCAST_BYTES, Bitmaps, JoinedBitmaps
@@ -32,7 +32,8 @@ from frazil.storage.side_by_side import in_threads
 
 ON_DRIVER_POSITIONS: Final = 16_000_000
 ON_DRIVER_FILES: Final = 512
-"""Up to so many deletes are read beside the session: a Spark job would cost more."""
+"""Up to so many deletes are read beside the session: a Spark job would cost more. Of more of them
+executors make the bitmaps, once."""
 
 ON_DRIVER_BYTES: Final = 128 * 1024 * 1024
 """Up to so many bytes of bitmaps: those of a billion rows."""
@@ -101,11 +102,9 @@ class PositionDeletes:
 
     @property
     def are_few(self) -> bool:
-        """Whether they are read beside the session and kept."""
+        """Whether what they delete is kept in this process."""
         return (
-            len(self.tasks) <= ON_DRIVER_FILES
-            and self.size.positions <= ON_DRIVER_POSITIONS
-            and self.size.files <= ON_DRIVER_DATA_FILES
+            self.size.files <= ON_DRIVER_DATA_FILES
             and self.size.bytes <= ON_DRIVER_BYTES
             and self.index.pair_count <= ON_DRIVER_PAIRS
         )
@@ -153,6 +152,10 @@ class PositionDeletes:
             for (delete,), pairs in lacking.join(self.targets, on="ordinal").group_by("delete")
         }
 
+        chosen = self.tasks.join(lacking, on="delete", how="semi")
+        if len(chosen) > ON_DRIVER_FILES or chosen["record_count"].sum() > ON_DRIVER_POSITIONS:
+            return self._read_there(chosen, lacking["ordinal"].unique())
+
         def read(task: dict[str, Any]) -> list[tuple[int, Words]]:
             # As words at once: positions take sixteen bytes each.
             if task["format"] == "puffin":
@@ -167,12 +170,17 @@ class PositionDeletes:
                 for found in words_by_file(*part).items()
             ]
 
-        tasks = self.tasks.join(lacking, on="delete", how="semi").to_dicts()
-        found = in_threads(read, tasks, threads=_READERS, name="frazil-positions")
+        found = in_threads(read, chosen.to_dicts(), threads=_READERS, name="frazil-positions")
         parts: dict[int, list[Words]] = {ordinal: [] for ordinal in lacking["ordinal"].unique()}
         for ordinal, words in (part for each in found for part in each):
             parts[ordinal].append(words)
         return {ordinal: Words.union(words) for ordinal, words in parts.items()}
+
+    def _read_there(self, tasks: pl.DataFrame, ordinals: pl.Series) -> dict[int, Words]:
+        """What these deletes delete in these files, read by executors."""
+        targets = self.targets.filter(pl.col("ordinal").is_in(ordinals.implode()))
+        rows = _read_on_executors(self.context, tasks, targets, self.size.grain)
+        return words_of_rows(rows.toArrow(), self.size.grain, ordinals)
 
 
 def _delete_name() -> pl.Expr:

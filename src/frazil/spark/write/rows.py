@@ -6,11 +6,11 @@ zone stay without one, missing numbers are null, decimals keep their digits.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 from uuid import UUID
 
-import pandas as pd
 import polars as pl
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -96,7 +96,7 @@ def _arrow_table(value: object) -> pa.Table | None:
             return pa.Table.from_batches([value])
         case pa.RecordBatchReader():
             return value.read_all()
-        case pd.DataFrame():
+        case _ if _is_of_pandas(value):
             try:
                 return pa.Table.from_pandas(value, preserve_index=False)
             except (pa.ArrowException, TypeError, ValueError) as error:
@@ -109,6 +109,12 @@ def _arrow_table(value: object) -> pa.Table | None:
             return _of_polars(value)
         case _:
             return None
+
+
+def _is_of_pandas(value: object) -> TypeGuard[Any]:
+    """Whether it is a DataFrame of pandas, which whoever has one has loaded: that takes long."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(value, pandas.DataFrame)
 
 
 def _of_polars(frame: pl.DataFrame) -> pa.Table:

@@ -4,6 +4,10 @@ A folder with ``_spark_metadata/0`` makes ``spark.read`` take the listed files a
 listing and no look-up a file. The log's ``modificationTime`` carries the file's ordinal in the
 plan, so every row knows its file through ``_metadata.file_modification_time`` at no cost.
 
+Spark's Parquet reader numbers the rows of a file under a reserved name. A column of that name in a
+scan's schema is that number; `_metadata.row_index` is the same, but Spark makes a struct of it for
+every row.
+
 Where the log is switched off or does not work, the same files are handed over as plain paths and
 a row's ordinal is found through its path.
 """
@@ -20,11 +24,12 @@ from urllib.parse import quote
 import polars as pl
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import LongType, StructField, StructType
 
 from frazil.errors import ConfigurationError
 from frazil.spark.read.parquet.locations import spark_path, spark_paths
 from frazil.spark.read.parquet.scratch import scratch_folder
+from frazil.spark.read.scan_names import ROW_INDEX_NAME
 from frazil.spark.session import temporary_settings
 from frazil.storage.files import FileIO
 
@@ -64,18 +69,25 @@ class RowPlace:
     Attributes:
         ordinal: its file's ordinal in the plan, a long.
         position: its position in the file, a long from 0.
+        is_one_file: whether all rows are of one file, whose ordinal is a constant.
     """
 
     ordinal: str
     position: str
+    is_one_file: bool = False
 
 
 NAMED_PLACE: Final = RowPlace(ORDINAL, POSITION)
 """Where a row is whose scan has the columns `ORDINAL` and `POSITION`."""
 
-_LOG_PLACE: Final = RowPlace(
-    f"unix_millis({METADATA_COLUMN}.file_modification_time)", f"{METADATA_COLUMN}.row_index"
+# A reader that does not know the reserved name would say NULL, which must not pass for a position.
+ROW_INDEX: Final = (
+    f"coalesce({ROW_INDEX_NAME}, cast(raise_error('this Spark does not number the rows of Parquet "
+    "files') as bigint))"
 )
+"""SQL text of a row's position, of a scan whose rows are numbered."""
+
+_LOG_ORDINAL: Final = f"unix_millis({METADATA_COLUMN}.file_modification_time)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +95,11 @@ class ParquetScan:
     """A native scan of some files.
 
     Attributes:
-        rows: the columns of the schema, and Spark's hidden ``_metadata``.
+        rows: the columns of the schema, `ROW_INDEX_NAME` if they are numbered, and Spark's hidden
+            ``_metadata``.
         ordinal: makes the column of the files' ordinals.
-        place: that and the rows' positions as text, right where no column is named ``_metadata``;
-            None where text cannot say it.
+        place: that and the rows' positions as text, right where the rows are numbered and no column
+            is named ``_metadata``; None where text cannot say it.
     """
 
     rows: DataFrame
@@ -130,6 +143,7 @@ def read_parquet(
     *,
     io: FileIO,
     table_location: str,
+    numbered: bool = False,
 ) -> ParquetScan:
     """A native Parquet scan of exactly these files.
 
@@ -138,13 +152,23 @@ def read_parquet(
     Args:
         files: columns ``path`` (as the manifest says), ``size`` in bytes, ``ordinal``; at least
             one row.
+        numbered: whether the rows have their positions, under the reserved name. No file may have a
+            column of that name.
     """
+    if numbered:
+        schema = StructType([*schema.fields, StructField(ROW_INDEX_NAME, LongType())])
     located = files.with_columns(spark_paths(files["path"], spark, io))
     if _use_log(spark):
         data = _read_through_log(spark, located, schema, io=io, table_location=table_location)
-        return ParquetScan(data, partial(_log_ordinal, data), _LOG_PLACE)
+        return ParquetScan(data, partial(_log_ordinal, data), _log_place(files))
     data, ordinal = _read_through_paths(spark, located, schema)
     return ParquetScan(data, ordinal, None)
+
+
+def _log_place(files: pl.DataFrame) -> RowPlace:
+    if len(files) == 1:
+        return RowPlace(f"{files['ordinal'][0]}L", ROW_INDEX, is_one_file=True)
+    return RowPlace(_LOG_ORDINAL, ROW_INDEX)
 
 
 def _metadata(data: DataFrame, field: str) -> Column:

@@ -20,6 +20,7 @@ from frazil.spark.read.parquet.file_log import (
     METADATA_COLUMN,
     ORDINAL,
     POSITION,
+    ROW_INDEX,
     ParquetScan,
     RowPlace,
     read_parquet,
@@ -122,8 +123,7 @@ class NativeScan:
         if wanted.ordinal:
             chosen.append(self.parquet.ordinal().alias(ORDINAL))
         if wanted.position:
-            place_column = data.metadataColumn(METADATA_COLUMN).getField("row_index")
-            chosen.append(place_column.alias(POSITION))
+            chosen.append(F.expr(ROW_INDEX).alias(POSITION))
         return data.select(*chosen)
 
     @property
@@ -201,6 +201,7 @@ def _scanned(
         schema,
         io=context.io,
         table_location=context.metadata.location,
+        numbered=wanted.position,
     )
     targets = [scan_type(field.field_type, context.support) for field in wanted.fields]
     columns = [
