@@ -27,6 +27,7 @@ from frazil.spark.deletes.writing.write import WrittenDeletes, write_deletes
 from frazil.spark.row_level.figures import Changed
 from frazil.spark.row_level.target import Target
 from frazil.spark.session import is_case_sensitive
+from frazil.spark.write.distribute import Placement
 from frazil.spark.write.files import WriteProgress, write_data_files
 from frazil.spark.write.write_audit_publish import Destination, destination
 from frazil.table.conflicts.validation import Isolation, Validation, isolation_named
@@ -144,7 +145,9 @@ class Command:
 
     # -- files -----------------------------------------------------------------------------------
 
-    def write(self, rows: DataFrame, target: Target) -> list[DataFile]:
+    def write(
+        self, rows: DataFrame, target: Target, *, placement: Placement | None = None
+    ) -> list[DataFile]:
         """Write rows in the columns of the target's written schema."""
         files = write_data_files(
             self.spark,
@@ -153,6 +156,7 @@ class Command:
             io=self.writes.io,
             options=self.options.write_options,
             schema=target.written_schema,
+            placement=placement,
             on_progress=self.options.on_progress,
         )
         self.written.extend(file.file_path for file in files)

@@ -15,6 +15,7 @@ from frazil.spark.conditions import Condition
 from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.expressions import check_not_random
 from frazil.spark.row_level.figures import Changed
+from frazil.spark.row_level.in_place import in_place
 from frazil.spark.row_level.target import Target, file_of, position_of
 
 
@@ -56,7 +57,8 @@ class Delete:
             return self._whole_files(command, every, whole, figures)
         touched = rest.only(counts)
         kept = test.not_matching(rows_to_test(touched, test)).select(*touched.written_names)
-        added = command.write(kept, touched)
+        placement = None if isinstance(test, AtPlaces) else in_place(command, touched)
+        added = command.write(kept, touched, placement=placement)
         figures["rows_deleted"] += sum(counts.values())
         figures["rows_copied"] = sum(file.record_count for file in added)
         return command.commit_rewrite(added, [*whole, *counts], every, where, figures)

@@ -15,6 +15,7 @@ from frazil.spark.free_names import free_name
 from frazil.spark.row_level.assignments import Assignments, columns_named
 from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.delete import (
+    AtPlaces,
     Test,
     places_of,
     repeatable,
@@ -22,8 +23,10 @@ from frazil.spark.row_level.delete import (
     rows_to_test,
 )
 from frazil.spark.row_level.figures import Changed
+from frazil.spark.row_level.in_place import in_place, partition_columns, without_queries
 from frazil.spark.row_level.target import Target
 from frazil.spark.session import type_support
+from frazil.spark.write.distribute import Placement
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +80,23 @@ class Update:
             touched = target.only(counts)
             figures = {"rows_updated": sum(counts.values())}
             rows = rows_to_test(touched, test)
-            added = command.write(self._all_rows(rows, test, touched, assignments), touched)
+            added = command.write(
+                self._all_rows(rows, test, touched, assignments),
+                touched,
+                placement=self._placement(command, touched, test, assignments),
+            )
             written = sum(file.record_count for file in added)
             figures["rows_copied"] = written - figures["rows_updated"]
             return command.commit_rewrite(added, list(counts), target, where, figures)
+
+    def _placement(
+        self, command: Command, touched: Target, test: Test, assignments: Assignments
+    ) -> Placement | None:
+        """How rows are placed that may stay where they are; None as for any write."""
+        if isinstance(test, AtPlaces) or not without_queries(self.values):
+            return None
+        moves = not partition_columns(command.base).isdisjoint(assignments.columns)
+        return None if moves else in_place(command, touched)
 
     def _check(self, command: Command, target: Target, assignments: Assignments) -> None:
         """Let Spark analyse the values before a row is read."""

@@ -54,10 +54,10 @@ class Placement:
     """Which task writes which row, where that is known better than a table's properties say it.
 
     Attributes:
-        tasks: how many tasks write.
-        moves: ``none`` joins neighbouring tasks and moves no row; ``hash`` brings the rows of a
-            partition together; ``range`` orders the whole write; ``task`` goes by the column of
-            `added` that `task` names.
+        tasks: how many tasks write; nothing where rows stay.
+        moves: ``stay`` leaves each row to the task that reads it; ``none`` joins neighbouring tasks
+            and moves no row; ``hash`` brings the rows of a partition together; ``range`` orders
+            the whole write; ``task`` goes by the column of `added` that `task` names.
         added: columns that the order needs and that are not written, made of the table's.
         ordering: how rows are sorted within files, in place of the table's order; None leaves it.
         task: the name of the column with the number of each row's task.
@@ -65,8 +65,8 @@ class Placement:
             which are joined afterwards. 1 unless the files lie on a local disk.
     """
 
-    tasks: int
-    moves: Literal["none", "hash", "range", "task"] = "none"
+    tasks: int = 0
+    moves: Literal["stay", "none", "hash", "range", "task"] = "none"
     added: Mapping[str, Column] = field(default_factory=dict)
     ordering: tuple[Column, ...] | None = None
     task: str = ""
@@ -88,6 +88,8 @@ class Placement:
             df = df.withColumn(name, column)
         first = [F.col(key) for key in keys]
         match self.moves:
+            case "stay":
+                return df
             case "hash" if keys:
                 return df.repartition(self.tasks, *first)
             case "range":

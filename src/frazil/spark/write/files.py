@@ -53,7 +53,11 @@ from frazil.storage.side_by_side import in_threads
 FILES_FOR_DRIVER: Final = 128
 """Up to so many footers are read by the driver's threads; more are read by a Spark job."""
 
+OPEN_FILES: Final = 8
+"""Where rows stay with the task that reads them, it has so many files open before it sorts rows."""
+
 _THREADS: Final = 8
+_OPEN_FILES: Final = "spark.sql.maxConcurrentOutputFileWriters"
 _TASK_NUMBER = re.compile(r"^(?:part-)?(\d+)-")
 _NO_CODEC: Final = re.compile(r"Codec (was not|not) found|NotFoundException\b.*Codec")
 
@@ -278,6 +282,8 @@ class _Write:
             # It would rename the columns of scans, and their field ids would be lost on the way.
             settings["spark.sql.variant.pushVariantIntoScan"] = "false"
         placed, keys = self.placed(aligned)
+        if self.placement is not None and self.placement.moves == "stay":
+            settings[_OPEN_FILES] = str(OPEN_FILES)
         writer = placed.write.options(**self.options.spark_options())
         if self.is_local:
             writer = writer.options(**_RAW_LOCAL_FILES)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
 BROADCAST_BYTES: Final = 64 << 20
 """Matched rows of up to so many bytes are sent to every task; more are shuffled."""
 
+MOST_PAIRS: Final = 2_000_000
+"""Of up to so many matches the driver looks which rows of the source have one: 16 MB."""
+
 _ROW_BYTES: Final = 24
 
 
@@ -55,9 +60,12 @@ class Matching:
 
     def sent(self, rows: DataFrame, count: int) -> DataFrame:
         """Few rows go to every task, so that the table's rows need not be shuffled."""
-        width = sum(field.dataType.jsonValue() != "string" for field in rows.schema.fields)
-        size = count * (_ROW_BYTES + 16 * width + 40 * (len(rows.columns) - width))
-        return F.broadcast(rows) if size <= BROADCAST_BYTES else rows
+        return F.broadcast(rows) if _size(rows, count) <= BROADCAST_BYTES else rows
+
+    @property
+    def sends_source(self) -> bool:
+        """Whether all of the source goes to every task."""
+        return _size(self.source.rows, self.source.count) <= BROADCAST_BYTES
 
     def matches(self, target: Target) -> DataFrame:
         """The pairs that match: the row's place, the source's row, and the clause, if any."""
@@ -77,22 +85,34 @@ class Matching:
             key=[target.place, number],
         ).localCheckpoint(eager=False)
 
-    def matches_by_file(self, target: Target) -> DataFrame:
+    def matches_by_file(self, target: Target, compared: Mapping[str, str]) -> DataFrame:
         """The pairs that match: the row's file, the source's row, and the clause, if any.
 
-        To find them takes no places, which cost a look at each row.
+        To find them takes no places, which cost a look at each row. The third column says whether
+        the two rows differ in one of the columns that are compared.
+
+        Args:
+            compared: the table's columns, and the source's beside each.
         """
         merge, number = self.merge, self.source.number
         clauses = self.clauses(When.MATCHED)
-        fields = self.fields(target, When.MATCHED, merge.on)
+        wanted = {field.name for field in self.fields(target, When.MATCHED, merge.on)}
+        fields = [f for f in target.schema.fields if f.name in wanted.union(compared)]
         rows = _passed(target.rows_with_files(fields), self.key_filter(target))
-        source = self.sent(self._named_of_source(merge.on), self.source.count)
+        source = self.sent(
+            self._named_of_source(merge.on, also=compared.values()), self.source.count
+        )
         pairs = rows.alias(merge.target_name).join(source.alias(merge.source_name), self.checked.on)
+        name = free_name("_frazil_moved", [*target.schema.column_names, *self.source.rows.columns])
+        moved = F.lit(False)
+        for own, given in compared.items():
+            new = F.col(quote_name_always([merge.source_name, given]))
+            moved |= ~F.col(quote_name_always([merge.target_name, own])).eqNullSafe(new)
         return first_that_holds(
-            pairs,
+            pairs.withColumn(name, moved),
             [(n, clause.condition) for n, clause in clauses],
             name=CLAUSE,
-            key=[target.file, number],
+            key=[target.file, number, name],
         ).localCheckpoint(eager=False)
 
     def key_filter(self, target: Target) -> KeyFilter | None:
@@ -123,10 +143,10 @@ class Matching:
         found = pairs.select(F.col(target.file).alias("file")).distinct().toArrow()
         return target.only(found.column("file").to_pylist())
 
-    def _named_of_source(self, *conditions: str | Column) -> DataFrame:
+    def _named_of_source(self, *conditions: str | Column, also: Collection[str] = ()) -> DataFrame:
         """The source's columns that the matching needs, and its number."""
         matched = [c.condition for _, c in self.clauses(When.MATCHED) if c.condition is not None]
-        wanted: set[str] = set()
+        wanted: set[str] = set(also)
         for each in (*conditions, *matched):
             words = words_of(each) if isinstance(each, str) else None
             if words is None or words.has_star:
@@ -168,7 +188,7 @@ class Matching:
     def inserted(self, target: Target, matches: DataFrame, touched: Touched) -> DataFrame | None:
         """The new rows, in the columns that are written; None without a clause for them."""
         clauses = self.clauses(When.NOT_MATCHED)
-        if not clauses:
+        if not clauses or self._match_all(matches, touched):
             return None
         number = self.source.number
         clause = free_name(CLAUSE, self.source.rows.columns)
@@ -190,6 +210,13 @@ class Matching:
         columns = values_by_clause(after, target.schema.fields, which=F.col(clause))
         return rows.select(*columns, *empty)
 
+    def _match_all(self, matches: DataFrame, touched: Touched) -> bool:
+        """Whether every row of the source is known to match: to write no rows costs jobs too."""
+        if not self.source.count <= touched.pairs <= MOST_PAIRS:
+            return False
+        numbers = matches.select(self.source.number).toArrow().column(0).to_numpy()
+        return len(np.unique(numbers)) == self.source.count
+
     def commit_inserted(self, target: Target, where: Expression, new: DataFrame | None) -> Changed:
         added = [] if new is None else self.command.write(new, target)
         inserted = sum(file.record_count for file in added)
@@ -200,3 +227,10 @@ class Matching:
 
 def _passed(rows: DataFrame, passing: KeyFilter | None) -> DataFrame:
     return rows if passing is None else passing.passed(rows)
+
+
+def _size(rows: DataFrame, count: int) -> int:
+    """The bytes that rows take, about."""
+    kinds = [field.dataType.jsonValue() for field in rows.schema.fields]
+    width = sum(kind != "string" for kind in kinds)
+    return count * (_ROW_BYTES + 16 * width + 40 * (len(kinds) - width))

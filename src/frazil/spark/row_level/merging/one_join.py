@@ -20,6 +20,7 @@ from frazil.spark.row_level.assignments import columns_named
 from frazil.spark.row_level.delete import CLOCKS
 from frazil.spark.row_level.expressions import condition_column
 from frazil.spark.row_level.figures import Changed
+from frazil.spark.row_level.in_place import in_place, partition_columns, without_queries
 from frazil.spark.row_level.merging.clauses import Do, When
 from frazil.spark.row_level.merging.flags import first_number, values_by_clause
 from frazil.spark.row_level.merging.matching import Matching
@@ -51,8 +52,9 @@ def rewritten_in_one_join(matching: Matching, target: Target, where: Expression)
         where: what holds for every row of the table that the merge may touch.
     """
     command = matching.command
-    matches = matching.matches_by_file(target)
-    touched = _touched(matching, target, matches)
+    compared = _partition_columns_taken(matching)
+    matches = matching.matches_by_file(target, compared or {})
+    touched, moved = _touched(matching, target, matches)
     if touched.is_empty and touched.pairs:
         # Whether a row matches twice cannot be seen where nothing is written.
         return None
@@ -64,7 +66,9 @@ def rewritten_in_one_join(matching: Matching, target: Target, where: Expression)
     count = RowCount()
     rows = _changed_rows(matching, rewritten, count)
     parts = [rows] if new is None else [rows, new]
-    added = command.write(reduce(DataFrame.unionByName, parts), target)
+    stays = new is None and not moved and compared is not None and matching.sends_source
+    placement = in_place(command, rewritten) if stays else None
+    added = command.write(reduce(DataFrame.unionByName, parts), target, placement=placement)
     live = rewritten.live_row_count
     count.ask()
     if count.told() != live:
@@ -78,21 +82,43 @@ def rewritten_in_one_join(matching: Matching, target: Target, where: Expression)
     return command.commit_rewrite(added, touched.files, target, where, figures)
 
 
-def _touched(matching: Matching, target: Target, matches: DataFrame) -> Touched:
-    """The pairs that match, counted by file and clause."""
+def _partition_columns_taken(matching: Matching) -> dict[str, str] | None:
+    """The columns that tell a row's partition and are set to the source's, each beside that.
+
+    None where clauses may set them otherwise, or give values that Spark may evaluate by a join.
+    """
+    command = matching.command
+    key = str if command.case_sensitive else str.lower
+    given = {key(name): name for name in matching.source.names}
+    own = partition_columns(command.base)
+    taken: dict[str, str] = {}
+    for n, clause in matching.clauses(When.MATCHED):
+        if clause.takes_all:
+            taken.update((name, given[key(name)]) for name in own if key(name) in given)
+        elif clause.values is not None:
+            sets = matching.checked.updates[n].columns
+            if not own.isdisjoint(sets) or not without_queries(clause.values):
+                return None
+    return taken
+
+
+def _touched(matching: Matching, target: Target, matches: DataFrame) -> tuple[Touched, bool]:
+    """The pairs that match, counted by file and clause, and whether one may move its row."""
+    moved = quote_name_always([matches.columns[2]])
     counted = (
         matches.groupBy(F.col(target.file).alias("file"), F.col(CLAUSE).alias("clause"))
-        .agg(F.count("*").alias("rows"))
+        .agg(F.count("*").alias("rows"), F.max(F.col(moved)).alias("moved"))
         .toArrow()
     )
     counts = pl.DataFrame(pl.from_arrow(counted))
-    return Touched(
+    touched = Touched(
         clauses=tuple(matching.merge.clauses),
-        counts=counts.drop_nulls("clause"),
+        counts=counts.drop("moved").drop_nulls("clause"),
         matched_files=frozenset(counts["file"].to_list()),
         pairs=int(counts["rows"].sum()),
         most_matches=1,
     )
+    return touched, bool(counts["moved"].any())
 
 
 def _changed_rows(matching: Matching, target: Target, count: RowCount) -> DataFrame:
