@@ -9,7 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_read_model import MadeTable
 
 import frazil
+from frazil.errors import ConfigurationError
 from frazil.spark.deletes import joins as bitmaps
+from frazil.spark.read.parquet.file_log import ROW_NUMBERS_SETTING
 from frazil.spark.read.scan_names import ROW_INDEX_NAME
 from frazil.spark.session import prepare_session, temporary_settings
 
@@ -21,6 +23,8 @@ LIVE = sorted(set(range(COUNT)) - DELETED)
 SMALL_PARTS = {
     "vectorized": {"spark.sql.files.maxPartitionBytes": "20000"},
     "row by row": {"spark.sql.parquet.enableVectorizedReader": "false"},
+    "numbers of the metadata column": {ROW_NUMBERS_SETTING: "metadata"},
+    "both": {ROW_NUMBERS_SETTING: "metadata", "spark.sql.parquet.enableVectorizedReader": "false"},
 }
 
 
@@ -81,3 +85,11 @@ def test_a_column_of_the_reserved_name(
         assert sorted(map(tuple, named)) == expected
         others = table.scan(columns=["_pos", "id"]).to_df().collect()
         assert sorted(map(tuple, others)) == [(n, n) for n in range(9)]
+
+
+def test_an_unknown_source_of_numbers_is_refused(spark: SparkSession, table: MadeTable) -> None:
+    with (
+        temporary_settings(spark, {ROW_NUMBERS_SETTING: "perhaps"}),
+        pytest.raises(ConfigurationError, match="must be auto, reserved or metadata"),
+    ):
+        table.dataframe(spark)

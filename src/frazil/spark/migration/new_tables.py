@@ -24,9 +24,9 @@ from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import spec_for
 from frazil.format.schema.name_mapping import NAME_MAPPING_PROPERTY
 from frazil.format.table_properties import GC_ENABLED
-from frazil.spark.session import engine_summary
 from frazil.spark.migration.importing import Importer
 from frazil.spark.migration.sources import Source, SparkTable, files_of_table, quoted, spark_table
+from frazil.spark.session import engine_summary
 from frazil.spark.table import Table
 from frazil.spark.types import query_schema_from_spark
 from frazil.storage.files import normalize_location

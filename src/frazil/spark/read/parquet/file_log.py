@@ -6,7 +6,7 @@ plan, so every row knows its file through ``_metadata.file_modification_time`` a
 
 Spark's Parquet reader numbers the rows of a file under a reserved name. A column of that name in a
 scan's schema is that number; `_metadata.row_index` is the same, but Spark makes a struct of it for
-every row.
+every row. The reserved name is used on the versions of Spark that it was tried on.
 
 Where the log is switched off or does not work, the same files are handed over as plain paths and
 a row's ordinal is found through its path.
@@ -47,7 +47,15 @@ METADATA_COLUMN: Final = "_metadata"
 _IGNORE_LOG: Final = "spark.sql.streaming.fileStreamSink.ignoreMetadata"
 _DISCOVERY_THRESHOLD: Final = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 
-READING_SETTINGS: Final = (FILE_LOG_SETTING, _IGNORE_LOG, "spark.sql.caseSensitive")
+ROW_NUMBERS_SETTING: Final = "frazil.read.row-numbers"
+"""Where a row's position comes from: ``reserved``, ``metadata``, or ``auto`` by Spark's version."""
+
+READING_SETTINGS: Final = (
+    FILE_LOG_SETTING,
+    ROW_NUMBERS_SETTING,
+    _IGNORE_LOG,
+    "spark.sql.caseSensitive",
+)
 """Session settings that change what a native scan is made of."""
 
 # Rows of unreadable files must never be left out silently, whatever the session says.
@@ -80,12 +88,14 @@ class RowPlace:
 NAMED_PLACE: Final = RowPlace(ORDINAL, POSITION)
 """Where a row is whose scan has the columns `ORDINAL` and `POSITION`."""
 
+_NUMBERING_VERSIONS: Final = ("4.1.", "4.2.", "4.3.")
+
 # A reader that does not know the reserved name would say NULL, which must not pass for a position.
-ROW_INDEX: Final = (
+_RESERVED_INDEX: Final = (
     f"coalesce({ROW_INDEX_NAME}, cast(raise_error('this Spark does not number the rows of Parquet "
-    "files') as bigint))"
+    f"files: set {ROW_NUMBERS_SETTING} to metadata') as bigint))"
 )
-"""SQL text of a row's position, of a scan whose rows are numbered."""
+_METADATA_INDEX: Final = f"{METADATA_COLUMN}.row_index"
 
 _LOG_ORDINAL: Final = f"unix_millis({METADATA_COLUMN}.file_modification_time)"
 
@@ -95,15 +105,17 @@ class ParquetScan:
     """A native scan of some files.
 
     Attributes:
-        rows: the columns of the schema, `ROW_INDEX_NAME` if they are numbered, and Spark's hidden
-            ``_metadata``.
+        rows: the columns of the schema, `ROW_INDEX_NAME` if they are numbered under it, and
+            Spark's hidden ``_metadata``.
         ordinal: makes the column of the files' ordinals.
-        place: that and the rows' positions as text, right where the rows are numbered and no column
-            is named ``_metadata``; None where text cannot say it.
+        position: makes the column of the rows' positions, where the rows are numbered.
+        place: both as text, right where the rows are numbered and no column is named
+            ``_metadata``; None where text cannot say it.
     """
 
     rows: DataFrame
     ordinal: Callable[[], Column]
+    position: Callable[[], Column]
     place: RowPlace | None
 
 
@@ -152,23 +164,33 @@ def read_parquet(
     Args:
         files: columns ``path`` (as the manifest says), ``size`` in bytes, ``ordinal``; at least
             one row.
-        numbered: whether the rows have their positions, under the reserved name. No file may have a
-            column of that name.
+        numbered: whether the rows have their positions. No file may have a column of the reserved
+            name then.
     """
-    if numbered:
+    is_reserved = numbered and _use_reserved_name(spark)
+    if is_reserved:
         schema = StructType([*schema.fields, StructField(ROW_INDEX_NAME, LongType())])
     located = files.with_columns(spark_paths(files["path"], spark, io))
     if _use_log(spark):
         data = _read_through_log(spark, located, schema, io=io, table_location=table_location)
-        return ParquetScan(data, partial(_log_ordinal, data), _log_place(files))
+        place = _log_place(files, _RESERVED_INDEX if is_reserved else _METADATA_INDEX)
+        return ParquetScan(
+            data, partial(_log_ordinal, data), _position_of(data, is_reserved), place
+        )
     data, ordinal = _read_through_paths(spark, located, schema)
-    return ParquetScan(data, ordinal, None)
+    return ParquetScan(data, ordinal, _position_of(data, is_reserved), None)
 
 
-def _log_place(files: pl.DataFrame) -> RowPlace:
+def _position_of(data: DataFrame, is_reserved: bool) -> Callable[[], Column]:
+    if is_reserved:
+        return lambda: F.expr(_RESERVED_INDEX)
+    return partial(_metadata, data, "row_index")
+
+
+def _log_place(files: pl.DataFrame, position: str) -> RowPlace:
     if len(files) == 1:
-        return RowPlace(f"{files['ordinal'][0]}L", ROW_INDEX, is_one_file=True)
-    return RowPlace(_LOG_ORDINAL, ROW_INDEX)
+        return RowPlace(f"{files['ordinal'][0]}L", position, is_one_file=True)
+    return RowPlace(_LOG_ORDINAL, position)
 
 
 def _metadata(data: DataFrame, field: str) -> Column:
@@ -188,6 +210,17 @@ def _use_log(spark: SparkSession) -> bool:
     if choice == "auto":
         return str(spark.conf.get(_IGNORE_LOG, "false")).lower() != "true"
     return choice == "always"
+
+
+def _use_reserved_name(spark: SparkSession) -> bool:
+    choice = str(spark.conf.get(ROW_NUMBERS_SETTING, "auto") or "auto").lower()
+    if choice not in ("auto", "reserved", "metadata"):
+        raise ConfigurationError(
+            f"{ROW_NUMBERS_SETTING} is {choice!r}: it must be auto, reserved or metadata"
+        )
+    if choice == "auto":
+        return spark.version.startswith(_NUMBERING_VERSIONS)
+    return choice == "reserved"
 
 
 def _read_through_log(

@@ -20,7 +20,6 @@ from frazil.spark.read.parquet.file_log import (
     METADATA_COLUMN,
     ORDINAL,
     POSITION,
-    ROW_INDEX,
     ParquetScan,
     RowPlace,
     read_parquet,
@@ -123,7 +122,7 @@ class NativeScan:
         if wanted.ordinal:
             chosen.append(self.parquet.ordinal().alias(ORDINAL))
         if wanted.position:
-            chosen.append(F.expr(ROW_INDEX).alias(POSITION))
+            chosen.append(self.parquet.position().alias(POSITION))
         return data.select(*chosen)
 
     @property
