@@ -8,6 +8,9 @@ from html import escape
 from typing import Any, Final
 
 _RIGHT: Final = ' style="text-align:right"'
+_LEFT: Final = ' style="text-align:left"'
+_CONTINUED: Final = "    "
+"""What a line begins with that says more of the value above it."""
 
 
 def html_text(value: Any) -> str:
@@ -20,7 +23,7 @@ def html_table(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     listed = list(rows)
     first = listed[0] if listed else [""] * len(headings)
     head = "".join(
-        f"<th{_RIGHT if _is_number(value) else ''}>{html_text(heading)}</th>"
+        f"<th{_RIGHT if _is_number(value) else _LEFT}>{html_text(heading)}</th>"
         for heading, value in zip(headings, first, strict=True)
     )
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in listed)
@@ -64,21 +67,24 @@ def notebook_card(title: str, facts: Mapping[str, Any], *, below: str = "") -> s
 def notebook_lines(text: str) -> str:
     """Return lines for people as a box for a notebook: the first is the title."""
     title, _, rest = text.partition("\n")
-    pairs = (line.strip().split("  ", 1) for line in rest.splitlines() if line.strip())
-    rows = "".join(
-        f"<tr>{''.join(_note(part.strip()) for part in pair)}</tr>"
-        if len(pair) == 2
-        else f'<tr><td colspan="2" style="text-align:left">{html_text(pair[0])}</td></tr>'
-        for pair in pairs
-    )
+    rows = "".join(_row(line) for line in rest.splitlines() if line.strip())
     return (
         f'<div style="max-width:900px;overflow-x:auto"><b>{html_text(title)}</b>'
         f"<table>{rows}</table></div>"
     )
 
 
-def _note(text: str) -> str:
-    return f'<td style="text-align:left">{html_text(text)}</td>'
+def _row(line: str) -> str:
+    name, gap, value = line.strip().partition("  ")
+    if gap:
+        return f"<tr>{_note(name, ';color:gray')}{_note(value.strip())}</tr>"
+    if line.startswith(_CONTINUED):
+        return f"<tr><td></td>{_note(name)}</tr>"
+    return f'<tr><td colspan="2" style="text-align:left">{html_text(name)}</td></tr>'
+
+
+def _note(text: str, more: str = "") -> str:
+    return f'<td style="text-align:left{more}">{html_text(text)}</td>'
 
 
 class ShownInNotebooks:
@@ -94,7 +100,7 @@ def _cell(value: Any) -> str:
     if _is_number(value):
         shown = f"{value:,}" if isinstance(value, int) else f"{value:,.3g}"
         return f"<td{_RIGHT}>{shown}</td>"
-    return f"<td>{html_text(value)}</td>"
+    return f"<td{_LEFT}>{html_text(value)}</td>"
 
 
 def _is_number(value: Any) -> bool:
