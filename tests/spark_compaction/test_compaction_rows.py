@@ -249,3 +249,40 @@ def test_groups_are_ordered_and_cut_as_asked(lake):
     result = made.table.compact(rewrite_all=True, max_files_to_rewrite=3)
     made.check()
     assert result.rewritten_data_files_count == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "version", "by"),
+    [
+        ({}, 3, ()),
+        ({"strategy": "sort", "sort_order": "v desc"}, 2, ("part",)),
+        ({"strategy": "zorder", "columns": ["id", "part"]}, 2, ()),
+    ],
+    ids=str,
+)
+def test_a_file_whose_row_groups_several_tasks_write_is_one_file(lake, arguments, version, by):
+    made = Modelled(
+        lake,
+        version=version,
+        by=by,
+        properties={
+            "write.parquet.row-group-size-bytes": "2500",
+            "write.parquet.bloom-filter-enabled.column.id": "true",
+            "write.delete.mode": "merge-on-read",
+        },
+    )
+    made.append(*range(600), files=5)
+    made.delete("id % 10 = 3", lambda r: r[0] % 10 == 3)
+    result = made.table.compact(rewrite_all=True, **arguments)
+    parts = 2 if by else 1
+    assert result.added_data_files_count == parts
+    made.check()
+    for file in made.data_files():
+        stored = pq.ParquetFile(file["file_path"].removeprefix("file://"))
+        assert stored.metadata.num_row_groups > 1
+        assert len(file["split_offsets"]) == stored.metadata.num_row_groups
+        values = stored.read()["v"].to_pylist()
+        if "sort_order" in arguments:
+            assert values == sorted(values, reverse=True)
+    assert made.other().scan("id = 555").count() == 1
+    assert files_on_disk(made.table) == files_in_metadata(made.table)
