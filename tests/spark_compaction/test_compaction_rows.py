@@ -9,6 +9,7 @@ import pytest
 from compacted_tables import Modelled, files_in_metadata, files_on_disk, row
 
 from frazil.errors import ConfigurationError, PredicateError, UnsupportedError, ValidationError
+from frazil.spark.compaction import rewriting
 
 pytestmark = pytest.mark.spark
 
@@ -266,8 +267,9 @@ def test_a_file_whose_row_groups_several_tasks_write_is_one_file(lake, arguments
         version=version,
         by=by,
         properties={
-            "write.parquet.row-group-size-bytes": "2500",
+            "write.parquet.row-group-size-bytes": "6000",
             "write.parquet.bloom-filter-enabled.column.id": "true",
+            "write.parquet.bloom-filter-max-bytes": "1024",
             "write.delete.mode": "merge-on-read",
         },
     )
@@ -285,4 +287,40 @@ def test_a_file_whose_row_groups_several_tasks_write_is_one_file(lake, arguments
         if "sort_order" in arguments:
             assert values == sorted(values, reverse=True)
     assert made.other().scan("id = 555").count() == 1
+    assert files_on_disk(made.table) == files_in_metadata(made.table)
+
+
+def test_rows_that_nothing_changes_are_copied(lake, monkeypatch):
+    """Files that lack a column, or under deletes, are not; a column's own name does not matter."""
+    calls = []
+    real = rewriting.copied
+
+    def copied(*arguments, **more):
+        calls.append(real(*arguments, **more))
+        return calls[-1]
+
+    monkeypatch.setattr(rewriting, "copied", copied)
+    made = Modelled(lake, by=("part",))
+    made.append(*range(90), files=3)
+    with made.table.update_schema() as change:
+        change.rename_column("name", "called")
+    made.table.compact(rewrite_all=True)
+    made.check()
+    assert [len(each) for each in calls] == [1, 1]
+    assert all(file["nan_value_counts"] for file in made.data_files())
+    for file in made.data_files():
+        stored = pq.read_metadata(file["file_path"].removeprefix("file://"))
+        assert stored.schema.column(2).name == "called"
+        assert stored.row_group(0).column(0).has_offset_index
+    with made.table.update_schema() as change:
+        change.add_column("more", "int")
+    made.rows = type(made.rows)({(*r, None): n for r, n in made.rows.items()})
+    made.table.compact(rewrite_all=True)
+    made.check()
+    assert calls[2:] == [None, None]
+    made.table.compact(rewrite_all=True)
+    made.table.delete("id = 8")
+    made.forget(lambda r: r[0] == 8)
+    made.table.compact(rewrite_all=True)
+    made.check()
     assert files_on_disk(made.table) == files_in_metadata(made.table)
