@@ -93,7 +93,10 @@ def copied(files: Target, *, options: dict[str, str], tasks: int) -> list[DataFi
         text = str(error)
         if any(each in text for each in (_OTHER, "ModuleNotFoundError", "PYTHON_VERSION_MISMATCH")):
             return None
-        raise own_error(error) or error from error
+        own = own_error(error)
+        if own is None:
+            raise
+        raise own from error
     except BaseException:
         write.staging.discard()
         raise
