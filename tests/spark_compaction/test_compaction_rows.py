@@ -290,6 +290,11 @@ def test_a_file_whose_row_groups_several_tasks_write_is_one_file(lake, arguments
     assert files_on_disk(made.table) == files_in_metadata(made.table)
 
 
+def paths(made):
+    """The data files in the order in which a scan has them."""
+    return made.other().scan().plan().files["file_path"].to_list()
+
+
 def test_rows_that_nothing_changes_are_copied(lake, monkeypatch):
     """Files that lack a column, or under deletes, are not; a column's own name does not matter."""
     calls = []
@@ -304,7 +309,11 @@ def test_rows_that_nothing_changes_are_copied(lake, monkeypatch):
     made.append(*range(90), files=3)
     with made.table.update_schema() as change:
         change.rename_column("name", "called")
+    ids = [pq.read_table(path.removeprefix("file://"))["id"].to_pylist() for path in paths(made)]
     made.table.compact(rewrite_all=True)
+    in_order = [each for part in (0, 1) for run in ids for each in run if each % 2 == part]
+    new = [pq.read_table(path.removeprefix("file://"))["id"].to_pylist() for path in paths(made)]
+    assert sorted(new) == sorted([in_order[:45], in_order[45:]])
     made.check()
     assert [len(each) for each in calls] == [1, 1]
     assert all(file["nan_value_counts"] for file in made.data_files())

@@ -32,7 +32,7 @@ from frazil.storage.files import FileIO, local_path
 from frazil.storage.parquet.field_ids import stored_field_id
 
 _OTHER: Final = "frazil: files that need more than a copy"
-_SOURCES: Final = "file int, path string"
+_SOURCES: Final = "file int, place bigint, path string"
 _ROWS_AT_ONCE: Final = 1 << 17
 _COPIED: Final = (
     I.BooleanType, I.IntegerType, I.LongType, I.FloatType, I.DoubleType, I.DateType, I.DecimalType,
@@ -108,7 +108,11 @@ def _sources(spark: SparkSession, files: Target, tasks: int) -> DataFrame:
     before = np.cumsum(sizes) - sizes
     numbers = np.minimum(before * tasks // max(int(sizes.sum()), 1), tasks - 1)
     table = pa.table(
-        {"file": pa.array(numbers, pa.int32()), "path": files.plan.files["file_path"].to_arrow()}
+        {
+            "file": pa.array(numbers, pa.int32()),
+            "place": pa.array(range(len(numbers)), pa.int64()),
+            "path": files.plan.files["file_path"].to_arrow(),
+        }
     )
     return spark.createDataFrame(table, _SOURCES).repartitionById(tasks, "file")
 
@@ -122,7 +126,9 @@ class _Copy:
     schema: Schema
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        paths = (path for batch in batches for path in batch.column("path").to_pylist())
+        rows = [row for batch in batches for row in batch.select(["place", "path"]).to_pylist()]
+        # A shuffle keeps no order, and rows are to stay as they come.
+        paths = [row["path"] for row in sorted(rows, key=lambda row: int(row["place"]))]
         return self.task.stored(rows for path in paths for rows in self._rows(path))
 
     def _rows(self, path: str) -> Iterator[pa.RecordBatch]:
