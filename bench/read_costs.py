@@ -29,10 +29,10 @@ from frazil.table.optimizing.look import now_ms
 from frazil.table.optimizing.planner import plan_optimizing
 from frazil.table.optimizing.settings import OptimizingSettings
 
-ROWS = 2_000_000
+ROWS = 1_000_000
 FILES = 200
 DELETE_FILES = 50
-RUNS = 7
+RUNS = 5
 _TICK = os.sysconf("SC_CLK_TCK")
 
 

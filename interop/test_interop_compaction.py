@@ -103,8 +103,10 @@ def test_data_files_are_rewritten_as_by_java(
 def test_other_engines_read_compacted_tables_with_deletes(
     spark: Any, sql_lake: Lake, duck: DuckDB, tmp_path: Path, version: int, strategy: str
 ) -> None:
+    """Files whose row groups several tasks wrote, and that were joined."""
     name = f"compacted_{strategy}_{version}"
-    table = small_files(spark, sql_lake, name, version=version, by=("part",))
+    by_row_groups = {"write.parquet.row-group-size-bytes": "3000"}
+    table = small_files(spark, sql_lake, name, version=version, by=("part",), **by_row_groups)
     table.delete("id % 10 = 3")
     commit_equality_delete(table, tmp_path, [20, 21, 22])
     arguments: Any = {"sort_order": "name desc"}
@@ -115,6 +117,7 @@ def test_other_engines_read_compacted_tables_with_deletes(
     for found in ids(spark, duck, table, name):
         assert found == expected
     assert len(table.inspect.delete_files()) == 0
+    assert all(len(each) > 1 for each in table.inspect.data_files()["split_offsets"])
 
 
 def commit_equality_delete(table: Table, folder: Path, keys: list[int]) -> None:

@@ -9,6 +9,7 @@ import pytest
 from compacted_tables import Modelled, files_in_metadata, files_on_disk, row
 
 from frazil.errors import ConfigurationError, PredicateError, UnsupportedError, ValidationError
+from frazil.spark.compaction import rewriting
 
 pytestmark = pytest.mark.spark
 
@@ -249,3 +250,86 @@ def test_groups_are_ordered_and_cut_as_asked(lake):
     result = made.table.compact(rewrite_all=True, max_files_to_rewrite=3)
     made.check()
     assert result.rewritten_data_files_count == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "version", "by"),
+    [
+        ({}, 3, ()),
+        ({"strategy": "sort", "sort_order": "v desc"}, 2, ("part",)),
+        ({"strategy": "zorder", "columns": ["id", "part"]}, 2, ()),
+    ],
+    ids=str,
+)
+def test_a_file_whose_row_groups_several_tasks_write_is_one_file(lake, arguments, version, by):
+    made = Modelled(
+        lake,
+        version=version,
+        by=by,
+        properties={
+            "write.parquet.row-group-size-bytes": "6000",
+            "write.parquet.bloom-filter-enabled.column.id": "true",
+            "write.parquet.bloom-filter-max-bytes": "1024",
+            "write.delete.mode": "merge-on-read",
+        },
+    )
+    made.append(*range(600), files=5)
+    made.delete("id % 10 = 3", lambda r: r[0] % 10 == 3)
+    result = made.table.compact(rewrite_all=True, **arguments)
+    parts = 2 if by else 1
+    assert result.added_data_files_count == parts
+    made.check()
+    for file in made.data_files():
+        stored = pq.ParquetFile(file["file_path"].removeprefix("file://"))
+        assert stored.metadata.num_row_groups > 1
+        assert len(file["split_offsets"]) == stored.metadata.num_row_groups
+        values = stored.read()["v"].to_pylist()
+        if "sort_order" in arguments:
+            assert values == sorted(values, reverse=True)
+    assert made.other().scan("id = 555").count() == 1
+    assert files_on_disk(made.table) == files_in_metadata(made.table)
+
+
+def paths(made):
+    """The data files in the order in which a scan has them."""
+    return made.other().scan().plan().files["file_path"].to_list()
+
+
+def test_rows_that_nothing_changes_are_copied(lake, monkeypatch):
+    """Files that lack a column, or under deletes, are not; a column's own name does not matter."""
+    calls = []
+    real = rewriting.copied
+
+    def copied(*arguments, **more):
+        calls.append(real(*arguments, **more))
+        return calls[-1]
+
+    monkeypatch.setattr(rewriting, "copied", copied)
+    made = Modelled(lake, by=("part",))
+    made.append(*range(90), files=3)
+    with made.table.update_schema() as change:
+        change.rename_column("name", "called")
+    ids = [pq.read_table(path.removeprefix("file://"))["id"].to_pylist() for path in paths(made)]
+    made.table.compact(rewrite_all=True)
+    in_order = [each for part in (0, 1) for run in ids for each in run if each % 2 == part]
+    new = [pq.read_table(path.removeprefix("file://"))["id"].to_pylist() for path in paths(made)]
+    assert sorted(new) == sorted([in_order[:45], in_order[45:]])
+    made.check()
+    assert [len(each) for each in calls] == [1, 1]
+    assert all(file["nan_value_counts"] for file in made.data_files())
+    for file in made.data_files():
+        stored = pq.read_metadata(file["file_path"].removeprefix("file://"))
+        assert stored.schema.column(2).name == "called"
+        assert stored.row_group(0).column(0).has_offset_index
+    with made.table.update_schema() as change:
+        change.add_column("more", "int")
+    made.rows = type(made.rows)({(*r, None): n for r, n in made.rows.items()})
+    made.table.compact(rewrite_all=True)
+    made.check()
+    assert calls[2:] == [None, None]
+    made.table.compact(rewrite_all=True)
+    made.table.delete("id = 8")
+    made.forget(lambda r: r[0] == 8)
+    made.table.compact(rewrite_all=True)
+    made.check()
+    assert files_on_disk(made.table) == files_in_metadata(made.table)

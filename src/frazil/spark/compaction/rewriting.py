@@ -12,7 +12,8 @@ from frazil.errors import FrazilError, InvalidDataFileError
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.planning.removal import data_files
-from frazil.spark.compaction.arrangement import Arrangement, SortBy
+from frazil.spark.compaction.arrangement import Arrangement, BinPack, SortBy
+from frazil.spark.compaction.copying import can_copy, copied
 from frazil.spark.compaction.groups import FileGroup
 from frazil.spark.compaction.options import CompactionOptions
 from frazil.spark.compaction.results import FailedGroup
@@ -103,23 +104,28 @@ class Rewriter:
             tasks,
             pieces,
         )
-        added = write_data_files(
-            self.target.spark,
-            files.rows_without_places(),
-            metadata=self.metadata,
-            io=self.io,
-            options={
-                "target-file-size-bytes": str(sizes.most_written),
-                "output-spec-id": str(self.options.spec_id),
-                "distribution-mode": "none",
-                **self.arrangement.write_options(),
-                **self.write_options,
-            },
-            schema=files.written_schema,
-            placement=replace(
-                self.arrangement.placement(files, group, tasks * pieces), pieces=pieces
-            ),
-        )
+        options = {
+            "target-file-size-bytes": str(sizes.most_written),
+            "output-spec-id": str(self.options.spec_id),
+            "distribution-mode": "none",
+            **self.arrangement.write_options(),
+            **self.write_options,
+        }
+        added: list[DataFile] | None = None
+        if isinstance(self.arrangement, BinPack) and can_copy(self.metadata, files, group):
+            added = copied(files, options=options, tasks=tasks)
+        if added is None:
+            added = write_data_files(
+                self.target.spark,
+                files.rows_without_places(),
+                metadata=self.metadata,
+                io=self.io,
+                options=options,
+                schema=files.written_schema,
+                placement=replace(
+                    self.arrangement.placement(files, group, tasks * pieces), pieces=pieces
+                ),
+            )
         done = RewrittenGroup(
             group=group,
             removed=tuple(data_files(self.metadata, files.plan, group.ordinals)),

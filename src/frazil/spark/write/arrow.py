@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from inspect import signature
 from itertools import pairwise
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from pyspark import TaskContext
 from frazil.errors import SchemaMismatchError
 from frazil.format import types as I
 from frazil.format.schema import Schema
+from frazil.format.table_properties import PAGE_ROWS
 from frazil.spark.write.finish import Finisher
 from frazil.spark.write.options import WriteOptions
 from frazil.spark.write.wire import entry_to_text
@@ -49,6 +51,14 @@ _PLAIN: Final[dict[type[I.IcebergType], pa.DataType]] = {
 }
 _VARIANT_PARTS: Final = ("metadata", "value")
 _CODECS: Final = {"uncompressed": "none"}
+_ZSTD_LEVEL: Final = 3
+"""Of Spark's writer and the Java runtime's, where nothing else is asked for."""
+
+_PAGES_OF_ROWS: Final[Mapping[str, int]] = (
+    {"max_rows_per_page": PAGE_ROWS.default}
+    if "max_rows_per_page" in signature(pq.ParquetWriter.__init__).parameters
+    else {}
+)
 
 
 def arrow_schema(schema: Schema) -> pa.Schema:
@@ -119,6 +129,20 @@ class ArrowTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the rows; yield one line of JSON for each file."""
+        fields = _stored(self.finisher.schema.fields)
+        return self._written(
+            (key, [to_storage(rows.column(f.name), f.field_type) for f in fields])
+            for batch in batches
+            for key, rows in _runs(batch, self.keys)
+        )
+
+    def stored(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Write rows of one partition that are in the types of `arrow_schema` already."""
+        return self._written(((), batch.columns) for batch in batches if batch.num_rows)
+
+    def _written(
+        self, runs: Iterator[tuple[tuple[Any, ...], list[pa.Array]]]
+    ) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         task = 0 if context is None else context.partitionId()
         attempt = 0 if context is None else context.taskAttemptId()
@@ -126,23 +150,22 @@ class ArrowTask:
         file: _File | None = None
         count = 0
         try:
-            for batch in batches:
-                for key, rows in _runs(batch, self.keys):
-                    full = file is not None and file.size >= self.options.target_file_size
-                    if file is not None and (full or key != current):
-                        yield self._closed(file)
-                        file = None
-                    if file is None:
-                        count += 1
-                        name = self.kind.file_name(
-                            partition_id=task,
-                            task_id=attempt,
-                            operation_id=self.operation_id,
-                            count=count,
-                        )
-                        file = _File(f"{self.folder}/{name}", self.finisher.schema, self.options)
-                        current = key
-                    file.write(rows)
+            for key, arrays in runs:
+                full = file is not None and file.size >= self.options.target_file_size
+                if file is not None and (full or key != current):
+                    yield self._closed(file)
+                    file = None
+                if file is None:
+                    count += 1
+                    name = self.kind.file_name(
+                        partition_id=task,
+                        task_id=attempt,
+                        operation_id=self.operation_id,
+                        count=count,
+                    )
+                    file = _File(f"{self.folder}/{name}", self.finisher.schema, self.options)
+                    current = key
+                file.write(arrays)
             if file is not None:
                 yield self._closed(file)
                 file = None
@@ -184,11 +207,13 @@ class _File:
             target,
             self._schema,
             compression=_CODECS.get(options.codec, options.codec),
-            compression_level=options.codec_level,
+            compression_level=_level(options),
             store_schema=False,
             store_decimal_as_integer=True,
             data_page_size=_number(settings, "parquet.page.size"),
             dictionary_pagesize_limit=_number(settings, "parquet.dictionary.page.size"),
+            write_page_index=True,
+            **_PAGES_OF_ROWS,
         )
         self._row_group_size = _number(settings, "parquet.block.size") or 128 << 20
         self._pending: list[pa.RecordBatch] = []
@@ -199,8 +224,7 @@ class _File:
         """Bytes that the file has, with what waits for a row group counted as half."""
         return int(os.path.getsize(self._local)) + self._pending_size // 2
 
-    def write(self, rows: pa.RecordBatch) -> None:
-        arrays = [to_storage(rows.column(f.name), f.field_type) for f in self._fields]
+    def write(self, arrays: list[pa.Array]) -> None:
         batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         for field, array in zip(self._fields, arrays, strict=True):
             if isinstance(field.field_type, I.FloatType | I.DoubleType):
@@ -227,6 +251,12 @@ class _File:
             table = pa.Table.from_batches(self._pending)
             self._writer.write_table(table, row_group_size=max(1, table.num_rows))
             self._pending, self._pending_size = [], 0
+
+
+def _level(options: WriteOptions) -> int | None:
+    if options.codec == "zstd" and options.codec_level is None:
+        return _ZSTD_LEVEL
+    return options.codec_level
 
 
 def _number(settings: Mapping[str, str], key: str) -> int | None:

@@ -133,7 +133,7 @@ def write_data_files(
         StorageError: the store refused or failed.
     """
     tell = on_progress or _tell_nobody
-    write = _Write.planned(metadata, io, options, schema or metadata.schema, kind, placement)
+    write = FileWrite.planned(metadata, io, options, schema or metadata.schema, kind, placement)
     own = df.sparkSession
     # The rows may come out of tables, whose scans run in this session.
     prepare_session(own)
@@ -176,7 +176,7 @@ def _progress(stage: Literal["footers", "done"], files: Sequence[DataFile]) -> W
 
 
 @dataclass(frozen=True, slots=True)
-class _Write:
+class FileWrite:
     """One write to one fresh folder."""
 
     metadata: TableMetadata
@@ -198,7 +198,7 @@ class _Write:
         schema: Schema,
         kind: FileKind,
         placement: Placement | None,
-    ) -> _Write:
+    ) -> FileWrite:
         settings = write_options(metadata, schema, options, kind=kind)
         spec = metadata.spec_by_id(settings.spec_id)
         operation_id = str(uuid.uuid4())

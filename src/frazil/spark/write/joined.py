@@ -17,6 +17,7 @@ from frazil.storage.side_by_side import in_threads
 
 _TASK: Final = re.compile(r"^part-(\d+)-")
 _THREADS: Final = 4
+_MOST_PIECES: Final = 16
 
 
 def pieces_of(metadata: TableMetadata, size: int) -> int:
@@ -27,7 +28,7 @@ def pieces_of(metadata: TableMetadata, size: int) -> int:
     """
     if local_path(new_data_folder(metadata, "-")) is None:
         return 1
-    return max(1, ceil(size / ROW_GROUP_SIZE.of(metadata.properties)))
+    return min(max(1, ceil(size / ROW_GROUP_SIZE.of(metadata.properties))), _MOST_PIECES)
 
 
 def joined_pieces(files: Sequence[FileInfo], *, pieces: int, most: int) -> list[FileInfo]:

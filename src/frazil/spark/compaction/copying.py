@@ -1,0 +1,159 @@
+"""Rows that nothing changes go from files into files by Arrow, without becoming rows of Spark.
+
+Decoding and encoding is most of what bin packing costs, and Arrow does it in a third of the time.
+Executors copy; files that need more than a copy are left to Spark's own reader and writer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from frazil.errors import InvalidDataFileError, StorageError, UnsupportedError
+from frazil.format import types as I
+from frazil.format.manifests import DataFile
+from frazil.format.metadata import TableMetadata
+from frazil.format.schema import Schema
+from frazil.spark.compaction.groups import FileGroup
+from frazil.spark.row_level.target import Target
+from frazil.spark.write.arrow import ArrowTask, arrow_schema
+from frazil.spark.write.failures import own_error
+from frazil.spark.write.files import FileWrite
+from frazil.spark.write.wire import entry_from_text
+from frazil.storage.file_kinds import DATA_FILES
+from frazil.storage.files import FileIO, local_path
+from frazil.storage.parquet.field_ids import stored_field_id
+
+_OTHER: Final = "frazil: files that need more than a copy"
+_SOURCES: Final = "file int, place bigint, path string"
+_ROWS_AT_ONCE: Final = 1 << 17
+_COPIED: Final = (
+    I.BooleanType, I.IntegerType, I.LongType, I.FloatType, I.DoubleType, I.DateType, I.DecimalType,
+    I.TimestampType, I.TimestamptzType, I.StringType, I.BinaryType,
+)  # fmt: skip
+"""Types that Arrow and Spark store alike."""
+
+_OF_PARQUET: Final = {"parquet.dictionary.page.size", "parquet.page.size", "parquet.block.size"}
+"""Settings that both writers have."""
+
+
+def can_copy(metadata: TableMetadata, files: Target, group: FileGroup) -> bool:
+    """Return whether a group's rows may stay as they are: nothing is deleted, sorted or added."""
+    return (
+        metadata.format_version < 3
+        and metadata.sort_order.is_unsorted
+        and group.is_of_output_spec
+        and not group.has_deletes
+        and all(isinstance(field.field_type, _COPIED) for field in metadata.schema.fields)
+        and all(each.lower() == "parquet" for each in files.plan.files["file_format"].unique())
+    )
+
+
+def copied(files: Target, *, options: dict[str, str], tasks: int) -> list[DataFile] | None:
+    """Copy the rows of files into new ones; None where that takes more than a copy.
+
+    Args:
+        files: of one partition, without deletes.
+        options: of the write, by the names of Java's write options.
+        tasks: how many files are written beside each other.
+
+    Raises:
+        InvalidDataFileError, StorageError: a file cannot be read or written; nothing is left.
+    """
+    spark, io = files.spark, files.io
+    write = FileWrite.planned(files.metadata, io, options, files.schema, DATA_FILES, None)
+    if write.options.parquet.keys() - _OF_PARQUET:
+        return None
+    task = ArrowTask(
+        finisher=replace(write.finisher(), keys={}),
+        keys=(),
+        folder=write.folder,
+        operation_id=write.operation_id,
+        options=write.options,
+        partition_type=write.partition_type,
+        kind=write.kind,
+    )
+    write.staging.make()
+    try:
+        sources = _sources(spark, files, tasks)
+        rows = sources.mapInArrow(_Copy(task, io, files.schema), "entry string").collect()
+        staged = [entry_from_text(row["entry"], write.partition_type) for row in rows]
+        write.staging.keep_only(staged)
+        ordered = sorted(staged, key=lambda entry: entry.file_path)
+        return write.staging.publish(ordered, write.final_path)
+    except PySparkException as error:
+        write.staging.discard()
+        text = str(error)
+        if any(each in text for each in (_OTHER, "ModuleNotFoundError", "PYTHON_VERSION_MISMATCH")):
+            return None
+        own = own_error(error)
+        if own is None:
+            raise
+        raise own from error
+    except BaseException:
+        write.staging.discard()
+        raise
+
+
+def _sources(spark: SparkSession, files: Target, tasks: int) -> DataFrame:
+    """Which task copies which file: neighbours of about as many bytes."""
+    sizes = files.plan.files["file_size_in_bytes"].to_numpy()
+    before = np.cumsum(sizes) - sizes
+    numbers = np.minimum(before * tasks // max(int(sizes.sum()), 1), tasks - 1)
+    table = pa.table(
+        {
+            "file": pa.array(numbers, pa.int32()),
+            "place": pa.array(range(len(numbers)), pa.int64()),
+            "path": files.plan.files["file_path"].to_arrow(),
+        }
+    )
+    return spark.createDataFrame(table, _SOURCES).repartitionById(tasks, "file")
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """Paths to what is written of their rows, in a Python worker."""
+
+    task: ArrowTask
+    io: FileIO
+    schema: Schema
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = [row for batch in batches for row in batch.select(["place", "path"]).to_pylist()]
+        # A shuffle keeps no order, and rows are to stay as they come.
+        paths = [row["path"] for row in sorted(rows, key=lambda row: int(row["place"]))]
+        return self.task.stored(rows for path in paths for rows in self._rows(path))
+
+    def _rows(self, path: str) -> Iterator[pa.RecordBatch]:
+        wanted = arrow_schema(self.schema)
+        local = local_path(path)
+        try:
+            source = pa.memory_map(local) if local is not None else self.io.open_input(path)
+            with source as stream, pq.ParquetFile(stream) as file:
+                names = _names(file.schema_arrow, wanted, path)
+                for batch in file.iter_batches(_ROWS_AT_ONCE, columns=names):
+                    columns = [batch.column(name) for name in names]
+                    yield pa.RecordBatch.from_arrays(columns, schema=wanted)
+        except pa.ArrowInvalid as error:
+            raise InvalidDataFileError(f"the file cannot be read: {error}", file=path) from error
+        except FileNotFoundError as error:
+            raise StorageError(f"there is no file {path}") from error
+
+
+def _names(stored: pa.Schema, wanted: pa.Schema, path: str) -> list[str]:
+    """What a file calls the columns, where they are stored as new ones would be."""
+    by_id = {stored_field_id(field): field for field in stored}
+    found = [by_id.get(stored_field_id(field)) for field in wanted]
+    if any(
+        field is None or field.type != column.type or field.nullable > column.nullable
+        for field, column in zip(found, wanted, strict=True)
+    ):
+        raise UnsupportedError(f"{_OTHER}: {path}")
+    return [field.name for field in found if field is not None]
