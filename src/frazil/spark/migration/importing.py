@@ -20,7 +20,7 @@ from frazil.format.schema.name_mapping import NameMapping, mapping_for, with_nam
 from frazil.format.schema.table_mapping import name_mapping_of
 from frazil.spark.migration.columns import ColumnMatcher
 from frazil.spark.migration.entries import EntryMaker, Found, find_some
-from frazil.spark.migration.sources import Source
+from frazil.spark.migration.sources import FileSource
 from frazil.spark.session import is_case_sensitive, prepare_session, time_zone_of
 from frazil.spark.upkeep.arrow_frames import arrow_of
 from frazil.spark.write.failures import own_error
@@ -74,7 +74,7 @@ class Importer:
             raise ValidationError(f"parallelism is {number}; it must be positive")
 
     def files_of(
-        self, source: Source, partition_filter: Mapping[str, Any] | None = None
+        self, source: FileSource, partition_filter: Mapping[str, Any] | None = None
     ) -> Imported:
         """Read the files of the partitions that a filter leaves.
 
@@ -100,7 +100,7 @@ class Importer:
         spellings = sorted(frozenset().union(*(each.spellings for each in found)))
         return Imported([each.entry for each in found], with_names(mapping, spellings))
 
-    def _maker(self, source: Source, mapping: NameMapping, spec_id: int) -> EntryMaker:
+    def _maker(self, source: FileSource, mapping: NameMapping, spec_id: int) -> EntryMaker:
         schema, spec = self.metadata.schema, self.metadata.spec_by_id(spec_id)
         modes = metrics_modes(schema, self.metadata.properties)
         # What is compared with folders must be whole, and NULLs of required columns counted.
