@@ -32,6 +32,7 @@ def place(spark, tmp_path_factory):
         table.create_tag("v1")
         table.append(spark.sql(query.format(4, 6)))
         table.overwrite(spark.sql(query.format(0, 0)), where="id = 5")
+        (folder / "old").mkdir()
         yield str(folder), table
 
 

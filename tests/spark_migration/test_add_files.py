@@ -144,46 +144,13 @@ def test_names_in_another_case_are_found_as_spark_finds_them(spark, lake, tmp_pa
         spark.conf.unset("spark.sql.caseSensitive")
 
 
-REFUSED = {
-    "wider": ({"id": pa.array([1.5]), "name": ["a"]}, r"column id is stored as double.* long"),
-    "a required column is missing": ({"name": ["a"]}, "lacks the column id"),
-    "a required column is null": ({"id": pa.array([None, 1], pa.int64())}, "has 1 times NULL"),
-    "two names": ({"id": [1], "name": ["a"], "NAME": ["b"]}, "are one column of the table"),
-    "nanoseconds": (
-        {"id": [1], "at": pa.array([1], pa.timestamp("ns", "UTC"))},
-        r"at is stored as timestamp\[ns",
-    ),
-    "a time without a zone": (
-        {"id": [1], "at": pa.array([1], pa.timestamp("us"))},
-        r"at is stored as timestamp\[us\]",
-    ),
-    "strangers": ({"a": [1]}, "none of its columns"),
-    "other ids": (
-        pa.table(
-            [pa.array([1]), pa.array(["x"])],
-            pa.schema(
-                [
-                    pa.field("name", pa.int64(), metadata={"PARQUET:field_id": "1"}),
-                    pa.field("id", pa.string(), metadata={"PARQUET:field_id": "2"}),
-                ]
-            ),
-        ),
-        "has the field id 1, which is id in the table",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_a_file_that_does_not_fit_is_refused_with_all_others(lake, tmp_path, case):
-    data, message = REFUSED[case]
-    fitting = pa.table({"id": [7], "name": ["z"]})
-    pq.write_table(fitting, tmp_path / "a.parquet")
-    pq.write_table(data if isinstance(data, pa.Table) else pa.table(data), tmp_path / "b.parquet")
-    table = lake.create_table("db.t", "id bigint not null, name string, at timestamp")
-    with pytest.raises(SchemaMismatchError, match=message) as error:
+def test_a_file_that_does_not_fit_is_refused_with_all_others(lake, tmp_path):
+    pq.write_table(pa.table({"id": [7]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"id": ["seven"]}), tmp_path / "b.parquet")
+    table = lake.create_table("db.t", "id bigint")
+    with pytest.raises(SchemaMismatchError, match=r"b\.parquet .* id is stored as string"):
         table.maintenance.add_files(str(tmp_path), format="parquet")
-    assert "b.parquet" in str(error.value)
-    assert table.refresh().count() == 0
+    assert table.refresh().metadata.snapshots == ()
     assert "schema.name-mapping.default" not in table.properties
 
 
@@ -262,13 +229,6 @@ def test_orc_and_avro_files(spark, lake, tmp_path, kind):
     assert [row.k for row in table.to_df().collect()] == ["x:y"]
 
 
-def test_orc_timestamps_are_refused(spark, lake, tmp_path):
-    spark.sql("SELECT 1 AS id, TIMESTAMP '2024-01-01' AS at").write.orc(str(tmp_path / "o"))
-    table = lake.create_table("db.t", "id int, at timestamp")
-    with pytest.raises(SchemaMismatchError, match="at is stored as timestamp"):
-        table.maintenance.add_files(str(tmp_path / "o"), format="ORC")
-
-
 def test_folders_that_say_nothing_or_too_much(lake, target, folder, tmp_path):
     table = target()
     empty = tmp_path / "empty"
@@ -300,17 +260,6 @@ def test_folders_that_say_nothing_or_too_much(lake, target, folder, tmp_path):
     with pytest.raises(ValidationError, match="parallelism is 0"):
         add(table, folder, parallelism=0)
     assert len(table.refresh().metadata.snapshots) == 0
-
-
-def test_a_partition_column_in_the_file_must_say_the_same(lake, tmp_path):
-    for name, values in {"k=5": [5, 5], "k=6": [6, 7]}.items():
-        (tmp_path / name).mkdir()
-        pq.write_table(pa.table({"id": [1, 2], "k": values}), tmp_path / name / "a.parquet")
-    table = lake.create_table("db.t", "id bigint, k bigint", partition_by="k")
-    assert add(table, tmp_path, partition_filter={"k": 5}) == (1, 1)
-    with pytest.raises(SchemaMismatchError, match="partition column k itself"):
-        add(table, tmp_path, partition_filter={"k": 6})
-    assert sorted(table.to_df().collect()) == [(1, 5), (2, 5)]
 
 
 def test_a_target_whose_schema_evolved(lake, tmp_path):

@@ -245,7 +245,9 @@ class TableMaintenance(Maintenance):
             UnsupportedError: the source is a view, or has other files.
 
         Examples:
-            >>> trips.maintenance.add_files("/data/old", format="parquet")
+            >>> spark.range(3).write.parquet("/data/ids")
+            >>> ids = lake.create_table("db.ids", "id bigint")
+            >>> ids.maintenance.add_files("/data/ids", format="parquet")
         """
         return add_files(
             self._with_session,

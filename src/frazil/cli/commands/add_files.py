@@ -12,7 +12,7 @@ from frazil.spark.migration.entries import FORMATS
 
 @command(
     CHANGING,
-    "frazil --warehouse /data/lake add-files db.trips /data/old --partition city=Oslo",
+    "frazil --warehouse /data/lake add-files db.empty /data/lake/old",
     name="add-files",
 )
 @click.argument("table")

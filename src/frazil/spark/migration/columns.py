@@ -39,6 +39,7 @@ _PLAIN: Final[Mapping[str, I.IcebergType]] = {
     "large_binary": I.BinaryType(),
     "extension<arrow.uuid>": I.UUIDType(),
 }
+_OF_ORC: Final = " (ORC keeps it in the zone of its writer, which the footer does not tell)"
 _BYTES: Final = (I.StringType, I.BinaryType, I.GeometryType, I.GeographyType)
 _LIKE_BYTES: Final = ("binary", "large_binary")
 
@@ -196,7 +197,10 @@ class ColumnMatcher:
             case I.UnknownType():
                 pass
             case _ if not self._fits(column.kind, kind):
-                yield f"its column {place} is stored as {column.kind}, and the table's is {kind}"
+                why = _OF_ORC if self.file_format == "orc" and "timestamp" in column.kind else ""
+                yield (
+                    f"its column {place} is stored as {column.kind}, and the table's is {kind}{why}"
+                )
             case _:
                 pass
 

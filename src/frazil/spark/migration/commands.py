@@ -55,7 +55,8 @@ class MigrationCommands(ABC):
             SchemaMismatchError, InvalidDataFileError: a file does not fit or is damaged.
 
         Examples:
-            >>> lake.snapshot_table("old.visits", "db.visits_as_iceberg")
+            >>> spark.sql("create table seen (id int) using parquet location '/data/seen'")
+            >>> lake.snapshot_table("seen", "db.seen_as_iceberg")
         """
         return snapshot_table(
             self.spark,
@@ -103,7 +104,9 @@ class MigrationCommands(ABC):
             SchemaMismatchError, InvalidDataFileError: a file does not fit or is damaged.
 
         Examples:
-            >>> lake.migrate("old.trips")
+            >>> lake.create_namespace_if_not_exists("default")
+            >>> spark.sql("create table met (id int) using parquet location '/data/met'")
+            >>> lake.migrate("met")
         """
         return migrate(
             self.spark,

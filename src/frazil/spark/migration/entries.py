@@ -17,8 +17,11 @@ from frazil.errors import FrazilError, InvalidDataFileError, SchemaMismatchError
 from frazil.format import types as I
 from frazil.format.manifests import Content, DataFile
 from frazil.format.manifests.model import FileFormat
+from frazil.format.metadata import TableMetadata
+from frazil.format.metrics_mode import COUNTS, FULL
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
+from frazil.format.schema.name_mapping import NameMapping
 from frazil.format.values import from_bytes, to_bytes
 from frazil.spark.migration.columns import ColumnMatcher, FileColumns
 from frazil.spark.read.arrow.avro_files import AvroFile
@@ -32,6 +35,7 @@ from frazil.spark.write.wire import entry_to_text
 from frazil.storage.files import FileIO
 from frazil.storage.parquet.footer import read_description
 from frazil.storage.parquet.metrics import FileMetrics, MetricsReader
+from frazil.storage.parquet.metrics_modes import metrics_modes
 from frazil.storage.side_by_side import in_threads
 
 FORMATS: Final[tuple[FileFormat, ...]] = ("parquet", "orc", "avro")
@@ -67,6 +71,35 @@ class EntryMaker:
     spec: PartitionSpec
     matcher: ColumnMatcher
     reader: MetricsReader
+
+    @classmethod
+    def of(
+        cls,
+        io: FileIO,
+        metadata: TableMetadata,
+        mapping: NameMapping,
+        spec: PartitionSpec,
+        file_format: FileFormat,
+        *,
+        is_case_sensitive: bool,
+    ) -> EntryMaker:
+        """The maker for files of a table's spec, whose columns the mapping names."""
+        schema = metadata.schema
+        modes = metrics_modes(schema, metadata.properties)
+        # What is compared with folders must be whole, and NULLs of required columns counted.
+        for each in schema.fields:
+            if each.required and modes[each.field_id].kind == "none":
+                modes[each.field_id] = COUNTS
+        modes |= dict.fromkeys(spec.identity_source_ids, FULL)
+        matcher = ColumnMatcher(
+            schema=schema,
+            mapping=mapping,
+            partition_ids=spec.identity_source_ids,
+            format_version=metadata.format_version,
+            file_format=file_format,
+            is_case_sensitive=is_case_sensitive,
+        )
+        return cls(io, file_format, spec, matcher, MetricsReader(schema, modes))
 
     @property
     def schema(self) -> Schema:

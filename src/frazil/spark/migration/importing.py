@@ -15,20 +15,16 @@ from pyspark.sql import SparkSession
 from frazil.errors import InvalidDataFileError, ValidationError
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
-from frazil.format.metrics_mode import COUNTS, FULL
 from frazil.format.schema.name_mapping import NameMapping, mapping_for, with_names
 from frazil.format.schema.table_mapping import name_mapping_of
-from frazil.spark.migration.columns import ColumnMatcher
 from frazil.spark.migration.entries import EntryMaker, Found, find_some
-from frazil.spark.migration.sources import Source
+from frazil.spark.migration.sources import FileSource
 from frazil.spark.session import is_case_sensitive, prepare_session, time_zone_of
 from frazil.spark.upkeep.arrow_frames import arrow_of
 from frazil.spark.write.failures import own_error
 from frazil.spark.write.files import FILES_FOR_DRIVER
 from frazil.spark.write.wire import entry_from_text
 from frazil.storage.files import FileIO
-from frazil.storage.parquet.metrics import MetricsReader
-from frazil.storage.parquet.metrics_modes import metrics_modes
 from frazil.storage.side_by_side import in_threads
 from frazil.table.migration.partitions import PartitionTexts, compatible_spec, value_column
 
@@ -74,7 +70,7 @@ class Importer:
             raise ValidationError(f"parallelism is {number}; it must be positive")
 
     def files_of(
-        self, source: Source, partition_filter: Mapping[str, Any] | None = None
+        self, source: FileSource, partition_filter: Mapping[str, Any] | None = None
     ) -> Imported:
         """Read the files of the partitions that a filter leaves.
 
@@ -95,34 +91,17 @@ class Importer:
                 f"no partition of {source.name} has {dict(partition_filter or {})!r}: nothing was "
                 "added"
             )
-        maker = self._maker(source, mapping, spec.spec_id)
+        maker = EntryMaker.of(
+            self.io,
+            self.metadata,
+            mapping,
+            spec,
+            source.file_format,
+            is_case_sensitive=is_case_sensitive(self.spark),
+        )
         found = self._found(maker, chosen)
         spellings = sorted(frozenset().union(*(each.spellings for each in found)))
         return Imported([each.entry for each in found], with_names(mapping, spellings))
-
-    def _maker(self, source: Source, mapping: NameMapping, spec_id: int) -> EntryMaker:
-        schema, spec = self.metadata.schema, self.metadata.spec_by_id(spec_id)
-        modes = metrics_modes(schema, self.metadata.properties)
-        # What is compared with folders must be whole, and NULLs of required columns counted.
-        for each in schema.fields:
-            if each.required and modes[each.field_id].kind == "none":
-                modes[each.field_id] = COUNTS
-        modes |= dict.fromkeys(spec.identity_source_ids, FULL)
-        matcher = ColumnMatcher(
-            schema=schema,
-            mapping=mapping,
-            partition_ids=spec.identity_source_ids,
-            format_version=self.metadata.format_version,
-            file_format=source.file_format,
-            is_case_sensitive=is_case_sensitive(self.spark),
-        )
-        return EntryMaker(
-            io=self.io,
-            file_format=source.file_format,
-            spec=spec,
-            matcher=matcher,
-            reader=MetricsReader(schema, modes),
-        )
 
     def _found(self, maker: EntryMaker, files: pl.DataFrame) -> list[Found]:
         columns = [value_column(number) for number in range(len(maker.spec.fields))]

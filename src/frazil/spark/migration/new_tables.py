@@ -25,7 +25,13 @@ from frazil.format.partitions.partitioning import spec_for
 from frazil.format.schema.name_mapping import NAME_MAPPING_PROPERTY
 from frazil.format.table_properties import GC_ENABLED
 from frazil.spark.migration.importing import Importer
-from frazil.spark.migration.sources import Source, SparkTable, files_of_table, quoted, spark_table
+from frazil.spark.migration.sources import (
+    FileSource,
+    SparkTable,
+    files_of_table,
+    quoted,
+    spark_table,
+)
 from frazil.spark.session import engine_summary
 from frazil.spark.table import Table
 from frazil.spark.types import query_schema_from_spark
@@ -163,7 +169,7 @@ def _created(
 ) -> Table:
     importer = Importer(spark, catalog.io, metadata, shown(identifier), parallelism)
     files = files_of_table(spark, catalog.io, source, ignore_missing_files=ignore_missing_files)
-    imported = importer.files_of(Source(str(source), source.file_format, files))
+    imported = importer.files_of(FileSource(str(source), source.file_format, files))
     mapped = {**metadata.properties, NAME_MAPPING_PROPERTY: imported.mapping.to_json()}
     metadata = replace(metadata, properties=mapped)
     with CreateTransaction(catalog, identifier, metadata) as transaction:

@@ -37,7 +37,7 @@ _NOT_FOUND: Final = "TABLE_OR_VIEW_NOT_FOUND"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class FileSource:
     """Data files that are there, and how errors call them.
 
     Attributes:
@@ -93,7 +93,7 @@ def quoted(parts: Sequence[str]) -> str:
 
 def source_of(
     spark: SparkSession, io: FileIO, source: str, file_format: str | None = None
-) -> Source:
+) -> FileSource:
     """Find the files that a source has.
 
     Args:
@@ -121,7 +121,7 @@ def source_of(
             f"{source!r} looks like a path: write it as `parquet`.`{source}`, or give its format"
         )
     table = spark_table(spark, source)
-    return Source(str(table), table.file_format, files_of_table(spark, io, table))
+    return FileSource(str(table), table.file_format, files_of_table(spark, io, table))
 
 
 def spark_table(spark: SparkSession, name: str) -> SparkTable:
@@ -269,7 +269,7 @@ def _literal(uri: str) -> str:
     return normalize_location(unquote(uri))
 
 
-def _folder(io: FileIO, path: str, file_format: str) -> Source:
+def _folder(io: FileIO, path: str, file_format: str) -> FileSource:
     known = next((each for each in FORMATS if each == file_format.lower()), None)
     if known is None:
         raise UnsupportedError(
@@ -279,8 +279,8 @@ def _folder(io: FileIO, path: str, file_format: str) -> Source:
     if not io.is_folder(root):
         if not io.exists(root):
             raise MissingFileError(f"there is no folder {root} to bring files in from")
-        return Source(root, known, SourceFiles((), pl.DataFrame({"path": [root]})))
+        return FileSource(root, known, SourceFiles((), pl.DataFrame({"path": [root]})))
     beginning = list_beginning(io, root)
     below = list_folders(io, beginning.folders)
     listed = data_files(pl.concat([beginning.files, below]), root).sort("path")
-    return Source(root, known, files_in_folders(listed["path"], root))
+    return FileSource(root, known, files_in_folders(listed["path"], root))

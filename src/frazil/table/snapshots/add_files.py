@@ -53,7 +53,6 @@ class AddFiles(MergeAppend):
         return super().manifests(base, parent)
 
     def _refuse_duplicates(self, base: TableMetadata, parent: Snapshot) -> None:
-        paths = ComparablePaths.of()
         loader = ManifestLoader.of(base, self._io)
         data = [
             manifest
@@ -61,10 +60,10 @@ class AddFiles(MergeAppend):
             if manifest.content is ManifestContent.DATA and manifest.has_live_files
         ]
         new = pl.Series("path", [file.file_path for file in self.added_data.files], pl.String())
-        keys = paths.parts(new).with_columns(new)
+        keys = _places(new).with_columns(new)
         found: list[str] = []
         for frame in loader.entries(data):
-            there = paths.parts(live_entries(frame)["file_path"])
+            there = _places(live_entries(frame)["file_path"])
             both = keys.join(there, on=list(COMPARABLE), how="semi", nulls_equal=True)
             found += both["path"].to_list()
         if found:
@@ -74,3 +73,9 @@ class AddFiles(MergeAppend):
                 f"{shown}. A file's rows would be in the table twice; check_duplicate_files=False "
                 "allows that"
             )
+
+
+def _places(paths: pl.Series) -> pl.DataFrame:
+    """What tells files apart, whatever the spelling of their paths."""
+    # A path without a scheme is a local one.
+    return ComparablePaths.of().parts(paths).with_columns(pl.col("scheme").fill_null("file"))
