@@ -84,15 +84,14 @@ class RecordLayout:
             yield start + length + encoded
 
     def _joined(self, frame: pl.DataFrame, names: Sequence[str]) -> list[bytes]:
-        """The encoded fields of each row; few different ones, so each is encoded once."""
-        known: dict[tuple[Any, ...], bytes] = {}
+        """The encoded fields of each row; neighbours are alike, and each run is encoded once."""
+        if not names:
+            return [b""] * len(frame)
         found: list[bytes] = []
-        for row in frame.select(names).iter_rows():
-            encoded = known.get(row)
-            if encoded is None:
-                fields = (self.encode(n, v) for n, v in zip(names, row, strict=True))
-                encoded = known[row] = b"".join(fields)
-            found.append(encoded)
+        runs = frame.select(pl.struct(names).rle().struct.unnest())
+        for count, values in runs.iter_rows():
+            encoded = b"".join(self.encode(name, values[name]) for name in names)
+            found += [encoded] * count
         return found
 
     def _is_plain(self, name: str) -> bool:
@@ -154,6 +153,14 @@ class EntryRecords:
     def between(self, first: int, end: int) -> memoryview:
         """Neighbouring records as they are, the last excluded."""
         return self.body[self.starts[first] : self.starts[end]]
+
+    def under_heads(self, first: int, end: int, heads: Sequence[bytes]) -> list[bytes | memoryview]:
+        """Neighbouring records under other heads, of a layout whose tail stays as it is."""
+        body, starts, before = self.body, self.starts, self.heads
+        parts: list[bytes | memoryview] = []
+        for row in range(first, end):
+            parts += (heads[row], body[starts[row] + len(before[row]) : starts[row + 1]])
+        return parts
 
     def changed(self, row: int, head: bytes, first_row_id: int | None) -> tuple[memoryview, ...]:
         """A record under another head, with this first row id where the layout has one."""
