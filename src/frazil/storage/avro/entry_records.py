@@ -12,7 +12,7 @@ only be too early, the last ones only too late: where the two searches agree, th
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
@@ -70,18 +70,16 @@ class RecordLayout:
         """The head of each row."""
         return self._joined(frame, self.head)
 
-    def leads(self, frame: pl.DataFrame) -> Iterator[bytes]:
+    def leads(self, frame: pl.DataFrame) -> list[bytes]:
         """The bytes of each row up to the end of its path."""
         before = self._joined(frame, self._to_path[:-1])
         kind = self._types["file_path"]
         branch = b"" if isinstance(kind, str) else zigzag(kind.index("string"))
-        lengths: dict[int, bytes] = {}
-        for start, path in zip(before, frame["file_path"].to_list(), strict=True):
-            encoded = path.encode()
-            length = lengths.get(len(encoded))
-            if length is None:
-                length = lengths[len(encoded)] = branch + zigzag(len(encoded))
-            yield start + length + encoded
+        paths = frame["file_path"].cast(pl.Binary).to_list()
+        lengths = {length: branch + zigzag(length) for length in set(map(len, paths))}
+        return [
+            start + lengths[len(path)] + path for start, path in zip(before, paths, strict=True)
+        ]
 
     def _joined(self, frame: pl.DataFrame, names: Sequence[str]) -> list[bytes]:
         """The encoded fields of each row; neighbours are alike, and each run is encoded once."""
@@ -137,7 +135,7 @@ class EntryRecords:
             return None
         if len(stated) != container.count or stated["file_path"].null_count():
             return None
-        starts = _starts(b"".join(container.blocks), list(layout.leads(stated)))
+        starts = _starts(b"".join(container.blocks), layout.leads(stated))
         return None if starts is None else cls(container, layout, stated, starts)
 
     @cached_property
@@ -190,9 +188,9 @@ def flat_schema_of(schema: Mapping[str, Any], *, file: str) -> FlatSchema:
 def _starts(body: bytes, leads: Sequence[bytes]) -> tuple[int, ...] | None:
     """Where each record starts, and the end; None where the searches disagree."""
     starts: list[int] = []
-    position = 0
+    find, position = body.find, 0
     for lead in leads:
-        start = body.find(lead, position)
+        start = find(lead, position)
         if start < 0:
             return None
         starts.append(start)
