@@ -39,7 +39,7 @@ conformance: .venv/.ready java
 	$(PY) ../shared/row_level/run.py frazil --show
 
 bench: .venv/.ready .venv41/.ready java
-	$(PY41) -m bench $(if $(ONLY),--only $(ONLY)) --python43 $(PY)
+	$(PY41) -m bench $(if $(ONLY),--only $(ONLY)) $(if $(ROW),--row $(ROW)) --python43 $(PY)
 
 lint: .venv/.ready
 	$(PY) -m ruff check $(CODE)

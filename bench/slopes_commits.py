@@ -127,7 +127,10 @@ def appends(context: Context) -> Iterator[Figure]:
         made = write_table_of_snapshots(folder, snapshots=snapshots, shared=True)
         name = f"bench.snapshots_{snapshots}"
         table = context.lake.register_table(name, made)
-        yield from slope.measure(snapshots, _appending(table), _their_appends(context, name))
+        # A table of its own: a side would have to parse what the other committed.
+        context.lake.register_table(f"{name}_java", made)
+        theirs = _their_appends(context, f"{name}_java")
+        yield from slope.measure(snapshots, _appending(table), theirs)
     yield slope.steepness()
 
     commits, part = 1_000, 100

@@ -22,9 +22,10 @@ from frazil.catalog import metadata_files
 from frazil.catalog.base import Catalog
 from frazil.errors import ConflictError
 from frazil.format.types import IntegerType, ListType, NestedField, StringType, StructType
-from frazil.planning.cache import clear_cache
+from frazil.planning.cache import MANIFESTS, clear_cache, store_key
 from frazil.planning.plan import plan
 from frazil.planning.removal import data_files
+from frazil.storage.avro.manifests import read_manifest_list
 from frazil.table.handle import TableHandle
 from frazil.table.updates.references import Retention
 
@@ -186,3 +187,27 @@ def test_what_is_kept_of_metadata_is_what_its_file_says(catalog: Catalog, versio
     kept = catalog.load_table(table.identifier).metadata
     clear_cache()
     assert catalog.load_table(table.identifier).metadata == kept
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_what_is_kept_of_a_written_list_is_what_its_file_says(
+    catalog: Catalog, version: int
+) -> None:
+    table = made_by(catalog, version=version)
+    table.commit_append([data_file("a"), data_file("b", None)])
+    table.commit_append([data_file("c", "tue")])
+    table.commit_overwrite([data_file("d")], removed=[data_file("a")])
+    if version == 2:
+        table.commit_row_delta(added_deletes=[position_deletes("e")])
+    table.set_properties(MERGE)
+    table.commit_append([data_file("f")])
+    for snapshot in table.snapshot_list:
+        kept = MANIFESTS.manifest_list((store_key(table.io), snapshot.manifest_list))
+        assert kept == read_manifest_list(table.io, snapshot.manifest_list)
+
+
+def test_a_commit_reads_no_list_that_this_process_wrote(tmp_path: Path, io: CountingIO) -> None:
+    table = made_by(open_catalog("filesystem", tmp_path, io=io), properties=NO_MERGE)
+    for number in range(3):
+        table.commit_append([data_file(f"f{number}")])
+    assert io.opened["list"] == 0

@@ -182,7 +182,7 @@ CACHE_SIZES: Final[Mapping[str, Property[int]]] = {
     for name, default in {
         "manifests": 512 * _MEBIBYTE,
         "deletes": 256 * _MEBIBYTE,
-        "bitmaps": 32 * _MEBIBYTE,
+        "bitmaps": 64 * _MEBIBYTE,
         "footers": 64 * _MEBIBYTE,
         "reads": 256 * _MEBIBYTE,
         "metadata": 64 * _MEBIBYTE,

@@ -6,7 +6,7 @@ under different deletes, one file under several, so every part gets scopes of it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -21,14 +21,13 @@ from frazil.spark.changes.columns import (
     ChangeType,
 )
 
-_LABELS = {CHANGE_TYPE: pl.String, CHANGE_ORDINAL: pl.Int32, COMMIT_SNAPSHOT_ID: pl.Int64}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Files whose rows changed in one way in one snapshot.
+    """Files whose rows changed in one way, in one snapshot or in several.
 
     Attributes:
+        snapshots: a row a file of the plan: the changelog's columns that tell the snapshot.
         plan: the files with the deletes that say which rows: the rows that they leave, or, in a
             part with `base`, the rows that they take.
         base: the same files with the deletes that applied before: rows that these take had gone
@@ -36,10 +35,40 @@ class Part:
     """
 
     change_type: ChangeType
-    change_ordinal: int
-    snapshot_id: int
+    snapshots: pl.DataFrame
     plan: ScanPlan
     base: ScanPlan | None = None
+
+    @property
+    def change_ordinals(self) -> set[int]:
+        """The snapshots' places in the range."""
+        return set(self.snapshots[CHANGE_ORDINAL].unique().to_list())
+
+    def of_snapshots(self, change_ordinals: Collection[int], *, among: bool) -> Part:
+        """The files of these snapshots, or of all others."""
+        keep = self.snapshots[CHANGE_ORDINAL].is_in(list(change_ordinals))
+        if not among:
+            keep = ~keep
+        if keep.all():
+            return self
+        return replace(
+            self,
+            snapshots=self.snapshots.filter(keep),
+            plan=self.plan.where_files(keep),
+            base=None if self.base is None else self.base.where_files(keep),
+        )
+
+
+def snapshots_of(change_ordinals: Sequence[int] | pl.Series, ids: Sequence[int]) -> pl.DataFrame:
+    """The changelog's columns that tell the snapshots of files.
+
+    Args:
+        change_ordinals: the place of each file's snapshot in the range.
+        ids: the ids of the range's snapshots.
+    """
+    places = pl.Series(CHANGE_ORDINAL, change_ordinals, dtype=pl.Int32)
+    known = pl.Series(COMMIT_SNAPSHOT_ID, ids, dtype=pl.Int64)
+    return pl.DataFrame([places, known.gather(places).alias(COMMIT_SNAPSHOT_ID)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +109,8 @@ def _without_deletes(plan: ScanPlan) -> ScanPlan:
 
 
 def _labels(part: Part) -> pl.DataFrame:
-    values = (str(part.change_type), part.change_ordinal, part.snapshot_id)
-    return pl.DataFrame([values], schema=_LABELS, orient="row")[[0] * part.plan.file_count]
+    kind = pl.lit(str(part.change_type)).alias(CHANGE_TYPE)
+    return part.snapshots.select(kind, CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID)
 
 
 def _merged(plans: Sequence[ScanPlan]) -> ScanPlan:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 
+import polars as pl
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from frazil.errors import ValidationError
@@ -17,7 +18,9 @@ from frazil.format.snapshots import REPLACE
 from frazil.planning.changes import changed_files
 from frazil.planning.changes_range import SnapshotRange
 from frazil.planning.changes_vectors import without_contained
-from frazil.spark.changes.change_files import Part
+from frazil.planning.changes_whole import Compared, whole_changes
+from frazil.planning.scan_plan import ScanPlan
+from frazil.spark.changes.change_files import Part, snapshots_of
 from frazil.spark.changes.columns import CHANGELOG_COLUMNS, ChangeType
 from frazil.spark.changes.netting import net, with_updates, without_copies
 from frazil.spark.changes.rows import ChangedRows
@@ -74,52 +77,87 @@ class Changelog:
 
     @cached_property
     def _parts(self) -> tuple[Part, ...]:
-        parts: list[Part] = []
-        for ordinal, snapshot in enumerate(self.snapshots.snapshots):
-            if snapshot.operation == REPLACE:
-                continue
-            changed = changed_files(
-                self.metadata,
-                snapshot,
-                self.snapshots.parent_of(ordinal),
-                self.io,
-                where=self._condition.implied,
-                schema=self.schema,
+        changed = [
+            (ordinal, snapshot)
+            for ordinal, snapshot in enumerate(self.snapshots.snapshots)
+            if snapshot.operation != REPLACE
+        ]
+        compared = [
+            Compared(snapshot, self.snapshots.parent_of(ordinal)) for ordinal, snapshot in changed
+        ]
+        found = whole_changes(
+            self.metadata, compared, self.io, where=self._condition.implied, schema=self.schema
+        )
+        places = pl.Series([ordinal for ordinal, _ in changed], dtype=pl.Int32)
+        parts = [
+            self._part(kind, places.gather(files.changes), files.plan)
+            for kind, several in (
+                (ChangeType.INSERT, found.added),
+                (ChangeType.DELETE, found.removed),
             )
-            restored = without_contained(changed.restored, self.io)
+            for files in several
+        ]
+        for place in sorted(found.alone):
+            parts += self._parts_of(changed[place][0], compared[place])
+        return tuple(part for part in parts if part.plan.file_count)
+
+    def _parts_of(self, ordinal: int, compared: Compared) -> list[Part]:
+        """The parts of one snapshot, with the deletes that came or went."""
+        changed = changed_files(
+            self.metadata,
+            compared.snapshot,
+            compared.parent,
+            self.io,
+            where=self._condition.implied,
+            schema=self.schema,
+        )
+        restored = without_contained(changed.restored, self.io)
+        return [
+            self._part(kind, [ordinal] * plan.file_count, plan, base)
             for kind, plan, base in (
                 (ChangeType.INSERT, changed.added, None),
                 (ChangeType.DELETE, changed.removed, None),
                 (ChangeType.DELETE, changed.deleted.plan, changed.deleted.base),
                 (ChangeType.INSERT, restored.plan, restored.base),
-            ):
-                parts.append(
-                    Part(
-                        change_type=kind,
-                        change_ordinal=ordinal,
-                        snapshot_id=snapshot.snapshot_id,
-                        plan=plan,
-                        base=base,
-                    )
-                )
-        return tuple(part for part in parts if part.plan.file_count)
+            )
+        ]
+
+    def _part(
+        self,
+        kind: ChangeType,
+        ordinals: Sequence[int] | pl.Series,
+        plan: ScanPlan,
+        base: ScanPlan | None = None,
+    ) -> Part:
+        return Part(
+            change_type=kind, snapshots=snapshots_of(ordinals, self._ids), plan=plan, base=base
+        )
+
+    @cached_property
+    def _ids(self) -> list[int]:
+        return [snapshot.snapshot_id for snapshot in self.snapshots.snapshots]
 
     @cached_property
     def _mixed(self) -> frozenset[int]:
         """Ordinals of the snapshots that both insert and delete."""
-        kinds: dict[int, set[ChangeType]] = {}
-        for part in self._parts:
-            kinds.setdefault(part.change_ordinal, set()).add(part.change_type)
-        return frozenset(ordinal for ordinal, found in kinds.items() if len(found) > 1)
+        inserting, deleting = (
+            {o for part in self._parts if part.change_type is kind for o in part.change_ordinals}
+            for kind in (ChangeType.INSERT, ChangeType.DELETE)
+        )
+        return frozenset(inserting & deleting)
 
     def _of_one_kind(self) -> list[DataFrame]:
         """The rows of snapshots that only insert or only delete."""
-        return self._reader.rows([p for p in self._parts if p.change_ordinal not in self._mixed])
+        return self._reader.rows(self._chosen(mixed=False))
 
     def _without_copies(self) -> list[DataFrame]:
         """The rows of the other snapshots, without those that were only written anew."""
-        rows = self._reader.rows([p for p in self._parts if p.change_ordinal in self._mixed])
+        rows = self._reader.rows(self._chosen(mixed=True))
         return [without_copies(reduce(DataFrame.union, rows))] if rows else []
+
+    def _chosen(self, *, mixed: bool) -> list[Part]:
+        parts = (part.of_snapshots(self._mixed, among=mixed) for part in self._parts)
+        return [part for part in parts if part.plan.file_count]
 
     @cached_property
     def _reader(self) -> ChangedRows:

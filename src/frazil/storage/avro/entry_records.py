@@ -12,7 +12,7 @@ only be too early, the last ones only too late: where the two searches agree, th
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
@@ -70,29 +70,26 @@ class RecordLayout:
         """The head of each row."""
         return self._joined(frame, self.head)
 
-    def leads(self, frame: pl.DataFrame) -> Iterator[bytes]:
+    def leads(self, frame: pl.DataFrame) -> list[bytes]:
         """The bytes of each row up to the end of its path."""
         before = self._joined(frame, self._to_path[:-1])
         kind = self._types["file_path"]
         branch = b"" if isinstance(kind, str) else zigzag(kind.index("string"))
-        lengths: dict[int, bytes] = {}
-        for start, path in zip(before, frame["file_path"].to_list(), strict=True):
-            encoded = path.encode()
-            length = lengths.get(len(encoded))
-            if length is None:
-                length = lengths[len(encoded)] = branch + zigzag(len(encoded))
-            yield start + length + encoded
+        paths = frame["file_path"].cast(pl.Binary).to_list()
+        lengths = {length: branch + zigzag(length) for length in set(map(len, paths))}
+        return [
+            start + lengths[len(path)] + path for start, path in zip(before, paths, strict=True)
+        ]
 
     def _joined(self, frame: pl.DataFrame, names: Sequence[str]) -> list[bytes]:
-        """The encoded fields of each row; few different ones, so each is encoded once."""
-        known: dict[tuple[Any, ...], bytes] = {}
+        """The encoded fields of each row; neighbours are alike, and each run is encoded once."""
+        if not names:
+            return [b""] * len(frame)
         found: list[bytes] = []
-        for row in frame.select(names).iter_rows():
-            encoded = known.get(row)
-            if encoded is None:
-                fields = (self.encode(n, v) for n, v in zip(names, row, strict=True))
-                encoded = known[row] = b"".join(fields)
-            found.append(encoded)
+        runs = frame.select(pl.struct(names).rle().struct.unnest())
+        for count, values in runs.iter_rows():
+            encoded = b"".join(self.encode(name, values[name]) for name in names)
+            found += [encoded] * count
         return found
 
     def _is_plain(self, name: str) -> bool:
@@ -138,7 +135,7 @@ class EntryRecords:
             return None
         if len(stated) != container.count or stated["file_path"].null_count():
             return None
-        starts = _starts(b"".join(container.blocks), list(layout.leads(stated)))
+        starts = _starts(b"".join(container.blocks), layout.leads(stated))
         return None if starts is None else cls(container, layout, stated, starts)
 
     @cached_property
@@ -154,6 +151,14 @@ class EntryRecords:
     def between(self, first: int, end: int) -> memoryview:
         """Neighbouring records as they are, the last excluded."""
         return self.body[self.starts[first] : self.starts[end]]
+
+    def under_heads(self, first: int, end: int, heads: Sequence[bytes]) -> list[bytes | memoryview]:
+        """Neighbouring records under other heads, of a layout whose tail stays as it is."""
+        body, starts, before = self.body, self.starts, self.heads
+        parts: list[bytes | memoryview] = []
+        for row in range(first, end):
+            parts += (heads[row], body[starts[row] + len(before[row]) : starts[row + 1]])
+        return parts
 
     def changed(self, row: int, head: bytes, first_row_id: int | None) -> tuple[memoryview, ...]:
         """A record under another head, with this first row id where the layout has one."""
@@ -183,9 +188,9 @@ def flat_schema_of(schema: Mapping[str, Any], *, file: str) -> FlatSchema:
 def _starts(body: bytes, leads: Sequence[bytes]) -> tuple[int, ...] | None:
     """Where each record starts, and the end; None where the searches disagree."""
     starts: list[int] = []
-    position = 0
+    find, position = body.find, 0
     for lead in leads:
-        start = body.find(lead, position)
+        start = find(lead, position)
         if start < 0:
             return None
         starts.append(start)

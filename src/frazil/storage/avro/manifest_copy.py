@@ -273,7 +273,9 @@ def _copy(source: _Source, writer: ContainerWriter) -> None:
     of_block = np.repeat(np.arange(len(container.counts), dtype=np.uint32), container.counts)
     for block, start, end, changes in _runs(source.after, of_block):
         size = len(container.blocks[block])
-        if changes:
+        if changes and not records.layout.tail:
+            writer.add(end - start, *records.under_heads(start, end, heads))
+        elif changes:
             for row in range(start, end):
                 writer.add(1, *records.changed(row, heads[row], row_ids[row]))
         elif (

@@ -342,7 +342,7 @@ class _Getter:
     def _typed(self, name: str, kind: type[T]) -> T | None:
         value = self.row.get(name)
         if value is None or _is(value, kind):
-            return cast(T | None, value)
+            return cast("T | None", value)
         raise self._bad(name, value, kind.__name__)
 
     def _bad(self, name: str, value: Any, wanted: str) -> InvalidManifestError:

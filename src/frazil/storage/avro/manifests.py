@@ -171,8 +171,8 @@ def write_manifest_list(
     sequence_number: int,
     first_row_id: int | None = None,
     codec: str = DEFAULT_CODEC,
-) -> None:
-    """Write a snapshot's manifest list (rules 161-169).
+) -> tuple[ManifestFile, ...]:
+    """Write a snapshot's manifest list (rules 161-169); return the manifests as it has them.
 
     Manifests without a sequence number get the snapshot's (rules 132, 166). First row ids must
     have been assigned (``assign_first_row_ids``).
@@ -193,6 +193,7 @@ def write_manifest_list(
     if format_version > 2:
         metadata["first-row-id"] = "null" if first_row_id is None else str(first_row_id)
     metadata["format-version"] = str(format_version)
+    manifests = tuple(manifests)
     for manifest in manifests:
         _check_manifest(manifest, format_version)
     data = container_bytes(
@@ -202,6 +203,7 @@ def write_manifest_list(
         codec=codec,
     )
     io.create_unique(path, data)
+    return manifests
 
 
 def read_manifest_list(io: FileIO, path: str) -> tuple[ManifestFile, ...]:

@@ -18,6 +18,7 @@ from frazil.format.manifests import (
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
 from frazil.format.table_properties import MANIFEST_CODEC
+from frazil.planning.cache import MANIFESTS, store_key
 from frazil.planning.load import listed_manifests
 from frazil.storage import avro, locations
 from frazil.storage.avro.columns import decode_manifests
@@ -206,7 +207,7 @@ class ManifestFiles:
         )
         self._attempts += 1
         self._lists.append(path)
-        avro.write_manifest_list(
+        written = avro.write_manifest_list(
             self.io,
             path,
             manifests,
@@ -216,6 +217,9 @@ class ManifestFiles:
             sequence_number=sequence_number,
             first_row_id=first_row_id,
         )
+        # The next commit begins with this list. A list of v1 does not say all that is known here.
+        if metadata.format_version > 1:
+            MANIFESTS.keep_manifest_list((store_key(self.io), path), written)
         return path
 
     def keep_only(self, manifests: Iterable[str], manifest_list: str | None) -> None:
