@@ -5,13 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 
+from pyiceberg.catalog.sql import SqlCatalog
+from pyspark.sql import functions as F
+
 import frazil
-from bench.context import Context, run_all
+from bench.context import CATALOG, Context, run_all
 from bench.figures import Bar, Figure, compare, interleaved, report
 from bench.rows import FLAT_DDL, flat
 
 ROUNDS = 3
 PARTITIONS = 50
+UPSERTED = 10_000
+UPSERT_ROUNDS = 2
 MODES = {"merge-on-read": "MoR", "copy-on-write": "CoW"}
 COMMANDS = ("delete", "update", "merge")
 
@@ -161,10 +166,35 @@ def _median(times: list[float]) -> float:
 
 
 def _upsert(context: Context) -> Iterator[Figure]:
-    """10 000 rows into a tenth of the rows."""
-    table = context.lake.create_table("bench.upserted", FLAT_DDL, format_version=2)
-    table.append(flat(context.spark, context.rows // 10))
-    rows = flat(context.spark, context.rows // 10).where("id % 100 = 1").limit(10_000)
-    took = interleaved({"ours": lambda: table.upsert(rows, keys=["id"])}, rounds=ROUNDS)
-    yield report(f"upsert 10 000 rows{context.suffix}", took["ours"], unit="s")
-    context.lake.purge_table("bench.upserted")
+    """10 000 rows into a tenth of the rows; other values in each round."""
+    whole = flat(context.spark, context.rows // 10)
+    names = {"ours": "bench.upserted", "theirs": "bench.upserted_pyiceberg"}
+    for name in names.values():
+        context.lake.create_table(name, FLAT_DDL, format_version=2).append(whole)
+    table = context.lake.load_table(names["ours"])
+    peers = SqlCatalog(
+        CATALOG, uri=f"sqlite:///{context.folder / 'catalog.db'}", warehouse=str(context.folder)
+    )
+    peer = peers.load_table(names["theirs"])
+    chosen = whole.where("id % 100 = 1").limit(UPSERTED)
+    rows = [
+        chosen.withColumn("d", F.lit(float(round_))).toArrow().cast(peer.schema().as_arrow())
+        for round_ in range(UPSERT_ROUNDS + 1)
+    ]
+    ours, theirs = iter(rows), iter(rows)
+    took = interleaved(
+        {
+            "ours": lambda: table.upsert(next(ours), keys=["id"]),
+            "theirs": lambda: peer.upsert(next(theirs), join_cols=["id"]),
+        },
+        rounds=UPSERT_ROUNDS,
+    )
+    yield report(
+        f"upsert 10 000 rows{context.suffix}",
+        took["ours"],
+        unit="s",
+        against="PyIceberg",
+        theirs=took["theirs"],
+    )
+    for name in names.values():
+        context.lake.purge_table(name)

@@ -27,12 +27,18 @@ from frazil.spark.write.columns.row_checks import stop_with_text, value_problem
 WORDS_HERE: Final = 2_000_000
 """Up to so many words (32 MB) are collected by the driver; more stay with the executors."""
 
+ROWS_AT_ONCE: Final = 16_000_000
+"""Up to so many rows (128 MB) are collected one by one: to make words of them is a shuffle more."""
+
 COUNTS: Final[dict[str, pl.DataType]] = {
     "ordinal": pl.Int64(),
     "words": pl.Int64(),
     "places": pl.Int64(),
     "last": pl.Int64(),
 }
+
+_PACKED_BITS: Final = 25
+"""The bits of an ordinal that stands in one number with a position."""
 
 _LOW: Final = (1 << 32) - 1
 
@@ -61,19 +67,35 @@ def sparse_rows(rows: DataFrame, *, ordinal: str, position: str) -> DataFrame:
         ordinal: the column of the data file's ordinal.
         position: the column of the row's position in the file.
     """
-    file, place = (f"cast({quote_name_always([name])} as bigint)" for name in (ordinal, position))
-    key = f"shiftleft({file}, 32) | shiftright({place}, 6)"
+    file, place = _as_longs(ordinal, position)
+    key = _checked(f"shiftleft({file}, 32) | shiftright({place}, 6)", file, place, ordinal_bits=31)
+    bits = f"bit_or(shiftleft(1L, cast({place} & 63L as int)))"
+    return rows.groupBy(F.expr(key).alias(KEY)).agg(F.expr(bits).alias(WORDS))
+
+
+def _as_longs(*names: str) -> Iterator[str]:
+    return (f"cast({quote_name_always([name])} as bigint)" for name in names)
+
+
+def _checked(value: str, file: str, place: str, *, ordinal_bits: int) -> str:
+    """SQL text of a value that holds the ordinal and the position, where both fit into it."""
     # A position that runs over would be another file's; NULL fails the test too.
-    fits = f"shiftright({file}, 31) = 0 and shiftright({place}, 37) = 0"
+    fits = f"shiftright({file}, {ordinal_bits}) = 0 and shiftright({place}, 37) = 0"
+    largest = (1 << ordinal_bits) - 1
     stop = stop_with_text(
         f"'no row can be deleted at position ', coalesce(string({place}), 'NULL'), "
         f"' of the data file with the ordinal ', coalesce(string({file}), 'NULL'), "
-        f"'; positions go from 0 to {(1 << 37) - 1} and ordinals from 0 to {(1 << 31) - 1}'"
+        f"'; positions go from 0 to {(1 << 37) - 1} and ordinals from 0 to {largest}'"
     )
-    bits = f"bit_or(shiftleft(1L, cast({place} & 63L as int)))"
-    return rows.groupBy(F.expr(f"if({fits}, {key}, {stop})").alias(KEY)).agg(
-        F.expr(bits).alias(WORDS)
-    )
+    return f"if({fits}, {value}, {stop})"
+
+
+def _words_of_places(rows: DataFrame, *, ordinal: str, position: str) -> Words:
+    """Return the words of places that the driver has room for, one by one."""
+    file, place = _as_longs(ordinal, position)
+    packed = _checked(f"shiftleft({file}, 38) | {place}", file, place, ordinal_bits=_PACKED_BITS)
+    table = _arrow(rows.select(F.expr(packed).alias(KEY)))
+    return Words.of_values(table.column(KEY).to_numpy())
 
 
 def words_of(rows: DataFrame) -> Words:
@@ -84,7 +106,9 @@ def words_of(rows: DataFrame) -> Words:
 
 
 @contextmanager
-def collected(rows: DataFrame, *, most_words: int) -> Iterator[Collected]:
+def collected(
+    rows: DataFrame, *, most_words: int, most_rows: int | None = None, most_ordinal: int = 0
+) -> Iterator[Collected]:
     """Collect places: here where they are few, else kept by the executors while the block runs.
 
     The rows are computed once.
@@ -92,11 +116,16 @@ def collected(rows: DataFrame, *, most_words: int) -> Iterator[Collected]:
     Args:
         rows: the data file's ordinal and the row's position, as two columns.
         most_words: how many words there can be, by the files that the rows are of.
+        most_rows: how many rows there can be; None where that is not known.
+        most_ordinal: the highest that a data file has.
 
     Raises:
         ValidationError: an ordinal or a position is NULL, negative or too large.
     """
     ordinal, position = rows.columns
+    if most_rows is not None and most_rows <= ROWS_AT_ONCE and not most_ordinal >> _PACKED_BITS:
+        yield _here(_words_of_places(rows, ordinal=ordinal, position=position))
+        return
     sparse = sparse_rows(rows, ordinal=ordinal, position=position)
     if most_words <= WORDS_HERE:
         yield _here(words_of(sparse))

@@ -42,12 +42,14 @@ class Assignments:
         columns: the assigned columns by name.
         types: Spark's types of the values, once they are known.
         keeps_fields: whether fields that the values' structs lack stay as they are.
+        are_columns: whether the values are columns of the rows, as they are.
     """
 
     schema: Schema
     columns: Mapping[str, _Node]
     case_sensitive: bool
     keeps_fields: bool = False
+    are_columns: bool = False
     types: dict[int, Any] = field(default_factory=dict)
 
     @classmethod
@@ -60,6 +62,7 @@ class Assignments:
         case_sensitive: bool,
         nested: bool = True,
         keeps_fields: bool = False,
+        are_columns: bool = False,
     ) -> Assignments:
         """Read what a user gave.
 
@@ -69,6 +72,7 @@ class Assignments:
             alias: the table's name in the command.
             nested: whether fields of columns may be assigned.
             keeps_fields: whether fields that the values' structs lack stay as they are.
+            are_columns: whether the values are columns of the rows, as they are.
 
         Raises:
             ValidationError: a name that the table does not have, is given twice, or contradicts
@@ -98,6 +102,7 @@ class Assignments:
             columns=columns,
             case_sensitive=case_sensitive,
             keeps_fields=keeps_fields,
+            are_columns=are_columns,
         )
 
     def columns_after(
@@ -118,6 +123,12 @@ class Assignments:
         """
         nodes = [node for node in _all_nodes(self.columns) if node.value is not None]
         if not self.types:
+            if not self.are_columns:
+                check_values(
+                    scope,
+                    [node.value for node in nodes if node.value is not None],
+                    [node.text for node in nodes],
+                )
             self.types.update(_types_of(scope, nodes))
         types = self.types
         store = StoreAssignment(
@@ -159,7 +170,6 @@ def _all_nodes(columns: Mapping[str, _Node]) -> list[_Node]:
 def _types_of(scope: DataFrame, nodes: Sequence[_Node]) -> dict[int, Any]:
     """The types of the values, by the identity of their nodes."""
     columns = [node.value for node in nodes if node.value is not None]
-    check_values(scope, columns, [node.text for node in nodes])
     named = [column.alias(f"v{place}") for place, column in enumerate(columns)]
     try:
         schema = scope.select(*named).schema

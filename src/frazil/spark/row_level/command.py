@@ -162,13 +162,14 @@ class Command:
         self.written.extend(file.file_path for file in files)
         return files
 
-    def write_deletes(self, places: DataFrame, plan: ScanPlan) -> WrittenDeletes:
+    def write_deletes(self, places: DataFrame, plan: ScanPlan, *, most_rows: int) -> WrittenDeletes:
         """Write deletes of rows: the file's ordinal and the position of each."""
         written = write_deletes(
             places,
             plan=plan,
             metadata=self.base,
             io=self.writes.io,
+            most_rows=most_rows,
             on_progress=self.options.on_progress,
         )
         self.written.extend(written.paths)

@@ -47,7 +47,9 @@ class Delete:
             return self._whole_files(command, every, whole, figures)
         test = repeatable(rest, self.condition)
         if command.merges_on_read:
-            deletes = command.write_deletes(places_of(rest, test), rest.plan)
+            deletes = command.write_deletes(
+                places_of(rest, test), rest.plan, most_rows=rest.plan.record_count
+            )
             if not deletes.deleted_rows:
                 return self._whole_files(command, every, whole, figures)
             figures["rows_deleted"] += deletes.deleted_rows
@@ -113,10 +115,12 @@ def repeatable(target: Target, condition: Condition) -> Test:
     """
     if condition.is_exact:
         return condition
-    nothing = target.where(pl.Series([False] * target.plan.file_count, dtype=pl.Boolean)).rows()
-    named = nothing if condition.alias is None else nothing.alias(condition.alias)
-    check_not_random(named, condition.flag(), condition.text)
     words = words_of(condition.text)
+    if words is None or "(" in condition.text:
+        # Without a call of a function nothing is random.
+        nothing = target.no_rows()
+        named = nothing if condition.alias is None else nothing.alias(condition.alias)
+        check_not_random(named, condition.flag(), condition.text)
     if not (condition.has_subquery or words is None or words.name_any_of(CLOCKS)):
         return condition
     return AtPlaces(matching_places(target, condition).localCheckpoint(), target.place)
@@ -158,10 +162,11 @@ def _tested_fields(target: Target, condition: Condition) -> list[NestedField]:
 
 def places_of(target: Target, test: Test) -> DataFrame:
     """Return the file and the position of the rows that match."""
-    at = F.col(target.place)
-    return matching_places(target, test).select(
-        file_of(at).alias("file"), position_of(at).alias("position")
-    )
+    if isinstance(test, AtPlaces):
+        at = F.col(target.place)
+        return test.places.select(file_of(at).alias("file"), position_of(at).alias("position"))
+    rows = test.matching(target.places(_tested_fields(target, test)))
+    return rows.select(target.file, target.place)
 
 
 def rows_by_file(target: Target, test: Test) -> dict[int, int]:

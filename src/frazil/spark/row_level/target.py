@@ -28,6 +28,8 @@ from frazil.spark.read.projection import (
     projection_beside,
 )
 from frazil.spark.read.reader import TableReader
+from frazil.spark.session import type_support
+from frazil.spark.types import schema_to_spark
 from frazil.storage.files import FileIO
 
 POSITION_BITS: Final = 40
@@ -119,6 +121,17 @@ class Target:
     def written_names(self) -> list[Column]:
         """The columns of rows that are written anew."""
         return [F.col(quote_name_always([field.name])) for field in self.written_schema.fields]
+
+    def no_rows(self) -> DataFrame:
+        """Return no rows of the table's columns, for Spark to analyse expressions over."""
+        shape = schema_to_spark(self.schema, support=type_support(self.spark))
+        return self.spark.createDataFrame([], shape)
+
+    def places(self, fields: Sequence[NestedField]) -> DataFrame:
+        """Return these columns of the live rows, then the file and the position of each."""
+        projection = projection_beside((FILE_ORDINAL_FIELD, _POS), self.schema, tuple(fields))
+        read = TableReader(self.spark, self.metadata, self.io).rows(self.plan, projection)
+        return read.toDF(*(field.name for field in fields), self.file, self.place)
 
     @property
     def live_row_count(self) -> int:

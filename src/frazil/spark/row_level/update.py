@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import polars as pl
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -62,7 +61,9 @@ class Update:
         test = repeatable(target, self.condition)
         with command.discarding():
             if command.merges_on_read:
-                deletes = command.write_deletes(places_of(target, test), target.plan)
+                deletes = command.write_deletes(
+                    places_of(target, test), target.plan, most_rows=target.plan.record_count
+                )
                 if not deletes.deleted_rows:
                     return command.commit_nothing(target.plan)
                 touched = target.named(deletes.referenced_paths)
@@ -100,9 +101,8 @@ class Update:
 
     def _check(self, command: Command, target: Target, assignments: Assignments) -> None:
         """Let Spark analyse the values before a row is read."""
-        none = pl.Series([False] * target.plan.file_count, dtype=pl.Boolean)
         # Of the table's columns alone: values name neither places nor row ids.
-        scope = target.where(none).rows().drop(target.place).alias(self.name)
+        scope = target.no_rows().alias(self.name)
         old = columns_named(self.name, [field.name for field in target.schema.fields])
         after = assignments.columns_after(scope, type_support(target.spark), old=old)
         scope.select(*after.values()).schema  # noqa: B018

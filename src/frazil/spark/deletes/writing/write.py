@@ -81,6 +81,7 @@ def write_deletes(
     io: FileIO,
     granularity: Granularity | None = None,
     target_size: int | None = None,
+    most_rows: int | None = None,
     on_progress: Callable[[WriteProgress], None] | None = None,
 ) -> WrittenDeletes:
     """Write deletes of rows of a plan's files; nothing is committed.
@@ -97,6 +98,8 @@ def write_deletes(
         io: of the table.
         granularity: of position delete files; unless given, `write.delete.granularity` says it.
         target_size: of delete files, in bytes; `write.delete.target-file-size-bytes` unless given.
+        most_rows: how many rows there are at most; few are collected as they are. None where that
+            is not known.
         on_progress: called at each stage.
 
     Raises:
@@ -110,7 +113,10 @@ def write_deletes(
     tell = on_progress or _tell_nobody
     tell(WriteProgress("writing"))
     prepare_session(rows.sparkSession)
-    with collected(rows, most_words=most_words(plan.files["record_count"])) as found:
+    files = plan.files
+    room = most_words(files["record_count"])
+    last = max(files["ordinal"], default=0)
+    with collected(rows, most_words=room, most_rows=most_rows, most_ordinal=last) as found:
         touched = TouchedFiles.of(
             plan,
             found.counts["ordinal"],

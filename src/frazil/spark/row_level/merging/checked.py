@@ -36,7 +36,7 @@ class CheckedClauses:
         """Check everything before a row is read."""
         schema = command.base.schema
         target = command.target(spark, AlwaysFalse())
-        rows = target.rows().drop(target.place).alias(merge.target_name)
+        rows = target.no_rows().alias(merge.target_name)
         source = merge.source.limit(0).alias(merge.source_name)
         both = rows.join(source)
         on = condition_column(merge.on, "on")
@@ -67,11 +67,15 @@ class CheckedClauses:
                 case_sensitive=command.case_sensitive,
                 nested=clause.do is Do.UPDATE,
                 keeps_fields=merge.evolves and clause.takes_all,
+                are_columns=clause.takes_all,
             )
             old = None
             if clause.do is Do.UPDATE:
                 old = columns_named(merge.target_name, [f.name for f in schema.fields])
-            scope.select(*made.columns_after(scope, support, old=old).values()).schema  # noqa: B018
+            after = made.columns_after(scope, support, old=old)
+            if not clause.takes_all:
+                # Of columns alone everything is known from their types.
+                scope.select(*after.values()).schema  # noqa: B018
             (updates if clause.do is Do.UPDATE else inserts)[place] = made
         return cls(on=on, updates=updates, inserts=inserts)
 

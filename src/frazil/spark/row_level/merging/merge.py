@@ -27,6 +27,7 @@ from frazil.spark.row_level.merging.one_join import rewritten_in_one_join, takes
 from frazil.spark.row_level.merging.pruning import (
     implied_by_matches,
     implied_by_target,
+    measured_columns,
 )
 from frazil.spark.row_level.merging.source import Source
 from frazil.spark.row_level.merging.touched import CLAUSE, Touched
@@ -65,7 +66,16 @@ class Merge:
         spark = self.source.sparkSession
         prepare_session(spark)
         checked = CheckedClauses.of(self, command, spark)
-        source = Source.of(self.source, [f.name for f in command.base.schema.fields])
+        schema = command.base.schema
+        measured = measured_columns(
+            self.on,
+            self.source,
+            schema,
+            target_name=self.target_name,
+            source_name=self.source_name,
+            case_sensitive=command.case_sensitive,
+        )
+        source = Source.of(self.source, [f.name for f in schema.fields], measured)
         if self.keys:
             source.check_keys(self.keys)
         with command.discarding():
@@ -173,6 +183,7 @@ class _Merging:
         deletes = self.command.write_deletes(
             _places(touched.acted(matches, orphans), target.place),
             target.only(touched.files).plan,
+            most_rows=touched.pairs,
         )
         changed = touched.updated_files if touched.updated else ()
         return self.command.commit_deltas(added, deletes, target, where, figures, changed=changed)

@@ -63,21 +63,26 @@ def rewritten_in_one_join(matching: Matching, target: Target, where: Expression)
     if touched.is_empty:
         return matching.commit_inserted(target, where, new)
     rewritten = target.only(touched.files)
-    count = RowCount()
+    # Where every joined row is written, and no other, the files tell how many there are.
+    deletes = any(each.do is Do.DELETE for _, each in matching.clauses(When.MATCHED))
+    count = None if new is None and not deletes else RowCount()
     rows = _changed_rows(matching, rewritten, count)
     parts = [rows] if new is None else [rows, new]
     stays = new is None and not moved and compared is not None and matching.sends_source
     placement = in_place(command, rewritten) if stays else None
     added = command.write(reduce(DataFrame.unionByName, parts), target, placement=placement)
     live = rewritten.live_row_count
-    count.ask()
-    if count.told() != live:
+    written = sum(file.record_count for file in added)
+    joined: int | None = written
+    if count is not None:
+        count.ask()
+        joined = count.told()
+    if joined != live:
         command.writes.io.delete_many(command.written)
         command.written.clear()
         return None
     if decisive:
         command.decided_by(target, touched.matched_files)
-    written = sum(file.record_count for file in added)
     figures = touched.figures(added=written, copied=live - touched.places)
     return command.commit_rewrite(added, touched.files, target, where, figures)
 
@@ -121,7 +126,7 @@ def _touched(matching: Matching, target: Target, matches: DataFrame) -> tuple[To
     return touched, bool(counts["moved"].any())
 
 
-def _changed_rows(matching: Matching, target: Target, count: RowCount) -> DataFrame:
+def _changed_rows(matching: Matching, target: Target, count: RowCount | None) -> DataFrame:
     """Rows of files, changed by their clauses and without those that are deleted."""
     merge, source = matching.merge, matching.source
     fields = target.schema.fields
@@ -139,7 +144,8 @@ def _changed_rows(matching: Matching, target: Target, count: RowCount) -> DataFr
     joined = rows.join(beside, matching.checked.on, "left").withColumn(
         clause, F.when(matched, first_number(tests))
     )
-    joined = count.of(joined)
+    if count is not None:
+        joined = count.of(joined)
     which = F.col(quote_name_always([clause]))
     old = columns_named(merge.target_name, [field.name for field in fields])
     support = type_support(matching.spark)

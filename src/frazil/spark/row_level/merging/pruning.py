@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import Column, SparkSession
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
 from sqlglot import exp
@@ -110,7 +111,7 @@ def implied_by_matches(
                 )
             except PredicateError:
                 continue
-    pairs = _equal_columns(on, names, source)
+    pairs = _equal_columns(on, names, source.rows.schema)
     found += [bind(each, schema, case_sensitive=True) for each in _within_source(pairs, source)]
     return all_of(found)
 
@@ -130,6 +131,24 @@ class EqualColumns:
     nulls_match: bool
 
 
+def measured_columns(
+    on: str | Column,
+    source: DataFrame,
+    schema: Schema,
+    *,
+    target_name: str,
+    source_name: str,
+    case_sensitive: bool,
+) -> dict[str, Column]:
+    """Return the values of the source whose ranges tell those of the table's rows that match."""
+    if not isinstance(on, str):
+        return {}
+    names = _Names(schema, source.columns, target_name, source_name, case_sensitive)
+    pairs = _equal_columns(on, names, source.schema)
+    types = {field.name: field.dataType for field in source.schema.fields}
+    return {p.source: _plain(F.col(quote_name_always([p.source])), types[p.source]) for p in pairs}
+
+
 def equal_columns(
     on: str | Column,
     source: Source,
@@ -143,11 +162,11 @@ def equal_columns(
     if not isinstance(on, str):
         return []
     names = _Names(schema, source.names, target_name, source_name, case_sensitive)
-    return _equal_columns(on, names, source)
+    return _equal_columns(on, names, source.rows.schema)
 
 
-def _equal_columns(on: str, names: _Names, source: Source) -> list[EqualColumns]:
-    types = {field.name: field.dataType for field in source.rows.schema.fields}
+def _equal_columns(on: str, names: _Names, given: S.StructType) -> list[EqualColumns]:
+    types = {field.name: field.dataType for field in given.fields}
     pairs = [names.equality(piece) for piece in conjuncts_of(on)]
     return [
         pair
@@ -242,15 +261,13 @@ def _within_source(usable: Sequence[EqualColumns], source: Source) -> Iterator[E
     if not usable:
         return
     few = source.count <= MOST_VALUES
-    measures: list[Column] = []
-    for pair in usable:
-        value = _plain(F.col(quote_name_always([pair.source])), types[pair.source])
-        measures += [F.collect_set(value)] if few else [F.min(value), F.max(value)]
-    row = source.rows.agg(*(m.alias(f"m{n}") for n, m in enumerate(measures))).collect()[0]
-    measured = iter(row)
-    for pair in usable:
+    seen: pa.Table | None = None
+    if few:
+        values_of = [_plain(F.col(quote_name_always([p.source])), types[p.source]) for p in usable]
+        seen = source.rows.select(*(v.alias(f"v{n}") for n, v in enumerate(values_of))).toArrow()
+    for n, pair in enumerate(usable):
         ref = Reference(pair.target)
-        found = next(measured) if few else [next(measured), next(measured)]
+        found = source.ranges[pair.source] if seen is None else seen.column(n).unique().to_pylist()
         try:
             values = [_literal(v, types[pair.source]) for v in found if v is not None]
         except OverflowError:

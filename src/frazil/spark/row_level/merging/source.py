@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import and_
+from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from frazil.errors import ValidationError
@@ -24,19 +25,25 @@ class Source:
         names: the columns as given.
         number: the name of the column that tells rows apart; no other column is called so.
         count: the rows.
+        ranges: the lowest and the highest value of columns that were asked for, by the texts of
+            what was asked.
     """
 
     rows: DataFrame
     names: tuple[str, ...]
     number: str
     count: int
+    ranges: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, df: DataFrame, beside: Iterable[str]) -> Source:
+    def of(
+        cls, df: DataFrame, beside: Iterable[str], measured: Mapping[str, Column] | None = None
+    ) -> Source:
         """Evaluate a DataFrame.
 
         Args:
             beside: names of columns that the rows will stand beside.
+            measured: values of its columns whose ranges are wanted, by name.
 
         Raises:
             ValidationError: it is a stream, or two of its columns have one name.
@@ -52,9 +59,13 @@ class Source:
         if twice and len(set(keys)) != len(keys) and len(set(names)) != len(names):
             raise ValidationError(f"the source has more than one column {twice[0]!r}")
         (number,) = free_names(["_frazil_source_row"], [*names, *beside])
-        # The count is the job that evaluates the rows.
         kept = df.withColumn(number, F.monotonically_increasing_id()).localCheckpoint(eager=False)
-        return cls(kept, names, number, kept.count())
+        wanted = {} if measured is None else measured
+        ends = [end(value) for value in wanted.values() for end in (F.min, F.max)]
+        # The count is the job that evaluates the rows.
+        count, *found = kept.agg(F.count("*"), *ends).collect()[0]
+        pairs = zip(found[::2], found[1::2], strict=True)
+        return cls(kept, names, number, count, dict(zip(wanted, pairs, strict=True)))
 
     def check_keys(self, keys: Sequence[tuple[str, ...]]) -> None:
         """Check that no two rows have the same keys.
