@@ -105,6 +105,17 @@ def test_a_new_commit_costs_its_own_keys(
     )
 
 
+def test_the_newest_files_are_resolved_here_and_others_by_spark(
+    spark: Any, made: MadeTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(small_files, "ROWS_HERE", 40)
+    for number in range(3):
+        made.add(rows(30, 20 * number), sequence=1 + number)
+    made.delete_keys([3], [("n2",), (None,)], sequence=3)
+    made.delete_keys([3], [("n4",)], sequence=9)
+    assert made.read(spark, equality=RESOLVE) == made.live()
+
+
 def test_a_small_file_that_lacks_a_key_is_left_to_spark(spark: Any, made: MadeTable) -> None:
     made.add(rows(100), sequence=1)
     made.add(rows(30, 200), sequence=1)

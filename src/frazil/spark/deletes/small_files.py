@@ -99,11 +99,10 @@ class SmallFiles:
         Raises:
             MissingFileError, InvalidDataFileError: a delete file cannot be read.
         """
-        is_small = pl.col("record_count") <= SMALL_FILE_ROWS
-        files = plan.files.filter(is_small).join(pending, on="ordinal", how="semi")
+        files = self._chosen(plan.files.join(pending, on="ordinal", how="semi"))
         pairs = pending.join(files, on="ordinal", how="semi")
         deletes = plan.deletes.join(pairs, on="delete", how="semi")
-        if not self._are_few(files) or not self._are_few(deletes):
+        if len(deletes) > FILES_HERE or int(deletes["record_count"].sum()) > ROWS_HERE:
             return {}
         lists = deletes.with_columns(pl.col("equality_ids").list.sort().alias("ids"))
         found: dict[int, list[Words]] = {ordinal: [] for ordinal in files["ordinal"]}
@@ -124,8 +123,11 @@ class SmallFiles:
         return {ordinal: Words.union(parts) for ordinal, parts in found.items()}
 
     @staticmethod
-    def _are_few(files: pl.DataFrame) -> bool:
-        return len(files) <= FILES_HERE and int(files["record_count"].sum()) <= ROWS_HERE
+    def _chosen(files: pl.DataFrame) -> pl.DataFrame:
+        """The newest of the small files, as many as there is room for."""
+        is_small = pl.col("record_count") <= SMALL_FILE_ROWS
+        newest = files.filter(is_small).sort(_SEQUENCE, descending=True, maintain_order=True)
+        return newest.head(FILES_HERE).filter(pl.col("record_count").cum_sum() <= ROWS_HERE)
 
     def _can_compare(self, fields: Sequence[I.NestedField]) -> bool:
         return all(
