@@ -116,8 +116,8 @@ CASES = [
     ("equality-deletes", "int", PARTITIONS[1], 2),
     ("mixed", "string", PARTITIONS[4], 3),
     ("equality-deletes", "date", PARTITIONS[2], 3),
-    ("merge", "decimal(20, 2)", PARTITIONS[3], 2),
-    ("mixed", "timestamp_ntz", PARTITIONS[0], 2),
+    ("mixed", "decimal(20, 2)", PARTITIONS[3], 2),
+    ("merge", "timestamp_ntz", PARTITIONS[0], 2),
     ("equality-deletes", "binary", PARTITIONS[4], 2),
 ]
 
