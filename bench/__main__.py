@@ -25,6 +25,7 @@ from bench import (
     small,
     streams,
     upkeep,
+    upserted,
     writes,
 )
 from bench.context import CATALOG, Context
@@ -46,6 +47,7 @@ MEASUREMENTS: dict[str, Callable[[Context], Iterator[Figure]]] = {
     "equality": equality.run,
     "slopes": slopes.run,
     "upkeep": upkeep.run,
+    "upserted": upserted.run,
 }
 ON_EVERY_SPARK = ("scan", "append", "small")
 

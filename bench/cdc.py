@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,32 +13,52 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
 
 import frazil
+from bench import cdc_postgres
 from bench.context import Context, run_all
 from bench.figures import Bar, Figure, compare, limit, report
 from bench.rows import FLAT_DDL, flat
 
 PARTITIONS = 50
-BATCHES = 20
 READS = 3
 SHARE = 10
 """One row in so many is changed by all batches together."""
+
+FEW_BATCHES, MANY_BATCHES, MANY_ROWS = 20, 100, 60_000_000
+"""Tables of so many rows get the many batches."""
 
 ROWS_DDL = f"{FLAT_DDL}, p int"
 CHANGES_DDL = f"{ROWS_DDL}, op string, seq bigint"
 
 
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Files of changes, one a batch.
+
+    Attributes:
+        streamed: the folder of those that both sides stream.
+        later: those that are applied afterwards, each followed by a read.
+    """
+
+    streamed: Path
+    later: tuple[Path, ...]
+
+
+def _batches(context: Context) -> int:
+    return MANY_BATCHES if context.rows >= MANY_ROWS else FEW_BATCHES
+
+
 def run(context: Context) -> Iterator[Figure]:
     """All batches, the last beside the first, what appends cost, and reads of what was written."""
-    folder = _changes(context)
-    _warm(context, folder)
+    made = _changes(context)
+    _warm(context, made.streamed)
     sides: dict[str, list[float]] = {}
     tables: dict[str, frazil.Table] = {}
     for side in ("ours", "java") if context.has_java else ("ours",):
         tables[side] = _table(context, f"bench.cdc_{side}")
         start = _ours if side == "ours" else _java
-        sides[side] = _drained(start(context, tables[side], _stream(context, folder)))
+        sides[side] = _drained(start(context, tables[side], _stream(context, made.streamed)))
     changes = context.rows // SHARE
-    name = f"{changes:,} changes in {BATCHES} batches{context.suffix}"
+    name = f"{changes:,} changes in {_batches(context)} batches{context.suffix}"
     ours = sides["ours"]
     if context.has_java:
         java = sides["java"]
@@ -47,10 +68,11 @@ def run(context: Context) -> Iterator[Figure]:
     else:
         yield report(name, sum(ours), unit="s")
     yield limit(f"the last batch{context.suffix}", ours[-1] / ours[0], 1.2, unit="x the first")
-    yield from _reads(context, tables["ours"], folder)
-    yield from _appends(context, folder)
+    yield from _reads(context, tables["ours"], made.later)
     for table in tables.values():
         context.lake.purge_table(table.name)
+    yield from _appends(context, made.streamed)
+    yield from cdc_postgres.run(context)
 
 
 def _warm(context: Context, folder: Path) -> None:
@@ -62,38 +84,47 @@ def _warm(context: Context, folder: Path) -> None:
         context.lake.purge_table(table.name)
 
 
-def _changes(context: Context) -> Path:
-    """A folder with a file for each batch: updates, one insert in ten, one delete in ten."""
-    rows, spark = context.rows, context.spark
-    folder = context.folder / f"cdc-changes-{uuid.uuid4().hex}"
-    each = rows // SHARE // BATCHES
-    for number in range(BATCHES + READS):
-        made = (
-            spark.range(each)
-            .selectExpr(
-                f"case when id % 10 = 0 then {rows} + {number * each} + id "
-                f"else pmod(xxhash64(id, {number}), {rows}) end as id",
-                "case when id % 10 = 1 then 'd' else 'u' end as op",
-                f"{number * each} + id as seq",
-            )
-            .selectExpr(
-                "id",
-                "id + 1 as k",
-                "-1.5d as d",
-                f"'changed-{number}' as s",
-                f"{number} as i",
-                "timestamp_micros(1704067200000000 + id) as ts",
-                f"int(id % {PARTITIONS}) as p",
-                "op",
-                "seq",
-            )
+def _changes(context: Context) -> Changes:
+    """Updates, one insert in ten, one delete in ten."""
+    streamed = context.folder / f"cdc-changes-{uuid.uuid4().hex}"
+    streamed.mkdir()
+    count = _batches(context)
+    return Changes(
+        streamed,
+        tuple(
+            _batch(context, number, streamed if number < count else context.folder)
+            for number in range(count + READS)
+        )[count:],
+    )
+
+
+def _batch(context: Context, number: int, folder: Path) -> Path:
+    rows = context.rows
+    each = rows // SHARE // _batches(context)
+    made = (
+        context.spark.range(each)
+        .selectExpr(
+            f"case when id % 10 = 0 then {rows} + {number * each} + id "
+            f"else pmod(xxhash64(id, {number}), {rows}) end as id",
+            "case when id % 10 = 1 then 'd' else 'u' end as op",
+            f"{number * each} + id as seq",
         )
-        part = folder.with_name(f"{folder.name}-{number}")
-        made.coalesce(1).write.parquet(str(part))
-        folder.mkdir(exist_ok=True)
-        [file] = part.glob("*.parquet")
-        file.rename(folder / f"{number:04}.parquet")
-    return folder
+        .selectExpr(
+            "id",
+            "id + 1 as k",
+            "-1.5d as d",
+            f"'changed-{number}' as s",
+            f"{number} as i",
+            "timestamp_micros(1704067200000000 + id) as ts",
+            f"int(id % {PARTITIONS}) as p",
+            "op",
+            "seq",
+        )
+    )
+    part = context.folder / f"cdc-batch-{uuid.uuid4().hex}"
+    made.coalesce(1).write.parquet(str(part))
+    [written] = part.glob("*.parquet")
+    return written.rename(folder / f"{number:04}.parquet")
 
 
 def _table(context: Context, name: str) -> frazil.Table:
@@ -111,7 +142,7 @@ def _table(context: Context, name: str) -> frazil.Table:
 
 def _stream(context: Context, folder: Path) -> DataFrame:
     reader = context.spark.readStream.schema(CHANGES_DDL).option("maxFilesPerTrigger", 1)
-    return reader.parquet(str(folder), pathGlobFilter="00[01]*.parquet")
+    return reader.parquet(str(folder), pathGlobFilter="*.parquet")
 
 
 def _checkpoint(context: Context) -> str:
@@ -177,11 +208,11 @@ def _timed(work: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def _reads(context: Context, table: frazil.Table, folder: Path) -> Iterator[Figure]:
+def _reads(context: Context, table: frazil.Table, batches: Sequence[Path]) -> Iterator[Figure]:
     """After each of some more batches both engines read the table."""
     ours, java = [], []
-    for number in range(BATCHES, BATCHES + READS):
-        changes = context.spark.read.parquet(str(folder / f"{number:04}.parquet"))
+    for batch in batches:
+        changes = context.spark.read.parquet(str(batch))
         table.apply_changes(changes, keys="id", op="op", order_by="seq", mode="equality-deletes")
         ours.append(_timed(lambda: run_all(table.scan().to_df())))
         if context.has_java:

@@ -49,6 +49,41 @@ def _sorted(rows: Any) -> list[Any]:
     return sorted((tuple(row) for row in rows), key=repr)
 
 
+def _agree(spark: Any, duck: DuckDB, table: Table, short: str, rows: dict[Any, Any]) -> None:
+    """Frazil, Java and DuckDB read these rows."""
+    expected = _sorted(rows.values())
+    assert _sorted(table.scan().to_df().collect()) == expected
+    spark.sql(f"refresh table java_sql.{short}")
+    assert _sorted(spark.table(f"java_sql.{short}").collect()) == expected
+    location = table.metadata_location.removeprefix("file://")
+    assert _sorted(duck.run(f"select * from iceberg_scan('{location}')")) == expected
+
+
+def _read_by_pyiceberg(table: Table) -> list[Any]:
+    found = StaticTable.from_metadata(table.metadata_location).scan().to_arrow().to_pylist()
+    return _sorted(row.values() for row in found)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("mode", ["equality-deletes", "merge"])
+@pytest.mark.parametrize("case", CASES)
+def test_engines_agree_at_every_tenth_snapshot(
+    spark: Any, sql_lake: Lake, duck: DuckDB, case: str, mode: str
+) -> None:
+    """PyIceberg too, of merges: it refuses equality deletes."""
+    partition_by, keys, version = CASES[case]
+    short = f"db.long_{case.replace(' ', '_')}_{mode[:5]}"
+    table = sql_lake.create_table(short, DDL, partition_by=partition_by, format_version=version)
+    r, rows = random.Random(case), {}
+    for number in range(30):
+        _apply(table, _batch(r, rows, keys, number * 100), keys, mode)
+        assert _sorted(table.scan().to_df().collect()) == _sorted(rows.values())
+        if number % 10 == 9:
+            _agree(spark, duck, table, short, rows)
+            if mode == "merge" and version == 2:
+                assert _read_by_pyiceberg(table) == _sorted(rows.values())
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_other_engines_read_what_changes_came_to(
     spark: Any, sql_lake: Lake, duck: DuckDB, case: str
@@ -61,12 +96,7 @@ def test_other_engines_read_what_changes_came_to(
     r, rows = random.Random(case), {}
     for number in range(4):
         _apply(table, _batch(r, rows, keys, number * 100), keys)
-        expected = _sorted(rows.values())
-        assert _sorted(table.scan().to_df().collect()) == expected
-        spark.sql(f"refresh table {name}")
-        assert _sorted(spark.table(name).collect()) == expected
-        location = table.metadata_location.removeprefix("file://")
-        assert _sorted(duck.run(f"select * from iceberg_scan('{location}')")) == expected
+        _agree(spark, duck, table, short, rows)
         if number == 1:
             spark.sql(f"delete from {name} where id = 3")
             rows = {key: row for key, row in rows.items() if row[0] != 3}
@@ -86,5 +116,4 @@ def test_pyiceberg_reads_what_merges_came_to(sql_lake: Lake) -> None:
     r, rows = random.Random(1), {}
     for number in range(3):
         _apply(table, _batch(r, rows, "id", number * 100), "id", "merge")
-        found = StaticTable.from_metadata(table.metadata_location).scan().to_arrow().to_pylist()
-        assert _sorted(row.values() for row in found) == _sorted(rows.values())
+        assert _read_by_pyiceberg(table) == _sorted(rows.values())

@@ -13,10 +13,11 @@ import pytest
 from spark_read_model import MadeTable, with_id
 
 import frazil
+from ci_share import only_in_soak
 from frazil.errors import ConfigurationError, InvalidDataFileError
 from frazil.format.manifests import Content, DataFile
 from frazil.spark.deletes import integer_keys as key_bits
-from frazil.spark.deletes import resolve
+from frazil.spark.deletes import resolve, small_files
 from frazil.spark.deletes.deletion_cache import DELETED_WORDS
 from frazil.spark.deletes.resolve import EQUALITY_SETTING, EqualityReading
 from frazil.spark.session import prepare_session
@@ -70,6 +71,60 @@ def test_resolved_once_for_every_later_read(spark: Any, made: MadeTable) -> None
     assert made.read(spark, equality=KNOWN) == made.live()
     assert made.read(spark, equality=RESOLVE) == made.live()
     forget_deletes(made)
+    assert made.read(spark, equality=RESOLVE) == made.live()
+
+
+@pytest.mark.parametrize("small", [True, only_in_soak(False)])
+def test_a_new_commit_costs_its_own_keys(
+    spark: Any, made: MadeTable, monkeypatch: pytest.MonkeyPatch, small: bool
+) -> None:
+    """Later files have deletes older and newer than they are; keys that come again and NULL."""
+    opened: list[str] = []
+    read = small_files.read_batches
+
+    def recorded(io: Any, part: Any, *more: Any) -> Any:
+        opened.append(part.path)
+        return read(io, part, *more)
+
+    monkeypatch.setattr(small_files, "read_batches", recorded)
+    if not small:
+        monkeypatch.setattr(small_files, "SMALL_FILE_ROWS", 0)
+    made.add(rows(200), sequence=1)
+    for number in range(2, 7):
+        before = len(opened)
+        keys = [f"n{number}", "n1"] if number % 2 else [f"n{number}", None]
+        made.delete_keys([3], [(key,) for key in keys], sequence=number)
+        made.delete_keys([1, 2], [(number, number % 5), (7, None)], sequence=number)
+        made.add([*rows(20, number), (99, None, None)], sequence=number)
+        assert made.read(spark, equality=RESOLVE) == made.live()
+        # Two delete files, and the newest data file by two lists of columns.
+        assert len(opened) - before == (4 if small else 0)
+    forget_deletes(made)
+    assert made.read(spark, ["name"], equality=KNOWN) == sorted(
+        [(row[2],) for row in made.live()], key=repr
+    )
+
+
+def test_the_newest_files_are_resolved_here_and_others_by_spark(
+    spark: Any, made: MadeTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(small_files, "ROWS_HERE", 40)
+    for number in range(3):
+        made.add(rows(30, 20 * number), sequence=1 + number)
+    made.delete_keys([3], [("n2",), (None,)], sequence=3)
+    made.delete_keys([3], [("n4",)], sequence=9)
+    assert made.read(spark, equality=RESOLVE) == made.live()
+
+
+def test_a_small_file_that_lacks_a_key_is_left_to_spark(spark: Any, made: MadeTable) -> None:
+    made.add(rows(100), sequence=1)
+    made.add(rows(30, 200), sequence=1)
+    path = Path(made.files[1]["file_path"].removeprefix("file://"))
+    pq.write_table(pq.read_table(path).drop_columns(["name"]), path)
+    made.files[1]["file_size_in_bytes"] = path.stat().st_size
+    made.rows[1] = [(*row[:2], None) for row in made.rows[1]]
+    made.delete_keys([3], [("n2",), (None,)], sequence=2)
+    assert [row[2] for row in made.live()].count(None) == 0
     assert made.read(spark, equality=RESOLVE) == made.live()
 
 
@@ -158,12 +213,12 @@ def test_scans_resolve_by_the_session_setting(
             found = table.refresh().scan(where=where).to_df().collect()
             return sorted(tuple(row) for row in found)
 
+        monkeypatch.setattr(small_files, "SMALL_FILE_ROWS", 0)
         assert read() == expected
         monkeypatch.setattr(resolve, "RESOLVED_ROWS", 100)
         assert read("id < 60") == [row for row in expected if row[0] < 60]
-        before = DELETED_WORDS.size_in_bytes
-        assert read() == expected
-        assert DELETED_WORDS.size_in_bytes > before
+        for _ in range(2):  # the first joins, the second would pay again
+            assert read() == expected
         for delete in deletes:
             table.io.delete(delete.file_path)
         assert read() == expected

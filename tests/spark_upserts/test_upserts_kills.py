@@ -78,6 +78,11 @@ def killed(lake, tmp_path, deaths, batches=6, seed=0):
     assert sorted(map(int, numbers)) == list(range(batches))
 
 
+def test_killed_after_a_commit(lake, tmp_path):
+    killed(lake, tmp_path, [("committed", 2)], batches=3)
+
+
+@pytest.mark.soak
 def test_killed_after_a_commit_and_within_a_write(lake, tmp_path):
     killed(lake, tmp_path, [("committed", 2), ("written", 1)])
 

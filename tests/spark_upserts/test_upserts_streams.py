@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import StreamingQueryException
 
+import frazil
 from frazil.errors import ConfigurationError, ValidationError
 from frazil.storage.paths import local_path
 
@@ -212,6 +213,76 @@ def test_a_stream_of_one_table_into_the_next(lake, table, feed, tmp_path):
         )
         query.awaitTermination()
     assert rows(silver) == [(0, "x"), (1, "v2")]
+
+
+def test_bronze_to_silver_to_gold(lake, table, feed, tmp_path):
+    """Gold takes the changes of silver, whose rows go by equality deletes, each once."""
+    bronze = lake.create_table("db.bronze", CHANGES, format_version=2)
+    gold = lake.create_table("db.gold", "id bigint, shout string", format_version=2)
+    expected = {}
+    for number in range(3):
+        changes = [
+            (1, f"v{number}", "u", number),
+            (number, "x", "u", 8),
+            (number, "y", "d" if number == 2 else "u", 9),
+        ]
+        feed.add(*changes)
+        for id_, name, op, _ in changes:
+            expected[id_] = name
+            if op == "d":
+                del expected[id_]
+        for _ in range(2):
+            appended = bronze.append_stream(feed.read(), checkpoint=tmp_path / "1", trigger=ONCE)
+            appended.awaitTermination()
+            rows_of_bronze = bronze.read_stream(checkpoint=tmp_path / "2")
+            upserted = table.upsert_stream(
+                rows_of_bronze,
+                keys="id",
+                op="op",
+                order_by="seq",
+                mode="equality-deletes",
+                checkpoint=tmp_path / "2",
+                trigger=ONCE,
+            )
+            upserted.awaitTermination()
+            told = table.read_stream(checkpoint=tmp_path / "3", changes=True)
+            shouted = gold.upsert_stream(
+                told.withColumn("shout", told["name"].substr(1, 9)).drop("name"),
+                keys="id",
+                format=frazil.changes.change_feed(),
+                checkpoint=tmp_path / "3",
+                trigger=ONCE,
+            )
+            shouted.awaitTermination()
+            assert rows(table) == rows(gold) == sorted(expected.items())
+            forget_the_last_batch(tmp_path / "3")
+
+
+def test_a_new_field_of_debezium_stops_and_then_goes_on(table, feed, tmp_path):
+    def event(**row):
+        return (json.dumps({"op": "c", "before": None, "after": row, "source": {"lsn": 1}}),)
+
+    def drain():
+        query = table.upsert_stream(
+            feed.read("value string"),
+            keys="id",
+            order_by="source.lsn",
+            format=frazil.changes.debezium(),
+            on_new_columns="add",
+            checkpoint=tmp_path / "checkpoint",
+            trigger=ONCE,
+        )
+        query.awaitTermination()
+
+    feed.add(event(id=1, name="a"), ddl="value string")
+    feed.add(event(id=2, name="b", extra=7), ddl="value string")
+    with pytest.raises(StreamingQueryException, match="the fields extra, which the table lacks"):
+        drain()
+    assert rows(table) == [(1, "a")]
+    with table.update_schema() as change:
+        change.add_column("extra", "int")
+    drain()
+    assert sorted(table.refresh().scan().to_df().collect()) == [(1, "a", None), (2, "b", 7)]
 
 
 # -- what is refused -----------------------------------------------------------------------------

@@ -64,24 +64,33 @@ def delete_groups(plan: ScanPlan, resolved: Collection[int] = ()) -> list[Delete
             field="equality_ids",
         )
     by_position = index.of(deletes.filter(~is_equality)["delete"])
-    by_keys = {
-        str(key): index.of(members["delete"])
+    members_of = {
+        str(key): members
         for (key,), members in deletes.filter(is_equality)
         .sort("key")
         .group_by("key", maintain_order=True)
     }
+    by_keys = {key: index.of(members["delete"]) for key, members in members_of.items()}
+    # Files older than every delete need no look at numbers; streams of changes leave both kinds.
+    number = pl.col("sequence_number")
+    is_older = [number < members["sequence_number"].min() for members in members_of.values()]
     marked = plan.files.with_columns(
         _is_under(by_position).alias("has_positions"),
         pl.col("ordinal").is_in(list(resolved)).alias("has_resolved"),
         *(_is_under(some).alias(f"keys {key}") for key, some in by_keys.items()),
+        *(
+            (older & _is_under(some)).alias(f"older {key}")
+            for older, (key, some) in zip(is_older, by_keys.items(), strict=True)
+        ),
     )
-    told = ["has_positions", "has_resolved", *(f"keys {key}" for key in by_keys)]
+    lists_told = [f"keys {key}" for key in by_keys]
+    told = ["has_positions", "has_resolved", *lists_told, *(f"older {key}" for key in by_keys)]
     groups = []
     for (has_positions, has_resolved, *lists), members in marked.group_by(
         told, maintain_order=True
     ):
         chosen = members.drop(told)
-        applied = zip(by_keys.items(), lists, strict=True)
+        applied = zip(by_keys.items(), lists[: len(by_keys)], strict=True)
         equality = tuple(_equality(key, deletes, some, chosen) for (key, some), on in applied if on)
         groups.append(
             DeleteGroup(

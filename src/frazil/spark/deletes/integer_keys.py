@@ -48,7 +48,7 @@ def as_long(value: Column, field_type: I.IcebergType) -> Column:
 def key_bits(
     io: FileIO, deletes: pl.DataFrame, field: I.NestedField, table: TableColumns
 ) -> WordRows | None:
-    """The keys of these delete files as bitmap rows; None where there are too many.
+    """The keys of these delete files as bitmap rows; None where too many are not known yet.
 
     Args:
         deletes: of a plan's delete files; none of their keys is NULL.
@@ -59,14 +59,13 @@ def key_bits(
         MissingFileError: a delete file is not there.
     """
     files = deletes.unique("file_path", maintain_order=True)
-    few = len(files) <= ON_DRIVER_FILES and int(files["record_count"].sum()) <= ON_DRIVER_KEYS
-    if not few:
-        return None
     owner = ("keys", store_key(io), field.field_id, str(field.field_type))
     wanted: frozenset[Hashable] = frozenset(files["file_path"])
     known = DELETED_WORDS.covered(owner, wanted)
     if known.deletes != wanted:
         left = files.filter(~pl.col("file_path").is_in(list(known.deletes)))
+        if len(left) > ON_DRIVER_FILES or int(left["record_count"].sum()) > ON_DRIVER_KEYS:
+            return None
         needed = I.NestedField(field.field_id, field.name, field.field_type, required=True)
         parts = [
             FilePart(path=path, file_format=file_format)

@@ -1,8 +1,12 @@
 """Equality deletes resolved to positions, once for a data file and a set of delete files.
 
-A read of the key columns alone joins the deletes and yields the places of the deleted rows. They
-are kept in `DELETED_WORDS`; every later read of the same files, by whatever columns or filter,
-applies them as it applies deletion vectors. When deletes are added, only those are resolved.
+Small files are resolved beside the session (`small_files`). Of others a read of the key columns
+alone joins the deletes and yields the places of the deleted rows. They are kept in `DELETED_WORDS`;
+every later read of the same files, by whatever columns or filter, applies them as it applies
+deletion vectors. When deletes are added, only those are resolved.
+
+To resolve few deletes costs more than to join them: the first read joins them, the second, which
+would pay again, resolves them.
 """
 
 from __future__ import annotations
@@ -34,6 +38,7 @@ from frazil.spark.deletes.deletion_cache import (
 from frazil.spark.deletes.equality import EqualityDeletes
 from frazil.spark.deletes.groups import DeleteGroup
 from frazil.spark.deletes.integer_keys import key_bits
+from frazil.spark.deletes.small_files import SmallFiles
 from frazil.spark.read.arrow.files import TableColumns
 from frazil.spark.read.projection import DELETED, FILE_ORDINAL_FIELD, METADATA_COLUMNS, POS
 from frazil.storage.files import FileIO
@@ -43,6 +48,9 @@ EQUALITY_SETTING: Final = "frazil.read.equality-deletes"
 
 RESOLVED_ROWS: Final = 1_000_000
 """Files of fewer rows in all are not worth a job of their own: their deletes are joined."""
+
+JOINED_KEYS: Final = 500_000
+"""So many new keys at most are joined by the first read that meets them."""
 
 RESOLVED_PAIRS: Final = 4_000_000
 """More pairs of a file and a delete are joined, unless resolving is asked for."""
@@ -60,8 +68,9 @@ class EqualityReading(StrEnum):
     """How a scan applies equality deletes that bitmaps of keys cannot serve.
 
     Attributes:
-        AUTO: a scan of whole files, a million rows or more, resolves them when its DataFrame is
-            made; others use what is resolved and join the rest.
+        AUTO: a scan of whole files resolves those of small files when its DataFrame is made, and
+            of a million rows or more those that are many or were joined before; others use what is
+            resolved and join the rest.
         RESOLVE: every scan resolves them.
         KNOWN: what is resolved is used, the rest is joined.
         JOIN: they are joined each time.
@@ -136,12 +145,15 @@ class Resolver:
         owners = self._owners(plan, wanted)
         known = {o: DELETED_WORDS.covered(owners[o], deletes) for o, deletes in wanted.items()}
         pending = pending_pairs(pairs, {o: k for o, k in known.items() if k.deletes != wanted[o]})
-        if len(pending) and self._is_worth_it(plan, pending):
-            for ordinal, found in self._found(plan, pending).items():
-                words = Words.union((known[ordinal].words, found))
-                known[ordinal] = Known(wanted[ordinal], words)
+        ways = (self._found_here, self._found_by_a_job)
+        for way in ways if self.reading is not EqualityReading.KNOWN else ():
+            found = way(plan, pending) if len(pending) else {}
+            for ordinal, words in found.items():
+                both = Words.union((known[ordinal].words, words))
+                known[ordinal] = Known(wanted[ordinal], both)
                 DELETED_WORDS.keep(owners[ordinal], known[ordinal])
-            pending = pending.clear()
+            is_found = pl.col("ordinal").is_in(list(found))
+            pending = pending.filter(~is_found)
         left = joined.beside(DeleteIndex(pending.select(index.pairs.columns)))
         return Resolved(
             replace(plan, delete_index=left),
@@ -191,17 +203,14 @@ class Resolver:
         ).iter_rows()
         return {ordinal: (read_by, *file) for ordinal, *file in rows if ordinal in ordinals}
 
-    def _is_worth_it(self, plan: ScanPlan, pending: pl.DataFrame) -> bool:
-        if self.reading is EqualityReading.KNOWN:
-            return False
-        files = plan.files.join(pending, on="ordinal", how="semi")
-        rows = int(files["record_count"].sum())
-        if (rows // 64 + len(files)) * _WORD_BYTES > DELETED_WORDS.max_bytes // 2:
-            return False
-        return self.reading is EqualityReading.RESOLVE or rows >= RESOLVED_ROWS
+    def _found_here(self, plan: ScanPlan, pending: pl.DataFrame) -> dict[int, Words]:
+        """What the pending deletes delete in small files."""
+        return SmallFiles(self.io, self.schema, self.table).found(plan, pending)
 
-    def _found(self, plan: ScanPlan, pending: pl.DataFrame) -> dict[int, Words]:
-        """What the pending deletes delete in each of their files."""
+    def _found_by_a_job(self, plan: ScanPlan, pending: pl.DataFrame) -> dict[int, Words]:
+        """What the pending deletes delete in each of their files, if that is worth a job."""
+        if not self._is_worth_it(plan, pending):
+            return {}
         narrowed = replace(
             plan.restricted_to(pending["ordinal"]),
             delete_index=DeleteIndex(pending.select("ordinal", "delete")),
@@ -210,3 +219,28 @@ class Resolver:
             self.deleted_rows(narrowed), ordinal=FILE_ORDINAL_FIELD.name, position=POS
         )
         return by_file(words_of(words), narrowed.files["ordinal"])
+
+    def _is_worth_it(self, plan: ScanPlan, pending: pl.DataFrame) -> bool:
+        files = plan.files.join(pending, on="ordinal", how="semi")
+        rows = int(files["record_count"].sum())
+        if (rows // 64 + len(files)) * _WORD_BYTES > DELETED_WORDS.max_bytes // 2:
+            return False
+        if self.reading is EqualityReading.RESOLVE:
+            return True
+        return rows >= RESOLVED_ROWS and (
+            self._were_joined(pending) or self._keys(plan, pending) > JOINED_KEYS
+        )
+
+    def _keys(self, plan: ScanPlan, pending: pl.DataFrame) -> int:
+        deletes = plan.deletes.join(pending, on="delete", how="semi")
+        return int(deletes.unique("file_path")["record_count"].sum())
+
+    def _were_joined(self, pending: pl.DataFrame) -> bool:
+        """Whether a read joined some of them before; if not, this one is the first."""
+        owner = ("joined", store_key(self.io), self.metadata.table_uuid)
+        names: Deletes = frozenset(pending["name"])
+        before = DELETED_WORDS.covered(owner, names)
+        if before.deletes:
+            return True
+        DELETED_WORDS.keep(owner, Known(names, Words.none()))
+        return False

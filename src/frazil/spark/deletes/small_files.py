@@ -1,0 +1,222 @@
+"""Equality deletes of small files resolved beside the session, by keys that are kept.
+
+Streams of changes leave many small files, each newer than some deletes and older than others. Their
+keys are read once: a new commit costs its own keys and a look at those of the files before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from frazil.errors import FrazilError
+from frazil.format import types as I
+from frazil.format.schema import Schema
+from frazil.planning.cache import store_key
+from frazil.planning.scan_plan import GLOBAL_SCOPE, ScanPlan
+from frazil.spark.deletes.bitmap import Words, words_by_file
+from frazil.spark.read.arrow.files import FilePart, TableColumns, arrow_type, read_batches
+from frazil.storage.bounded_cache import BoundedCache, process_cache
+from frazil.storage.files import FileIO
+from frazil.storage.side_by_side import in_threads
+
+SMALL_FILE_ROWS: Final = 100_000
+"""A file of so many rows at most is small."""
+
+ROWS_HERE: Final = 2_000_000
+FILES_HERE: Final = 10_000
+"""Up to so many rows of small files, deleted keys and files of each are read beside the session."""
+
+_READERS: Final = 8
+_FRAME_BYTES: Final = 2_048
+_SEQUENCE: Final = "sequence_number"
+
+# Types whose values are equal to these libraries as they are to Spark; -0.0 and NaN are not.
+_COMPARED: Final = (
+    I.BooleanType,
+    I.IntegerType,
+    I.LongType,
+    I.DateType,
+    I.TimestampType,
+    I.TimestamptzType,
+    I.TimestampNanoType,
+    I.TimestamptzNanoType,
+    I.TimeType,
+    I.DecimalType,
+    I.StringType,
+    I.UUIDType,
+    I.FixedType,
+    I.BinaryType,
+)
+
+
+class KeptKeys:
+    """The key columns of files, in a cache that is bounded in bytes."""
+
+    def __init__(self, kept: BoundedCache[pl.DataFrame]) -> None:
+        self._kept = kept
+
+    def find(self, owner: Hashable) -> pl.DataFrame | None:
+        """What is kept of a file."""
+        return self._kept.get(owner)
+
+    def keep(self, owner: Hashable, keys: pl.DataFrame) -> None:
+        """Keep the keys of a file, which never change."""
+        self._kept.put(owner, keys, int(keys.estimated_size()) + _FRAME_BYTES)
+
+
+KEPT_KEYS: Final = KeptKeys(process_cache("deletes"))
+"""What is kept in this process."""
+
+
+@dataclass(frozen=True, slots=True)
+class SmallFiles:
+    """Resolves the deletes of small files.
+
+    Attributes:
+        io: the table's files.
+        schema: holds every compared column.
+        table: gives columns of files without ids theirs.
+    """
+
+    io: FileIO
+    schema: Schema
+    table: TableColumns
+
+    def found(self, plan: ScanPlan, pending: pl.DataFrame) -> dict[int, Words]:
+        """What deletes delete in small files, by the file's ordinal.
+
+        A file that is not small, or whose keys cannot be read here, is not in it.
+
+        Args:
+            pending: pairs of ``ordinal`` and ``delete`` of the plan.
+
+        Raises:
+            MissingFileError, InvalidDataFileError: a delete file cannot be read.
+        """
+        files = self._chosen(plan.files.join(pending, on="ordinal", how="semi"))
+        pairs = pending.join(files, on="ordinal", how="semi")
+        deletes = plan.deletes.join(pairs, on="delete", how="semi")
+        if len(deletes) > FILES_HERE or int(deletes["record_count"].sum()) > ROWS_HERE:
+            return {}
+        lists = deletes.with_columns(pl.col("equality_ids").list.sort().alias("ids"))
+        found: dict[int, list[Words]] = {ordinal: [] for ordinal in files["ordinal"]}
+        for (ids,), members in lists.group_by("ids"):
+            fields = [self.schema.find_field(field_id) for field_id in ids]
+            here = files.join(
+                pairs.join(members, on="delete", how="semi"), on="ordinal", how="semi"
+            )
+            if not self._can_compare(fields):
+                known = dict[int, Words]()
+            else:
+                known = self._matched(here, members, fields)
+            for ordinal in here["ordinal"]:
+                if ordinal not in known:
+                    found.pop(ordinal, None)
+                elif ordinal in found:
+                    found[ordinal].append(known[ordinal])
+        return {ordinal: Words.union(parts) for ordinal, parts in found.items()}
+
+    @staticmethod
+    def _chosen(files: pl.DataFrame) -> pl.DataFrame:
+        """The newest of the small files, as many as there is room for."""
+        is_small = pl.col("record_count") <= SMALL_FILE_ROWS
+        newest = files.filter(is_small).sort(_SEQUENCE, descending=True, maintain_order=True)
+        return newest.head(FILES_HERE).filter(pl.col("record_count").cum_sum() <= ROWS_HERE)
+
+    def _can_compare(self, fields: Sequence[I.NestedField]) -> bool:
+        return all(
+            isinstance(field.field_type, _COMPARED) and field.field_id not in self.schema.parent_ids
+            for field in fields
+        )
+
+    def _matched(
+        self, files: pl.DataFrame, deletes: pl.DataFrame, fields: Sequence[I.NestedField]
+    ) -> dict[int, Words]:
+        """The deleted rows of those of the files whose keys can be read here."""
+        read = self._keys(files, fields, is_data=True)
+        files = files.filter(pl.Series([keys is not None for keys in read], dtype=pl.Boolean))
+        frames = [keys for keys in read if keys is not None]
+        if not frames:
+            return {}
+        lengths = np.fromiter(map(len, frames), dtype=np.int64, count=len(frames))
+        starts = np.cumsum(lengths) - lengths
+        rows = pl.concat(frames).with_columns(
+            *(
+                pl.Series(name, np.repeat(files[name].to_numpy(), lengths))
+                for name in ("ordinal", _SEQUENCE, "scope")
+            ),
+            pl.Series("position", np.arange(lengths.sum()) - np.repeat(starts, lengths)),
+        )
+        newest = self._newest(deletes, fields)
+        names = frames[0].columns
+        everywhere = newest.filter(pl.col("scope") == GLOBAL_SCOPE)
+        of_scopes = newest.filter(pl.col("scope") != GLOBAL_SCOPE)
+        # NULL equals NULL in keys.
+        hits = pl.concat(
+            part.filter(pl.col(_SEQUENCE) < pl.col("deleted_at")).select("ordinal", "position")
+            for part in (
+                rows.join(everywhere.drop("scope"), on=names, nulls_equal=True),
+                rows.join(of_scopes, on=[*names, "scope"], nulls_equal=True),
+            )
+        )
+        words = words_by_file(hits["ordinal"].to_numpy(), hits["position"].to_numpy())
+        return {ordinal: words.get(ordinal, Words.none()) for ordinal in files["ordinal"]}
+
+    def _newest(self, deletes: pl.DataFrame, fields: Sequence[I.NestedField]) -> pl.DataFrame:
+        """Each deleted key of a scope once, with the newest of its deletes."""
+        frames = [keys for keys in self._keys(deletes, fields, is_data=False) if keys is not None]
+        lengths = [len(keys) for keys in frames]
+        keys = pl.concat(frames).with_columns(
+            pl.Series("scope", np.repeat(deletes["scope"].to_numpy(), lengths)),
+            pl.Series("deleted_at", np.repeat(deletes[_SEQUENCE].to_numpy(), lengths)),
+        )
+        return keys.group_by("scope", *frames[0].columns).agg(pl.col("deleted_at").max())
+
+    def _keys(
+        self, files: pl.DataFrame, fields: Sequence[I.NestedField], *, is_data: bool
+    ) -> list[pl.DataFrame | None]:
+        """The key columns of each file, read here where they are not kept."""
+        mapping = None if self.table.mapping is None else self.table.mapping.to_json()
+        kinds = tuple((field.field_id, str(field.field_type)) for field in fields)
+        read_by = ("keys of rows", store_key(self.io), repr(mapping), kinds)
+        # A file that lacks a column has its default or its partition's value: that is not for here.
+        needed = [replace(field, required=True, initial_default=None) for field in fields]
+
+        def read(part: FilePart) -> pl.DataFrame | None:
+            try:
+                return self._read(part, needed)
+            except FrazilError:
+                if is_data:
+                    return None
+                raise
+
+        listed = files.select("file_path", "file_format", "file_size_in_bytes").rows()
+        known = {row: KEPT_KEYS.find((*read_by, *row)) for row in dict.fromkeys(listed)}
+        lacking = [row for row, keys in known.items() if keys is None]
+        parts = [FilePart(path=path, file_format=kind) for path, kind, _ in lacking]
+        found = in_threads(read, parts, threads=_READERS, name="frazil-keys")
+        for row, keys in zip(lacking, found, strict=True):
+            known[row] = keys
+            if keys is not None:
+                KEPT_KEYS.keep((*read_by, *row), keys)
+        return [known[row] for row in listed]
+
+    def _read(self, part: FilePart, fields: Sequence[I.NestedField]) -> pl.DataFrame:
+        columns: list[list[pa.Array]] = [[] for _ in fields]
+        for _, _, arrays in read_batches(self.io, part, fields, self.table):
+            for column, values in zip(columns, arrays, strict=True):
+                column.append(values)
+        whole = [
+            pa.chunked_array(column, arrow_type(field.field_type))
+            for column, field in zip(columns, fields, strict=True)
+        ]
+        table = pa.table(whole, names=[f"k{field.field_id}" for field in fields])
+        made = pl.from_arrow(table, rechunk=True)
+        assert isinstance(made, pl.DataFrame)
+        return made
