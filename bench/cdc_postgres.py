@@ -12,7 +12,8 @@ from tests.postgres_server import postgres_server
 from bench.context import Context
 from bench.figures import Figure, report
 from frazil.cdc.connections import Dsn
-from frazil.cdc.follow import CdcSettings, PostgresFollower
+from frazil.cdc.follow import PostgresFollower
+from frazil.cdc.settings import CdcSettings
 
 SHARE = 10
 NAME = "bench.cdc_followed"

@@ -7,7 +7,8 @@ import pytest
 
 import frazil
 from frazil.cdc.connections import Dsn
-from frazil.cdc.follow import CdcSettings, PostgresFollower
+from frazil.cdc.follow import PostgresFollower
+from frazil.cdc.settings import CdcSettings
 from postgres_server import postgres_server
 
 PASSWORD = "s3cr3t-pw"
