@@ -59,7 +59,7 @@ def test_rows_are_those_of_the_folder_and_the_table_lives_on(people, folder, tar
     )
     assert rows(table.to_df()) == rows(changed)
     source = changed.where("id = 4").selectExpr("id + 5 as id", "name", "at", "point", *KEYS)
-    merge = table.merge(source.union(changed.where("id = 2")), on="id")
+    merge = table.merge(source.union(changed.where("id = 2")), on=["id"])
     merge.when_matched_delete().when_not_matched_insert_all().execute()
     left = changed.where("id != 2").union(source)
     assert rows(table.to_df()) == rows(left)

@@ -96,6 +96,7 @@ def test_files_of_a_managed_table_are_added_and_partitions_may_lie_elsewhere(
     with pytest.raises(UnsupportedError, match="is a managed table"):
         lake.migrate(name)
     spark.sql(f"ALTER TABLE {name} ADD PARTITION (k = 'gone') LOCATION '{tmp_path / 'gone'}'")
+    (tmp_path / "gone").rmdir()
     with pytest.raises(MissingFileError, match=r"1 partitions of .* have no folder"):
         lake.snapshot_table(name, "db.copy")
     copy = lake.snapshot_table(name, "db.copy", ignore_missing_files=True)

@@ -13,10 +13,11 @@ pytestmark = pytest.mark.spark
 
 def test_files_are_added(lake, called, tmp_path):
     for key in ("a", "b"):
-        (tmp_path / f"k={key}").mkdir()
-        pq.write_table(pa.table({"id": [1, 2]}), tmp_path / f"k={key}" / "x.parquet")
+        folder = tmp_path / "source" / f"k={key}"
+        folder.mkdir(parents=True)
+        pq.write_table(pa.table({"id": [1, 2]}), folder / "x.parquet")
     lake.create_table("db.t", "id bigint, k string", partition_by="k")
-    source = f"`parquet`.`{tmp_path}`"
+    source = f"`parquet`.`{tmp_path / 'source'}`"
     assert called(
         f"CALL system.add_files(table => 'db.t', source_table => '{source}',"
         " partition_filter => map('k', 'a'), parallelism => 2)"

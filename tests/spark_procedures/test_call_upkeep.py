@@ -22,7 +22,7 @@ def folder_of(table):
 def test_orphan_files_are_told_and_removed(spark, trips, called):
     orphan = folder_of(trips) / "data" / "orphan.parquet"
     orphan.write_bytes(b"left behind")
-    os.utime(orphan, (0, 0))
+    os.utime(orphan, (1_000_000_000, 1_000_000_000))
     told = [{"orphan_file_location": f"file://{orphan}"}]
     assert called("CALL system.remove_orphan_files(table => 'db.trips', dry_run => true)") == told
     assert orphan.exists()

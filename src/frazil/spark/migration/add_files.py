@@ -54,9 +54,9 @@ def add_files(
         settings = tx._settings(base, target, snapshot_properties)
         importer = Importer(table.spark, table.io, base, table.name, parallelism)
         found = source_of(table.spark, table.io, source, file_format)
-        imported = importer.files_of(found, partition_filter)
-        if not imported.entries:
+        if not len(found.files):
             return AddFilesResult()
+        imported = importer.files_of(found, partition_filter)
         if imported.mapping != name_mapping_of(base):
             tx.set_properties({NAME_MAPPING_PROPERTY: imported.mapping.to_json()})
         operation = AddFiles(

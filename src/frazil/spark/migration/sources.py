@@ -29,6 +29,7 @@ from frazil.table.migration.folders import (
     data_files,
     files_in_folders,
     files_of_folders,
+    no_files,
     unescaped,
 )
 
@@ -211,7 +212,7 @@ def files_of_table(
                 "them in Spark's catalog, or ignore missing files"
             )
     files = files_of_folders(frame, found, table.location)
-    return files if files.names else SourceFiles(table.partition_columns, files.frame)
+    return files if len(files) else no_files(table.partition_columns)
 
 
 def _known_partitions(spark: SparkSession, table: SparkTable) -> set[str] | None:

@@ -43,6 +43,12 @@ def text_column(number: int) -> str:
     return f"text_{number}"
 
 
+def no_files(names: Sequence[str]) -> SourceFiles:
+    """Nothing, in partitions of these columns."""
+    columns = ("path", *(text_column(number) for number in range(len(names))))
+    return SourceFiles(tuple(names), pl.DataFrame(schema=dict.fromkeys(columns, pl.String())))
+
+
 def data_files(listing: pl.DataFrame, root: str) -> pl.DataFrame:
     """The files of a listing that Spark reads as data: not empty, and not hidden.
 
