@@ -238,8 +238,7 @@ class FileIO:
             return failure
 
         failures = in_threads(delete, names, threads=threads, name="frazil-delete")
-        found = zip(names, failures, strict=True)
-        return {path: failure for path, failure in found if failure is not None}
+        return {path: each for path, each in zip(names, failures, strict=True) if each is not None}
 
     def delete_folder(self, path: str) -> None:
         """Remove a folder and everything below it."""

@@ -6,7 +6,7 @@ Executors copy; files that need more than a copy are left to Spark's own reader 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -32,6 +32,7 @@ from frazil.storage.files import FileIO, local_path
 from frazil.storage.parquet.field_ids import stored_field_id
 
 _OTHER: Final = "frazil: files that need more than a copy"
+_LEGACY: Final = b"org.apache.spark.legacy"
 _SOURCES: Final = "file int, place bigint, path string"
 _ROWS_AT_ONCE: Final = 1 << 17
 _COPIED: Final = (
@@ -137,6 +138,7 @@ class _Copy:
         try:
             source = pa.memory_map(local) if local is not None else self.io.open_input(path)
             with source as stream, pq.ParquetFile(stream) as file:
+                _refuse_other_calendars(file.metadata.metadata or {}, path)
                 names = _names(file.schema_arrow, wanted, path)
                 for batch in file.iter_batches(_ROWS_AT_ONCE, columns=names):
                     columns = [batch.column(name) for name in names]
@@ -145,6 +147,12 @@ class _Copy:
             raise InvalidDataFileError(f"the file cannot be read: {error}", file=path) from error
         except FileNotFoundError as error:
             raise StorageError(f"there is no file {path}") from error
+
+
+def _refuse_other_calendars(told: Mapping[bytes, bytes], path: str) -> None:
+    """Leave files to Spark in which old dates are of the Julian calendar, as a footer says."""
+    if any(key.startswith(_LEGACY) for key in told):
+        raise UnsupportedError(f"{_OTHER}: {path}")
 
 
 def _names(stored: pa.Schema, wanted: pa.Schema, path: str) -> list[str]:

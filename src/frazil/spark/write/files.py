@@ -35,6 +35,7 @@ from frazil.spark.session import (
 )
 from frazil.spark.write.arrow import ArrowTask
 from frazil.spark.write.columns.align import align
+from frazil.spark.write.columns.native_types import holds_type, lacks_label, lacks_physical_type
 from frazil.spark.write.columns.partition_columns import identity_columns, key_names, partition_keys
 from frazil.spark.write.distribute import Placement, distribute, in_order, order_columns
 from frazil.spark.write.failures import own_error, write_failure
@@ -221,12 +222,12 @@ class FileWrite:
     @property
     def needs_labels(self) -> bool:
         """Whether the footers of Spark's writer lack an id or a type."""
-        return any(_lacks_label(field.field_type) for field in self.schema.fields)
+        return any(lacks_label(field.field_type) for field in self.schema.fields)
 
     @property
     def needs_arrow(self) -> bool:
         """Whether Spark's writer has no physical type for a column, or no patch can follow it."""
-        if any(_lacks_physical_type(field.field_type) for field in self.schema.fields):
+        if any(lacks_physical_type(field.field_type) for field in self.schema.fields):
             return True
         return self.needs_labels and not self.is_local
 
@@ -276,7 +277,7 @@ class FileWrite:
         """Let Spark write the folder."""
         self.check_codec(spark)
         settings = dict(WRITE_SETTINGS)
-        if any(_holds(field.field_type, I.VariantType) for field in self.schema.fields):
+        if any(holds_type(field.field_type, I.VariantType) for field in self.schema.fields):
             shreds = str(self.options.shreds_variants).lower()
             settings["spark.sql.variant.writeShredding.enabled"] = shreds
             # It would rename the columns of scans, and their field ids would be lost on the way.
@@ -435,27 +436,3 @@ def _finish_some(
             for number in batch.column(0).to_pylist()
         ]
         yield pa.record_batch({"entry": pa.array(lines, pa.string())})
-
-
-def _holds(iceberg_type: I.IcebergType, *wanted: type[I.IcebergType]) -> bool:
-    if isinstance(iceberg_type, wanted):
-        return True
-    return any(_holds(field.field_type, *wanted) for field in getattr(iceberg_type, "fields", ()))
-
-
-def _lacks_label(iceberg_type: I.IcebergType) -> bool:
-    return _holds(
-        iceberg_type,
-        I.StructType,
-        I.ListType,
-        I.MapType,
-        I.TimeType,
-        I.TimestampNanoType,
-        I.TimestamptzNanoType,
-        I.GeometryType,
-        I.GeographyType,
-    )
-
-
-def _lacks_physical_type(iceberg_type: I.IcebergType) -> bool:
-    return _holds(iceberg_type, I.UUIDType, I.FixedType)
