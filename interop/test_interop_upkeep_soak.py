@@ -30,7 +30,7 @@ def test_upkeep_beside_upserts_and_readers_loses_and_revives_nothing(
     name = f"db.soak_{version}_{int(seconds)}"
     soak = Soak(
         lake=sql_lake, name=name, folder=tmp_path / "soak", version=version,
-        retention=max(20.0, min(90.0, seconds / 4)),
+        retention=max(60.0, min(120.0, seconds / 4)),
     )  # fmt: skip
     soak.run(seconds)
     print({key: soak.counts[key] for key in sorted(soak.counts)}, len(soak.states) - 1, "batches")
