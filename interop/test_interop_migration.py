@@ -84,7 +84,7 @@ def test_added_files_are_those_of_java(
         )
         assert counts == [3, 5]
         table.refresh()
-        table.rollback_to_snapshot(table.metadata.snapshots[0])
+        table.rollback_to_snapshot(table.metadata.snapshots[0].snapshot_id)
         table.delete("true")
         run(f"CALL java_sql.system.add_files('{table.name}', 'parquet.`{source}`')").collect()
         table.refresh()
