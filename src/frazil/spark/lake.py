@@ -6,11 +6,9 @@ import os
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import Any, TypeAlias, Unpack
+from typing import Any, Unpack
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
 from frazil.catalog.base import Catalog
 from frazil.catalog.config import load_catalog, refuse_unknown
@@ -27,14 +25,13 @@ from frazil.errors import (
 from frazil.format.metadata import TableMetadata
 from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import PartitionField, spec_for
-from frazil.format.schema import Schema
 from frazil.format.sorting import SortField, order_for
 from frazil.spark.migration.commands import MigrationCommands
 from frazil.spark.procedures.call import call
+from frazil.spark.schema_like import SchemaLike, schema_of
 from frazil.spark.session import prepare_session, take_cache_sizes
 from frazil.spark.stream.source.options import StreamSettings
 from frazil.spark.table import Table
-from frazil.spark.types import query_schema_from_spark, schema_from_spark
 from frazil.spark.write.rows import rows_of
 from frazil.spark.write.writes import Rows
 from frazil.storage.files import FileIO, normalize_location
@@ -42,9 +39,6 @@ from frazil.storage.moved import MovedFileIO
 from frazil.storage.on_driver import OnDriver
 
 DEFAULT_CATALOG_NAME = "default"
-
-SchemaLike: TypeAlias = "Schema | StructType | DataFrame | str"
-"""A Frazil schema, a Spark schema, a DataFrame (its schema), or DDL text."""
 
 
 def connect(
@@ -424,42 +418,3 @@ class Lake(OnDriver, MigrationCommands):
             properties=dict(properties or {}),
             format_version=format_version,
         )
-
-
-def schema_of(schema: SchemaLike) -> Schema:
-    """A Frazil schema of anything that names columns and types.
-
-    Raises:
-        ValidationError: it is of another kind.
-        UnsupportedError: a Spark type has no Iceberg type.
-    """
-    if isinstance(schema, Schema):
-        return schema
-    if isinstance(schema, str):
-        return schema_from_spark(_parsed(schema))
-    if isinstance(schema, StructType):
-        return schema_from_spark(schema)
-    fields = getattr(schema, "schema", None)
-    if isinstance(fields, StructType):
-        # A query's nullability says little about the table that it fills, so all become optional.
-        return query_schema_from_spark(fields)
-    raise ValidationError(
-        f"a schema is DDL text, a Spark StructType, a DataFrame or a frazil.Schema, "
-        f"not {type(schema).__name__}"
-    )
-
-
-def _parsed(ddl: str) -> StructType:
-    try:
-        parsed = StructType.fromDDL(ddl)
-    except PySparkException as error:
-        raise ValidationError(f"{ddl!r} is no schema: {_first_line(error)}") from error
-    if not isinstance(parsed, StructType):
-        raise ValidationError(
-            f"{ddl!r} is one type, not a schema; write 'id bigint not null, city string'"
-        )
-    return parsed
-
-
-def _first_line(error: Exception) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), "")

@@ -1,0 +1,55 @@
+"""What a user gives as a schema."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from frazil.errors import ValidationError
+from frazil.format.schema import Schema
+from frazil.spark.types import query_schema_from_spark, schema_from_spark
+
+SchemaLike: TypeAlias = "Schema | StructType | DataFrame | str"
+"""A Frazil schema, a Spark schema, a DataFrame (its schema), or DDL text."""
+
+
+def schema_of(schema: SchemaLike) -> Schema:
+    """A Frazil schema of anything that names columns and types.
+
+    Raises:
+        ValidationError: it is of another kind.
+        UnsupportedError: a Spark type has no Iceberg type.
+    """
+    if isinstance(schema, Schema):
+        return schema
+    if isinstance(schema, str):
+        return schema_from_spark(_parsed(schema))
+    if isinstance(schema, StructType):
+        return schema_from_spark(schema)
+    fields = getattr(schema, "schema", None)
+    if isinstance(fields, StructType):
+        # A query's nullability says little about the table that it fills, so all become optional.
+        return query_schema_from_spark(fields)
+    raise ValidationError(
+        f"a schema is DDL text, a Spark StructType, a DataFrame or a frazil.Schema, "
+        f"not {type(schema).__name__}"
+    )
+
+
+def _parsed(ddl: str) -> StructType:
+    try:
+        parsed = StructType.fromDDL(ddl)
+    except PySparkException as error:
+        raise ValidationError(f"{ddl!r} is no schema: {_first_line(error)}") from error
+    if not isinstance(parsed, StructType):
+        raise ValidationError(
+            f"{ddl!r} is one type, not a schema; write 'id bigint not null, city string'"
+        )
+    return parsed
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), "")
