@@ -55,7 +55,8 @@ def keys_by_others(duck: DuckDB, table: Table) -> list[list[tuple[Any, ...]]]:
     """Ids and partition columns as PyIceberg and DuckDB read them."""
     place = table.refresh().metadata_location
     columns = ("id", *KEYS)
-    arrow = StaticTable.from_metadata(place).scan().to_arrow().select(columns)
+    # Of tables of version 3 PyIceberg reads no timestamps in 96 bits.
+    arrow = StaticTable.from_metadata(place).scan(selected_fields=columns).to_arrow()
     scan = f"iceberg_scan('{place.removeprefix('file://')}')"
     found = [arrow, duck.query(f"select {', '.join(columns)} from {scan}")]
     return [sorted(zip(*(t[c].to_pylist() for c in columns), strict=True)) for t in found]
@@ -84,7 +85,7 @@ def test_added_files_are_those_of_java(
         )
         assert counts == [3, 5]
         table.refresh()
-        table.rollback_to_snapshot(table.metadata.snapshots[0])
+        table.rollback_to_snapshot(table.metadata.snapshots[0].snapshot_id)
         table.delete("true")
         run(f"CALL java_sql.system.add_files('{table.name}', 'parquet.`{source}`')").collect()
         table.refresh()
@@ -94,10 +95,14 @@ def test_added_files_are_those_of_java(
         theirs = spark.sql(f"SELECT id FROM java_sql.{table.name} WHERE {where}")
         assert sorted(row.id for row in theirs.collect()) == [1, 5]
         entries = table.inspect.files().to_dicts()
-        kept = ("file_path", "partition", "record_count", "file_size_in_bytes", "null_value_counts")
+        kept = ("file_path", "partition", "record_count", "file_size_in_bytes", "lower_bounds")
         found = [{name: each[name] for name in kept} for each in entries]
         for each in found:
             each["file_path"] = each["file_path"].replace("file:///", "file:/")
+        for each, entry in zip(found, entries, strict=True):
+            # Java counts nothing of timestamps in 96 bits.
+            counts = {count["key"]: count["value"] for count in entry["null_value_counts"]}
+            each["nulls"] = {key: count for key, count in counts.items() if key != 2}
         files.append(sorted(found, key=lambda each: each["file_path"]))
     assert files[0] == files[1]
     table = sql_lake.load_table(f"db.added_{version}_by_frazil")

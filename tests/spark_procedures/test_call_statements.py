@@ -134,7 +134,7 @@ def test_names_are_read_in_any_case_and_in_backticks():
 
 @pytest.mark.spark
 def test_unknown_procedures_catalogs_and_tables_are_named(lake):
-    with pytest.raises(ProcedureError, match=r"did you mean 'expire_snapshots'\?\); there are anc"):
+    with pytest.raises(ProcedureError, match=r"did you mean 'expire_snapshots'\?\); there are add"):
         lake.call("CALL system.expire_snapshot('db.t')")
     with pytest.raises(ProcedureError, match="'elsewhere', and this is 'default'"):
         lake.call("CALL elsewhere.system.expire_snapshots('db.t')")
