@@ -49,7 +49,10 @@ def test_few_positions_as_a_value(spark: SparkSession, deleted: Deleted) -> None
     check(spark, made, deleted)
 
 
-def test_a_value_is_bounded_where_one_file_is_long(spark: SparkSession) -> None:
+def test_a_value_is_bounded_where_one_file_is_long(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bitmaps, "ARRAY_BYTES", 4 << 20)
     deleted = CASES["one long file among many"]
     long, even = (bitmaps_of_words(spark, words_of(d)) for d in (deleted, {0: {0, 64}}))
     assert isinstance(long, ArrayBitmaps)

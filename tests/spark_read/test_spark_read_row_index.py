@@ -23,6 +23,7 @@ LIVE = sorted(set(range(COUNT)) - DELETED)
 SMALL_PARTS = {
     "vectorized": {"spark.sql.files.maxPartitionBytes": "20000"},
     "row by row": {"spark.sql.parquet.enableVectorizedReader": "false"},
+    "numbers of the reader": {ROW_NUMBERS_SETTING: "reserved"},
     "numbers of the metadata column": {ROW_NUMBERS_SETTING: "metadata"},
     "both": {ROW_NUMBERS_SETTING: "metadata", "spark.sql.parquet.enableVectorizedReader": "false"},
 }

@@ -13,7 +13,7 @@ from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import spec_for
 from frazil.format.schema import Schema
 from frazil.spark.write.columns.align import align
-from frazil.spark.write.files import _Write, write_data_files
+from frazil.spark.write.files import FileWrite, write_data_files
 from frazil.spark.write.rows import rows_of
 from frazil.storage.file_kinds import DATA_FILES
 from frazil.storage.files import FileIO, local_path
@@ -47,7 +47,7 @@ def main(remote, folder):
     assert rows_of(spark, given) is given
     assert given.count() == 2
     # The rows that Spark counted on their way are compared with those in the files.
-    counted = _Write.planned(metadata, FileIO(), None, schema, DATA_FILES, None)
+    counted = FileWrite.planned(metadata, FileIO(), None, schema, DATA_FILES, None)
     counted.natively(spark, align(rows, schema))
     counted.count.ask()
     assert counted.count.told() == 20

@@ -29,13 +29,13 @@ def after_writing(monkeypatch):
     """Does something to the folder that Spark wrote before Frazil looks at it."""
 
     def do(act):
-        real = writing._Write.natively
+        real = writing.FileWrite.natively
 
         def natively(self, spark, aligned):
             real(self, spark, aligned)
             act(Path(self.folder.removeprefix("file://")))
 
-        monkeypatch.setattr(writing._Write, "natively", natively)
+        monkeypatch.setattr(writing.FileWrite, "natively", natively)
 
     return do
 

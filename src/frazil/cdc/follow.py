@@ -15,7 +15,8 @@ from typing import Final
 from frazil.catalog.identifiers import parse_table_identifier
 from frazil.cdc.catalog import SourceTable, Types, source_table
 from frazil.cdc.columns import new_schema
-from frazil.cdc.connections import Connection
+from frazil.cdc.connections import Connection, Dsn
+from frazil.cdc.positions import lsn_text
 from frazil.cdc.session import FollowSession
 from frazil.cdc.settings import CdcProgress, CdcSettings
 from frazil.cdc.slots import Slot, check_server
@@ -28,6 +29,8 @@ from frazil.errors import (
 from frazil.spark.lake import Lake
 from frazil.spark.table import Table
 from frazil.spark.upserts.once import Batch
+
+__all__ = ["CdcProgress", "CdcSettings", "Dsn", "PostgresFollower", "lsn_text"]
 
 RETRY_SECONDS: Final = 5.0
 

@@ -23,7 +23,13 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import spec_for
 from frazil.format.schema.name_mapping import NAME_MAPPING_PROPERTY
-from frazil.format.table_properties import GC_ENABLED
+from frazil.format.table_properties import (
+    DATA_PATH,
+    FOLDER_STORAGE_PATH,
+    GC_ENABLED,
+    METADATA_PATH,
+    OBJECT_STORAGE_PATH,
+)
 from frazil.spark.migration.importing import Importer
 from frazil.spark.migration.sources import (
     FileSource,
@@ -44,12 +50,7 @@ BACKUP_SUFFIX: Final = "_BACKUP_"
 
 _OF_SPARK: Final = frozenset({"path", "transient_lastDdlTime", "serialization.format", "location"})
 _LOCATIONS: Final = frozenset(
-    {
-        "write.metadata.path",
-        "write.folder-storage.path",
-        "write.object-storage.path",
-        "write.data.path",
-    }
+    each.name for each in (METADATA_PATH, FOLDER_STORAGE_PATH, OBJECT_STORAGE_PATH, DATA_PATH)
 )
 
 

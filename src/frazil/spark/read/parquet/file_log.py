@@ -6,7 +6,8 @@ plan, so every row knows its file through ``_metadata.file_modification_time`` a
 
 Spark's Parquet reader numbers the rows of a file under a reserved name. A column of that name in a
 scan's schema is that number; `_metadata.row_index` is the same, but Spark makes a struct of it for
-every row. The reserved name is used on the versions of Spark that it was tried on.
+every row. The reserved name is used for scans of one file, on the versions of Spark that it was
+tried on.
 
 Where the log is switched off or does not work, the same files are handed over as plain paths and
 a row's ordinal is found through its path.
@@ -167,30 +168,32 @@ def read_parquet(
         numbered: whether the rows have their positions. No file may have a column of the reserved
             name then.
     """
-    is_reserved = numbered and _use_reserved_name(spark)
+    is_reserved = numbered and _use_reserved_name(spark, len(files))
     if is_reserved:
         schema = StructType([*schema.fields, StructField(ROW_INDEX_NAME, LongType())])
     located = files.with_columns(spark_paths(files["path"], spark, io))
+    ordinal: Callable[[], Column]
+    place: RowPlace | None
     if _use_log(spark):
         data = _read_through_log(spark, located, schema, io=io, table_location=table_location)
-        place = _log_place(files, _RESERVED_INDEX if is_reserved else _METADATA_INDEX)
-        return ParquetScan(
-            data, partial(_log_ordinal, data), _position_of(data, is_reserved), place
-        )
-    data, ordinal = _read_through_paths(spark, located, schema)
-    return ParquetScan(data, ordinal, _position_of(data, is_reserved), None)
+        ordinal, place = partial(_log_ordinal, data), RowPlace(_LOG_ORDINAL, _position(is_reserved))
+    else:
+        data, ordinal = _read_through_paths(spark, located, schema)
+        place = None
+    if len(files) == 1:
+        only = f"{files['ordinal'][0]}L"
+        ordinal, place = partial(F.expr, only), RowPlace(only, _position(is_reserved), True)
+    return ParquetScan(data, ordinal, _position_of(data, is_reserved), place)
+
+
+def _position(is_reserved: bool) -> str:
+    return _RESERVED_INDEX if is_reserved else _METADATA_INDEX
 
 
 def _position_of(data: DataFrame, is_reserved: bool) -> Callable[[], Column]:
     if is_reserved:
         return lambda: F.expr(_RESERVED_INDEX)
     return partial(_metadata, data, "row_index")
-
-
-def _log_place(files: pl.DataFrame, position: str) -> RowPlace:
-    if len(files) == 1:
-        return RowPlace(f"{files['ordinal'][0]}L", position, is_one_file=True)
-    return RowPlace(_LOG_ORDINAL, position)
 
 
 def _metadata(data: DataFrame, field: str) -> Column:
@@ -212,14 +215,16 @@ def _use_log(spark: SparkSession) -> bool:
     return choice == "always"
 
 
-def _use_reserved_name(spark: SparkSession) -> bool:
+def _use_reserved_name(spark: SparkSession, file_count: int) -> bool:
     choice = str(spark.conf.get(ROW_NUMBERS_SETTING, "auto") or "auto").lower()
     if choice not in ("auto", "reserved", "metadata"):
         raise ConfigurationError(
             f"{ROW_NUMBERS_SETTING} is {choice!r}: it must be auto, reserved or metadata"
         )
     if choice == "auto":
-        return spark.version.startswith(_NUMBERING_VERSIONS)
+        # Spark refuses both names in one scan, which it sees where it cannot narrow `_metadata` to
+        # the fields in use. A scan of one file needs no `_metadata`.
+        return file_count == 1 and spark.version.startswith(_NUMBERING_VERSIONS)
     return choice == "reserved"
 
 
