@@ -105,10 +105,11 @@ def test_types_that_nest_too_deeply_are_refused(
     table: TableHandle, depth: int, message: str
 ) -> None:
     text = json.dumps(document(table))
-    kind = '"int"'
-    for number in range(depth):
-        before = f'{{"type": "list", "element-id": {100 + number}, "element-required": false, '
-        kind = f'{before}"element": {kind}}}'
+    opened = (
+        f'{{"type": "list", "element-id": {100 + number}, "element-required": false, "element": '
+        for number in range(depth)
+    )
+    kind = "".join(opened) + '"int"' + "}" * depth
     text = text.replace('"string"', kind, 1)
     with pytest.raises(InvalidMetadataError, match=message):
         parse_metadata(text.encode())
