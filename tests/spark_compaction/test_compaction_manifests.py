@@ -61,7 +61,7 @@ def test_manifests_hold_few_partitions_each(lake, monkeypatch):
     )
     made.append(*range(80), files=4)
     size = sum(made.table.inspect.manifests()["length"])
-    made.table.set_properties({"commit.manifest.target-size-bytes": str(size // 2)})
+    made.table.set_properties({"commit.manifest.target-size-bytes": str((size + 1) // 2)})
     result = made.table.maintenance.rewrite_manifests(sort_by="part")
     made.check()
     assert result.added_manifests_count == 2
