@@ -36,10 +36,11 @@ _LEGACY: Final = b"org.apache.spark.legacy"
 _SOURCES: Final = "file int, place bigint, path string"
 _ROWS_AT_ONCE: Final = 1 << 17
 _COPIED: Final = (
-    I.BooleanType, I.IntegerType, I.LongType, I.FloatType, I.DoubleType, I.DateType, I.DecimalType,
+    I.BooleanType, I.IntegerType, I.LongType, I.DateType, I.DecimalType,
     I.TimestampType, I.TimestamptzType, I.StringType, I.BinaryType,
 )  # fmt: skip
-"""Types that Arrow and Spark store alike."""
+"""Types that Arrow and Spark store alike. Of float and double they do not: Arrow's statistics leave
+NaN out, and Spark would then pass over rows of NaN under a filter that it pushes down."""
 
 _OF_PARQUET: Final = {"parquet.dictionary.page.size", "parquet.page.size", "parquet.block.size"}
 """Settings that both writers have."""
