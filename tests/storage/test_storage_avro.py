@@ -1,25 +1,30 @@
-"""Manifests and manifest lists: ids, versions, other engines' files, and damaged bytes."""
+"""Manifests and manifest lists: ids, versions, and other engines' files."""
 
 from __future__ import annotations
 
-import bz2
-import contextlib
 import dataclasses
 import io as stdio
 import json
-import lzma
-import random
-import time
-import tracemalloc
 import uuid
-import zlib
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import fastavro
-import pyarrow as pa
 import pytest
+from manifest_samples import (
+    CODECS,
+    COLUMNS,
+    HIGH,
+    LOW,
+    NULLS,
+    SCHEMA,
+    SPEC,
+    added,
+    data_file,
+    listed,
+    read,
+    written,
+)
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import ManifestEntryStatus
 from pyiceberg.manifest import read_manifest_list as pyiceberg_read_manifest_list
@@ -28,131 +33,26 @@ from frazil.errors import (
     ConfigurationError,
     InvalidManifestError,
     MissingFileError,
-    UnsupportedError,
     ValidationError,
 )
 from frazil.format.manifests import (
     Content,
-    DataFile,
     EntryStatus,
     FieldSummary,
     ManifestContent,
     ManifestEntry,
     ManifestFile,
 )
-from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
-from frazil.format.partitions.transforms import parse_transform
+from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.format.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    IcebergType,
-    LongType,
     NestedField,
-    StringType,
     TimestampType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
 )
 from frazil.storage import avro
 from frazil.storage.avro.container import read_container
 from frazil.storage.files import FileIO
-
-COLUMNS: list[tuple[str, IcebergType, Any, Any]] = [
-    ("long", LongType(), -5, 7),
-    ("date", DateType(), -1, 17486),
-    ("time", TimeType(), 0, 86_399_999_999),
-    ("ts", TimestampType(), -1, 1_510_871_468_000_001),
-    ("tstz", TimestamptzType(), -1, 1_510_871_468_000_001),
-    (
-        "dec",
-        DecimalType(38, 3),
-        Decimal("-99999999999999999999999999999999999.999"),
-        Decimal("0.001"),
-    ),
-    ("uuid", UUIDType(), uuid.UUID(int=1), uuid.UUID(int=2**128 - 1)),
-    ("str", StringType(), "a", "ü\U0001f600"),
-    ("dbl", DoubleType(), -0.0, 0.0),
-    ("bin", BinaryType(), b"", b"\xff\x00"),
-    ("fix", FixedType(3), b"abc", b"abd"),
-    ("bool", BooleanType(), False, True),
-]
-SCHEMA = Schema(
-    tuple(NestedField(i, name, kind) for i, (name, kind, _, _) in enumerate(COLUMNS, 1))
-)
-SPEC = PartitionSpec(
-    3,
-    tuple(
-        PartitionField((i,), 999 + i, parse_transform("identity"), f"p.{name}")
-        for i, (name, *_) in enumerate(COLUMNS, 1)
-    ),
-)
-LOW, HIGH = tuple(c[2] for c in COLUMNS), tuple(c[3] for c in COLUMNS)
-NULLS = (None,) * len(COLUMNS)
-CODECS = ["gzip", "deflate", "snappy", "zstd", "none"]
-
-
-def data_file(name: str = "a%20b [1].parquet", **changes: Any) -> DataFile:
-    fields = {
-        "file_path": f"s3://b/t/{name}",
-        "spec_id": 3,
-        "partition": LOW,
-        "record_count": 10,
-        "file_size_in_bytes": 1 << 40,
-        "column_sizes": {1: 4, 2: 5},
-        "value_counts": {1: 10},
-        "null_value_counts": {1: 0},
-        "nan_value_counts": {9: 1},
-        "lower_bounds": {1: b"\x01" + b"\x00" * 7},
-        "upper_bounds": {1: b"\x02" + b"\x00" * 7},
-        "key_metadata": b"k",
-        "split_offsets": (4, 1 << 33),
-        "sort_order_id": 0,
-        **changes,
-    }
-    return DataFile(**fields)
-
-
-def added(file: DataFile, **changes: Any) -> ManifestEntry:
-    return ManifestEntry(status=EntryStatus.ADDED, data_file=file, **changes)
-
-
-def written(
-    path: str | Path, entries: list[ManifestEntry], *, version: int = 2, **changes: Any
-) -> ManifestFile:
-    arguments: dict[str, Any] = {
-        "spec": SPEC,
-        "schema": SCHEMA,
-        "format_version": version,
-        "content": ManifestContent.DATA,
-        "snapshot_id": 77,
-        **changes,
-    }
-    return avro.write_manifest(FileIO(), str(path), entries, **arguments)
-
-
-def listed(path: str | Path, manifests: list[ManifestFile], *, version: int = 2) -> ManifestFile:
-    avro.write_manifest_list(
-        FileIO(),
-        str(path),
-        manifests,
-        format_version=version,
-        snapshot_id=77,
-        parent_snapshot_id=None,
-        sequence_number=0 if version == 1 else 9,
-        first_row_id=0 if version == 3 else None,
-    )
-    return avro.read_manifest_list(FileIO(), str(path))[0]
-
-
-def read(manifest: ManifestFile) -> list[ManifestEntry]:
-    return avro.read_manifest(FileIO(), manifest, specs={3: SPEC}, schema=SCHEMA)
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -432,149 +332,6 @@ def test_names_do_not_matter(tmp_path: Path) -> None:
     assert read(dataclasses.replace(manifest, manifest_path=str(path))) == [
         dataclasses.replace(entry, data_file=entry.data_file) for entry in expected
     ]
-
-
-BAD_SCHEMAS: list[Any] = [
-    "null",
-    {"type": "record", "name": "r", "fields": []},
-    {"type": "record", "name": "r", "fields": [{"name": "status", "type": "r"}]},
-    {
-        "type": "record",
-        "name": "r",
-        "fields": [{"name": "a", "type": {"type": "array", "items": "null"}}],
-    },
-    {"type": "record", "name": "r", "fields": [{"name": "a", "type": "nosuch"}]},
-    {
-        "type": "record",
-        "name": "r",
-        "fields": [{"name": "a", "type": {"type": "fixed", "name": "f", "size": 1 << 60}}],
-    },
-    {"type": "record", "name": "r"},
-    {"type": "record", "name": "r", "fields": [{"type": "int"}]},
-    [],
-    5,
-    {"type": {"type": {"type": "int"}}},
-]
-
-
-@pytest.mark.parametrize("schema", BAD_SCHEMAS, ids=range(len(BAD_SCHEMAS)))
-def test_hostile_schemas(tmp_path: Path, schema: Any) -> None:
-    """A few bytes must not stand for endless records."""
-    text = json.dumps(schema).encode()
-    out = stdio.BytesIO(b"Obj\x01")
-    out.seek(4)
-    fastavro.schemaless_writer(out, {"type": "map", "values": "bytes"}, {"avro.schema": text})
-    out.write(b"s" * 16)
-    fastavro.schemaless_writer(out, "long", 4)
-    fastavro.schemaless_writer(out, "bytes", b"\xfe\xff\xff\xff\xff\xff\xff\xff\x7f\x00\x00\x00")
-    out.write(b"s" * 16)
-    path = tmp_path / "m"
-    path.write_bytes(out.getvalue())
-    manifest = ManifestFile(manifest_path=str(path), manifest_length=1, partition_spec_id=3)
-    started = time.monotonic()
-    for call in (lambda: read(manifest), lambda: avro.read_manifest_list(FileIO(), str(path))):
-        with pytest.raises(InvalidManifestError):
-            call()
-    assert time.monotonic() - started < 2
-
-
-def test_damaged_bytes_never_surprise(tmp_path: Path) -> None:
-    """Flipped, cut and inserted bytes: a typed error or an answer, at once."""
-    for codec in ("none", "gzip", "snappy", "zstd"):
-        manifest = listed(
-            tmp_path / f"l{codec}",
-            [
-                written(
-                    tmp_path / f"m{codec}",
-                    [added(data_file(str(n))) for n in range(5)],
-                    codec=codec,
-                )
-            ],
-        )
-        good = (tmp_path / f"m{codec}").read_bytes()
-        good_list = (tmp_path / f"l{codec}").read_bytes()
-        dice = random.Random(codec)
-        for _ in range(250):
-            for name, data in (("bad", good), ("badlist", good_list)):
-                (tmp_path / name).write_bytes(damaged(data, dice))
-            started = time.monotonic()
-            broken = dataclasses.replace(manifest, manifest_path=str(tmp_path / "bad"))
-            for call in (
-                lambda broken=broken: read(broken),
-                lambda: avro.read_manifest_list(FileIO(), str(tmp_path / "badlist")),
-                lambda: avro.read_file_paths(FileIO(), str(tmp_path / "bad")),
-            ):
-                with contextlib.suppress(InvalidManifestError, UnsupportedError):
-                    call()
-            assert time.monotonic() - started < 5
-
-
-def damaged(data: bytes, dice: random.Random) -> bytes:
-    changed = bytearray(data)
-    for _ in range(dice.choice([1, 1, 1, 2, 8])):
-        position = dice.randrange(len(changed))
-        match dice.randrange(4):
-            case 0:
-                changed[position] ^= 1 << dice.randrange(8)
-            case 1:
-                changed[position] = dice.choice([0, 0x7F, 0x80, 0xFF])
-            case 2:
-                del changed[position : position + dice.randrange(1, 40)]
-            case 3:
-                changed[position:position] = dice.randbytes(dice.randrange(1, 12))
-    return bytes(changed)
-
-
-def test_bombs_are_refused(tmp_path: Path) -> None:
-    """A small file must not become gigabytes."""
-    schema = json.dumps({"type": "record", "name": "r", "fields": [{"name": "b", "type": "bytes"}]})
-    body = bytes(1 << 27)
-    bombs = {
-        "zstandard": bytes(pa.Codec("zstd").compress(body, asbytes=True)),
-        "xz": lzma.compress(body, preset=0),
-        "bzip2": bz2.compress(body),
-        "snappy": b"\xff\xff\xff\xff\xff\xff\x0f" + bytes(60),
-    }
-    for codec, packed in bombs.items():
-        out = stdio.BytesIO()
-        out.write(b"Obj\x01")
-        header = {"avro.schema": schema.encode(), "avro.codec": codec.encode()}
-        fastavro.schemaless_writer(out, {"type": "map", "values": "bytes"}, header)
-        out.write(b"s" * 16)
-        fastavro.schemaless_writer(out, "long", 1)
-        fastavro.schemaless_writer(out, "bytes", packed)
-        out.write(b"s" * 16)
-        assert len(out.getvalue()) < 100_000
-        with pytest.raises(InvalidManifestError, match=r"damaged.*bomb"):
-            read_container(out.getvalue(), file="bomb")
-
-
-@pytest.mark.parametrize("codec", ["deflate", "zstandard"])
-def test_a_bomb_of_many_blocks_is_refused_before_it_fills_the_memory(codec: str) -> None:
-    """Two megabytes that unpack to two gigabytes, in blocks that are sane by themselves."""
-    records = bytes(1 << 24)
-    if codec == "deflate":
-        packed = zlib.compress(records, wbits=-15)
-    else:
-        packed = bytes(pa.Codec("zstd").compress(records, asbytes=True))
-    schema = json.dumps({"type": "record", "name": "r", "fields": [{"name": "b", "type": "long"}]})
-    out = stdio.BytesIO()
-    out.write(b"Obj\x01")
-    header = {"avro.schema": schema.encode(), "avro.codec": codec.encode()}
-    fastavro.schemaless_writer(out, {"type": "map", "values": "bytes"}, header)
-    out.write(b"s" * 16)
-    for _ in range(128):
-        fastavro.schemaless_writer(out, "long", len(records))
-        fastavro.schemaless_writer(out, "bytes", packed)
-        out.write(b"s" * 16)
-    data = out.getvalue()
-    tracemalloc.start()
-    try:
-        with pytest.raises(InvalidManifestError, match=r"unpack to more than \d+ bytes.*bomb"):
-            read_container(data, file="bomb")
-        assert tracemalloc.get_traced_memory()[1] < 400_000_000
-    finally:
-        tracemalloc.stop()
 
 
 def test_missing_files_and_unknown_specs(tmp_path: Path) -> None:

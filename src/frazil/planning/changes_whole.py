@@ -88,7 +88,7 @@ def whole_changes(
     where: Expression | None = None,
     schema: Schema | None = None,
 ) -> WholeChanges:
-    """What these snapshots changed by whole files.
+    """Return what these snapshots changed by whole files.
 
     Args:
         metadata: the table.

@@ -17,7 +17,7 @@ SchemaLike: TypeAlias = "Schema | StructType | DataFrame | str"
 
 
 def schema_of(schema: SchemaLike) -> Schema:
-    """A Frazil schema of anything that names columns and types.
+    """Return the schema of anything that names columns and types.
 
     Raises:
         ValidationError: it is of another kind.

@@ -62,7 +62,7 @@ class KeptKeys:
         self._kept = kept
 
     def find(self, owner: Hashable) -> pl.DataFrame | None:
-        """What is kept of a file."""
+        """Return what is kept of a file, or None."""
         return self._kept.get(owner)
 
     def keep(self, owner: Hashable, keys: pl.DataFrame) -> None:
@@ -89,7 +89,7 @@ class SmallFiles:
     table: TableColumns
 
     def found(self, plan: ScanPlan, pending: pl.DataFrame) -> dict[int, Words]:
-        """What deletes delete in small files, by the file's ordinal.
+        """Find what deletes delete in small files, by the file's ordinal.
 
         A file that is not small, or whose keys cannot be read here, is not in it.
 

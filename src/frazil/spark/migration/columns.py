@@ -78,7 +78,7 @@ class ColumnMatcher:
     is_case_sensitive: bool
 
     def match(self, columns: tuple[FooterColumn, ...]) -> FileColumns:
-        """The columns with the ids of the table's.
+        """Return the columns with the ids of the table's.
 
         Raises:
             SchemaMismatchError: naming each column that does not fit, and how.

@@ -83,7 +83,7 @@ class EntryMaker:
         *,
         is_case_sensitive: bool,
     ) -> EntryMaker:
-        """The maker for files of a table's spec, whose columns the mapping names."""
+        """Return the maker for files of a table's spec, whose columns the mapping names."""
         schema = metadata.schema
         modes = metrics_modes(schema, metadata.properties)
         # What is compared with folders must be whole, and NULLs of required columns counted.
@@ -112,14 +112,14 @@ class EntryMaker:
         return self.spec.partition_type(self.schema)
 
     def partition_of(self, values: Sequence[str | None]) -> tuple[Any, ...]:
-        """The partition of its values as hex."""
+        """Return the partition whose values are given as hex."""
         return tuple(
             None if value is None else from_bytes(each.field_type, bytes.fromhex(value))
             for each, value in zip(self.partition_type.fields, values, strict=True)
         )
 
     def find(self, path: str, partition: tuple[Any, ...]) -> Found:
-        """The entry of one file.
+        """Make the entry of one file.
 
         Raises:
             SchemaMismatchError: its columns do not fit the table.
@@ -264,7 +264,7 @@ class EntryMaker:
 def find_some(
     maker: EntryMaker, threads: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Paths and partitions to entries and spellings, in a Python worker."""
+    """Make entries and spellings of paths and partitions, in a Python worker."""
     for batch in batches:
         rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
         found = in_threads(

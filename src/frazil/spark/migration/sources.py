@@ -88,7 +88,7 @@ class SparkTable:
 
 
 def quoted(parts: Sequence[str]) -> str:
-    """A name of several parts in SQL."""
+    """Return a name of several parts as SQL has it."""
     return ".".join(f"`{part.replace('`', '``')}`" for part in parts)
 
 
@@ -179,7 +179,7 @@ def spark_table(spark: SparkSession, name: str) -> SparkTable:
 def files_of_table(
     spark: SparkSession, io: FileIO, table: SparkTable, *, ignore_missing_files: bool = False
 ) -> SourceFiles:
-    """The files that Spark reads for a table, and the partition that the catalog has them in.
+    """Find the files that Spark reads for a table, and the partition of each.
 
     Args:
         spark: has the catalog.

@@ -39,7 +39,7 @@ class SourceFiles:
 
 
 def text_column(number: int) -> str:
-    """The name of the column with the texts of a partition column."""
+    """Return the name of the column with the texts of a partition column."""
     return f"text_{number}"
 
 
@@ -50,7 +50,7 @@ def no_files(names: Sequence[str]) -> SourceFiles:
 
 
 def data_files(listing: pl.DataFrame, root: str) -> pl.DataFrame:
-    """The files of a listing that Spark reads as data: not empty, and not hidden.
+    """Return the files of a listing that Spark reads as data: not empty, and not hidden.
 
     Hidden is what has a part of its path that begins with a dot, or with an underscore unless it
     names a partition.
@@ -64,7 +64,7 @@ def data_files(listing: pl.DataFrame, root: str) -> pl.DataFrame:
 
 
 def files_in_folders(paths: pl.Series, root: str) -> SourceFiles:
-    """The files below a folder with the partitions that their folders name.
+    """Return the files below a folder with the partitions that their folders name.
 
     Raises:
         ValidationError: folders below it name no partition, or name different columns.
@@ -82,7 +82,7 @@ def files_in_folders(paths: pl.Series, root: str) -> SourceFiles:
 
 
 def files_of_folders(frame: pl.DataFrame, partitions: dict[str, str], root: str) -> SourceFiles:
-    """Files with the partition of the folder that each lies in.
+    """Return files with the partition of the folder that each lies in.
 
     Args:
         frame: columns ``path`` and ``folder``.
@@ -139,5 +139,5 @@ def _parsed(folder: str, root: str) -> tuple[tuple[str, str | None], ...]:
 
 
 def unescaped(text: str) -> str:
-    """The text as Hive and Spark read it: each %XX is one character."""
+    """Return the text as Hive and Spark read it: each %XX is one character."""
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)

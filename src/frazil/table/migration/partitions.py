@@ -21,12 +21,12 @@ from frazil.table.migration.folders import NULL_FOLDER, SourceFiles, text_column
 
 
 def value_column(number: int) -> str:
-    """The name of the column with a partition field's values, as hex of their bytes."""
+    """Return the name of the column with a field's values, as hex of their bytes."""
     return f"value_{number}"
 
 
 def compatible_spec(metadata: TableMetadata, names: Sequence[str], source: str) -> PartitionSpec:
-    """The table's spec whose fields are just these columns in this order, unchanged.
+    """Return the table's spec of just these columns in this order, unchanged.
 
     The current spec comes first, then the others.
 
@@ -73,7 +73,7 @@ class PartitionTexts:
     zone: str | tzinfo
 
     def with_values(self, files: SourceFiles, source: str) -> pl.DataFrame:
-        """The column ``path``, and by `value_column` the values of each field.
+        """Return the column ``path``, and by `value_column` the values of each field.
 
         Raises:
             ValidationError: a text is no value of its column.
@@ -94,7 +94,7 @@ class PartitionTexts:
         return frame.select(columns)
 
     def filtered(self, frame: pl.DataFrame, wanted: Mapping[str, Any], table: str) -> pl.DataFrame:
-        """The files of the partitions that have these values.
+        """Return the files of the partitions that have these values.
 
         Args:
             frame: of `with_values`.
@@ -143,7 +143,7 @@ class PartitionTexts:
 
 
 def partition_value(kind: IcebergType, value: Any, *, zone: str | tzinfo) -> Any:
-    """The internal value of a partition's text.
+    """Return the internal value of a partition's text.
 
     Raises:
         ValidationError: it is no value of the type.

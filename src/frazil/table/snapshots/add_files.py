@@ -43,7 +43,7 @@ class AddFiles(MergeAppend):
         self._checks = check_duplicates
 
     def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
-        """The manifests of the append.
+        """Return the manifests of the append.
 
         Raises:
             ValidationError: the table has one of the files.
