@@ -162,9 +162,8 @@ def test_an_azure_path_without_account_is_refused_where_there_are_several() -> N
 
 
 @pytest.mark.parametrize("scheme", ["abfs", "abfss", "wasb", "wasbs", "ABFSS"])
-def test_a_name_that_the_driver_of_azure_reads_as_a_version_is_refused(
-    io: FileIO, scheme: str
-) -> None:
+def test_a_name_that_the_driver_of_azure_reads_as_a_version_is_refused(scheme: str) -> None:
+    io = FileIO()
     for call in (io.read, io.exists, io.delete, lambda name: io.create(name, b"2")):
         with pytest.raises(UnsupportedError, match="versionid"):
             call(f"{scheme}://c@a.dfs.core.windows.net/d/q?versionid=1")
