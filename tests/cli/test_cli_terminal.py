@@ -52,6 +52,8 @@ COMMANDS = [
     "expire db.trips --retain-last 1 --older-than 2100-01-01 --dry-run",
     "remove-orphan-files db.trips --dry-run",
     "check db.trips",
+    "report db.trips --out PLACE/report.html",
+    "repair db.trips --yes",
     "drop later.calls --yes",
     "call --help",
 ]
@@ -104,7 +106,7 @@ def in_process(warehouse, line):
     def work(stream):
         before, sys.stdout = sys.stdout, stream
         try:
-            words = ["--warehouse", warehouse, *words_of(line)]
+            words = ["--warehouse", warehouse, *words_of(line.replace("PLACE", warehouse))]
             main(words, prog_name="frazil", standalone_mode=False)
         finally:
             sys.stdout = before
@@ -122,7 +124,7 @@ def test_every_command_in_a_terminal(told, terminal, monkeypatch, width):
         if "--wide" not in line and "--plan" not in line:
             long = [each for each in printed.splitlines() if cell_len(each) > width]
             # A sentence of what was done is not cut: it holds paths and ids.
-            assert not long or line.split()[0] in ("create", "drop"), long
+            assert not long or line.split()[0] in ("create", "drop", "report"), long
         shown.append(f"$ frazil {line}\n{masked(printed, table, folder)}")
     found = "\n".join(shown)
     golden = GOLDEN / f"{width}.txt"
