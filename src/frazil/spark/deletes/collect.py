@@ -28,7 +28,8 @@ WORDS_HERE: Final = 2_000_000
 """Up to so many words (32 MB) are collected by the driver; more stay with the executors."""
 
 ROWS_AT_ONCE: Final = 16_000_000
-"""Up to so many rows (128 MB) are collected one by one: to make words of them is a shuffle more."""
+"""Up to so many rows (128 MB) are collected one by one; to make words of more is a shuffle besides,
+which takes 0.15 s at any size."""
 
 COUNTS: Final[dict[str, pl.DataType]] = {
     "ordinal": pl.Int64(),

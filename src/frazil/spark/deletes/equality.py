@@ -38,8 +38,7 @@ _SCOPE: Final = "_frazil_delete_scope"
 ROW_SEQUENCE: Final = "_frazil_sequence"
 ROW_SCOPE: Final = "_frazil_scope"
 
-# Types that Spark hashes by value and orders; of floats -0.0 and NaN are left to its joins.
-_HASHED: Final = (
+BY_VALUE: Final = (
     I.IntegerType,
     I.LongType,
     I.DateType,
@@ -53,6 +52,7 @@ _HASHED: Final = (
     I.FixedType,
     I.BinaryType,
 )
+"""Types that Spark hashes by value and orders; of floats -0.0 and NaN are left to its joins."""
 
 
 def key_schema(metadata: TableMetadata, schema: Schema, ids: frozenset[int]) -> Schema:
@@ -219,7 +219,7 @@ def _is_hashed(schema: Schema, group: EqualityDeletes) -> bool:
     kinds = [schema.find_field(field_id).field_type for field_id in group.ids]
     if len(kinds) == 1 and is_integer(kinds[0]) and not group.may_hold_nulls:
         return False
-    return all(isinstance(kind, _HASHED) for kind in kinds)
+    return all(isinstance(kind, BY_VALUE) for kind in kinds)
 
 
 def _read_keys(

@@ -20,6 +20,7 @@ from frazil.format.schema import Schema
 from frazil.planning.cache import store_key
 from frazil.planning.scan_plan import GLOBAL_SCOPE, ScanPlan
 from frazil.spark.deletes.bitmap import Words, words_by_file
+from frazil.spark.deletes.equality import BY_VALUE
 from frazil.spark.read.arrow.files import FilePart, TableColumns, arrow_type, read_batches
 from frazil.storage.bounded_cache import BoundedCache, process_cache
 from frazil.storage.files import FileIO
@@ -36,23 +37,8 @@ _READERS: Final = 8
 _FRAME_BYTES: Final = 2_048
 _SEQUENCE: Final = "sequence_number"
 
-# Types whose values are equal to these libraries as they are to Spark; -0.0 and NaN are not.
-_COMPARED: Final = (
-    I.BooleanType,
-    I.IntegerType,
-    I.LongType,
-    I.DateType,
-    I.TimestampType,
-    I.TimestamptzType,
-    I.TimestampNanoType,
-    I.TimestamptzNanoType,
-    I.TimeType,
-    I.DecimalType,
-    I.StringType,
-    I.UUIDType,
-    I.FixedType,
-    I.BinaryType,
-)
+# Spark finds these by equality too, without a hash.
+_COMPARED: Final = (*BY_VALUE, I.BooleanType, I.TimeType)
 
 
 class KeptKeys:
