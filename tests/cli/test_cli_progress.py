@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import shutil
 import sys
-from threading import Thread
 
 import pytest
 from click.testing import CliRunner
 from told_table import make_told_table
+from told_terminal import told_terminal
 
 from frazil.cli import main
 
@@ -34,23 +33,9 @@ def orphans():
 
 def on_terminal(words, *, of):
     """What the terminal gets to which some of the standard streams lead, and what the rest get."""
-    ours, theirs = pty.openpty()
-    seen = []
 
-    def read():
-        while True:
-            try:
-                piece = os.read(ours, 65536)
-            except OSError:
-                return
-            if not piece:
-                return
-            seen.append(piece)
-
-    reader = Thread(target=read)
-    reader.start()
-    before = {name: getattr(sys, name) for name in ("stdout", "stderr")}
-    with open(theirs, "w", buffering=1) as stream:
+    def work(stream):
+        before = {name: getattr(sys, name) for name in of}
         try:
             for name in of:
                 setattr(sys, name, stream)
@@ -58,9 +43,8 @@ def on_terminal(words, *, of):
         finally:
             for name, value in before.items():
                 setattr(sys, name, value)
-    reader.join(20)
-    os.close(ours)
-    return b"".join(seen).decode()
+
+    return told_terminal(work)
 
 
 def removal(folder, *more):

@@ -6,21 +6,17 @@ FRAZIL_WRITE_GOLDEN=1 they are written anew.
 
 from __future__ import annotations
 
-import fcntl
 import os
-import pty
 import re
 import shutil
-import struct
 import subprocess
 import sys
-import termios
 from pathlib import Path
-from threading import Thread
 
 import pytest
 from rich.cells import cell_len
 from told_table import make_told_table, masked
+from told_terminal import told_terminal
 
 from frazil.cli import main
 
@@ -72,27 +68,7 @@ def terminal():
     """Runs something whose output goes to a terminal of some width; gives what it printed."""
 
     def run(work, width):
-        ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
-        printed = []
-
-        def read():
-            while True:
-                try:
-                    piece = os.read(ours, 65536)
-                except OSError:
-                    return
-                if not piece:
-                    return
-                printed.append(piece)
-
-        reader = Thread(target=read)
-        reader.start()
-        with open(theirs, "w", buffering=1, encoding="utf-8") as stream:
-            work(stream)
-        reader.join(20)
-        os.close(ours)
-        text = b"".join(printed).decode().replace("\r\n", "\n")
+        text = told_terminal(work, width=width).replace("\r\n", "\n")
         return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
     return run
