@@ -51,6 +51,13 @@ def postgres() -> Iterator[PostgresServer]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def logical() -> Iterator[PostgresServer]:
+    """A PostgreSQL whose log tells changes; skipped where there is none."""
+    with postgres_server("wal_level=logical") as server:
+        yield server
+
+
 @pytest.fixture
 def postgres_url(postgres: PostgresServer, request: pytest.FixtureRequest) -> str:
     """A database for one test alone."""

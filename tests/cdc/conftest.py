@@ -9,15 +9,8 @@ import frazil
 from frazil.cdc.connections import Dsn
 from frazil.cdc.follow import PostgresFollower
 from frazil.cdc.settings import CdcSettings
-from postgres_server import postgres_server
 
 PASSWORD = "s3cr3t-pw"
-
-
-@pytest.fixture(scope="session")
-def logical():
-    with postgres_server("wal_level=logical") as server:
-        yield server
 
 
 class Database:
