@@ -1,4 +1,4 @@
-"""Rows that were written into the checkpoint, and how long they stay there."""
+"""What is written into the checkpoint for a batch, and how long it stays there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from frazil.errors import StorageError
+from frazil.errors import StorageError, ValidationError
 from frazil.storage.files import FileIO
 
 KEPT_PLANS = 2
@@ -38,17 +38,26 @@ def _written(folder):
     return {path.name for path in data.glob("*.parquet")}
 
 
-def _by_batch(folder):
-    """The names of the rows' files of each batch, in order."""
+def _listed(folder):
+    """The folders of the batches in the newest list, by the batches' numbers."""
     frazil = Path(folder) / "frazil"
     newest = max((frazil / "_spark_metadata").iterdir(), key=lambda path: int(path.stem))
     lines = [json.loads(line) for line in newest.read_text().split("\n")[1:]]
-    batches = []
-    for line in lines:
-        if not line["isDir"]:
-            log = frazil / "batches" / line["path"].rsplit("/", 1)[-1] / "_spark_metadata/0.compact"
-            paths = [json.loads(each)["path"] for each in log.read_text().split("\n")[1:]]
-            batches.append({path.rsplit("/", 1)[-1] for path in paths})
+    return {
+        line["modificationTime"]: frazil / "batches" / line["path"].rsplit("/", 1)[-1]
+        for line in lines
+        if not line["isDir"]
+    }
+
+
+def _by_batch(folder):
+    """The names of the files of each batch whose folder is there, by the batch's number."""
+    batches = {}
+    for number, place in _listed(folder).items():
+        if place.is_dir():
+            log = (place / "_spark_metadata/0.compact").read_text()
+            paths = [json.loads(each)["path"] for each in log.split("\n")[1:]]
+            batches[number] = {path.rsplit("/", 1)[-1] for path in paths}
     return batches
 
 
@@ -68,9 +77,20 @@ def test_changes_stay_as_long_as_spark_can_go_back(table, stream, rows):
     assert oldest > 0
     batches = _by_batch(stream.checkpoint)
     # The oldest plan that is kept says what was read by its end, and no later one reads it again.
-    assert _written(stream.checkpoint) == set().union(*batches[oldest + 1 :])
+    needed = [names for number, names in batches.items() if number > oldest]
+    assert _written(stream.checkpoint) == set().union(*needed)
     _drain_batches(table, stream, rows, [6, 7], **CHANGES)
     assert [row[0] for row in stream.sink.rows] == list(range(8))
+
+
+def test_the_list_and_the_folders_stay_few(table, stream, rows):
+    for number in range(0, 12, 2):
+        _drain_batches(table, stream, rows, [number, number + 1])
+        assert len(_listed(stream.checkpoint)) <= 2 * KEPT_PLANS + 3
+    folders = Path(stream.checkpoint) / "frazil" / "batches"
+    assert set(folders.iterdir()) <= set(_listed(stream.checkpoint).values())
+    assert max(_listed(stream.checkpoint)) == 11
+    assert [row[0] for row in stream.sink.rows] == list(range(12))
 
 
 def test_spark_goes_back_as_far_as_it_can(table, stream, rows):
@@ -93,7 +113,7 @@ def test_nothing_is_removed_before_spark_removes_a_plan(table, stream, rows, spa
     before = _written(stream.checkpoint)
     stream.read(**CHANGES)
     assert _written(stream.checkpoint) == before
-    assert len(before) == len(set().union(*_by_batch(stream.checkpoint)))
+    assert len(before) == len(set().union(*_by_batch(stream.checkpoint).values()))
 
 
 def test_the_tables_own_files_stay(table, stream, rows):
@@ -101,7 +121,6 @@ def test_the_tables_own_files_stay(table, stream, rows):
     files = {row.file_path for row in table.refresh().data_files().collect()}
     stream.read()
     assert all(os.path.exists(path.removeprefix("file://")) for path in files)
-    assert {path.rsplit("/", 1)[-1] for path in files} == set().union(*_by_batch(stream.checkpoint))
     assert sorted(row.id for row in table.to_df().collect()) == list(range(5))
 
 
@@ -136,7 +155,7 @@ def test_a_query_of_two_streams(lake, table, stream, rows):
         stream.drain(both())
     both()
     for folder in folders:
-        oldest = _by_batch(folder)[0]
+        oldest = min(_by_batch(folder).items())[1]
         assert oldest
         assert not oldest & _written(folder)
     table.append(rows(6))
@@ -152,6 +171,19 @@ def test_a_query_that_begins_again_without_its_rows_fails(table, stream, rows):
         shutil.rmtree(Path(stream.checkpoint) / name)
     with pytest.raises(StreamingQueryException, match=r"FILE_NOT_EXIST|does not exist"):
         stream.drain(df)
+
+
+def test_a_query_that_begins_again_after_lines_were_left_out_is_refused(table, stream, rows):
+    for numbers in ([0, 1, 2, 3], [4, 5], [6]):
+        _drain_batches(table, stream, rows, numbers)
+    assert 0 not in _listed(stream.checkpoint)
+    df = stream.read()
+    for name in ("offsets", "commits", "sources"):
+        shutil.rmtree(Path(stream.checkpoint) / name)
+    with pytest.raises(StreamingQueryException, match=r"start over with another checkpoint"):
+        stream.drain(df)
+    with pytest.raises(ValidationError, match=r"removed: start over with another checkpoint"):
+        stream.drain()
 
 
 @pytest.mark.parametrize("damaged", ["finished.json", "batches/{}/_spark_metadata/0.compact"])

@@ -131,7 +131,7 @@ class TableStreams(TableHandle):
                 "folder to stream from as wildcards; choose another name"
             )
         prepare_session(self.spark)
-        io = FileIO(self.io.properties)
+        io = FileIO(self.io.properties, caches=self.io.caches)
         metadata = self.catalog.load_table(self.identifier).metadata
         condition = condition_of(
             where,

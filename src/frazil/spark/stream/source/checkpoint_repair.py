@@ -37,7 +37,7 @@ def forget_unplanned(io: FileIO, checkpoint: str, state: LogState) -> None:
         for source in query.sources():
             planned = query.last_line(plans[-1], source) if plans else -1
             if planned is not None:
-                _forget(query, source, planned, set(state.names))
+                _forget(query, source, planned, set(state.names.values()))
 
 
 def _forget(query: QueryCheckpoint, source: int, planned: int, ours: set[str]) -> None:

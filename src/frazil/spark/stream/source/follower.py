@@ -18,7 +18,7 @@ from frazil.format.types import PrimitiveType
 from frazil.spark.session import is_connect
 from frazil.spark.stream.source.batch_files import Units
 from frazil.spark.stream.source.batches import cut
-from frazil.spark.stream.source.checkpoint_cleanup import forget_finished
+from frazil.spark.stream.source.checkpoint_cleanup import check_goes_on, forget_finished
 from frazil.spark.stream.source.checkpoint_repair import forget_unplanned
 from frazil.spark.stream.source.log import LogState, StreamLog
 from frazil.spark.stream.source.options import StreamOptions
@@ -108,7 +108,8 @@ class Follower:
             else since(metadata, state.position, self._options, name=self._name)
         )
         moved = state is None or known.position != state.position
-        if state is not None and known.refusal is None:
+        if state is not None and state.refused is not None and known.refusal is None:
+            check_goes_on(self._log_io, self.log.checkpoint, state)
             self.log.clear_refused(state)
         if moved:
             units = Units(
@@ -142,7 +143,7 @@ class Follower:
                 forget_unplanned(self._log_io, self.log.checkpoint, self._state)
 
     def forget_finished(self) -> None:
-        """Remove rows that were written for batches which no query can go back to."""
+        """Remove what was written for batches which no query can go back to."""
         state = self._state
         if state is None:
             return
@@ -185,6 +186,7 @@ class Follower:
                     f"the checkpoint {self.log.checkpoint} is of a stream with {what} "
                     f"{found.get(what)!r}, not {asked!r}: give another checkpoint"
                 )
+        check_goes_on(self._log_io, self.log.checkpoint, state)
         return state
 
     def _on_branch(self, metadata: TableMetadata) -> TableMetadata:
@@ -263,13 +265,18 @@ class Follower:
         if successor is not None:
             successor._follow_for(run_ids)
             return
-        self._or_refuse(self.catch_up)
+        self._or_refuse(self._go_on)
         with self._wake:
             if self._taken and (self._thread is None or not self._thread.is_alive()):
                 self._thread = threading.Thread(
                     target=self._run, name=f"frazil-stream {self._name}", daemon=True
                 )
                 self._thread.start()
+
+    def _go_on(self) -> None:
+        if self._state is not None:
+            check_goes_on(self._log_io, self.log.checkpoint, self._state)
+        self.catch_up()
 
     def _run(self) -> None:
         while True:

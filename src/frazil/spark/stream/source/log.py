@@ -3,14 +3,17 @@
 It lies in a folder of the query's checkpoint and has the shape of Spark's own file log, twice:
 
     <checkpoint>/frazil/stream.json                        whose log it is
-    <checkpoint>/frazil/_spark_metadata/<N>.compact        every batch so far, one line each
+    <checkpoint>/frazil/_spark_metadata/<N>.compact        the batches, one line each
     <checkpoint>/frazil/batches/<name>/_spark_metadata/0.compact    the files of one batch
     <checkpoint>/frazil/rows/                              files that were written for a batch
-    <checkpoint>/frazil/finished.json                      the batches that have none any more
+    <checkpoint>/frazil/finished.json                      how many batches are finished
 
 Spark's streaming source follows the outer log and takes one line a micro-batch; a line names a
 folder that has a log of its own, so Spark takes that batch's files as they are: it lists nothing,
 and a file that is gone fails the query instead of being left out.
+
+A batch that no query can go back to is finished: the next list leaves its line out, and its folder
+is removed, so that a list stays short however long the stream runs.
 
 Each outer file holds the whole list and takes its name by create-if-absent, so a batch is there
 with its files or not at all, its number never means anything else, and of two processes that
@@ -42,6 +45,7 @@ from frazil.spark.read.parquet.file_log import encode_paths, log_lines
 from frazil.spark.read.parquet.locations import spark_path, spark_paths
 from frazil.storage.files import FileIO
 from frazil.storage.paths import join
+from frazil.storage.side_by_side import in_threads
 
 _LOG = logging.getLogger(__name__)
 
@@ -51,6 +55,7 @@ _HEADER: Final = "stream.json"
 _FINISHED: Final = "finished.json"
 _REFUSED: Final = "refused-"
 _KEPT_FILES: Final = 10
+_THREADS: Final = 8
 _VERSION: Final = 1
 
 
@@ -74,7 +79,8 @@ class LogState:
     Attributes:
         number: of the newest outer file.
         position: how far the table has been followed.
-        batches: a row a batch: ``path`` of its folder, ``size`` in bytes, ``ordinal``.
+        batches: a row a batch: ``path`` of its folder, ``size`` in bytes, ``ordinal``. Finished
+            ones may be left out.
     """
 
     number: int
@@ -83,13 +89,19 @@ class LogState:
 
     @property
     def batch_count(self) -> int:
-        """How many batches there are."""
-        return len(self.batches)
+        """How many batches there were in all."""
+        return self.first + len(self.batches)
 
     @property
-    def names(self) -> list[str]:
-        """The names of the batches' folders."""
-        return self.batches["path"].str.split("/").list.last().to_list()
+    def first(self) -> int:
+        """How many batches are left out, all of them finished."""
+        return int(self.batches["ordinal"][0]) if len(self.batches) else 0
+
+    @property
+    def names(self) -> dict[int, str]:
+        """The names of the batches' folders by the batch's number."""
+        names = self.batches["path"].str.split("/").list.last()
+        return dict(zip(self.batches["ordinal"], names, strict=True))
 
     @property
     def refused(self) -> str | None:
@@ -207,23 +219,24 @@ class StreamLog:
             name = state.refused.rsplit("/", 1)[-1]
             self._io.write(self._batch_log(name), b"v1", overwrite=True)
 
-    def forget_rows(self, state: LogState, *, batches: int) -> None:
+    def finish(self, state: LogState, *, batches: int) -> None:
         """Remove the files that were written for the first so many batches.
 
-        The batches stay in the log: a query that asks for one of them fails for want of its files.
-        The table's own files are never touched.
+        A query that asks for one of them fails for want of its files. The next `publish` leaves
+        them out. The table's own files are never touched.
         """
-        done = self._finished()
+        done = self.finished()
         if batches <= done:
             return
+        names = [name for number, name in state.names.items() if done <= number < batches]
         if next(iter(self._io.list(self.rows_folder)), None) is not None:
-            for failure in self._remove_written(state.names[done:batches]).values():
+            for failure in self._remove_written(names).values():
                 raise failure
         text = json.dumps({"version": _VERSION, "batches": batches})
         self._io.write(join(self.folder, _FINISHED), text.encode(), overwrite=True)
 
-    def _finished(self) -> int:
-        """How many batches have no files in the rows' folder any more."""
+    def finished(self) -> int:
+        """Return how many batches no query can go back to; their written rows are gone."""
         try:
             return int(json.loads(self._io.read(join(self.folder, _FINISHED)))["batches"])
         except MissingFileError:
@@ -233,6 +246,14 @@ class StreamLog:
                 f"a stream's note of finished batches is damaged: {error}",
                 file=join(self.folder, _FINISHED),
             ) from None
+
+    def _noted_as_finished(self) -> int:
+        """How many batches are finished; a note that cannot be read stops no stream."""
+        try:
+            return self.finished()
+        except (InvalidFormatError, StorageError) as error:
+            _LOG.warning("the list of a stream's batches is not shortened: %s", error)
+            return 0
 
     def _remove(self, batches: Sequence[str]) -> None:
         """Remove batches that did not come into the log, with what was written for them."""
@@ -267,7 +288,7 @@ class StreamLog:
     ) -> LogState | None:
         number = 0 if before is None else before.number + 1
         known = _NO_BATCHES if before is None else before.batches
-        first = len(known)
+        first = 0 if before is None else before.batch_count
         added = pl.DataFrame(
             {
                 "path": [join(self.folder, "batches", name) for name in names],
@@ -276,20 +297,31 @@ class StreamLog:
             },
             schema=_NO_BATCHES.schema,
         )
-        state = LogState(number, position, pl.concat([known, added]))
+        # The last finished one stays: the query's newest note may be of it.
+        is_needed = pl.col("ordinal") >= min(self._noted_as_finished(), first + len(names)) - 1
+        state = LogState(number, position, pl.concat([known, added]).filter(is_needed))
         path = join(self.folder, _METADATA, f"{number}.compact")
         try:
             self._io.create(path, self._encoded(state))
         except AlreadyExistsError:
             # A store that is asked again, because its answer was lost, finds what it has taken.
-            if not names or self._read(number).names[first:] != list(names):
+            if not names or list(self._read(number).names.values())[-len(names) :] != list(names):
                 self._remove(names)
                 return None
         if number >= _KEPT_FILES:
             # Spark finds the interval from two neighbours, so the newest ones stay.
             old = join(self.folder, _METADATA, f"{number - _KEPT_FILES}.compact")
             self._io.delete_many([old])
+        if before is not None:
+            self._remove_folders(before.batches.head(state.first - before.first)["path"].to_list())
         return state
+
+    def _remove_folders(self, folders: Sequence[str]) -> None:
+        """Remove the folders of batches that no list names; one that stays harms nobody."""
+        try:
+            in_threads(self._io.delete_folder, folders, threads=_THREADS, name="frazil-delete")
+        except StorageError as error:
+            _LOG.warning("the folder of a finished batch stays: %s", error)
 
     def _encoded(self, state: LogState) -> bytes:
         snapshot = state.position.snapshot_id
