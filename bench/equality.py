@@ -13,8 +13,6 @@ import frazil
 from bench.context import Context, run_all
 from bench.equality_data import KEYS, TABLE, add_deletes, chosen_ids, make_table
 from bench.figures import Bar, Figure, compare, interleaved, report
-from frazil.planning.cache import clear_cache
-from frazil.spark.deletes.deletion_cache import DELETED_WORDS
 
 KEYS_A_FILE = 20_000
 MANY = "many"
@@ -52,8 +50,7 @@ def _figures(context: Context, what: str, branch: str, bars: tuple[Bar, Bar]) ->
         run_all(context.lake.load_table(TABLE).scan(ref=branch).to_df())
 
     def read_first() -> None:
-        clear_cache()
-        DELETED_WORDS.clear()
+        context.lake.clear_caches()
         read()
 
     sides: dict[str, Callable[[], object]] = {"first": read_first, "again": read}

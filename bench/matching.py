@@ -17,7 +17,6 @@ from frazil.format.changes.updates import AddSnapshot, SetSnapshotRef
 from frazil.format.manifests import Content, DataFile, EntryStatus, ManifestContent, ManifestEntry
 from frazil.format.metadata import metadata_to_bytes, parse_metadata
 from frazil.format.snapshots import DELETE, MAIN_BRANCH, Snapshot, SnapshotRef
-from frazil.planning.cache import clear_cache
 from frazil.planning.plan import plan_file
 from frazil.storage.avro import read_manifest_list, write_manifest, write_manifest_list
 from frazil.storage.files import FileIO
@@ -34,7 +33,7 @@ def run(context: Context) -> Iterator[Figure]:
     table = frazil.open_table(metadata_file, spark=context.spark)
 
     def cold() -> None:
-        clear_cache()
+        table.io.caches.clear()
         table.scan().plan()
 
     sides: dict[str, Callable[[], object]] = {"cold": cold, "warm": lambda: table.scan().plan()}

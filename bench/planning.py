@@ -14,7 +14,6 @@ import frazil
 from bench.context import Context
 from bench.figures import Bar, Figure, compare, interleaved, limit, report
 from bench.planning_data import write_table
-from frazil.planning.cache import clear_cache
 
 WHERE = "c1 >= 500000 and c2 = 17"
 
@@ -26,7 +25,7 @@ def run(context: Context) -> Iterator[Figure]:
     peer = StaticTable.from_metadata(metadata_file)
 
     def cold() -> None:
-        clear_cache()
+        table.io.caches.clear()
         table.scan(where=WHERE).plan()
 
     def warm() -> None:

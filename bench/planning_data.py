@@ -27,7 +27,6 @@ from frazil.format.partitions.transforms import parse_transform
 from frazil.format.schema import Schema
 from frazil.format.snapshots import APPEND, MAIN_BRANCH, Snapshot, SnapshotRef
 from frazil.format.types import DoubleType, IntegerType, LongType, NestedField, StringType
-from frazil.planning.cache import clear_cache
 from frazil.planning.plan import plan_file
 from frazil.storage.avro import write_manifest, write_manifest_list
 from frazil.storage.files import FileIO
@@ -145,12 +144,13 @@ def main(folder: Path) -> None:
     started = time.perf_counter()
     theirs = len(list(scan.plan_files()))
     print(f"PyIceberg {time.perf_counter() - started:.2f} s, {theirs} files")
+    io = FileIO()
     cold, warm = [], []
     for _ in range(5):
-        clear_cache()
+        io.caches.clear()
         for times in (cold, warm):
             started = time.perf_counter()
-            ours = plan_file(metadata_file, where=WHERE).file_count
+            ours = plan_file(metadata_file, where=WHERE, io=io).file_count
             times.append(time.perf_counter() - started)
     print(f"Frazil cold {min(cold):.3f} s (median {sorted(cold)[2]:.3f}), {ours} files")
     print(f"Frazil warm {min(warm):.3f} s (median {sorted(warm)[2]:.3f})")

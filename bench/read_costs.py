@@ -20,9 +20,7 @@ from pyspark.sql import SparkSession
 import frazil
 from bench.context import run_all
 from bench.equality_data import TABLE, add_deletes, chosen_ids, make_table
-from frazil.planning.cache import clear_cache
 from frazil.planning.plan import plan
-from frazil.spark.deletes.deletion_cache import DELETED_WORDS
 from frazil.table.optimizing import costs as costs_module
 from frazil.table.optimizing.costs import ReadCosts
 from frazil.table.optimizing.look import now_ms
@@ -181,8 +179,7 @@ def _reader(lake: frazil.Lake, name: str, branch: str) -> Callable[[], None]:
     """A read of all rows with nothing known of the table and its deletes."""
 
     def read() -> None:
-        clear_cache()
-        DELETED_WORDS.clear()
+        lake.clear_caches()
         run_all(lake.load_table(name).scan(ref=branch).to_df())
 
     return read

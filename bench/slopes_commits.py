@@ -22,7 +22,6 @@ from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import spec_for
 from frazil.format.schema import Schema
 from frazil.format.types import LongType, NestedField
-from frazil.planning.cache import clear_cache
 from frazil.planning.plan import plan
 from frazil.planning.removal import data_files
 from frazil.storage.files import FileIO
@@ -46,7 +45,7 @@ def large_manifests(context: Context) -> Iterator[Figure]:
         planned = iter(data_files(table.metadata, found, list(middle)))
 
         def ours(table: frazil.Table = table, planned: Iterator[DataFile] = planned) -> None:
-            clear_cache()
+            context.lake.clear_caches()
             old = next(planned)
             new = data_file(table.location, f"for {old.file_path.rsplit('/', 1)[-1]}")
             table.files.overwrite([new], removed=[old])
@@ -71,7 +70,7 @@ def large_manifests(context: Context) -> Iterator[Figure]:
         )
 
         def merge(tables: Iterator[frazil.Table] = tables) -> None:
-            clear_cache()
+            context.lake.clear_caches()
             table = next(tables)
             table.files.append([data_file(table.location, f"merging into {table.name}")])
 
@@ -105,7 +104,7 @@ def overwrites_of_one_file(context: Context) -> Iterator[Figure]:
         planned = iter(data_files(table.metadata, found, [manifests // 2, manifests // 2 + 1]))
 
         def overwrite(planned: Iterator[DataFile] = planned) -> None:
-            clear_cache()
+            io.caches.clear()
             io.opened.clear()
             old = next(planned)
             new = _unpartitioned(table.location, f"for {old.file_path.rsplit('/', 1)[-1]}")
@@ -161,7 +160,7 @@ def expiry(context: Context) -> Iterator[Figure]:
         table = context.lake.register_table(name, sides["ours"])
 
         def expire(table: frazil.Table = table) -> None:
-            clear_cache()
+            context.lake.clear_caches()
             oldest = [each.snapshot_id for each in table.snapshot_list[:_EXPIRED]]
             table.expire_snapshots(snapshot_ids=oldest)
 
@@ -190,7 +189,7 @@ def _lists_read(context: Context, snapshots: int) -> int:
     metadata = parse_metadata(FileIO().read(made), file=made)
     table = TableHandle(catalog, catalog.create_table("bench.counted", metadata))
     oldest = [each.snapshot_id for each in table.snapshot_list[:_EXPIRED]]
-    clear_cache()
+    io.caches.clear()
     io.opened.clear()
     table.expire_snapshots(snapshot_ids=oldest)
     return io.opened["list"]

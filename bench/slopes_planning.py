@@ -14,7 +14,6 @@ from bench.planning_data import write_table
 from bench.slopes_cost import Slope, cpu_of
 from bench.slopes_data import write_table_of_files
 from bench.slopes_java import java_plan
-from frazil.planning.cache import clear_cache
 
 FILES = (1_000, 10_000, 100_000)
 
@@ -35,7 +34,7 @@ def plans_under_deletes(context: Context) -> Iterator[Figure]:
         table = frazil.open_table(made, spark=context.spark)
 
         def cold(table: frazil.Table = table) -> None:
-            clear_cache()
+            table.io.caches.clear()
             table.scan().plan()
 
         theirs = None
@@ -53,8 +52,8 @@ def plans_for_spark(context: Context) -> Iterator[Figure]:
     slope = Slope(context, "hand {} planned files to Spark again")
     for files in (10_000, 100_000, 1_000_000):
         made = write_table_of_files(context.folder / f"slopes-handed-{files}", files=files)
-        scan = frazil.open_table(made, spark=context.spark).scan()
-        clear_cache()
+        table = frazil.open_table(made, spark=context.spark)
+        scan = table.scan()
         first = cpu_of(context, lambda scan=scan: scan.to_df().schema)
         again = min(cpu_of(context, lambda scan=scan: scan.to_df().schema) for _ in range(2))
         slope.ours[files] = again
@@ -62,8 +61,8 @@ def plans_for_spark(context: Context) -> Iterator[Figure]:
         yield compare(name, "first", again, first, Bar(at_most=0.2))
         if files == FILES[-1]:
             yield limit(name, again, 0.3)
+        table.io.caches.clear()
     yield slope.steepness()
-    clear_cache()
 
 
 def kept_manifests(context: Context) -> Iterator[Figure]:
@@ -90,14 +89,14 @@ def metadata_tables(context: Context) -> Iterator[Figure]:
             manifests=max(1, files // 10_000),
             files_per_manifest=min(files, 10_000),
         )
-        frames = frazil.open_table(made, spark=context.spark).inspect.dataframes
+        table = frazil.open_table(made, spark=context.spark)
         if context.has_java:
             context.lake.register_table(f"bench.read_{files}", made)
         for name, slope in slopes.items():
 
-            def ours(name: str = name, frames: frazil.MetadataFrames = frames) -> None:
-                clear_cache()
-                rows = getattr(frames, name.split("(")[0])()
+            def ours(name: str = name, table: frazil.Table = table) -> None:
+                table.io.caches.clear()
+                rows = getattr(table.inspect.dataframes, name.split("(")[0])()
                 rows.count() if "count" in name else rows.collect()
 
             def theirs(name: str = name, files: int = files) -> None:
@@ -126,20 +125,20 @@ print(memory('VmHWM'))
 _KEPT = f"""{_STATUS}
 from pathlib import Path
 from frazil.format.metadata import parse_metadata
-from frazil.planning.cache import MANIFESTS, clear_cache
 from frazil.planning.load import ManifestLoader
 from frazil.storage.files import FileIO
 
 metadata = parse_metadata(Path(sys.argv[1]).read_bytes(), file=sys.argv[1])
-loader = ManifestLoader.of(metadata, FileIO())
+io = FileIO()
+loader = ManifestLoader.of(metadata, io)
 manifests = loader.manifests(metadata.snapshots[-1])
 loader.entries(manifests[:10])
-clear_cache()
+io.caches.clear()
 before = memory('VmRSS')
 loader.entries(manifests)
 print(memory('VmRSS') - before)
-print(MANIFESTS.statistics.size_in_bytes / (1 << 20))
-clear_cache()
+print(io.caches["manifests"].size_in_bytes / (1 << 20))
+io.caches.clear()
 gc.collect()
 # The allocator of Polars gives pages back half a second after they were left.
 time.sleep(2)

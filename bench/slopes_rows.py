@@ -15,7 +15,6 @@ from bench.deletes_data import delete_by_vectors, delete_positions
 from bench.figures import Bar, Figure, compare, limit
 from bench.slopes_cost import Slope, Step, cpu_of
 from frazil.format.manifests import DataFile
-from frazil.planning.cache import clear_cache
 from frazil.planning.plan import plan
 from frazil.planning.removal import data_files
 
@@ -67,7 +66,7 @@ def _reads(
 ) -> Iterator[Figure]:
     # Where a read takes seconds one is enough beside that which is not counted.
     rounds = 3 if rows <= SIZES[1] else 2
-    clear_cache()
+    context.lake.clear_caches()
     table = context.lake.load_table(name)
     first = cpu_of(context, lambda: run_all(_QUERIES["one column"][1](table, context)))
     theirs = 0.0
@@ -125,7 +124,7 @@ def changes_of_snapshots(context: Context) -> Iterator[Figure]:
             made, earlier = made + 1, copy
 
         def ours() -> None:
-            clear_cache()
+            context.lake.clear_caches()
             context.lake.load_table("bench.changed").changes().count()
 
         def theirs() -> None:

@@ -13,7 +13,6 @@ import frazil
 from bench.context import Context
 from bench.figures import Bar, Figure, compare, interleaved, report
 from frazil.format.manifests import Content, DataFile
-from frazil.planning.cache import clear_cache
 from frazil.storage.paths import local_path
 
 SNAPSHOTS = 1_000
@@ -47,7 +46,7 @@ def expiry(context: Context) -> Iterator[Figure]:
         shutil.copytree(kept, folder, copy_function=os.link)
         lake.register_table(EXPIRED, location)
         # Its manifests would be known from the round before.
-        clear_cache()
+        lake.clear_caches()
 
     call = f"call java.system.expire_snapshots(table => '{EXPIRED}', older_than => timestamp "
     sides: dict[str, Callable[[], object]] = {
@@ -90,7 +89,7 @@ def orphans(context: Context) -> Iterator[Figure]:
     found: dict[str, int] = {}
 
     def ours() -> None:
-        clear_cache()
+        context.lake.clear_caches()
         handle = context.lake.load_table(LITTERED)
         done = handle.maintenance.remove_orphan_files(dry_run=True, older_than=older_than)
         found["ours"] = done.orphan_files_count

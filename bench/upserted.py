@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from bench.context import Context, run_all
 from bench.figures import Bar, Figure, compare, report
 from bench.upserted_data import KEYS, TABLE, make_table
-from frazil.planning.cache import clear_cache
 
 COMMITS = 100
 MORE = 4
@@ -28,7 +27,7 @@ def run(context: Context) -> Iterator[Figure]:
     again: dict[str, float] = {}
     for column in KEYS.values():
         _read(context, column)
-        clear_cache()
+        context.lake.clear_caches()
         first[column] = _read(context, column)
         again[column] = statistics.median(_read(context, column) for _ in range(3))
     for number in range(COMMITS, COMMITS + MORE):

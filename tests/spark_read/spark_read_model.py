@@ -56,6 +56,7 @@ class MadeTable:
     deletes: list[dict[str, Any]] = field(default_factory=list)
     rows: list[list[Row]] = field(default_factory=list)
     gone: list[set[int]] = field(default_factory=list)
+    io: FileIO = field(default_factory=FileIO)
 
     def __post_init__(self) -> None:
         made = new_table_metadata(SCHEMA, location=f"file://{self.folder}", format_version=3)
@@ -187,7 +188,7 @@ class MadeTable:
             self.plan(),
             project(SCHEMA, columns),
             metadata=self.metadata,
-            io=FileIO(),
+            io=self.io,
             support=SparkTypeSupport(),
             equality=equality,
         ).frame()

@@ -13,7 +13,7 @@ from frazil.spark.deletes import joins as bitmaps
 from frazil.spark.deletes.bitmap import Words
 from frazil.spark.deletes.joins import ArrayBitmaps, Bitmaps, JoinedBitmaps, bitmaps_of_words
 from frazil.spark.read.parquet.file_log import ORDINAL, POSITION
-from frazil.storage.bounded_cache import process_cache
+from frazil.storage.bounded_cache import BoundedCache
 
 Deleted = Mapping[int, set[int]]
 
@@ -31,6 +31,10 @@ CASES: dict[str, Deleted] = {
 }
 
 
+def made_of(spark: SparkSession, sets: dict[int, Words]) -> Bitmaps:
+    return bitmaps_of_words(spark, sets, BoundedCache(1 << 20))
+
+
 def words_of(deleted: Deleted) -> dict[int, Words]:
     return {o: Words.of_values(np.array(sorted(p), dtype=np.int64)) for o, p in deleted.items()}
 
@@ -44,7 +48,7 @@ def check(spark: SparkSession, made: Bitmaps, deleted: Deleted) -> None:
 
 @pytest.mark.parametrize("deleted", CASES.values(), ids=CASES.keys())
 def test_few_positions_as_a_value(spark: SparkSession, deleted: Deleted) -> None:
-    made = bitmaps_of_words(spark, words_of(deleted))
+    made = made_of(spark, words_of(deleted))
     assert isinstance(made, ArrayBitmaps)
     check(spark, made, deleted)
 
@@ -54,7 +58,7 @@ def test_a_value_is_bounded_where_one_file_is_long(
 ) -> None:
     monkeypatch.setattr(bitmaps, "ARRAY_BYTES", 4 << 20)
     deleted = CASES["one long file among many"]
-    long, even = (bitmaps_of_words(spark, words_of(d)) for d in (deleted, {0: {0, 64}}))
+    long, even = (made_of(spark, words_of(d)) for d in (deleted, {0: {0, 64}}))
     assert isinstance(long, ArrayBitmaps)
     assert isinstance(even, ArrayBitmaps)
     assert (long.distance, even.distance) == (None, 2)
@@ -67,29 +71,30 @@ def test_many_positions_as_rows(
 ) -> None:
     monkeypatch.setattr(bitmaps, "ARRAY_BYTES", 0)
     monkeypatch.setattr(bitmaps, "BROADCAST_BYTES", broadcast_bytes)
-    made = bitmaps_of_words(spark, words_of(deleted))
+    made = made_of(spark, words_of(deleted))
     assert isinstance(made, JoinedBitmaps)
     check(spark, made, deleted)
 
 
 def test_a_far_position_is_no_long_array(spark: SparkSession) -> None:
     deleted = {0: {3, 2**36}}
-    made = bitmaps_of_words(spark, words_of(deleted))
+    made = made_of(spark, words_of(deleted))
     assert isinstance(made, JoinedBitmaps)
     check(spark, made, deleted)
 
 
 def test_the_same_sets_are_handed_over_once(spark: SparkSession) -> None:
+    cache = BoundedCache[ArrayBitmaps](1 << 20)
     sets = words_of({0: {1}})
-    first = bitmaps_of_words(spark, sets)
-    assert bitmaps_of_words(spark, sets) is first
-    assert bitmaps_of_words(spark, words_of({0: {1}})) is not first
-    assert bitmaps_of_words(spark, {1: sets[0]}) is not first
-    assert bitmaps_of_words(spark.newSession(), sets) is not first
+    first = bitmaps_of_words(spark, sets, cache)
+    assert bitmaps_of_words(spark, sets, cache) is first
+    assert bitmaps_of_words(spark, words_of({0: {1}}), cache) is not first
+    assert bitmaps_of_words(spark, {1: sets[0]}, cache) is not first
+    assert bitmaps_of_words(spark.newSession(), sets, cache) is not first
 
 
 def test_rows_that_share_a_value_can_be_joined(spark: SparkSession) -> None:
-    made = bitmaps_of_words(spark, words_of(CASES["the edges of words"]))
+    made = made_of(spark, words_of(CASES["the edges of words"]))
     rows = spark.createDataFrame(ROWS, f"{ORDINAL} long, {POSITION} long")
     left = made.without_deleted(rows).where(f"{ORDINAL} = 0")
     right = made.without_deleted(rows).where(f"{ORDINAL} = 1")
@@ -99,15 +104,10 @@ def test_rows_that_share_a_value_can_be_joined(spark: SparkSession) -> None:
 
 
 def test_what_was_used_longest_ago_is_forgotten(spark: SparkSession) -> None:
-    kept = process_cache("bitmaps")
-    bound = kept.max_bytes
-    kept.clear()
+    kept = BoundedCache[ArrayBitmaps](1 << 20)
     oldest, newest = words_of({0: {1}}), words_of({0: {1}})
-    first = bitmaps_of_words(spark, oldest)
-    last = bitmaps_of_words(spark, newest)
-    try:
-        kept.resize(kept.size_in_bytes - 1)
-        assert bitmaps_of_words(spark, newest) is last
-        assert bitmaps_of_words(spark, oldest) is not first
-    finally:
-        kept.resize(bound)
+    first = bitmaps_of_words(spark, oldest, kept)
+    last = bitmaps_of_words(spark, newest, kept)
+    kept.resize(kept.size_in_bytes - 1)
+    assert bitmaps_of_words(spark, newest, kept) is last
+    assert bitmaps_of_words(spark, oldest, kept) is not first

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from frazil.errors import ConfigurationError, InvalidDataFileError
 from frazil.format.manifests import Content, DataFile
 from frazil.spark.deletes import integer_keys as key_bits
 from frazil.spark.deletes import resolve, small_files
-from frazil.spark.deletes.deletion_cache import DELETED_WORDS
 from frazil.spark.deletes.resolve import EQUALITY_SETTING, EqualityReading
 from frazil.spark.session import prepare_session
 
@@ -27,11 +25,9 @@ RESOLVE, KNOWN = EqualityReading.RESOLVE, EqualityReading.KNOWN
 
 
 @pytest.fixture
-def made(tmp_path: Path, spark: Any) -> Iterator[MadeTable]:
+def made(tmp_path: Path, spark: Any) -> MadeTable:
     prepare_session(spark)
-    DELETED_WORDS.clear()
-    yield MadeTable(tmp_path)
-    DELETED_WORDS.clear()
+    return MadeTable(tmp_path)
 
 
 def rows(count: int, start: int = 0) -> list[tuple[Any, ...]]:
@@ -191,7 +187,6 @@ def test_scans_resolve_by_the_session_setting(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A whole read of enough rows resolves, a filtered one uses what is resolved."""
-    DELETED_WORDS.clear()
     day = datetime.date(2024, 1, 1)
     kept = [(i, f"n{i}", day + datetime.timedelta(i)) for i in range(100)]
     with frazil.connect(spark, warehouse=str(tmp_path), name="resolve") as lake:
@@ -230,4 +225,3 @@ def test_scans_resolve_by_the_session_setting(
                 read()
         finally:
             spark.conf.unset(EQUALITY_SETTING)
-    DELETED_WORDS.clear()

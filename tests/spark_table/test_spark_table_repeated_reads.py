@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -16,7 +16,6 @@ from frazil.format.puffin import PuffinBuilder, deletion_vector_to_bytes
 from frazil.spark.lake import Lake
 from frazil.spark.read import reader
 from frazil.spark.read.parquet.file_log import FILE_LOG_SETTING
-from frazil.spark.read.prepared import PREPARED_READS
 
 pytestmark = pytest.mark.spark
 
@@ -24,9 +23,8 @@ ROWS = [(number, f"c{number % 3}", number / 2) for number in range(100)]
 
 
 @pytest.fixture
-def prepared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], int]]:
+def prepared(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     """How many reads were prepared so far."""
-    PREPARED_READS.clear()
     counted = Counter[str]()
     original = reader.prepared_read
 
@@ -35,8 +33,7 @@ def prepared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], int]]:
         return original(*arguments, **named)
 
     monkeypatch.setattr(reader, "prepared_read", counting)
-    yield lambda: counted["prepared"]
-    PREPARED_READS.clear()
+    return lambda: counted["prepared"]
 
 
 @pytest.fixture

@@ -1,17 +1,16 @@
-"""Caches of the process: bounded in bytes, sized by properties, cleared at once."""
+"""Caches bounded in bytes; those of a lake are sized by properties and cleared at once."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from frazil.catalog.config import CatalogConfig, open_catalog
 from frazil.errors import ConfigurationError
-from frazil.planning.cache import MANIFESTS, clear_cache
-from frazil.storage.bounded_cache import BoundedCache, Sized, process_cache, resize_caches
+from frazil.storage.bounded_cache import BoundedCache, Sized
+from frazil.storage.caches import Caches
 
 
 def test_the_least_recently_used_make_room() -> None:
@@ -63,32 +62,35 @@ def test_threads_leave_a_true_account() -> None:
 
 
 def test_sizes_come_from_properties_and_one_call_clears_all() -> None:
-    before = process_cache("manifests").max_bytes
-    kept = process_cache("footers")
-    try:
-        open_catalog(
-            CatalogConfig("c", {"type": "hadoop", "warehouse": "/w", "cache.manifests-bytes": "7"})
-        )
-        assert MANIFESTS.statistics.max_bytes == 7
-        with pytest.raises(ConfigurationError, match=r"cache\.footers-bytes is '1e3'"):
-            resize_caches({"cache.manifests-bytes": "8", "cache.footers-bytes": "1e3"})
-        assert MANIFESTS.statistics.max_bytes == 7
-    finally:
-        resize_caches({"cache.manifests-bytes": str(before)})
-    kept.put("a", object(), 1)
-    clear_cache()
-    assert kept.statistics.entries == 0
+    properties = {"type": "hadoop", "warehouse": "/w", "cache.manifests-bytes": "7"}
+    caches = open_catalog(CatalogConfig("c", properties)).io.caches
+    assert caches["manifests"].max_bytes == 7
+    with pytest.raises(ConfigurationError, match=r"cache\.footers-bytes is '1e3'"):
+        caches.resize({"cache.manifests-bytes": "8", "cache.footers-bytes": "1e3"})
+    assert caches["manifests"].max_bytes == 7
+    caches["footers"].put("a", object(), 1)
+    caches.clear()
+    assert caches.statistics["footers"].entries == 0
 
 
-@pytest.mark.parametrize(("text", "expected"), [("12345", "12345"), ("many", "many")])
-def test_the_environment_states_sizes(text: str, expected: str) -> None:
-    program = "from frazil.planning.cache import MANIFESTS; print(MANIFESTS.statistics.max_bytes)"
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={"PYTHONPATH": ":".join(sys.path), "FRAZIL_CACHE_MANIFESTS_BYTES": text},
-        capture_output=True,
-        text=True,
-        check=False,
+def test_a_lake_does_not_see_what_another_one_keeps() -> None:
+    ours, theirs = (
+        open_catalog(CatalogConfig(name, {"type": "hadoop", "warehouse": "/w"})).io
+        for name in ("ours", "theirs")
     )
-    assert expected in done.stdout + done.stderr
-    assert done.returncode == (0 if text.isdigit() else 1)
+    ours.caches["footers"].put("s3://bucket/a.parquet", object(), 1)
+    assert theirs.caches["footers"].get("s3://bucket/a.parquet") is None
+    assert pickle.loads(pickle.dumps(ours)).caches["footers"].statistics.entries == 0
+
+
+@pytest.mark.parametrize(("text", "expected"), [("12345", 12345), ("many", None)])
+def test_the_environment_states_sizes(
+    text: str, expected: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FRAZIL_CACHE_MANIFESTS_BYTES", text)
+    if expected is None:
+        with pytest.raises(ConfigurationError, match="many"):
+            Caches()
+    else:
+        assert Caches()["manifests"].max_bytes == expected
+        assert Caches({"cache.manifests-bytes": "5"})["manifests"].max_bytes == 5

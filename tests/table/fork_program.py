@@ -9,7 +9,6 @@ import polars as pl
 from table_cases import open_catalog
 
 from frazil.errors import FrazilError
-from frazil.planning.cache import clear_cache
 from frazil.planning.plan import plan
 from frazil.table.handle import TableHandle
 
@@ -22,7 +21,7 @@ def open_table(folder: str) -> TableHandle:
 
 
 def planned(table: TableHandle) -> int:
-    clear_cache()
+    table.io.caches.clear()
     return len(plan(table.refresh().metadata, table.current_snapshot, table.io).files)
 
 

@@ -22,7 +22,6 @@ from frazil.catalog.base import Catalog
 from frazil.errors import (
     ValidationError,
 )
-from frazil.planning.cache import clear_cache
 from frazil.table.handle import TableHandle
 from frazil.table.maintenance.expire import unreachable_files
 from frazil.table.maintenance.progress import DeleteProgress
@@ -144,7 +143,7 @@ def test_expiry_reads_no_manifest_that_was_read_before(files_catalog: Catalog) -
     table.commit_append([made["a"], made["b"]])
     table.commit_delete(removed=[made["a"]])
     table.commit_append([made["c"]])
-    clear_cache()
+    table.io.caches.clear()
     before, after = table.metadata, replace(table.metadata, snapshots=table.snapshot_list[-1:])
     first = unreachable_files(table.io, before, after)
     assert [path.rsplit("/", 1)[-1] for path in first.data_files] == ["a.parquet"]

@@ -22,7 +22,7 @@ from frazil.catalog import metadata_files
 from frazil.catalog.base import Catalog
 from frazil.errors import ConflictError
 from frazil.format.types import IntegerType, ListType, NestedField, StringType, StructType
-from frazil.planning.cache import MANIFESTS, clear_cache, store_key
+from frazil.planning.cache import ManifestCache, store_key
 from frazil.planning.plan import plan
 from frazil.planning.removal import data_files
 from frazil.storage.avro.manifests import read_manifest_list
@@ -51,7 +51,7 @@ def table(tmp_path: Path, io: CountingIO) -> TableHandle:
     table = made_by(open_catalog("filesystem", tmp_path, io=io), properties=NO_MERGE)
     for number in range(MANY):
         table.commit_append([data_file(f"f{number:02d}")])
-    clear_cache()
+    table.io.caches.clear()
     io.opened.clear()
     return table
 
@@ -67,7 +67,7 @@ def test_removing_a_planned_file_opens_its_manifest_alone(
     table: TableHandle, io: CountingIO
 ) -> None:
     (file,) = planned(table, "f07")
-    clear_cache()
+    table.io.caches.clear()
     io.opened.clear()
     table.commit_overwrite([data_file("new")], removed=[file])
     # For its columns, and for the bytes that are copied.
@@ -104,7 +104,7 @@ def test_expiry_asks_for_the_lists_beside_what_expires(table: TableHandle, io: C
     assert io.opened["list"] == 11
     assert len(table.snapshot_list) == MANY - 10
     io.opened.clear()
-    clear_cache()
+    table.io.caches.clear()
     # The oldest one's parent is not known any more, and nothing kept is as old.
     oldest = [snapshot.snapshot_id for snapshot in table.snapshot_list[:2]]
     table.expire_snapshots(snapshot_ids=oldest)
@@ -118,7 +118,7 @@ def test_expiry_keeps_what_a_tag_behind_a_gap_needs(table: TableHandle) -> None:
     table.create_tag("kept", snapshot_id=tagged.snapshot_id)
     table.create_branch("kept too", snapshot_id=tagged.snapshot_id)
     table.expire_snapshots(snapshot_ids=[gone.snapshot_id])
-    clear_cache()
+    table.io.caches.clear()
     table.set_properties(MERGE)
     table.commit_append([data_file("merging")])
     others = [each.snapshot_id for each in table.snapshot_list[4:-1]]
@@ -139,7 +139,7 @@ def test_expiry_keeps_a_file_that_was_published_from_a_staged_snapshot(tmp_path:
     table.publish_changes("w")
     table.commit_append([data_file("c")])
     (staged,) = [s for s in table.snapshot_list if (s.summary or {}).get("wap.id") == "w"]
-    clear_cache()
+    table.io.caches.clear()
     table.expire_snapshots(snapshot_ids=[staged.snapshot_id])
     assert table.io.exists(path)
     assert names(table) == ["a", "b", "c", "staged"]
@@ -162,7 +162,7 @@ def test_a_commit_parses_no_metadata_that_this_process_wrote(
     for number in range(5):
         table.commit_append([data_file(f"f{number}")])
     assert parsed == []
-    clear_cache()
+    table.io.caches.clear()
     table.commit_append([data_file("after")])
     assert len(parsed) == 1
 
@@ -185,7 +185,7 @@ def test_what_is_kept_of_metadata_is_what_its_file_says(catalog: Catalog, versio
     table.commit_delete(removed=[data_file("a")])
     table.expire_snapshots_keeping_files(older_than="2999-01-01")
     kept = catalog.load_table(table.identifier).metadata
-    clear_cache()
+    catalog.io.caches.clear()
     assert catalog.load_table(table.identifier).metadata == kept
 
 
@@ -202,7 +202,9 @@ def test_what_is_kept_of_a_written_list_is_what_its_file_says(
     table.set_properties(MERGE)
     table.commit_append([data_file("f")])
     for snapshot in table.snapshot_list:
-        kept = MANIFESTS.manifest_list((store_key(table.io), snapshot.manifest_list))
+        kept = ManifestCache.of(table.io).manifest_list(
+            (store_key(table.io), snapshot.manifest_list)
+        )
         assert kept == read_manifest_list(table.io, snapshot.manifest_list)
 
 

@@ -12,7 +12,6 @@ from table_cases import CountingIO, data_file, make_table, open_catalog, positio
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
 from frazil.planning import changes_whole
-from frazil.planning.cache import clear_cache
 from frazil.planning.changes_whole import Compared, WholeFiles, whole_changes
 from frazil.storage.files import FileIO
 from frazil.table.handle import TableHandle
@@ -107,7 +106,7 @@ def test_each_manifest_is_opened_once_for_many_snapshots(
     )
     for number in range(40):
         table.commit_append([data_file(f"f{number:02d}")])
-    clear_cache()
+    io.caches.clear()
     io.opened.clear()
     found = whole_changes(table.metadata, compared(table), io)
     assert told(found.added) == [(n, f"f{n:02d}") for n in range(40)]

@@ -9,7 +9,6 @@ import fastavro
 import pytest
 from independent_walk import local, metadata_of
 
-from frazil.planning.cache import clear_cache
 from frazil.spark.upkeep import checks
 
 pytestmark = pytest.mark.spark
@@ -58,7 +57,7 @@ def rewritten_entry(table: Any, path: Path, **changes: Any) -> None:
                 with place.open("wb") as stream:
                     fastavro.writer(stream, schema, entries, metadata=kept)
                 with_length(current, manifest["manifest_path"], place.stat().st_size)
-    clear_cache()
+    table.io.caches.clear()
 
 
 def with_length(snapshot: dict[str, Any], manifest_path: str, length: int) -> None:
@@ -99,7 +98,7 @@ def test_lost_and_broken_files_are_found(table, monkeypatch, place):
     noise.write_bytes(b"x" * noise.stat().st_size)
     [deletes] = files(table, content=1)
     deletes.unlink()
-    clear_cache()
+    table.io.caches.clear()
     kind = "deletion vector" if table.format_version == 3 else "position deletes"
     result = table.maintenance.check()
     names = {(p, k, n) for p, k, n in found(result) if (p, n) != ("unreadable", cut.name)}
@@ -123,7 +122,7 @@ def test_missing_metadata_is_found(table, spark):
     old_metadata.unlink()
     manifest = local(table.inspect.manifests()["path"][0])
     manifest.write_bytes(b"broken")
-    clear_cache()
+    table.io.caches.clear()
     result = table.maintenance.check()
     assert found(result) >= {
         ("missing", "manifest list", old_list.name),
@@ -163,7 +162,7 @@ def test_a_repair_mends_what_can_be_mended(table, spark):
 def test_a_missing_delete_file_is_left_to_the_user(table):
     [deletes] = files(table, content=1)
     deletes.unlink()
-    clear_cache()
+    table.io.caches.clear()
     before = table.metadata.current_snapshot_id
     done = table.maintenance.repair()
     assert (done.removed_data_files_count, done.corrected_files_count) == (0, 0)

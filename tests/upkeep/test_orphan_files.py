@@ -23,7 +23,6 @@ from frazil.format.partitions.partitioning import spec_for
 from frazil.format.schema import Schema
 from frazil.format.sorting import order_for
 from frazil.format.types import LongType, NestedField
-from frazil.planning.cache import clear_cache
 from frazil.storage.files import FileIO
 from frazil.table.handle import TableHandle
 from frazil.table.maintenance.comparable_paths import ComparablePaths
@@ -233,7 +232,7 @@ def test_nothing_goes_where_it_is_not_sure(place: Lake) -> None:
     table.set_properties({"gc.enabled": "true"})
     manifest = table.inspect.manifests()["path"][0]
     local(manifest).write_bytes(b"broken")
-    clear_cache()
+    table.io.caches.clear()
     with pytest.raises(FrazilError):
         table.maintenance.remove_orphan_files()
     assert local(orphan).exists()

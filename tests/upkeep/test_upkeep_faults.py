@@ -18,7 +18,6 @@ from independent_walk import local, lying, reached
 from faulty_io import ERRORS, FaultyIO
 from frazil.catalog.filesystem import FilesystemCatalog
 from frazil.errors import FrazilError
-from frazil.planning.cache import clear_cache
 from frazil.spark.lake import Lake
 
 pytestmark = pytest.mark.spark
@@ -67,7 +66,7 @@ class Prepared:
         """Bring everything back."""
         shutil.rmtree(self.folder / "lake")
         shutil.copytree(self.folder / "kept", self.folder / "lake")
-        clear_cache()
+        self.io.caches.clear()
 
     def make_old(self) -> None:
         """Let every file be one that orphan removal looks at."""

@@ -26,7 +26,7 @@ from frazil.format.table_properties import (
     STATUS_MIN_WAIT,
     STATUS_TIMEOUT,
 )
-from frazil.storage.bounded_cache import CACHE_SIZES, resize_caches
+from frazil.storage.caches import CACHE_SIZES
 from frazil.storage.paths import is_local, join, local_path, normalize_location, redact_properties
 from frazil.storage.stores.remote_options import is_storage_property, storage_property_names
 
@@ -155,7 +155,6 @@ def open_catalog(config: CatalogConfig) -> Catalog:
         )
     if _KINDS[kind] is SqlCatalog and "uri" not in properties:
         properties["uri"] = _default_database(config.name, properties)
-    resize_caches(properties)
     return _KINDS[kind](config.name, properties)
 
 

@@ -292,7 +292,7 @@ class FilesystemCatalog(Catalog):
             CommitStateUnknownError: no answer came, and the store does not tell.
             StorageError: the local disk has refused it.
         """
-        data = metadata_bytes(metadata, path=path)
+        data = metadata_bytes(self.io, metadata, path=path)
         try:
             self.io.create(path, data)
         except (AlreadyExistsError, StorageError) as error:

@@ -1,7 +1,7 @@
 """Metadata files: their bytes, compressed or not (SPEC rule 191), each parsed once.
 
 What a file holds is kept by its bytes, since a dropped table's names may come again. So a commit
-reads the metadata file that it starts from, and parses it only where this process neither read nor
+reads the metadata file that it starts from, and parses it only where this lake neither read nor
 wrote it before.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from typing import Final
+from typing import Final, cast
 
 from frazil.errors import InvalidMetadataError
 from frazil.format.metadata import (
@@ -18,7 +18,7 @@ from frazil.format.metadata import (
     metadata_to_gzip_bytes,
     parse_metadata,
 )
-from frazil.storage.bounded_cache import BoundedCache, process_cache
+from frazil.storage.bounded_cache import BoundedCache
 from frazil.storage.files import FileIO
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -26,8 +26,6 @@ _LARGEST_METADATA = 1 << 30
 _MEMORY_PER_BYTE: Final = 8
 _MEMORY_PER_PACKED_BYTE: Final = 64
 """What parsed metadata takes, about, by the size of its file."""
-
-_PARSED: Final[BoundedCache[TableMetadata]] = process_cache("metadata")
 
 
 def read_metadata(io: FileIO, location: str) -> TableMetadata:
@@ -40,10 +38,10 @@ def read_metadata(io: FileIO, location: str) -> TableMetadata:
     """
     data = io.read(location)
     key = _digest(data)
-    found = _PARSED.get(key)
+    found = _parsed(io).get(key)
     if found is None:
         found = parse_metadata(_plain(data, location), file=location)
-        _PARSED.put(key, found, _memory_of(data))
+        _parsed(io).put(key, found, _memory_of(data))
     return found
 
 
@@ -56,17 +54,21 @@ def names_uuid(io: FileIO, location: str, table_uuid: str) -> bool:
     return table_uuid.lower().encode() in _plain_bytes(io, location).lower()
 
 
-def metadata_bytes(metadata: TableMetadata, *, path: str) -> bytes:
+def metadata_bytes(io: FileIO, metadata: TableMetadata, *, path: str) -> bytes:
     """Return the content of the metadata file of that name: gzip if the name says so.
 
-    It is the caller's to write; whoever reads it back in this process need not parse it.
+    It is the caller's to write; whoever reads it back through the same caches need not parse it.
     """
     if path.endswith((".gz.metadata.json", ".metadata.json.gz")):
         data = metadata_to_gzip_bytes(metadata)
     else:
         data = metadata_to_bytes(metadata)
-    _PARSED.put(_digest(data), metadata, _memory_of(data))
+    _parsed(io).put(_digest(data), metadata, _memory_of(data))
     return data
+
+
+def _parsed(io: FileIO) -> BoundedCache[TableMetadata]:
+    return cast(BoundedCache[TableMetadata], io.caches["metadata"])
 
 
 def _plain_bytes(io: FileIO, location: str) -> bytes:

@@ -15,12 +15,7 @@ from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.planning.frames import memory_of
 from frazil.planning.scan_plan import ScanPlan
-from frazil.storage.bounded_cache import (
-    BoundedCache,
-    CacheStatistics,
-    clear_caches,
-    process_cache,
-)
+from frazil.storage.bounded_cache import BoundedCache, CacheStatistics
 from frazil.storage.files import FileIO
 
 _BYTES_PER_LISTED_MANIFEST = 768
@@ -40,6 +35,11 @@ class ManifestCache:
         self, max_bytes: int = 512 << 20, *, kept: BoundedCache[object] | None = None
     ) -> None:
         self._kept = BoundedCache[object](max_bytes) if kept is None else kept
+
+    @classmethod
+    def of(cls, io: FileIO) -> ManifestCache:
+        """Return the cache that goes with these files."""
+        return cls(kept=io.caches["manifests"])
 
     def manifest(self, key: Hashable) -> pl.DataFrame | None:
         """Return the decoded entries of a manifest, or None."""
@@ -107,12 +107,3 @@ def store_key(io: FileIO) -> str:
     moved = getattr(io, "moved", {})
     told = repr((sorted(io.properties.items()), sorted(moved.items())))
     return hashlib.sha256(told.encode()).hexdigest()
-
-
-MANIFESTS = ManifestCache(kept=process_cache("manifests"))
-"""The cache of this process."""
-
-
-def clear_cache() -> None:
-    """Forget everything that this process keeps of tables, manifests and all else."""
-    clear_caches()

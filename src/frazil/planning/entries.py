@@ -11,7 +11,7 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.format.snapshots.json_form import stored_id
-from frazil.planning.cache import MANIFESTS, ManifestCache
+from frazil.planning.cache import ManifestCache
 from frazil.planning.frames import concat_entries, selected
 from frazil.planning.load import ManifestLoader
 from frazil.storage.avro.columns import ENTRY_DTYPES, map_dtype
@@ -27,7 +27,7 @@ def entries(
     manifests: Sequence[ManifestFile] | None = None,
     schema: Schema | None = None,
     statistics: Collection[str] = STATISTICS,
-    cache: ManifestCache = MANIFESTS,
+    cache: ManifestCache | None = None,
 ) -> pl.DataFrame:
     """Every entry of a snapshot's manifests, deleted ones too, in the order of its list.
 
@@ -38,7 +38,7 @@ def entries(
         manifests: read these in place of the snapshot's.
         schema: the schema that partition types are derived from; the current one unless given.
         statistics: the statistics maps to decode, each a list of structs of key and value.
-        cache: where decoded manifests are kept.
+        cache: where decoded manifests are kept; with the files unless given.
 
     Returns:
         The columns of `frazil.storage.avro.columns.ENTRY_DTYPES`, `spec_id`, `partition` (a struct
@@ -61,7 +61,7 @@ def added_entries(
     *,
     content: ManifestContent = ManifestContent.DATA,
     statistics: Collection[str] = (),
-    cache: ManifestCache = MANIFESTS,
+    cache: ManifestCache | None = None,
 ) -> pl.DataFrame:
     """The entries that these snapshots added, oldest snapshot first as they are given."""
     return _changed(metadata, snapshots, io, EntryStatus.ADDED, content, statistics, cache)
@@ -74,7 +74,7 @@ def deleted_entries(
     *,
     content: ManifestContent = ManifestContent.DATA,
     statistics: Collection[str] = (),
-    cache: ManifestCache = MANIFESTS,
+    cache: ManifestCache | None = None,
 ) -> pl.DataFrame:
     """The entries that these snapshots removed, in the order of the snapshots (rule 109)."""
     return _changed(metadata, snapshots, io, EntryStatus.DELETED, content, statistics, cache)
@@ -87,7 +87,7 @@ def _changed(
     status: EntryStatus,
     content: ManifestContent,
     statistics: Collection[str],
-    cache: ManifestCache,
+    cache: ManifestCache | None,
 ) -> pl.DataFrame:
     """What each snapshot did stands in the manifests that it wrote, under its own id."""
     loader = ManifestLoader.of(metadata, io, cache=cache)

@@ -15,7 +15,7 @@ from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.partitions.sources import schema_with_sources
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
-from frazil.planning.cache import MANIFESTS, ManifestCache, store_key
+from frazil.planning.cache import ManifestCache, store_key
 from frazil.storage.avro import manifests_of
 from frazil.storage.avro.columns import decode_manifests, value_column
 from frazil.storage.files import FileIO
@@ -41,7 +41,7 @@ class ManifestLoader:
     io: FileIO
     specs: Mapping[int, PartitionSpec]
     schema: Schema
-    cache: ManifestCache = MANIFESTS
+    cache: ManifestCache
 
     @classmethod
     def of(
@@ -50,7 +50,7 @@ class ManifestLoader:
         io: FileIO,
         schema: Schema | None = None,
         *,
-        cache: ManifestCache = MANIFESTS,
+        cache: ManifestCache | None = None,
     ) -> ManifestLoader:
         """Return the loader of a table, by its current schema unless another is given.
 
@@ -58,7 +58,8 @@ class ManifestLoader:
             UnsupportedError: this process was forked from one that planned.
         """
         check_threads()
-        return cls(io, metadata.specs_by_id, schema_with_sources(metadata, schema), cache)
+        kept = ManifestCache.of(io) if cache is None else cache
+        return cls(io, metadata.specs_by_id, schema_with_sources(metadata, schema), kept)
 
     def manifests(self, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
         """The manifests of a snapshot, in the order of its list.
@@ -163,7 +164,7 @@ class ManifestLoader:
 
 
 def listed_manifests(
-    io: FileIO, snapshot: Snapshot, *, cache: ManifestCache = MANIFESTS
+    io: FileIO, snapshot: Snapshot, *, cache: ManifestCache | None = None
 ) -> tuple[ManifestFile, ...]:
     """Return the manifests of a snapshot, in the order of its list, which is read once.
 
@@ -172,6 +173,7 @@ def listed_manifests(
     """
     if snapshot.manifest_list is None:
         return manifests_of(io, snapshot)
+    cache = ManifestCache.of(io) if cache is None else cache
     key = (store_key(io), snapshot.manifest_list)
     found = cache.manifest_list(key)
     if found is None:
@@ -181,7 +183,7 @@ def listed_manifests(
 
 
 def lists_of_manifests(
-    io: FileIO, snapshots: Iterable[Snapshot], *, cache: ManifestCache = MANIFESTS
+    io: FileIO, snapshots: Iterable[Snapshot], *, cache: ManifestCache | None = None
 ) -> list[tuple[ManifestFile, ...]]:
     """Return the manifests of each snapshot; the lists are read beside each other.
 

@@ -20,7 +20,7 @@ from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.format.types import StructType
 from frazil.format.values.zones import PROCESS_ZONE
-from frazil.planning.cache import MANIFESTS, ManifestCache, store_key
+from frazil.planning.cache import ManifestCache, store_key
 from frazil.planning.deletes.index import DeleteIndex
 from frazil.planning.deletes.match import (
     FILE_PATH_ID,
@@ -84,7 +84,7 @@ def plan(
     where: Expression | None = None,
     schema: Schema | None = None,
     manifests: Sequence[ManifestFile] | None = None,
-    cache: ManifestCache = MANIFESTS,
+    cache: ManifestCache | None = None,
     statistics: Mapping[str, Collection[int]] | None = None,
 ) -> ScanPlan:
     """What a scan of a snapshot reads.
@@ -96,7 +96,7 @@ def plan(
         where: a predicate bound to `schema`; files that hold none of its rows are left out.
         schema: the schema to read by; the current one unless given.
         manifests: read these in place of the snapshot's.
-        cache: where decoded manifests are kept.
+        cache: where decoded manifests are kept; with the files unless given.
         statistics: values of metrics to keep, as columns `<map>.<field id>` of the plan's files.
 
     Raises:
@@ -108,6 +108,7 @@ def plan(
     """
     check_threads()
     schema = metadata.schema if schema is None else schema
+    cache = ManifestCache.of(io) if cache is None else cache
     bound = AlwaysTrue() if where is None else where
     is_whole = manifests is None and isinstance(bound, AlwaysTrue) and not statistics
     if is_whole and snapshot is not None and snapshot.manifest_list is not None:
@@ -207,18 +208,21 @@ def _planned(
     )
 
 
-def plan_file(metadata_file: str, *, where: str | None = None) -> ScanPlan:
+def plan_file(
+    metadata_file: str, *, where: str | None = None, io: FileIO | None = None
+) -> ScanPlan:
     """What a scan of the current snapshot of a metadata file reads.
 
     Args:
         metadata_file: the path of a table's metadata file.
         where: SQL text of a predicate; times without a zone are local times of the process.
+        io: the table's files; those of the local disk unless given.
 
     Raises:
         PredicateError: the text is not a predicate on the table's columns.
         InvalidMetadataError, InvalidManifestError, MissingFileError, StorageError: as `plan`.
     """
-    io = FileIO()
+    io = FileIO() if io is None else io
     metadata = parse_metadata(io.read(metadata_file), file=metadata_file)
     bound = None
     if where is not None:

@@ -34,7 +34,7 @@ from frazil.spark.stream.source.options import StreamSettings
 from frazil.spark.table import Table
 from frazil.spark.write.rows import rows_of
 from frazil.spark.write.writes import Rows
-from frazil.storage.bounded_cache import CacheStatistics, cache_statistics, clear_caches
+from frazil.storage.bounded_cache import CacheStatistics
 from frazil.storage.files import FileIO, normalize_location
 from frazil.storage.moved import MovedFileIO
 from frazil.storage.on_driver import OnDriver
@@ -77,8 +77,9 @@ def connect(
     if warehouse is not None:
         given["warehouse"] = warehouse
     prepare_session(spark)
-    take_cache_sizes(spark)
-    return Lake(spark, load_catalog(name, **given))
+    catalog = load_catalog(name, **given)
+    take_cache_sizes(spark, catalog.io.caches)
+    return Lake(spark, catalog)
 
 
 def open_table(
@@ -107,8 +108,8 @@ def open_table(
     refuse_unknown(properties)
     session = spark or SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
     prepare_session(session)
-    take_cache_sizes(session)
     io = MovedFileIO(moved, properties) if moved else FileIO(properties)
+    take_cache_sizes(session, io.caches)
     catalog = StaticCatalog(os.fspath(location), properties, io=io)
     return Table(session, catalog, catalog.load_table(catalog.identifier))
 
@@ -399,22 +400,22 @@ class Lake(OnDriver, MigrationCommands):
     # -- memory ----------------------------------------------------------------------------------
 
     def cache_statistics(self) -> dict[str, CacheStatistics]:
-        """Return what the process keeps of files that never change, by the name of the cache.
+        """Return what this lake keeps of files that never change, by the name of the cache.
 
-        Lakes and tables of one process share these caches. `frazil.connect` sets their sizes.
+        Its tables share these caches; `frazil.connect` sets their sizes.
 
         Examples:
             >>> lake.cache_statistics()["manifests"].size_in_bytes
         """
-        return cache_statistics()
+        return self.catalog.io.caches.statistics
 
     def clear_caches(self) -> None:
-        """Forget what the process keeps of files; the next reads fetch and decode them again.
+        """Forget what this lake keeps of files; the next reads fetch and decode them again.
 
         Examples:
             >>> lake.clear_caches()
         """
-        clear_caches()
+        self.catalog.io.caches.clear()
 
     # -- parts -----------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from frazil.spark.types import SparkTypeSupport
-from frazil.storage.bounded_cache import CACHE_SIZES, resize_caches
+from frazil.storage.caches import CACHE_SIZES, Caches
 
 READ_SETTINGS: Final[Mapping[str, str]] = {
     # Columns of a Parquet file are found by field id, never by name (SPEC rule 52).
@@ -56,15 +56,15 @@ def prepare_session(spark: SparkSession) -> None:
     _use_this_python(spark)
 
 
-def take_cache_sizes(spark: SparkSession) -> None:
-    """Give the caches of this process the sizes that the session's settings state.
+def take_cache_sizes(spark: SparkSession, caches: Caches) -> None:
+    """Give caches the sizes that the session's settings state.
 
     Raises:
         ConfigurationError: one is not a number of bytes.
     """
     names = (size.name for size in CACHE_SIZES.values())
     sizes = {name: spark.conf.get(f"frazil.{name}", None) for name in names}
-    resize_caches({name: size for name, size in sizes.items() if size is not None})
+    caches.resize({name: size for name, size in sizes.items() if size is not None})
 
 
 def engine_summary(spark: SparkSession) -> dict[str, str]:

@@ -1,19 +1,12 @@
-"""What this process keeps of files that never change: caches bounded in bytes.
-
-The process's own caches have names. Their sizes are properties (`CACHE_SIZES`), which the
-environment sets first and `resize_caches` later; `clear_caches` empties them all.
-"""
+"""A cache that is bounded in bytes; a lake's own ones are in `frazil.storage.caches`."""
 
 from __future__ import annotations
 
-import os
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, Final, Generic, TypeVar
-
-from frazil.format.property_kinds import LONG_MAX, Property, whole_number
+from typing import Generic, TypeVar
 
 Value = TypeVar("Value")
 Part = TypeVar("Part", bound=Hashable)
@@ -172,67 +165,3 @@ class BoundedCache(Generic[Value]):
     def _make_room(self) -> None:
         while self._size > self._max_bytes and self._items:
             self._release(self._items.popitem(last=False)[1])
-
-
-_MEBIBYTE: Final = 1 << 20
-_BYTES: Final = whole_number("bytes", largest=LONG_MAX)
-
-CACHE_SIZES: Final[Mapping[str, Property[int]]] = {
-    name: Property(f"cache.{name}-bytes", _BYTES, default)
-    for name, default in {
-        "manifests": 512 * _MEBIBYTE,
-        "deletes": 256 * _MEBIBYTE,
-        "bitmaps": 64 * _MEBIBYTE,
-        "footers": 64 * _MEBIBYTE,
-        "reads": 256 * _MEBIBYTE,
-        "metadata": 64 * _MEBIBYTE,
-    }.items()
-}
-"""The size of each cache of the process, by the cache's name."""
-
-_of_process: Final[dict[str, BoundedCache[Any]]] = {}
-_sizes: Final[dict[str, str]] = {}
-
-
-def process_cache(name: str) -> BoundedCache[Any]:
-    """Return the process's cache of a name of `CACHE_SIZES`, empty if it is the first call.
-
-    Raises:
-        ConfigurationError: its size in the environment is not a number of bytes.
-    """
-    size = CACHE_SIZES[name]
-    if name not in _of_process:
-        _of_process[name] = BoundedCache(size.of({**_from_environment(), **_sizes}))
-    return _of_process[name]
-
-
-def resize_caches(properties: Mapping[str, str]) -> None:
-    """Change the sizes that properties name; what no longer fits is forgotten at once.
-
-    Args:
-        properties: by the names of `CACHE_SIZES`; others are left alone.
-
-    Raises:
-        ConfigurationError: one is not a number of bytes; no size is changed then.
-    """
-    stated = {name: size for name, size in CACHE_SIZES.items() if size.name in properties}
-    wanted = {name: size.of(properties) for name, size in stated.items()}
-    for name, max_bytes in wanted.items():
-        _sizes[CACHE_SIZES[name].name] = str(max_bytes)
-        process_cache(name).resize(max_bytes)
-
-
-def clear_caches() -> None:
-    """Forget everything that the caches of this process keep."""
-    for cache in _of_process.values():
-        cache.clear()
-
-
-def cache_statistics() -> dict[str, CacheStatistics]:
-    """Return what each cache of this process holds, by the names of `CACHE_SIZES`."""
-    return {name: process_cache(name).statistics for name in CACHE_SIZES}
-
-
-def _from_environment() -> dict[str, str]:
-    variables = {f"FRAZIL_CACHE_{name.upper()}_BYTES": size for name, size in CACHE_SIZES.items()}
-    return {size.name: os.environ[v] for v, size in variables.items() if v in os.environ}

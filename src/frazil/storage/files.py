@@ -20,6 +20,7 @@ from frazil.errors import (
     StorageError,
     UnsupportedError,
 )
+from frazil.storage.caches import Caches
 from frazil.storage.file_errors import typed_error
 from frazil.storage.paths import (
     is_inside,
@@ -74,12 +75,21 @@ class FileInfo:
 class FileIO:
     """Files by literal path; safe to share between threads and to send to other processes.
 
+    Another process that is sent it begins with empty caches.
+
     Every method raises MissingFileError for a file that is not there and StorageError for every
     other failure of the store; both name the path.
+
+    Attributes:
+        properties: of the stores; secrets stay in them, so never print them (repr does not).
+        caches: what is kept of files that never change.
     """
 
-    def __init__(self, properties: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, properties: Mapping[str, str] | None = None, *, caches: Caches | None = None
+    ) -> None:
         self.properties: Mapping[str, str] = MappingProxyType(dict(properties or {}))
+        self.caches = Caches(properties) if caches is None else caches
         self._stores: dict[tuple[int, str, str], RemoteStore] = {}
 
     def __repr__(self) -> str:
@@ -90,6 +100,7 @@ class FileIO:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.properties = MappingProxyType(dict(state["properties"]))
+        self.caches = Caches(self.properties)
         self._stores = {}
 
     def read(self, path: str) -> bytes:

@@ -197,7 +197,9 @@ class SqlCatalog(Catalog):
     def _create(self, name: Identifier, metadata: TableMetadata) -> LoadedTable:
         path = new_metadata_file_path(metadata, version=0)
         table = LoadedTable(name, metadata, path)
-        with new_metadata_file(self.io, path, metadata_bytes(metadata, path=path)) as sending:
+        with new_metadata_file(
+            self.io, path, metadata_bytes(self.io, metadata, path=path)
+        ) as sending:
             self._insert(table, sending)
         return table
 
@@ -241,7 +243,9 @@ class SqlCatalog(Catalog):
             if moved.rowcount != 1:
                 self._raise_lost_race(connection, base)
 
-        with new_metadata_file(self.io, path, metadata_bytes(updated, path=path)) as sending:
+        with new_metadata_file(
+            self.io, path, metadata_bytes(self.io, updated, path=path)
+        ) as sending:
             self._database.change(
                 f"the swap of {shown(base.identifier)} to {path}",
                 work,

@@ -1,4 +1,4 @@
-"""What deletes were found to delete, kept in this process and bounded in bytes.
+"""What deletes were found to delete, kept with the files and bounded in bytes.
 
 Data files and delete files never change, so what a set of delete files deletes in a data file holds
 for ever: an entry never goes stale, it only makes room. It is small, since it holds bits and no
@@ -14,7 +14,8 @@ from typing import Final
 import polars as pl
 
 from frazil.spark.deletes.bitmap import Words
-from frazil.storage.bounded_cache import BoundedCache, Sized, process_cache
+from frazil.storage.bounded_cache import BoundedCache, Sized
+from frazil.storage.files import FileIO
 
 _SETS_OF_ONE: Final = 4
 _ENTRY_BYTES: Final = 512
@@ -57,6 +58,11 @@ class DeletedWords:
     ) -> None:
         self._kept = BoundedCache[tuple[Known, ...]](max_bytes) if kept is None else kept
 
+    @classmethod
+    def of(cls, io: FileIO) -> DeletedWords:
+        """Return what is kept with these files."""
+        return cls(kept=io.caches["deletes"])
+
     @property
     def max_bytes(self) -> int:
         """The bound."""
@@ -89,10 +95,6 @@ class DeletedWords:
     def clear(self) -> None:
         """Forget everything."""
         self._kept.clear()
-
-
-DELETED_WORDS: Final = DeletedWords(kept=process_cache("deletes"))
-"""What is kept in this process."""
 
 
 def sets_by_file(pairs: pl.DataFrame) -> dict[int, Deletes]:

@@ -2,7 +2,7 @@
 
 Where one integer-like column is compared, no key is NULL and every delete is for every file, a row
 is deleted if the bit of its value is set. The keys are read beside the session where there are few
-enough, and kept in `DELETED_WORDS`.
+enough, and kept as `DeletedWords`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from frazil.format import types as I
 from frazil.planning.cache import store_key
 from frazil.spark.deletes.bitmap import WordRows, Words, word_rows
 from frazil.spark.deletes.bitmap_rows import Longs
-from frazil.spark.deletes.deletion_cache import DELETED_WORDS, Known
+from frazil.spark.deletes.deletion_cache import DeletedWords, Known
 from frazil.spark.deletes.joins import BROADCAST_BYTES
 from frazil.spark.read.arrow.files import FilePart, TableColumns, read_batches
 from frazil.storage.files import FileIO
@@ -61,7 +61,8 @@ def key_bits(
     files = deletes.unique("file_path", maintain_order=True)
     owner = ("keys", store_key(io), field.field_id, str(field.field_type))
     wanted: frozenset[Hashable] = frozenset(files["file_path"])
-    known = DELETED_WORDS.covered(owner, wanted)
+    kept = DeletedWords.of(io)
+    known = kept.covered(owner, wanted)
     if known.deletes != wanted:
         left = files.filter(~pl.col("file_path").is_in(list(known.deletes)))
         if len(left) > ON_DRIVER_FILES or int(left["record_count"].sum()) > ON_DRIVER_KEYS:
@@ -79,7 +80,7 @@ def key_bits(
         )
         words = Words.union((known.words, Words.of_values(np.concatenate(found))))
         known = Known(wanted, words)
-        DELETED_WORDS.keep(owner, known)
+        kept.keep(owner, known)
     rows = word_rows({0: known.words})
     return rows if rows.size_in_bytes <= BROADCAST_BYTES else None
 

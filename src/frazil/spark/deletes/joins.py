@@ -8,7 +8,7 @@ its own, so that no task decodes more. Very many become rows that are joined.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -21,7 +21,7 @@ from pyspark.sql import types as S
 from frazil.spark.deletes.bitmap import Words, word_rows
 from frazil.spark.deletes.bitmap_rows import KEY, WORDS, WORDS_PER_CONTAINER, Grain
 from frazil.spark.read.parquet.file_log import NAMED_PLACE, ORDINAL, POSITION, RowPlace
-from frazil.storage.bounded_cache import BoundedCache, process_cache
+from frazil.storage.bounded_cache import BoundedCache
 
 BROADCAST_BYTES: Final = 32 * 1024 * 1024
 """Bitmaps up to this size are sent to every executor; larger ones are shuffled with the rows."""
@@ -141,9 +141,16 @@ class ArrayBitmaps:
         return F.expr(f"{place.position} >= {self.distance << 6}L") | kept
 
 
-def bitmaps_of_words(spark: SparkSession, sets: Mapping[int, Words]) -> Bitmaps:
-    """The bitmaps of deleted positions by the data file's ordinal."""
-    known = _ARRAYS.find(spark, sets)
+def bitmaps_of_words(
+    spark: SparkSession, sets: Mapping[int, Words], cache: BoundedCache[ArrayBitmaps]
+) -> Bitmaps:
+    """Return the bitmaps of deleted positions by the data file's ordinal.
+
+    Args:
+        cache: where arrays are kept, so that the same sets are handed to Spark once, in 20 ms.
+    """
+    key = (spark, *sorted(sets.items()))
+    known = cache.get(key)
     if known is not None:
         return known
     first = min(sets, default=0)
@@ -162,7 +169,7 @@ def bitmaps_of_words(spark: SparkSession, sets: Mapping[int, Words]) -> Bitmaps:
         words = S.ArrayType(S.LongType(), containsNull=False)
         made = ArrayBitmaps(words_value(spark, _arrays(near, lengths), words), None, first)
     if made is not None:
-        _ARRAYS.keep(spark, sets, made, size)
+        cache.put(key, made, size + _BYTES_PER_FRAME)
         return made
     found = word_rows(sets)
     rows = spark.createDataFrame(found.table, found.grain.spark_schema)
@@ -241,27 +248,3 @@ def words_value(spark: SparkSession, column: pa.Array, element: S.DataType) -> D
     schema = S.StructType([S.StructField(WORDS, S.ArrayType(element, containsNull=False), False)])
     table = pa.table([column], schema=pa.schema([pa.field(WORDS, column.type, nullable=False)]))
     return spark.createDataFrame(table, schema)
-
-
-class _Arrays:
-    """The arrays that were used last: to hand one to Spark takes 20 ms."""
-
-    def __init__(self, kept: BoundedCache[ArrayBitmaps]) -> None:
-        self._kept = kept
-
-    def find(self, spark: SparkSession, sets: Mapping[int, Words]) -> ArrayBitmaps | None:
-        """What was kept for these sets, the same objects, in this session."""
-        return self._kept.get(self._key(spark, sets))
-
-    def keep(
-        self, spark: SparkSession, sets: Mapping[int, Words], made: ArrayBitmaps, size: int
-    ) -> None:
-        """Keep an array of so many bytes, while what was used longest ago makes room."""
-        self._kept.put(self._key(spark, sets), made, size + _BYTES_PER_FRAME)
-
-    @staticmethod
-    def _key(spark: SparkSession, sets: Mapping[int, Words]) -> Hashable:
-        return (spark, *sorted(sets.items()))
-
-
-_ARRAYS: Final = _Arrays(process_cache("bitmaps"))

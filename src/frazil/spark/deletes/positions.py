@@ -18,7 +18,7 @@ from frazil.planning.deletes.index import DeleteIndex
 from frazil.planning.scan_plan import POSITION_DELETES, ScanPlan
 from frazil.spark.deletes.bitmap import Words, words_by_file, words_of_rows
 from frazil.spark.deletes.bitmap_rows import KEY, BitmapSize, Grain, Longs, bitmap_rows, merged_rows
-from frazil.spark.deletes.deletion_cache import DELETED_WORDS, Known, pending_pairs, sets_by_file
+from frazil.spark.deletes.deletion_cache import DeletedWords, Known, pending_pairs, sets_by_file
 from frazil.spark.deletes.joins import BROADCAST_BYTES, Bitmaps, JoinedBitmaps
 from frazil.spark.deletes.position_files import (
     DeletedRows,
@@ -102,7 +102,7 @@ class PositionDeletes:
 
     @property
     def are_few(self) -> bool:
-        """Whether what they delete is kept in this process."""
+        """Whether what they delete is kept beside the session."""
         return (
             self.size.files <= ON_DRIVER_DATA_FILES
             and self.size.bytes <= ON_DRIVER_BYTES
@@ -120,13 +120,14 @@ class PositionDeletes:
         named = self.index.expanded().join(names, on="delete", maintain_order="left")
         wanted = sets_by_file(named)
         owners = self._owners(wanted)
-        known = {o: DELETED_WORDS.covered(owners[o], deletes) for o, deletes in wanted.items()}
+        kept = DeletedWords.of(self.context.io)
+        known = {o: kept.covered(owners[o], deletes) for o, deletes in wanted.items()}
         lacking = pending_pairs(named, {o: k for o, k in known.items() if k.deletes != wanted[o]})
         if len(lacking):
             for ordinal, found in self._read(lacking).items():
                 words = Words.union((known[ordinal].words, found))
                 known[ordinal] = Known(wanted[ordinal], words)
-                DELETED_WORDS.keep(owners[ordinal], known[ordinal])
+                kept.keep(owners[ordinal], known[ordinal])
         return {ordinal: each.words for ordinal, each in known.items()}
 
     def bitmaps(self) -> Bitmaps:

@@ -1,7 +1,7 @@
 """Equality deletes resolved to positions, once for a data file and a set of delete files.
 
 Small files are resolved beside the session (`small_files`). Of others a read of the key columns
-alone joins the deletes and yields the places of the deleted rows. They are kept in `DELETED_WORDS`;
+alone joins the deletes and yields the places of the deleted rows. They are kept as `DeletedWords`;
 every later read of the same files, by whatever columns or filter, applies them as it applies
 deletion vectors. When deletes are added, only those are resolved.
 
@@ -29,7 +29,7 @@ from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.bitmap import Words, by_file
 from frazil.spark.deletes.collect import sparse_rows, words_of
 from frazil.spark.deletes.deletion_cache import (
-    DELETED_WORDS,
+    DeletedWords,
     Deletes,
     Known,
     pending_pairs,
@@ -143,7 +143,7 @@ class Resolver:
         pairs = index.expanded().join(self._names(groups), on="delete")
         wanted = sets_by_file(pairs)
         owners = self._owners(plan, wanted)
-        known = {o: DELETED_WORDS.covered(owners[o], deletes) for o, deletes in wanted.items()}
+        known = {o: self._kept.covered(owners[o], deletes) for o, deletes in wanted.items()}
         pending = pending_pairs(pairs, {o: k for o, k in known.items() if k.deletes != wanted[o]})
         ways = (self._found_here, self._found_by_a_job)
         for way in ways if self.reading is not EqualityReading.KNOWN else ():
@@ -151,7 +151,7 @@ class Resolver:
             for ordinal, words in found.items():
                 both = Words.union((known[ordinal].words, words))
                 known[ordinal] = Known(wanted[ordinal], both)
-                DELETED_WORDS.keep(owners[ordinal], known[ordinal])
+                self._kept.keep(owners[ordinal], known[ordinal])
             is_found = pl.col("ordinal").is_in(list(found))
             pending = pending.filter(~is_found)
         left = joined.beside(DeleteIndex(pending.select(index.pairs.columns)))
@@ -159,6 +159,10 @@ class Resolver:
             replace(plan, delete_index=left),
             {o: each.words for o, each in known.items() if len(each.words.places)},
         )
+
+    @property
+    def _kept(self) -> DeletedWords:
+        return DeletedWords.of(self.io)
 
     def _divided(
         self, plan: ScanPlan, groups: Sequence[DeleteGroup]
@@ -223,7 +227,7 @@ class Resolver:
     def _is_worth_it(self, plan: ScanPlan, pending: pl.DataFrame) -> bool:
         files = plan.files.join(pending, on="ordinal", how="semi")
         rows = int(files["record_count"].sum())
-        if (rows // 64 + len(files)) * _WORD_BYTES > DELETED_WORDS.max_bytes // 2:
+        if (rows // 64 + len(files)) * _WORD_BYTES > self._kept.max_bytes // 2:
             return False
         if self.reading is EqualityReading.RESOLVE:
             return True
@@ -239,8 +243,8 @@ class Resolver:
         """Whether a read joined some of them before; if not, this one is the first."""
         owner = ("joined", store_key(self.io), self.metadata.table_uuid)
         names: Deletes = frozenset(pending["name"])
-        before = DELETED_WORDS.covered(owner, names)
+        before = self._kept.covered(owner, names)
         if before.deletes:
             return True
-        DELETED_WORDS.keep(owner, Known(names, Words.none()))
+        self._kept.keep(owner, Known(names, Words.none()))
         return False

@@ -22,7 +22,7 @@ from frazil.planning.scan_plan import GLOBAL_SCOPE, ScanPlan
 from frazil.spark.deletes.bitmap import Words, words_by_file
 from frazil.spark.deletes.equality import BY_VALUE
 from frazil.spark.read.arrow.files import FilePart, TableColumns, arrow_type, read_batches
-from frazil.storage.bounded_cache import BoundedCache, process_cache
+from frazil.storage.bounded_cache import BoundedCache
 from frazil.storage.files import FileIO
 from frazil.storage.side_by_side import in_threads
 
@@ -54,10 +54,6 @@ class KeptKeys:
     def keep(self, owner: Hashable, keys: pl.DataFrame) -> None:
         """Keep the keys of a file, which never change."""
         self._kept.put(owner, keys, int(keys.estimated_size()) + _FRAME_BYTES)
-
-
-KEPT_KEYS: Final = KeptKeys(process_cache("deletes"))
-"""What is kept in this process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,14 +179,15 @@ class SmallFiles:
                 raise
 
         listed = files.select("file_path", "file_format", "file_size_in_bytes").rows()
-        known = {row: KEPT_KEYS.find((*read_by, *row)) for row in dict.fromkeys(listed)}
+        kept = KeptKeys(self.io.caches["deletes"])
+        known = {row: kept.find((*read_by, *row)) for row in dict.fromkeys(listed)}
         lacking = [row for row, keys in known.items() if keys is None]
         parts = [FilePart(path=path, file_format=kind) for path, kind, _ in lacking]
         found = in_threads(read, parts, threads=_READERS, name="frazil-keys")
         for row, keys in zip(lacking, found, strict=True):
             known[row] = keys
             if keys is not None:
-                KEPT_KEYS.keep((*read_by, *row), keys)
+                kept.keep((*read_by, *row), keys)
         return [known[row] for row in listed]
 
     def _read(self, part: FilePart, fields: Sequence[I.NestedField]) -> pl.DataFrame:

@@ -112,7 +112,8 @@ class FilesReadAlike:
         # What executors read they would read for each part.
         for part in [words] if others else in_arrays(words):
             members = self.files.filter(files.is_in(pl.Series(list(part)).implode()))
-            bitmaps = bitmaps_of_words(self.reading.context.spark, part)
+            context = self.reading.context
+            bitmaps = bitmaps_of_words(context.spark, part, context.io.caches["bitmaps"])
             found += replace(self, files=members)._rows([*others, bitmaps])
         return found
 

@@ -23,7 +23,8 @@ from frazil.spark.read.parquet.file_log import READING_SETTINGS
 from frazil.spark.read.parquet.locations import LOCATION_SETTINGS
 from frazil.spark.read.projection import Projection
 from frazil.spark.types import SparkTypeSupport
-from frazil.storage.bounded_cache import BoundedCache, process_cache
+from frazil.storage.bounded_cache import BoundedCache
+from frazil.storage.files import FileIO
 
 _BYTES_PER_READ: Final = 256 * 1024
 _BYTES_PER_FILE: Final = 2_400
@@ -120,6 +121,11 @@ class PreparedReads:
     def __init__(self, kept: BoundedCache[PreparedRead]) -> None:
         self._kept = kept
 
+    @classmethod
+    def of(cls, io: FileIO) -> PreparedReads:
+        """Return what is kept with these files."""
+        return cls(io.caches["reads"])
+
     def read(
         self,
         spark: SparkSession,
@@ -141,7 +147,3 @@ class PreparedReads:
     def clear(self) -> None:
         """Forget everything."""
         self._kept.clear()
-
-
-PREPARED_READS: Final = PreparedReads(process_cache("reads"))
-"""What is kept in this process."""

@@ -16,8 +16,8 @@ from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.resolve import EqualityReading, equality_reading
 from frazil.spark.read.dataframe import prepared_read
 from frazil.spark.read.prepared import (
-    PREPARED_READS,
     PreparedRead,
+    PreparedReads,
     ReadRequest,
     settings_of,
 )
@@ -62,7 +62,8 @@ class TableReader:
         """Return `rows` of a plan that will be asked for again: what is prepared is kept."""
         prepare_session(self.spark)
         request = self._request(projection, self._equality(plan))
-        return PREPARED_READS.read(self.spark, plan, request, lambda: self._prepared(plan, request))
+        kept = PreparedReads.of(self.io)
+        return kept.read(self.spark, plan, request, lambda: self._prepared(plan, request))
 
     def rows_under_some_deletes(self, plan: ScanPlan, projection: Projection) -> DataFrame:
         """Return the rows that the plan's deletes leave; others may apply to the files too.

@@ -26,7 +26,7 @@ from frazil.format.types import (
     UnknownType,
     UUIDType,
 )
-from frazil.planning.cache import MANIFESTS, ManifestCache
+from frazil.planning.cache import ManifestCache
 from frazil.planning.load import ManifestLoader
 from frazil.storage.avro.binary_values import decimals, partition_dtype, values_of
 from frazil.storage.avro.columns import ENTRY_DTYPES, map_dtype, value_column
@@ -126,12 +126,12 @@ class EntryTables:
 
     def holdings(self, io: FileIO, manifest: ManifestFile) -> pl.DataFrame:
         """Of live files what `partitions` counts: columns that planning keeps, too."""
-        [frame] = self._loader(io, MANIFESTS).entries([manifest])
+        [frame] = self._loader(io, ManifestCache.of(io)).entries([manifest])
         return self._shown(_live(frame), self._holding_dtypes)
 
     def tallies(self, io: FileIO, manifest: ManifestFile) -> pl.DataFrame:
         """Of all entries what partition statistics count: `holdings` with status and format."""
-        [frame] = self._loader(io, MANIFESTS).entries([manifest])
+        [frame] = self._loader(io, ManifestCache.of(io)).entries([manifest])
         return self._shown(frame, self._tally_dtypes)
 
     def no_tallies(self) -> pl.DataFrame:

@@ -18,7 +18,7 @@ from frazil.format.manifests import (
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
 from frazil.format.table_properties import MANIFEST_CODEC
-from frazil.planning.cache import MANIFESTS, store_key
+from frazil.planning.cache import ManifestCache, store_key
 from frazil.planning.load import listed_manifests
 from frazil.storage import avro, locations
 from frazil.storage.avro.columns import decode_manifests
@@ -219,7 +219,7 @@ class ManifestFiles:
         )
         # The next commit begins with this list. A list of v1 does not say all that is known here.
         if metadata.format_version > 1:
-            MANIFESTS.keep_manifest_list((store_key(self.io), path), written)
+            ManifestCache.of(self.io).keep_manifest_list((store_key(self.io), path), written)
         return path
 
     def keep_only(self, manifests: Iterable[str], manifest_list: str | None) -> None:

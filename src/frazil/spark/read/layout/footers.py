@@ -2,7 +2,7 @@
 
 A manifest does not tell whether a data file has field ids (a migrated file has none), under which
 names its columns are stored, or whether it holds a column at all. Facts of a file never change, so
-they are kept, bounded in bytes, for the life of the process.
+they are kept with the files, bounded in bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from frazil.errors import FrazilError, InvalidDataFileError, MissingFileError
-from frazil.storage.bounded_cache import BoundedCache, Sized, process_cache
+from frazil.storage.bounded_cache import BoundedCache, Sized
 from frazil.storage.files import FileIO
 from frazil.storage.parquet.field_ids import PARQUET_FIELD_ID, stored_field_id
 from frazil.storage.parquet.footer import read_description
@@ -84,9 +84,6 @@ class FactsCache:
         return Sized(replace(facts, columns=columns), _BYTES_PER_FILE, ((columns, size),))
 
 
-FACTS: Final = FactsCache(process_cache("footers"))
-
-
 def _column_count(columns: Sequence[FooterColumn]) -> int:
     return sum(1 + _column_count(column.children) for column in columns)
 
@@ -98,7 +95,7 @@ def file_facts(io: FileIO, paths: Sequence[str]) -> dict[str, FileFacts]:
         MissingFileError: a file is not there.
         InvalidDataFileError: a file is not Parquet, or its footer is damaged.
     """
-    return _facts(paths, lambda path: read_facts(io, path))
+    return _facts(io, paths, lambda path: read_facts(io, path))
 
 
 def sampled_facts(io: FileIO, paths: Sequence[str]) -> dict[str, FileFacts]:
@@ -109,17 +106,20 @@ def sampled_facts(io: FileIO, paths: Sequence[str]) -> dict[str, FileFacts]:
             return read_facts(io, path)
         return None
 
-    return _facts(paths, read)
+    return _facts(io, paths, read)
 
 
-def _facts(paths: Sequence[str], read: Callable[[str], FileFacts | None]) -> dict[str, FileFacts]:
-    facts = FACTS.known(paths)
+def _facts(
+    io: FileIO, paths: Sequence[str], read: Callable[[str], FileFacts | None]
+) -> dict[str, FileFacts]:
+    kept = FactsCache(io.caches["footers"])
+    facts = kept.known(paths)
     unknown = [path for path in dict.fromkeys(paths) if path not in facts]
     if not unknown:
         return facts
     results = in_threads(read, unknown, threads=_THREADS, name="frazil-footers")
     found = {path: known for path, known in zip(unknown, results, strict=True) if known is not None}
-    FACTS.keep(found)
+    kept.keep(found)
     return {**facts, **found}
 
 
