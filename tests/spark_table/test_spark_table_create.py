@@ -12,6 +12,7 @@ from pyspark.sql import types as S
 from table_rows import SIMPLE, frame, rows_of
 
 import frazil
+from ci_share import one_of_each
 from frazil import types as I
 from frazil.errors import (
     NoSuchNamespaceError,
@@ -50,8 +51,7 @@ SOURCES = {
 COLUMNS = [(1, "id", "long"), (2, "tags", "list<string>"), (3, "ts", "timestamp")]
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize(("source", "version"), one_of_each(SOURCES, [1, 2, 3]))
 def test_a_table_of_anything_that_names_columns(lake, spark, source, version):
     table = lake.create_table("db.t", SOURCES[source](spark), format_version=version)
     theirs = StaticTable.from_metadata(table.metadata_location)
