@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from compacted_tables import Modelled, files_in_metadata, files_on_disk
 
-from ci_share import one_of_each
+from ci_share import one_of_each, only_in_soak
 from frazil.errors import ConflictError
 from frazil.spark.compaction import conversion
 from frazil.spark.deletes.writing import write as deletes_write
@@ -42,7 +42,7 @@ def test_equality_deletes_become_positions(lake, version, by):
     assert "nothing to do" in repr(again)
 
 
-@V2_AND_V3
+@pytest.mark.parametrize("version", [only_in_soak(2), 3])
 def test_a_condition_converts_only_what_it_covers(lake, version):
     made = Modelled(lake, version=version, by=("part",))
     made.append(*range(40), files=2)

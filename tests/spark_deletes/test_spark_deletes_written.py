@@ -16,7 +16,7 @@ import pytest
 from deletes_read_back import local, places_of, rows_of
 from pyiceberg.table import StaticTable
 
-from ci_share import one_of_each
+from ci_share import one_of_each, only_in_soak
 from frazil.errors import (
     ConfigurationError,
     InvalidDataFileError,
@@ -258,7 +258,7 @@ def test_a_full_file_is_closed(lake, spark, places, planned, way, way_taken):
     assert read(table) == []
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [only_in_soak(2), 3])
 def test_ten_thousand_files(lake, spark, places, planned, version):
     """Without a file of data: of a plan whose files are only named."""
     table = lake.create_table("db.t", "id bigint", format_version=version)

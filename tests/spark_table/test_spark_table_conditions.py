@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql import functions as F
 from table_rows import frame, rows_of
 
+from ci_share import only_in_soak
 from frazil.errors import ConflictError, PredicateError
 
 pytestmark = pytest.mark.spark
@@ -166,7 +167,7 @@ def test_an_overwrite_removes_what_spark_takes(lake, spark, wanted):
         table.rollback_to_snapshot(first)
 
 
-@pytest.mark.parametrize("version", ["2", "3"])
+@pytest.mark.parametrize("version", [only_in_soak("2"), "3"])
 def test_an_overwrite_rewrites_files_that_hold_a_match(lake, spark, wanted, version):
     table = table_of(lake, spark, version)
     lineage = ["id", "_row_id", "_last_updated_sequence_number"]

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import frazil
-from ci_share import one_of_each
+from ci_share import one_of_each, only_in_soak
 from frazil.changes import Batch
 from frazil.errors import SchemaMismatchError, UnsupportedError, ValidationError
 from frazil.format import types as T
@@ -32,7 +32,7 @@ def changed(table, changes, mode="equality-deletes", ddl=CHANGES, **more):
     return table.apply_changes(df, keys="id", op="op", order_by="seq", mode=mode, **more)
 
 
-@pytest.fixture(params=[2, 3])
+@pytest.fixture(params=[only_in_soak(2), 3])
 def table(lake, request):
     """A table with rows of two commits."""
     made = lake.create_table("db.t", DDL, format_version=request.param)
