@@ -22,7 +22,8 @@ test41: .venv41/.ready java
 	@scripts/postgres.sh >/dev/null
 	scripts/test.sh $(PY41)
 
-# Many random histories, and ten times the examples of every property; not part of CI.
+# Every combination of choices, many random histories, and ten times the examples of every property;
+# not part of CI.
 soak: .venv/.ready .venv41/.ready java
 	FRAZIL_EXAMPLES=10 $(PY) -m pytest tests/format_evolution tests/format_metadata \
 		tests/format_predicates tests/planning tests/table/test_table_model.py

@@ -16,6 +16,8 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+import pytest
+
 Row = tuple[int, Any]
 
 
@@ -348,6 +350,20 @@ GEOSPATIAL: tuple[TypeCase, ...] = tuple(
 MATRIX: tuple[tuple[TypeCase, int], ...] = tuple(
     (case, version) for case in (*PRIMITIVES, *GEOSPATIAL) for version in case.versions
 )
+_PLACES = {case.name: place for place, case in enumerate((*PRIMITIVES, *GEOSPATIAL))}
+
+
+def version_in_ci(case: TypeCase, versions: Iterable[int] = (1, 2, 3)) -> int:
+    """The version in which CI takes a type, of those: turn about. `make soak` takes all."""
+    possible = [version for version in versions if version in case.versions]
+    return possible[_PLACES[case.name] % len(possible)]
+
+
+def in_turn(case: TypeCase, version: int, *more: str, versions: Iterable[int] = (1, 2, 3)) -> Any:
+    """The parameters of a test, which CI leaves out where it is another version's turn."""
+    is_in_ci = version == version_in_ci(case, versions)
+    name = "-".join((case.name, f"v{version}", *more))
+    return pytest.param(case, version, *more, id=name, marks=[] if is_in_ci else pytest.mark.soak)
 
 
 def schema_json(case: TypeCase) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import pytest
 from interop_engines import DuckDB
 from pyiceberg.table import StaticTable
 
+from ci_share import one_of_each
 from frazil.format.manifests import Content, DataFile
 from frazil.spark.lake import Lake
 from frazil.spark.table import Table
@@ -72,16 +73,15 @@ def ids(spark: Any, duck: DuckDB, table: Table, name: str) -> list[set[int]]:
     return found
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-@pytest.mark.parametrize(("version", "by"), [(2, ("part",)), (3, ())], ids=str)
+@pytest.mark.parametrize(("options", "kind"), one_of_each(OPTIONS, [(2, ("part",)), (3, ())]))
 def test_data_files_are_rewritten_as_by_java(
     spark: Any,
     sql_lake: Lake,
     duck: DuckDB,
-    version: int,
-    by: tuple[str, ...],
     options: dict[str, str],
+    kind: tuple[int, tuple[str, ...]],
 ) -> None:
+    version, by = kind
     number = OPTIONS.index(options)
     names = [f"compacted_{who}_{version}_{number}" for who in ("frazil", "java")]
     ours, _ = (small_files(spark, sql_lake, n, version=version, by=by) for n in names)
@@ -98,8 +98,9 @@ def test_data_files_are_rewritten_as_by_java(
         assert found == set(range(180))
 
 
-@pytest.mark.parametrize("version", [2, 3])
-@pytest.mark.parametrize("strategy", ["sort", "zorder", "hilbert"])
+@pytest.mark.parametrize(
+    ("strategy", "version"), one_of_each(["sort", "zorder", "hilbert"], [2, 3])
+)
 def test_other_engines_read_compacted_tables_with_deletes(
     spark: Any, sql_lake: Lake, duck: DuckDB, tmp_path: Path, version: int, strategy: str
 ) -> None:

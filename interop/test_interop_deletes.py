@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from interop_java import java_table
 
+from ci_share import one_of_each
 from frazil.spark.lake import Lake
 
 MERGE_ON_READ = ", ".join(
@@ -26,8 +27,7 @@ def _java(spark: Any, name: str) -> list[tuple[Any, ...]]:
     return sorted(tuple(row) for row in spark.table(name).collect())
 
 
-@pytest.mark.parametrize("spec", SPECS)
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize(("version", "spec"), one_of_each([2, 3], SPECS))
 def test_positions_and_vectors(spark: Any, sql_lake: Lake, version: int, spec: str) -> None:
     """Position deletes in v2, deletion vectors in v3, by DELETE, UPDATE and MERGE."""
     short = f"db.deletes_{version}_{spec}"

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from interop_cases import PRIMITIVES, TypeCase
+from interop_cases import PRIMITIVES, TypeCase, in_turn
 from interop_limits import NOT_IN_SPARK
 from interop_tables import MadeOnce
 
 COMPARED = [
-    (case, max(case.versions[0], 2))
+    (case, version)
     for case in PRIMITIVES
+    for version in case.versions
     if case.name not in (*NOT_IN_SPARK, "fixed_identity")
 ]
 COUNTS = ("value_counts", "null_value_counts")
@@ -27,7 +28,7 @@ UNREADABLE_PARTITIONS = ("uuid",)
 """Java's metadata tables fail on a UUID as a partition value, also of Java's own tables."""
 
 
-@pytest.mark.parametrize(("case", "version"), COMPARED, ids=[case.name for case, _ in COMPARED])
+@pytest.mark.parametrize(("case", "version"), [in_turn(*item) for item in COMPARED])
 def test_entries(
     frazil_tables: MadeOnce, java_tables: MadeOnce, spark: Any, case: TypeCase, version: int
 ) -> None:

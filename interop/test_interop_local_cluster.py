@@ -7,13 +7,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from ci_share import only_in_soak
+
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = ROOT / "tests" / "spark_row_level" / "local_cluster.py"
 
 
-def test_every_kind_of_write_and_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("mode", "version"), [("copy-on-write", 2), only_in_soak("merge-on-read", 3)]
+)
+def test_every_kind_of_write_and_read(tmp_path: Path, mode: str, version: int) -> None:
     done = subprocess.run(
-        [sys.executable, str(PROGRAM), str(tmp_path), "merge-on-read", "3"],
+        [sys.executable, str(PROGRAM), str(tmp_path), mode, str(version)],
         capture_output=True,
         text=True,
         timeout=600,

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ci_share import only_in_soak
 from frazil.spark.lake import Lake
 from frazil.spark.metadata_frames import cluster
 
@@ -70,16 +71,20 @@ def evolved_table(spark: Any, name: str, version: int) -> None:
         spark.sql(statement)
 
 
-@pytest.fixture(scope="module", params=(1, 2, 3), ids=("v1", "v2", "v3"))
-def version(request: pytest.FixtureRequest) -> int:
-    """A format version."""
-    return int(request.param)
+IN_CI = {
+    (1, "evolved"), (2, "evolved"), (2, "unpartitioned"), (3, "partitioned"), (3, "empty"),
+}  # fmt: skip
+KINDS = [
+    (version, kind) if (version, kind) in IN_CI else only_in_soak((version, kind))
+    for version in (1, 2, 3)
+    for kind in ("unpartitioned", "partitioned", "evolved", "empty")
+]
 
 
-@pytest.fixture(scope="module", params=("unpartitioned", "partitioned", "evolved", "empty"))
-def table(request: pytest.FixtureRequest, spark: Any, sql_lake: Lake, version: int) -> str:
+@pytest.fixture(scope="module", params=KINDS, ids=str)
+def table(request: pytest.FixtureRequest, spark: Any, sql_lake: Lake) -> str:
     """The name of a table that the Java runtime made and changed."""
-    kind = request.param
+    version, kind = request.param
     name = f"meta_{kind}{version}"
     if kind == "evolved":
         evolved_table(spark, f"java_sql.db.{name}", version)

@@ -8,6 +8,7 @@ import pytest
 from interop_engines import DuckDB
 from interop_rows import all_rows
 
+from ci_share import only_in_soak
 from frazil.spark.lake import Lake
 from frazil.spark.table import Table
 
@@ -56,8 +57,15 @@ def change_by_java(spark: Any, name: str) -> None:
     spark.sql(MERGE.format(name))
 
 
-@pytest.mark.parametrize("version", [2, 3])
-@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize(
+    ("mode", "version"),
+    [
+        only_in_soak("copy-on-write", 2),
+        ("copy-on-write", 3),
+        ("merge-on-read", 2),
+        ("merge-on-read", 3),
+    ],
+)
 def test_other_engines_read_changed_rows(
     spark: Any, sql_lake: Lake, duck: DuckDB, mode: str, version: int
 ) -> None:

@@ -18,6 +18,7 @@ import pytest
 from interop_engines import DuckDB
 from interop_java import java_table
 
+from ci_share import only_in_soak
 from frazil.spark.lake import Lake
 from frazil.spark.table import Table
 from frazil.storage.files import FileIO
@@ -108,7 +109,7 @@ def leave_orphans(table: Table) -> set[str]:
     return {name.rpartition("/")[2] for name in names}
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [only_in_soak(2), 3])
 def test_orphan_files_are_those_of_java(spark: Any, sql_lake: Lake, version: int) -> None:
     names = [f"orphans_{who}_{version}" for who in ("frazil", "java")]
     ours, theirs = (made(spark, sql_lake, name, version) for name in names)
@@ -128,7 +129,7 @@ def test_orphan_files_are_those_of_java(spark: Any, sql_lake: Lake, version: int
     assert spark.table(f"java_sql.db.{names[0]}").count() == ours.scan().count()
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [2, only_in_soak(3)])
 def test_snapshots_expire_as_by_java(spark: Any, sql_lake: Lake, version: int) -> None:
     names = [f"expired_{who}_{version}" for who in ("frazil", "java")]
     ours, theirs = (made(spark, sql_lake, name, version) for name in names)

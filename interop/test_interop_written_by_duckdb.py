@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 import pyarrow.parquet as pq
 import pytest
-from interop_cases import GEOSPATIAL, PRIMITIVES, TypeCase, schema_json, shown_rows
+from interop_cases import GEOSPATIAL, PRIMITIVES, TypeCase, in_turn, schema_json, shown_rows
 from interop_engines import DuckDB, duckdb_type
 from interop_limits import (
     DUCKDB_BINARY_PARTITIONS,
@@ -26,6 +26,7 @@ from interop_tables import Engines
 from pyspark.sql import DataFrame
 from test_interop_turns import Pair, Shared
 
+from ci_share import one_of_each, only_in_soak
 from frazil.errors import InvalidManifestError
 from frazil.format.schema import Schema
 from frazil.spark.lake import Lake
@@ -42,7 +43,7 @@ def _as_written(case: TypeCase) -> TypeCase:
 
 CASES = {case.name: case for case in (*PRIMITIVES, *GEOSPATIAL) if case.name != "fixed_identity"}
 WRITTEN = [
-    (_as_written(case), version)
+    in_turn(_as_written(case), version, versions=(2, 3))
     for case in CASES.values()
     for version in (2, 3)
     if version in case.versions and case.name not in DUCKDB_CREATES
@@ -74,9 +75,7 @@ def _create(duck: DuckDB, name: str, columns: str, version: int, spec: str = "")
 # -- types and transforms --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("case", "version"), WRITTEN, ids=[f"{case.name}-v{version}" for case, version in WRITTEN]
-)
+@pytest.mark.parametrize(("case", "version"), WRITTEN)
 def test_rows_and_filters(
     rest_lake: DuckDB, engines: Engines, case: TypeCase, version: int
 ) -> None:
@@ -160,7 +159,7 @@ def test_version_1(rest_lake: DuckDB, sql_lake: Lake, spark: Any) -> None:
 # -- nested columns, schemas and specs that change -------------------------------------------------
 
 
-@VERSIONS
+@pytest.mark.parametrize("version", [only_in_soak(2), 3])
 def test_nested_columns_and_evolution(
     rest_lake: DuckDB, sql_lake: Lake, spark: Any, version: int
 ) -> None:
@@ -286,8 +285,7 @@ STEPS: tuple[tuple[str, Iterable[int], dict[int, str | None]], ...] = (
 )
 
 
-@pytest.mark.parametrize("spec", SPECS)
-@VERSIONS
+@pytest.mark.parametrize(("version", "spec"), one_of_each([2, 3], SPECS))
 def test_positions_and_vectors(rest_lake: DuckDB, sql_lake: Lake, version: int, spec: str) -> None:
     """Position deletes in v2, deletion vectors in v3, by each statement; in every snapshot."""
     name = f"duck_deletes_{version}_{spec}"
@@ -395,7 +393,7 @@ def test_refused_changes(rest_lake: DuckDB, sql_lake: Lake, spark: Any, case: st
 # -- turns -----------------------------------------------------------------------------------------
 
 
-@VERSIONS
+@pytest.mark.parametrize("version", [2, only_in_soak(3)])
 def test_turns(rest_lake: DuckDB, sql_lake: Lake, spark: Any, version: int) -> None:
     """A table of Frazil's that three engines write, each on what the others left."""
     name = f"duck_turns_{version}"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from interop_cases import MATRIX, TypeCase
+from interop_cases import MATRIX, TypeCase, in_turn
 from interop_limits import NOT_IN_SPARK
 from interop_tables import ENGINES, Engines, MadeOnce
 
 READS = [
-    pytest.param(case, version, engine, id=f"{case.name}-v{version}-{engine}")
+    in_turn(case, version, engine)
     for case, version in MATRIX
     for engine in (*ENGINES, *(["java_records"] if case.name in NOT_IN_SPARK else []))
 ]

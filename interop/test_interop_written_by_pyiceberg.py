@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from interop_cases import PRIMITIVES, TypeCase, schema_json, shown_rows
+from interop_cases import PRIMITIVES, TypeCase, in_turn, schema_json, shown_rows
 from interop_engines import arrow_of_table, pyiceberg_catalog
 from interop_limits import NOT_IN_SPARK, filter_limit
 from interop_tables import Engines
@@ -19,7 +19,7 @@ from pyiceberg.transforms import IdentityTransform, Transform, parse_transform
 from frazil.spark.lake import Lake
 
 WRITTEN = [
-    (case, version)
+    in_turn(case, version, versions=(1, 2))
     for case in PRIMITIVES
     for version in (1, 2)
     if version in case.versions and case.name != "fixed_identity"
@@ -41,7 +41,17 @@ def _pyiceberg_transform(text: str) -> Transform[Any, Any]:
 
 
 TRANSFORMED = [case for case in PRIMITIVES if 2 in case.versions and _transforms(case)]
-SINGLE = [(case, text) for case in TRANSFORMED for text in _transforms(case)]
+SINGLE = [
+    pytest.param(
+        case,
+        text,
+        id=f"{case.name}-{text}",
+        marks=[] if place == number % len(_transforms(case)) else pytest.mark.soak,
+    )
+    for number, case in enumerate(TRANSFORMED)
+    for place, text in enumerate(_transforms(case))
+]
+"""In CI one transform of each type, turn about."""
 
 
 @pytest.fixture(scope="module")
@@ -50,9 +60,7 @@ def catalog(sql_lake: Lake, warehouse: Path) -> SqlCatalog:
     return pyiceberg_catalog(warehouse)
 
 
-@pytest.mark.parametrize(
-    ("case", "version"), WRITTEN, ids=[f"{case.name}-v{version}" for case, version in WRITTEN]
-)
+@pytest.mark.parametrize(("case", "version"), WRITTEN)
 def test_rows_and_filters(
     catalog: SqlCatalog, engines: Engines, case: TypeCase, version: int
 ) -> None:
@@ -116,9 +124,7 @@ def test_transforms(catalog: SqlCatalog, engines: Engines, case: TypeCase) -> No
             assert shown_rows(found) == shown_rows(r for r in rows if wanted.keeps(r[1])), wanted
 
 
-@pytest.mark.parametrize(
-    ("case", "text"), SINGLE, ids=[f"{case.name}-{text}" for case, text in SINGLE]
-)
+@pytest.mark.parametrize(("case", "text"), SINGLE)
 def test_transforms_of_version_1(
     catalog: SqlCatalog, engines: Engines, case: TypeCase, text: str
 ) -> None:

@@ -6,14 +6,22 @@ from typing import Any
 
 import pytest
 
+from ci_share import only_in_soak
 from frazil.planning.plan import plan
 from frazil.spark.deletes.writing import write
 from frazil.spark.lake import Lake
 
 
-@pytest.mark.parametrize("way", ["driver", "executors"])
 @pytest.mark.parametrize(
-    ("version", "granularity"), [(2, "file"), (2, "partition"), (3, "file")], ids=str
+    ("version", "granularity", "way"),
+    [
+        only_in_soak(2, "file", "driver"),
+        (2, "file", "executors"),
+        (2, "partition", "driver"),
+        only_in_soak(2, "partition", "executors"),
+        (3, "file", "driver"),
+        (3, "file", "executors"),
+    ],
 )
 def test_java_reads_written_deletes(
     spark: Any,

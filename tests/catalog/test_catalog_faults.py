@@ -25,7 +25,7 @@ from catalog_cases import (
 from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
 
-from ci_share import one_of_each
+from ci_share import one_of_each, only_in_soak
 from frazil.catalog.base import Catalog
 from frazil.catalog.sql import SqlCatalog
 from frazil.errors import (
@@ -37,7 +37,6 @@ from frazil.errors import (
 )
 from frazil.storage.files import FileIO, local_path
 
-WRITERS, COMMITS = 8, 25
 QUICK_CHECKS = {
     "commit.status-check.num-retries": "1",
     "commit.status-check.min-wait-ms": "1",
@@ -55,19 +54,22 @@ def metadata_files(catalog: Catalog) -> set[str]:
     return {f"{folder}/{name}" for name in os.listdir(folder) if name.endswith(".metadata.json")}
 
 
-def test_no_acknowledged_commit_is_lost(properties: dict[str, str]) -> None:
+@pytest.mark.parametrize(("writers", "commits"), [(4, 10), only_in_soak(8, 25)])
+def test_no_acknowledged_commit_is_lost(
+    properties: dict[str, str], writers: int, commits: int
+) -> None:
     catalog = opened(properties)
     made_table(catalog, **{"write.metadata.previous-versions-max": "1000"})
     worker = Path(__file__).with_name("catalog_worker.py")
-    command = [sys.executable, str(worker), json.dumps(properties), str(WRITERS), str(COMMITS)]
+    command = [sys.executable, str(worker), json.dumps(properties), str(writers), str(commits)]
     ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=300, check=True)
     acknowledged = ended.stdout.split()
     table = catalog.load_table("db.t")
     done = {name for name, value in table.metadata.properties.items() if value == "done"}
     assert done == set(acknowledged)
-    assert len(acknowledged) == WRITERS * COMMITS
-    assert len(table.metadata.metadata_log) == WRITERS * COMMITS
-    assert len(metadata_files(catalog)) == WRITERS * COMMITS + 1
+    assert len(acknowledged) == writers * commits
+    assert len(table.metadata.metadata_log) == writers * commits
+    assert len(metadata_files(catalog)) == writers * commits + 1
 
 
 STEPS = ("open", "fsync", "link", "unlink", "replace", "makedirs", "stat")

@@ -7,14 +7,13 @@ import contextlib
 import pytest
 from compacted_tables import Modelled, files_in_metadata, files_on_disk, when
 
+from ci_share import only_in_soak
 from faulty_io import FaultyIO
 from frazil.catalog.sql import SqlCatalog
 from frazil.errors import CommitFailedError, StorageError
 from frazil.spark.lake import Lake
 
 pytestmark = pytest.mark.spark
-
-V2_AND_V3 = pytest.mark.parametrize("version", [2, 3])
 
 
 def partitioned(lake, version, **more):
@@ -30,7 +29,7 @@ def partitioned(lake, version, **more):
     return made
 
 
-@V2_AND_V3
+@pytest.mark.parametrize("version", [only_in_soak(2), 3])
 def test_rows_that_are_appended_meanwhile_stay(lake, version):
     made = partitioned(lake, version)
     other = made.other()
@@ -40,7 +39,7 @@ def test_rows_that_are_appended_meanwhile_stay(lake, version):
     made.check()
 
 
-@V2_AND_V3
+@pytest.mark.parametrize("version", [2, only_in_soak(3)])
 def test_an_upsert_by_equality_deletes_reaches_the_new_files(lake, version):
     """They count as as old as what was read."""
     made = partitioned(lake, version)
@@ -70,7 +69,7 @@ def test_without_the_starting_sequence_number_such_an_upsert_takes_its_partition
     made.check()
 
 
-@V2_AND_V3
+@pytest.mark.parametrize("version", [2, 3])
 def test_a_group_of_which_rows_are_deleted_meanwhile_is_given_up_alone(lake, version):
     made = partitioned(lake, version)
     other = made.other()
@@ -88,7 +87,7 @@ def test_a_group_of_which_rows_are_deleted_meanwhile_is_given_up_alone(lake, ver
     made.check()
 
 
-@V2_AND_V3
+@pytest.mark.parametrize("version", [2, only_in_soak(3)])
 def test_a_rival_compaction_takes_a_group(lake, version):
     made = partitioned(lake, version)
     other = made.other()

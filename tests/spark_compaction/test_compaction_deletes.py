@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from compacted_tables import Modelled, files_in_metadata, files_on_disk
 
+from ci_share import one_of_each, only_in_soak
 from frazil.errors import ConflictError
 from frazil.spark.compaction import conversion
 from frazil.spark.deletes.writing import write as deletes_write
@@ -15,8 +16,7 @@ V2_AND_V3 = pytest.mark.parametrize("version", [2, 3])
 MERGE_ON_READ = {"write.delete.mode": "merge-on-read"}
 
 
-@V2_AND_V3
-@pytest.mark.parametrize("by", [(), ("part",)], ids=["whole", "partitioned"])
+@pytest.mark.parametrize(("version", "by"), one_of_each([2, 3], [(), ("part",)]))
 def test_equality_deletes_become_positions(lake, version, by):
     made = Modelled(lake, version=version, by=by, properties=MERGE_ON_READ)
     made.append(*range(60), files=3)
@@ -42,7 +42,7 @@ def test_equality_deletes_become_positions(lake, version, by):
     assert "nothing to do" in repr(again)
 
 
-@V2_AND_V3
+@pytest.mark.parametrize("version", [only_in_soak(2), 3])
 def test_a_condition_converts_only_what_it_covers(lake, version):
     made = Modelled(lake, version=version, by=("part",))
     made.append(*range(40), files=2)
@@ -94,8 +94,10 @@ def meanwhile(monkeypatch, do):
     return happened
 
 
-@V2_AND_V3
-@pytest.mark.parametrize("rival", ["upsert", "delete", "compaction", "conversion", "append"])
+@pytest.mark.parametrize(
+    ("rival", "version"),
+    one_of_each(["upsert", "delete", "compaction", "conversion", "append"], [2, 3]),
+)
 def test_a_conversion_beside_others_loses_nothing(lake, version, rival, monkeypatch):
     made = Modelled(lake, version=version, by=("part",), properties=MERGE_ON_READ)
     made.append(*range(60), files=3)

@@ -8,14 +8,14 @@ import pyarrow.parquet as pq
 import pytest
 from compacted_tables import Modelled, files_in_metadata, files_on_disk, row
 
+from ci_share import one_of_each
 from frazil.errors import ConfigurationError, PredicateError, UnsupportedError, ValidationError
 from frazil.spark.compaction import rewriting
 
 pytestmark = pytest.mark.spark
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
-@pytest.mark.parametrize("by", [(), ("part",)], ids=["whole", "partitioned"])
+@pytest.mark.parametrize(("version", "by"), one_of_each([1, 2, 3], [(), ("part",)]))
 def test_small_files_become_one_a_partition(lake, version, by):
     made = Modelled(lake, version=version, by=by)
     made.append(*range(60), files=6)

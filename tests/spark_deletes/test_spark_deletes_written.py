@@ -16,6 +16,7 @@ import pytest
 from deletes_read_back import local, places_of, rows_of
 from pyiceberg.table import StaticTable
 
+from ci_share import one_of_each, only_in_soak
 from frazil.errors import (
     ConfigurationError,
     InvalidDataFileError,
@@ -150,8 +151,7 @@ def table_manifests(table):
     return avro.manifests_of(table.io, table.current_snapshot)
 
 
-@pytest.mark.parametrize("way_taken", WAYS)
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize(("version", "way_taken"), one_of_each([2, 3], WAYS))
 def test_later_deletes_take_over_those_of_one_file(
     lake, spark, places, planned, way, version, way_taken
 ):
@@ -258,7 +258,7 @@ def test_a_full_file_is_closed(lake, spark, places, planned, way, way_taken):
     assert read(table) == []
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [only_in_soak(2), 3])
 def test_ten_thousand_files(lake, spark, places, planned, version):
     """Without a file of data: of a plan whose files are only named."""
     table = lake.create_table("db.t", "id bigint", format_version=version)
@@ -292,8 +292,9 @@ def test_ten_thousand_files(lake, spark, places, planned, version):
     assert written.deleted_rows == count * 2
 
 
-@pytest.mark.parametrize("way_taken", ["driver", "kept by executors"])
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize(
+    ("version", "way_taken"), one_of_each([2, 3], ["driver", "kept by executors"])
+)
 def test_positions_beyond_32_bits(lake, spark, places, planned, way, version, way_taken):
     table = lake.create_table("db.t", "id bigint", format_version=version)
     table.append(spark.range(10).coalesce(1))
@@ -311,20 +312,22 @@ def test_positions_beyond_32_bits(lake, spark, places, planned, way, version, wa
     assert places_of(written.added) == wanted
 
 
+NO_ROWS = [
+    ((5, 0), r"data files \[5\], which are not in the plan"),
+    ((0, 10), "position 10 of .* has 10 rows"),
+    ((0, -1), "at position -1 of the data file with the ordinal 0"),
+    ((0, 1 << 37), "at position 137438953472 "),
+    ((-1, 0), "ordinal -1"),
+    ((0, None), "position NULL"),
+    ((None, 3), "ordinal NULL"),
+]
+
+
 @pytest.mark.parametrize(
-    ("place", "told"),
-    [
-        ((5, 0), r"data files \[5\], which are not in the plan"),
-        ((0, 10), "position 10 of .* has 10 rows"),
-        ((0, -1), "at position -1 of the data file with the ordinal 0"),
-        ((0, 1 << 37), "at position 137438953472 "),
-        ((-1, 0), "ordinal -1"),
-        ((0, None), "position NULL"),
-        ((None, 3), "ordinal NULL"),
-    ],
+    ("case", "way_taken"), one_of_each(NO_ROWS, ["driver", "kept by executors"])
 )
-@pytest.mark.parametrize("way_taken", ["driver", "kept by executors"])
-def test_a_place_that_is_no_row(lake, spark, planned, way, place, told, way_taken):
+def test_a_place_that_is_no_row(lake, spark, planned, way, case, way_taken):
+    place, told = case
     table = lake.create_table("db.t", "id bigint", format_version=3)
     table.append(spark.range(10).coalesce(1))
     plan, _ = planned(table)

@@ -7,6 +7,7 @@ import threading
 import pytest
 from compacted_tables import Modelled
 
+from ci_share import only_in_soak
 from frazil.errors import PredicateError
 from frazil.spark.optimizing import optimize as optimizing
 from frazil.spark.optimizing.watch import watch
@@ -59,7 +60,7 @@ def test_rows_stay_and_a_second_run_finds_nothing_to_do(lake, version):
     assert "nothing to do" in repr(again)
 
 
-@V2_AND_V3
+@pytest.mark.parametrize("version", [2, only_in_soak(3)])
 def test_keys_that_are_converted_show_which_files_are_worth_a_rewrite(lake, version):
     """One file a partition: nothing to merge, but most of one file turns out to be deleted."""
     made = Modelled(lake, version=version, by=("part",), properties={**MOR, **SOON})

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
+from ci_share import one_of_each
 from frazil.spark.deletes import joins as bitmaps
 from frazil.spark.deletes.bitmap import Words
 from frazil.spark.deletes.joins import ArrayBitmaps, Bitmaps, JoinedBitmaps, bitmaps_of_words
@@ -64,11 +65,13 @@ def test_a_value_is_bounded_where_one_file_is_long(
     assert (long.distance, even.distance) == (None, 2)
 
 
-@pytest.mark.parametrize("broadcast_bytes", [0, bitmaps.BROADCAST_BYTES])
-@pytest.mark.parametrize("deleted", CASES.values(), ids=CASES.keys())
+@pytest.mark.parametrize(
+    ("case", "broadcast_bytes"), one_of_each(CASES, [0, bitmaps.BROADCAST_BYTES])
+)
 def test_many_positions_as_rows(
-    spark: SparkSession, deleted: Deleted, broadcast_bytes: int, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, case: str, broadcast_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    deleted = CASES[case]
     monkeypatch.setattr(bitmaps, "ARRAY_BYTES", 0)
     monkeypatch.setattr(bitmaps, "BROADCAST_BYTES", broadcast_bytes)
     made = made_of(spark, words_of(deleted))

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_read_model import MadeTable
 
 import frazil
+from ci_share import one_of_each
 from frazil.errors import ConfigurationError
 from frazil.spark.deletes import joins as bitmaps
 from frazil.spark.read.parquet.file_log import ROW_NUMBERS_SETTING
@@ -46,19 +47,18 @@ def ids(rows: DataFrame) -> list[int]:
     return sorted(row.id for row in rows.select("id").collect())
 
 
-@pytest.mark.parametrize("settings", SMALL_PARTS.values(), ids=SMALL_PARTS.keys())
-@pytest.mark.parametrize("form", ["a value", "rows"])
+@pytest.mark.parametrize(("parts", "form"), one_of_each(SMALL_PARTS, ["a value", "rows"]))
 def test_deleted_rows_stay_out(
     spark: SparkSession,
     table: MadeTable,
     monkeypatch: pytest.MonkeyPatch,
+    parts: str,
     form: str,
-    settings: dict[str, str],
 ) -> None:
     """Under filters that skip pages and row groups, too."""
     if form == "rows":
         monkeypatch.setattr(bitmaps, "ARRAY_BYTES", 0)
-    with temporary_settings(spark, settings):
+    with temporary_settings(spark, SMALL_PARTS[parts]):
         rows = table.dataframe(spark)
         assert rows.columns == ["id", "kind", "name"]
         assert ids(rows) == LIVE

@@ -28,13 +28,14 @@ pytestmark = pytest.mark.spark
 
 
 def pairs():
-    """In CI every pair of changes in one place, isolation level and mode, turn about."""
+    """In CI two pairs of three, each in one place, isolation level and mode, turn about."""
     found = []
     for turn, (first, rival) in enumerate(itertools.product(CHANGES, CHANGES)):
         everything = list(itertools.product(PLACES, ISOLATION, STORAGE))
         for n, (place, isolation, storage) in enumerate(everything):
             # There are 24 choices, and 7 is prime to that: neighbours differ in each.
-            in_ci = n == turn * 7 % 24 and first != "append"
+            is_chosen = (CHANGES.index(first) + CHANGES.index(rival)) % 3 != 2
+            in_ci = n == turn * 7 % 24 and first != "append" and is_chosen
             found.append(
                 pytest.param(
                     first,

@@ -9,6 +9,7 @@ import os
 import pytest
 from concurrent_changes import first_rows, frame, make_table, shown
 
+from ci_share import one_of_each
 from faulty_io import ERRORS, FaultyIO, watch_for_swap
 from frazil.catalog.filesystem import FilesystemCatalog
 from frazil.catalog.sql import SqlCatalog
@@ -197,8 +198,10 @@ def test_a_command_that_is_refused_leaves_no_file_behind(lake, command):
     assert all(row[2] == "rival" for row in shown(table.refresh()))
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("storage", [("copy-on-write", 2), ("merge-on-read", 3)], ids=str)
+@pytest.mark.parametrize(
+    ("command", "storage"),
+    one_of_each(COMMANDS, [("copy-on-write", 2), ("merge-on-read", 3)]),
+)
 def test_a_callback_that_raises_leaves_no_file_behind(lake, command, storage):
     table = make_table(lake, *storage)
     before = files_of(table)

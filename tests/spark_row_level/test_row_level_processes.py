@@ -153,7 +153,7 @@ SOAK = [
     ("filesystem", "snapshot", "merge-on-read", 2),
 ]
 CASES = [
-    ("sql", "serializable", "merge-on-read", 3, 3, 5, 1),
+    ("sql", "serializable", "merge-on-read", 3, 2, 5, 1),
     *(only_in_soak(*each, SOAK_WRITERS, SOAK_SECONDS, 0) for each in SOAK),
     only_in_soak("sql", "serializable", "merge-on-read", 2, 2, 20, 10),
     only_in_soak("filesystem", "serializable", "copy-on-write", 3, 2, 20, 10),
@@ -207,7 +207,7 @@ def test_acknowledged_changes_in_commit_order_give_the_rows_of_every_snapshot(
         change, read = changes[op], ends[op]["read"]
         assert change["kind"] not in ("append", "overwrite"), change
         assert read is None or not any(effect(change, states[read])), change
-    step = max(1, len(snapshots) // (12 if seconds < 60 else 60))
+    step = max(1, len(snapshots) // (6 if seconds < 20 else 60))
     for snapshot in [*snapshots[1:-1:step], snapshots[-1]]:
         found = table.scan(snapshot_id=snapshot.snapshot_id).to_df().collect()
         op = snapshot.summary.get("op")

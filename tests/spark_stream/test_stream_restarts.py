@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ci_share import only_in_soak
 from frazil.errors import StorageError
 from frazil.spark.stream.source.queries import Watch
 from frazil.storage.files import FileIO
@@ -23,7 +24,7 @@ def _kill_before_the_last_plan(checkpoint):
 
 
 # Spark compacts its notes at every tenth.
-@pytest.mark.parametrize("batches", [1, 3, 10])
+@pytest.mark.parametrize("batches", [1, only_in_soak(3), 10])
 def test_rows_that_come_after_such_a_death_are_in_batches_of_their_own(
     table, stream, rows, batches
 ):

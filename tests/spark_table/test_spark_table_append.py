@@ -8,6 +8,7 @@ import pytest
 from pyiceberg.table import StaticTable
 from table_rows import SIMPLE, frame, rows_of
 
+from ci_share import one_of_each, only_in_soak
 from frazil import types as I
 from frazil.errors import (
     ConfigurationError,
@@ -22,7 +23,7 @@ ONE = [(1, "a", 0.5)]
 TWO = [(2, "b", 1.0)]
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("version", [1, only_in_soak(2), 3])
 def test_rows_of_several_appends(lake, spark, version):
     table = lake.create_table("db.t", SIMPLE, partition_by=["city"], format_version=version)
     table.append(frame(spark, ONE), snapshot_properties={"job": "first"})
@@ -67,8 +68,9 @@ MISFITS = {
 }
 
 
-@pytest.mark.parametrize("write", ["append", "overwrite", "overwrite_partitions"])
-@pytest.mark.parametrize("case", MISFITS)
+@pytest.mark.parametrize(
+    ("case", "write"), one_of_each(MISFITS, ["append", "overwrite", "overwrite_partitions"])
+)
 def test_rows_that_do_not_fit_leave_nothing(lake, spark, files, case, write):
     schema, rows, says = MISFITS[case]
     table = lake.create_table("db.t", SIMPLE, partition_by=["city"])

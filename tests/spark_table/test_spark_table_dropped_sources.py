@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from table_rows import rows_of
 
+from ci_share import one_of_each
 from frazil.cli.format import partition_text
 from frazil.spark.metadata_frames import cluster
 from frazil.spark.metadata_frames.shape import dataframe_of
@@ -55,8 +56,9 @@ def partitions_in(df):
     )
 
 
-@pytest.mark.parametrize("place", ["driver", "executors"])
-@pytest.mark.parametrize("name", ["files", "all_files", "partitions"])
+@pytest.mark.parametrize(
+    ("name", "place"), one_of_each(["files", "all_files", "partitions"], ["driver", "executors"])
+)
 def test_partitions_have_the_values_that_they_were_made_of(table, monkeypatch, name, place):
     if place == "executors":
         monkeypatch.setattr(cluster, "ON_DRIVER_BYTES", 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import PySparkException
 
+from ci_share import one_of_each
 from frazil.errors import FrazilError, StorageError, UnsupportedError
 from frazil.format.schema import Schema
 from frazil.format.types import IntegerType, NestedField, StringType, UUIDType
@@ -17,15 +18,15 @@ WAYS = {"native": (NATIVE, ()), "partitioned": (NATIVE, ("v",)), "arrow": (BY_AR
 ROWS = "select 1 as id, '8b4c0d44-5d4a-4f3b-9d35-6d0f0a3f2a11' as v"
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(
-    ("place", "kind", "reason"),
-    [
-        ("file:///dev/null/data", StorageError, "[Nn]ot a directory"),
-        ("gibberish://there/data", (StorageError, UnsupportedError), "scheme .*gibberish"),
-    ],
-)
-def test_a_place_that_cannot_be_written(lake, spark, way, place, kind, reason):
+PLACES = [
+    ("file:///dev/null/data", StorageError, "[Nn]ot a directory"),
+    ("gibberish://there/data", (StorageError, UnsupportedError), "scheme .*gibberish"),
+]
+
+
+@pytest.mark.parametrize(("way", "case"), one_of_each(WAYS, PLACES))
+def test_a_place_that_cannot_be_written(lake, spark, way, case):
+    place, kind, reason = case
     schema, spec = WAYS[way]
     properties = {"write.data.path": place}
     table = lake.create_table("db.t", schema, partition_by=spec, properties=properties)

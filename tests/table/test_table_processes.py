@@ -32,9 +32,7 @@ def start(*arguments: str) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.parametrize(
-    ("writers", "commits"), [only_in_soak(3, 4), pytest.param(8, 25, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("writers", "commits"), [(4, 10), only_in_soak(8, 25)])
 @pytest.mark.parametrize("kind", CATALOGS)
 def test_every_append_of_many_processes_is_there_once(
     tmp_path: Path, kind: str, writers: int, commits: int
