@@ -29,7 +29,7 @@ _PHYSICAL: Final = ("FLOAT", "DOUBLE")
 def with_statistics(schema: pa.Schema) -> bool | list[str]:
     """Return of which columns a Parquet file has statistics, by their paths; True for all."""
     sink = pa.BufferOutputStream()
-    pq.write_table(schema.empty_table(), sink, store_schema=False)
+    pq.ParquetWriter(sink, schema, store_schema=False).close()
     columns = pq.read_metadata(pa.BufferReader(sink.getvalue())).schema
     floating: set[str] = set()
     others: set[str] = set()
@@ -75,8 +75,8 @@ class _Column:
 class FloatMetrics:
     """Counts and bounds of a file's columns of floating-point numbers.
 
-    Bounds are left out where NaN is among the values: Java's runtime compares bounds with what
-    Spark asks for, and NaN lies above all of them.
+    Bounds are left out where NaN is among the values, and the count where all of them are NaN: by
+    either Java's runtime passes over files, and Spark asks for NaN by `d > 5` too.
     """
 
     def __init__(self, fields: Sequence[I.NestedField], modes: Mapping[int, MetricsMode]) -> None:
@@ -99,7 +99,8 @@ class FloatMetrics:
         for column in self._columns:
             field_id = column.field.field_id
             nulls[field_id] = column.nulls
-            nans[field_id] = column.nans
+            if not 0 < column.nans == column.values:
+                nans[field_id] = column.nans
             bounds = column.bounds()
             if bounds is not None:
                 lower[field_id], upper[field_id] = bounds
