@@ -98,6 +98,32 @@ def test_data_files_are_rewritten_as_by_java(
         assert found == set(range(180))
 
 
+@pytest.mark.parametrize("version", [2, 3])
+def test_java_and_duckdb_find_nan_and_both_zeros_in_copied_files(
+    spark: Any, sql_lake: Lake, duck: DuckDB, version: int
+) -> None:
+    """For Spark NaN is the largest double, and so it is for DuckDB."""
+    name, ddl, nan = f"copied_nan_{version}", "id bigint, d double, n double", float("nan")
+    values = [0.0, -0.0, nan, 7.5, None, 1.0, float("inf"), -2.0]
+    rows = spark.createDataFrame([(n, d, nan) for n, d in enumerate(values)], ddl)
+    table = sql_lake.create_table(f"db.{name}", ddl, format_version=version)
+    for part in range(2):
+        table.append(rows.where(f"id % 2 = {part}").coalesce(1))
+    assert table.compact(rewrite_all=True).added_data_files_count == 1
+    spark.sql(f"refresh table java_sql.db.{name}")
+    path = table.refresh().metadata_location.removeprefix("file://")
+    for text in ("{} > 5", "{} = double('NaN')", "{} <= 1", "{} != 1", "isnan({})", "{} = 0"):
+        for column in "dn":
+            where = text.format(column)
+            found = [
+                {row.id for row in read.where(where).collect()}
+                for read in (rows, table.scan(where).to_df(), spark.table(f"java_sql.db.{name}"))
+            ]
+            of_duck = where.replace("double('NaN')", "'NaN'::double")
+            scanned = duck.query(f"select id from iceberg_scan('{path}') where {of_duck}")
+            assert [*found, set(scanned["id"].to_pylist())] == [found[0]] * 4, where
+
+
 @pytest.mark.parametrize(
     ("strategy", "version"), one_of_each(["sort", "zorder", "hilbert"], [2, 3])
 )

@@ -160,6 +160,29 @@ def test_sorted_files_follow_each_other(lake, own):
             assert highest < lowest
 
 
+@pytest.mark.parametrize(
+    ("order", "key"),
+    [
+        ("name nulls last, id desc", lambda r: (r[2] is None, r[2] or "", -r[0])),
+        ("name desc nulls first, id", lambda r: (r[2] is not None, -ord((r[2] or "0")[-1]), r[0])),
+        ("v desc", lambda r: -r[3]),
+        # Of two values no three tasks can be made: the second key counts.
+        ("part, id", lambda r: (r[1], r[0])),
+    ],
+    ids=str,
+)
+def test_files_in_a_row_are_in_the_order_of_all_rows(lake, order, key):
+    made = Modelled(lake)
+    made.append(*range(500), files=5)
+    size = sum(file["file_size_in_bytes"] for file in made.data_files())
+    made.table.compact(strategy="sort", sort_order=order, target_file_size_bytes=size // 3)
+    made.check()
+    names = sorted(file["file_path"].removeprefix("file://") for file in made.data_files())
+    assert len(names) > 2
+    found = [tuple(r.values()) for name in names for r in pq.read_table(name).to_pylist()]
+    assert [r[0] for r in found] == [r[0] for r in sorted(made.rows, key=key)]
+
+
 @pytest.mark.parametrize("strategy", ["zorder", "hilbert"])
 def test_files_along_a_curve_are_narrow_in_both_columns(lake, spark, strategy):
     made = Modelled(lake)
@@ -336,13 +359,64 @@ def test_rows_that_nothing_changes_are_copied(lake, monkeypatch):
     assert files_on_disk(made.table) == files_in_metadata(made.table)
 
 
-def test_a_filter_of_spark_finds_nan_after_a_compaction(lake, spark):
+NAN = float("nan")
+FLOATS_DDL = (
+    "id bigint, mixed double, nan double, plain float, s struct<x: double>, l array<double>"
+)
+FLOATS = [
+    (0, 0.0, NAN, 7.5, (NAN,), [NAN]),
+    (1, -0.0, NAN, -0.0, None, None),
+    (2, NAN, NAN, 0.0, (7.5,), [1.0, None]),
+    (3, 7.5, NAN, None, (None,), []),
+    (4, None, NAN, 1.0, (0.0,), [2.0]),
+    (5, float("inf"), NAN, -2.0, (1.0,), [3.0]),
+]
+OF_NAN = ["{} > 5", "{} = double('NaN')", "{} <= 1", "not ({} <= 1)", "isnan({})"]
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_filters_find_nan_and_both_zeros_after_a_copy(lake, spark, version):
     """NaN is Spark's largest double; statistics that leave it out would hide its rows."""
-    table = lake.create_table("db.nan", "id bigint, v double, f float")
-    for start in (0, 10):
-        rows = spark.range(start, start + 10, 1, 1)
-        value = "if(id % 2 = 0, double('NaN'), id / 100)"
-        table.append(rows.selectExpr("id", f"{value} as v", f"float({value}) as f"))
+    table = lake.create_table("db.nan", FLOATS_DDL, format_version=version)
+    rows = spark.createDataFrame(FLOATS * 20, FLOATS_DDL)
+    for part in range(2):
+        table.append(rows.where(f"id % 2 = {part}").coalesce(1))
     assert table.compact(rewrite_all=True).added_data_files_count == 1
-    for where in ("v > 5D", "f > float(5)", "v != 0.01D and v > 1D", "not (v <= 1D)"):
-        assert table.refresh().to_df().where(where).count() == 10, where
+    table.refresh()
+    for where in (text.format(name) for text in OF_NAN for name in ("mixed", "nan", "s.x")):
+        assert table.to_df().where(where).count() == rows.where(where).count(), where
+        assert table.scan(where).count() == rows.where(where).count(), where
+    # A filter that Spark pushes down to any Parquet file takes -0.0 for another number than 0.0.
+    for where in ("mixed = 0", "plain = 0", "s.x = 0", "plain < 0", "mixed != 1", "plain > 7.5"):
+        assert table.scan(where).count() == rows.where(where).count(), where
+    [file] = table.inspect.data_files().to_dicts()
+    footer = pq.read_metadata(file["file_path"].removeprefix("file://"))
+    told = {
+        footer.schema.column(number).path: footer.row_group(0).column(number).is_stats_set
+        for number in range(footer.num_columns)
+    }
+    floating = ("mixed", "nan", "plain", "s.x", "l.list.element")
+    assert {path for path, has in told.items() if not has} == set(floating)
+
+
+def test_entries_of_copied_files_state_counts_and_bounds_of_floats(lake, spark):
+    properties = {
+        "write.metadata.metrics.column.nan": "none",
+        "write.metadata.metrics.column.s.x": "counts",
+    }
+    table = lake.create_table("db.t", FLOATS_DDL, format_version=2, properties=properties)
+    table.append(spark.createDataFrame(FLOATS, FLOATS_DDL).coalesce(1))
+    table.compact(rewrite_all=True)
+    [file] = table.refresh().files().collect()
+    told = {name: getattr(file.readable_metrics, name).asDict() for name in ("mixed", "plain")}
+    told["s.x"] = file.readable_metrics["s.x"].asDict()
+    names = ("value_count", "null_value_count", "nan_value_count", "lower_bound", "upper_bound")
+    # Java's runtime takes bounds for all values, NaN too; a zero stands for both of them.
+    assert {column: tuple(each[name] for name in names) for column, each in told.items()} == {
+        "mixed": (6, 1, 1, None, None),
+        "plain": (6, 1, 0, -2.0, 7.5),
+        "s.x": (6, 2, 1, None, None),
+    }
+    assert not {3, 7} & {*(file.lower_bounds or {}), *(file.upper_bounds or {})}
+    assert 3 not in {*file.value_counts, *file.nan_value_counts, *file.null_value_counts}
+    assert [v for v in file.readable_metrics.nan if v is not None] == []

@@ -21,9 +21,9 @@ from frazil.format.sorting import SortField, SortOrder, order_for, reuse_order
 from frazil.spark.compaction.curves import Curve, CurveOfRows, Doubles, bits_of
 from frazil.spark.compaction.groups import FileGroup
 from frazil.spark.compaction.options import CompactionOptions
+from frazil.spark.compaction.sampling import TEXTS, as_double, sampled, task_by_first_key
 from frazil.spark.free_names import free_names
 from frazil.spark.row_level.target import Target
-from frazil.spark.write.columns.align import align, micros_without_zone
 from frazil.spark.write.columns.partition_columns import column_of
 from frazil.spark.write.distribute import Placement, order_columns
 
@@ -31,11 +31,6 @@ Strategy = Literal["binpack", "sort", "zorder", "hilbert"]
 STRATEGIES: Final = ("binpack", "sort", "zorder", "hilbert")
 
 _CURVE_TEXT: Final = re.compile(r"\s*(zorder|hilbert)\s*\((.*)\)\s*", re.IGNORECASE | re.DOTALL)
-_SAMPLED_FILES: Final = 32
-_SAMPLED_ROWS: Final = 2_000_000
-_SAMPLE: Final = 100_000
-"""So many rows of a sample come to the driver, of so many rows of so many files."""
-
 _TEXT_BYTES: Final = 6
 """So many bytes of text are a number that a double holds exactly."""
 
@@ -74,10 +69,19 @@ class SortBy:
 
     def placement(self, target: Target, group: FileGroup, tasks: int) -> Placement:
         """Return which task writes which row."""
+        ordering = tuple(order_columns(self.schema, self.order))
+        if tasks == 1:
+            return Placement(tasks=1, ordering=ordering)
+        found = None
+        if group.is_of_output_spec:
+            found = task_by_first_key(target, group, self.order, tasks)
+        if found is None:
+            return Placement(tasks=tasks, moves="range", ordering=ordering)
+        [task] = free_names(
+            ["_frazil_task"], [field.name for field in target.written_schema.fields]
+        )
         return Placement(
-            tasks=tasks,
-            moves="range" if tasks > 1 else "none",
-            ordering=tuple(order_columns(self.schema, self.order)),
+            tasks=tasks, moves="task", added={task: found}, ordering=ordering, task=task
         )
 
 
@@ -106,7 +110,7 @@ class AlongCurve:
             ["_frazil_place_on_curve", "_frazil_task"],
             [field.name for field in target.written_schema.fields],
         )
-        samples = _sample(target, group, self.fields)
+        samples = sampled(target, group, self.fields, _sampled_value)
         readings = [
             _reading(field, sample, min(self.text_bytes, _TEXT_BYTES))
             for field, sample in zip(self.fields, samples, strict=True)
@@ -233,7 +237,6 @@ def _curve_fields(
 
 
 _WITHOUT_ORDER: Final = (I.GeometryType, I.GeographyType, I.VariantType, I.UnknownType)
-_TEXTS: Final = (I.StringType, I.UUIDType, I.FixedType, I.BinaryType)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,9 +248,9 @@ class _Reading:
 
 
 def _reading(field: I.NestedField, sample: pl.Series, text_bytes: int) -> _Reading:
-    if not isinstance(field.field_type, _TEXTS):
+    if not isinstance(field.field_type, TEXTS):
         values = sample.cast(pl.Float64).fill_null(float("nan")).to_numpy()
-        return _Reading(values, lambda column: _as_double(field.field_type, column))
+        return _Reading(values, lambda column: as_double(field.field_type, column))
     texts: list[bytes | None] = sample.cast(pl.Binary).to_list()
     known = [text for text in texts if text is not None]
     skipped = _shared_start(min(known), max(known)) if known else 0
@@ -266,46 +269,12 @@ def _shared_start(one: bytes, other: bytes) -> int:
     return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
-def _as_double(field_type: I.IcebergType, value: Column) -> Column:
-    match field_type:
-        case I.DateType():
-            return F.unix_date(value).cast("double")
-        case I.TimestampType():
-            return micros_without_zone(value).cast("double")
-        case I.TimestamptzType():
-            return F.unix_micros(value).cast("double")
-        case _:
-            return value.cast("double")
-
-
 def _bytes_as_double(value: Column, skipped: int, count: int) -> Column:
     part = F.substring(value.cast("binary"), skipped + 1, count)
     return F.conv(F.rpad(F.hex(part), 2 * count, "0"), 16, 10).cast("double")
 
 
-def _sample(target: Target, group: FileGroup, fields: Sequence[I.NestedField]) -> list[pl.Series]:
-    """Values of the columns in some rows of files all over the group."""
-    tops = [target.schema.name_path(field.field_id)[0] for field in fields]
-    columns = [field for field in target.schema.fields if field.name in tops]
-    ordinals = group.ordinals[:: max(1, len(group.ordinals) // _SAMPLED_FILES)]
-    some = target.only(ordinals)
-    ends = some.plan.files["record_count"].cum_sum()
-    some = some.where((ends <= _SAMPLED_ROWS) | (pl.Series(range(len(ends))) == 0))
-    share = min(1.0, _SAMPLE / max(1, some.plan.record_count))
-    read = some.rows(columns).drop(some.place)
-    sampled = read if share >= 1.0 else read.sample(fraction=share, seed=7)
-    aligned = align(sampled, Schema(tuple(columns)), case_sensitive=True)
-    chosen = aligned.select(
-        *(
-            _sampled_value(field, column_of(target.schema, field.field_id)).alias(f"c{number}")
-            for number, field in enumerate(fields)
-        )
-    ).limit(2 * _SAMPLE)
-    frame = pl.DataFrame(pl.from_arrow(chosen.toArrow()))
-    return [frame[name] for name in frame.columns]
-
-
 def _sampled_value(field: I.NestedField, value: Column) -> Column:
-    if isinstance(field.field_type, _TEXTS):
+    if isinstance(field.field_type, TEXTS):
         return F.substring(value.cast("binary"), 1, 64)
-    return _as_double(field.field_type, value)
+    return as_double(field.field_type, value)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -22,6 +23,7 @@ from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
 from frazil.spark.compaction.groups import FileGroup
+from frazil.spark.read.projection import LAST_UPDATED_FIELD, ROW_ID_FIELD
 from frazil.spark.row_level.target import Target
 from frazil.spark.write.arrow import ArrowTask, arrow_schema
 from frazil.spark.write.failures import own_error
@@ -33,14 +35,13 @@ from frazil.storage.parquet.field_ids import stored_field_id
 
 _OTHER: Final = "frazil: files that need more than a copy"
 _LEGACY: Final = b"org.apache.spark.legacy"
-_SOURCES: Final = "file int, place bigint, path string"
+_SOURCES: Final = "file int, place bigint, path string, first_row_id bigint, sequence_number bigint"
 _ROWS_AT_ONCE: Final = 1 << 17
 _COPIED: Final = (
-    I.BooleanType, I.IntegerType, I.LongType, I.DateType, I.DecimalType,
-    I.TimestampType, I.TimestamptzType, I.StringType, I.BinaryType,
+    I.BooleanType, I.IntegerType, I.LongType, I.FloatType, I.DoubleType, I.DateType,
+    I.DecimalType, I.TimestampType, I.TimestamptzType, I.StringType, I.BinaryType,
 )  # fmt: skip
-"""Types that Arrow and Spark store alike. Of float and double they do not: Arrow's statistics leave
-NaN out, and Spark would then pass over rows of NaN under a filter that it pushes down."""
+"""Types that Arrow and Spark store alike."""
 
 _OF_PARQUET: Final = {"parquet.dictionary.page.size", "parquet.page.size", "parquet.block.size"}
 """Settings that both writers have."""
@@ -49,13 +50,18 @@ _OF_PARQUET: Final = {"parquet.dictionary.page.size", "parquet.page.size", "parq
 def can_copy(metadata: TableMetadata, files: Target, group: FileGroup) -> bool:
     """Return whether a group's rows may stay as they are: nothing is deleted, sorted or added."""
     return (
-        metadata.format_version < 3
-        and metadata.sort_order.is_unsorted
+        metadata.sort_order.is_unsorted
         and group.is_of_output_spec
         and not group.has_deletes
-        and all(isinstance(field.field_type, _COPIED) for field in metadata.schema.fields)
+        and all(_is_copied(field.field_type) for field in metadata.schema.fields)
         and all(each.lower() == "parquet" for each in files.plan.files["file_format"].unique())
     )
+
+
+def _is_copied(field_type: I.IcebergType) -> bool:
+    if isinstance(field_type, I.StructType | I.ListType | I.MapType):
+        return all(_is_copied(part.field_type) for part in field_type.fields)
+    return isinstance(field_type, _COPIED)
 
 
 def copied(files: Target, *, options: dict[str, str], tasks: int) -> list[DataFile] | None:
@@ -70,7 +76,7 @@ def copied(files: Target, *, options: dict[str, str], tasks: int) -> list[DataFi
         InvalidDataFileError, StorageError: a file cannot be read or written; nothing is left.
     """
     spark, io = files.spark, files.io
-    write = FileWrite.planned(files.metadata, io, options, files.schema, DATA_FILES, None)
+    write = FileWrite.planned(files.metadata, io, options, files.written_schema, DATA_FILES, None)
     if write.options.parquet.keys() - _OF_PARQUET:
         return None
     task = ArrowTask(
@@ -85,7 +91,8 @@ def copied(files: Target, *, options: dict[str, str], tasks: int) -> list[DataFi
     write.staging.make()
     try:
         sources = _sources(spark, files, tasks)
-        rows = sources.mapInArrow(_Copy(task, io, files.schema), "entry string").collect()
+        copy = _Copy(task, io, files.schema, files.lineage)
+        rows = sources.mapInArrow(copy, "entry string").collect()
         staged = [entry_from_text(row["entry"], write.partition_type) for row in rows]
         write.staging.keep_only(staged)
         ordered = sorted(staged, key=lambda entry: entry.file_path)
@@ -114,6 +121,8 @@ def _sources(spark: SparkSession, files: Target, tasks: int) -> DataFrame:
             "file": pa.array(numbers, pa.int32()),
             "place": pa.array(range(len(numbers)), pa.int64()),
             "path": files.plan.files["file_path"].to_arrow(),
+            "first_row_id": files.plan.files["first_row_id"].to_arrow(),
+            "sequence_number": files.plan.files["sequence_number"].to_arrow(),
         }
     )
     return spark.createDataFrame(table, _SOURCES).repartitionById(tasks, "file")
@@ -121,33 +130,71 @@ def _sources(spark: SparkSession, files: Target, tasks: int) -> DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """Paths to what is written of their rows, in a Python worker."""
+    """Files to what is written of their rows, in a Python worker.
+
+    Attributes:
+        lineage: the columns of row lineage that are written beside the table's.
+    """
 
     task: ArrowTask
     io: FileIO
     schema: Schema
+    lineage: tuple[I.NestedField, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = [row for batch in batches for row in batch.select(["place", "path"]).to_pylist()]
+        files = [file for batch in batches for file in batch.to_pylist()]
         # A shuffle keeps no order, and rows are to stay as they come.
-        paths = [row["path"] for row in sorted(rows, key=lambda row: int(row["place"]))]
-        return self.task.stored(rows for path in paths for rows in self._rows(path))
+        ordered = sorted(files, key=lambda file: int(file["place"]))
+        return self.task.stored(rows for file in ordered for rows in self._rows(file))
 
-    def _rows(self, path: str) -> Iterator[pa.RecordBatch]:
+    def _rows(self, source: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+        path = str(source["path"])
         wanted = arrow_schema(self.schema)
+        written = arrow_schema(Schema((*self.schema.fields, *self.lineage)))
         local = local_path(path)
         try:
-            source = pa.memory_map(local) if local is not None else self.io.open_input(path)
-            with source as stream, pq.ParquetFile(stream) as file:
+            opened = pa.memory_map(local) if local is not None else self.io.open_input(path)
+            with opened as stream, pq.ParquetFile(stream) as file:
                 _refuse_other_calendars(file.metadata.metadata or {}, path)
                 names = _names(file.schema_arrow, wanted, path)
-                for batch in file.iter_batches(_ROWS_AT_ONCE, columns=names):
+                kept = _lineage_names(file.schema_arrow) if self.lineage else {}
+                position = 0
+                for batch in file.iter_batches(_ROWS_AT_ONCE, columns=[*names, *kept.values()]):
                     columns = [batch.column(name) for name in names]
-                    yield pa.RecordBatch.from_arrays(columns, schema=wanted)
+                    if self.lineage:
+                        columns += _lineage(batch, kept, source, position)
+                    yield pa.RecordBatch.from_arrays(columns, schema=written)
+                    position += batch.num_rows
         except pa.ArrowInvalid as error:
             raise InvalidDataFileError(f"the file cannot be read: {error}", file=path) from error
         except FileNotFoundError as error:
             raise StorageError(f"there is no file {path}") from error
+
+
+def _lineage_names(stored: pa.Schema) -> dict[int, str]:
+    """What a file calls the columns of row lineage, where it has them."""
+    ids = (ROW_ID_FIELD.field_id, LAST_UPDATED_FIELD.field_id)
+    return {found: f.name for f in stored if (found := stored_field_id(f)) in ids}
+
+
+def _lineage(
+    batch: pa.RecordBatch, kept: Mapping[int, str], source: Mapping[str, Any], position: int
+) -> list[pa.Array]:
+    """The ids and sequence numbers of rows, where their file does not state them its own (148)."""
+    count, first = batch.num_rows, source["first_row_id"]
+    if first is None:
+        return [pa.nulls(count, pa.int64())] * 2
+    start = int(first) + position
+    inherited = {
+        ROW_ID_FIELD.field_id: pa.array(np.arange(start, start + count)),
+        LAST_UPDATED_FIELD.field_id: pa.repeat(
+            pa.scalar(source["sequence_number"], pa.int64()), count
+        ),
+    }
+    return [
+        pc.coalesce(batch.column(kept[field_id]), values) if field_id in kept else values
+        for field_id, values in inherited.items()
+    ]
 
 
 def _refuse_other_calendars(told: Mapping[bytes, bytes], path: str) -> None:
@@ -161,7 +208,9 @@ def _names(stored: pa.Schema, wanted: pa.Schema, path: str) -> list[str]:
     by_id = {stored_field_id(field): field for field in stored}
     found = [by_id.get(stored_field_id(field)) for field in wanted]
     if any(
-        field is None or field.type != column.type or field.nullable > column.nullable
+        field is None
+        or not field.type.equals(column.type, check_metadata=True)
+        or field.nullable > column.nullable
         for field, column in zip(found, wanted, strict=True)
     ):
         raise UnsupportedError(f"{_OTHER}: {path}")

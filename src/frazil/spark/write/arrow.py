@@ -25,6 +25,7 @@ from frazil.format import types as I
 from frazil.format.schema import Schema
 from frazil.format.table_properties import PAGE_ROWS
 from frazil.spark.write.finish import Finisher
+from frazil.spark.write.floating import FloatMetrics, with_statistics
 from frazil.spark.write.options import WriteOptions
 from frazil.spark.write.wire import entry_to_text
 from frazil.storage.file_kinds import DATA_FILES, FileKind
@@ -163,7 +164,7 @@ class ArrowTask:
                         operation_id=self.operation_id,
                         count=count,
                     )
-                    file = _File(f"{self.folder}/{name}", self.finisher.schema, self.options)
+                    file = _File(f"{self.folder}/{name}", self.finisher, self.options)
                     current = key
                 file.write(arrays)
             if file is not None:
@@ -183,7 +184,7 @@ class ArrowTask:
                 self.finisher.io.upload_unique(local, file.path)
             finally:
                 os.remove(local)
-        entry = replace(entry, file_path=file.path, nan_value_counts=file.nan_counts)
+        entry = replace(file.floats.told(entry), file_path=file.path)
         text = entry_to_text(entry, self.partition_type)
         return pa.record_batch({"entry": pa.array([text], pa.string())})
 
@@ -191,11 +192,10 @@ class ArrowTask:
 class _File:
     """One data file while it is written, on a local disk."""
 
-    def __init__(self, path: str, schema: Schema, options: WriteOptions) -> None:
+    def __init__(self, path: str, finisher: Finisher, options: WriteOptions) -> None:
         self.path = path
-        self.nan_counts: dict[int, int] = {}
-        self._fields = _stored(schema.fields)
-        self._schema = arrow_schema(schema)
+        self.floats = FloatMetrics(finisher.schema.fields, finisher.reader.modes)
+        self._schema = arrow_schema(finisher.schema)
         target = local_path(path)
         if target is None:
             handle, target = tempfile.mkstemp(suffix=".parquet")
@@ -210,6 +210,7 @@ class _File:
             compression_level=_level(options),
             store_schema=False,
             store_decimal_as_integer=True,
+            write_statistics=with_statistics(self._schema),
             data_page_size=_number(settings, "parquet.page.size"),
             dictionary_pagesize_limit=_number(settings, "parquet.dictionary.page.size"),
             write_page_index=True,
@@ -226,10 +227,7 @@ class _File:
 
     def write(self, arrays: list[pa.Array]) -> None:
         batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-        for field, array in zip(self._fields, arrays, strict=True):
-            if isinstance(field.field_type, I.FloatType | I.DoubleType):
-                found = pc.sum(pc.is_nan(array)).as_py() or 0
-                self.nan_counts[field.field_id] = self.nan_counts.get(field.field_id, 0) + found
+        self.floats.see(arrays)
         self._pending.append(batch)
         self._pending_size += batch.nbytes
         if self._pending_size >= self._row_group_size:
