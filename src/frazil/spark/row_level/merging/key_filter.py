@@ -16,10 +16,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
-from frazil.format import types as I
-from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.deletes.joins import words_value
-from frazil.spark.row_level.merging.pruning import EqualColumns
+from frazil.spark.row_level.merging.collected import Longs
+from frazil.spark.row_level.merging.pruning import EqualColumns, hash_of_keys
 from frazil.spark.row_level.merging.source import Source
 
 MOST_KEYS: Final = 2_000_000
@@ -49,44 +48,39 @@ class KeyFilter:
     bits: int
 
     @classmethod
-    def of(cls, source: Source, keys: Sequence[EqualColumns], *, rows: int) -> KeyFilter | None:
+    def of(cls, source: Source, *, rows: int) -> KeyFilter | None:
         """Hash the source's keys; None where that would not pay.
 
         Args:
             rows: how many rows of the table there are to test.
         """
-        if not keys or not 0 < source.count <= MOST_KEYS:
+        if not source.keys or not 0 < source.count <= MOST_KEYS:
             return None
         if rows < max(FEWEST_ROWS, _ROWS_A_KEY * source.count):
             return None
         wanted = source.count * _BITS_A_KEY
         bits = min(_MOST_BITS, 1 << max(6, (wanted - 1).bit_length()))
-        place = _place([_key([key.source], key) for key in keys], bits)
-        places = source.rows.select(place.alias("place")).toArrow().column("place")
         set_bits = np.zeros(bits, dtype=np.bool_)
-        set_bits[places.to_numpy()] = True
+        set_bits[_hashes(source) & (bits - 1)] = True
         words = np.packbits(set_bits, bitorder="little").view(np.int64)
         kind = pa.list_(pa.field("element", pa.int64(), nullable=False))
         column = pa.ListArray.from_arrays(
             pa.array([0, len(words)], pa.int32()), pa.array(words), type=kind
         )
         value = words_value(source.rows.sparkSession, column, S.LongType())
-        return cls(tuple(keys), value.scalar(), bits)
+        return cls(source.keys, value.scalar(), bits)
 
     def passed(self, rows: DataFrame) -> DataFrame:
         """Return the rows of the table that may match; some of them match none."""
-        place = _place([_key(key.target, key) for key in self.keys], self.bits)
+        place = hash_of_keys(self.keys, of_source=False).bitwiseAND(F.lit(self.bits - 1))
         word = F.get(self.words, F.shiftright(place, 6).cast("int"))
         bit = place.bitwiseAND(F.lit(63)).cast("int")
         return rows.where(F.call_function("shiftright", word, bit).bitwiseAND(F.lit(1)) != 0)
 
 
-def _key(path: Sequence[str], key: EqualColumns) -> Column:
-    """A column in the type that both sides are hashed in."""
-    column = F.col(quote_name_always(path))
-    is_whole = isinstance(key.field.field_type, I.IntegerType | I.LongType)
-    return column.cast("bigint") if is_whole else column
-
-
-def _place(keys: Sequence[Column], bits: int) -> Column:
-    return F.xxhash64(*keys).bitwiseAND(F.lit(bits - 1))
+def _hashes(source: Source) -> Longs:
+    """The hashes of the source's keys."""
+    if source.collected is not None and source.collected.hashes is not None:
+        return source.collected.hashes
+    hashed = source.rows.select(hash_of_keys(source.keys, of_source=True).alias("hash"))
+    return np.asarray(hashed.toArrow().column("hash").to_numpy(), dtype=np.int64)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -20,9 +21,10 @@ from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.figures import Changed
 from frazil.spark.row_level.merging.checked import CheckedClauses
 from frazil.spark.row_level.merging.clauses import Clause, Do, When
+from frazil.spark.row_level.merging.collected import Longs
 from frazil.spark.row_level.merging.flags import first_that_holds, values_by_clause
 from frazil.spark.row_level.merging.key_filter import KeyFilter
-from frazil.spark.row_level.merging.pruning import equal_columns, named_fields
+from frazil.spark.row_level.merging.pruning import named_fields
 from frazil.spark.row_level.merging.source import Source
 from frazil.spark.row_level.merging.touched import CLAUSE, Touched
 from frazil.spark.row_level.target import Target
@@ -85,7 +87,7 @@ class Matching:
             key=[target.place, number],
         ).localCheckpoint(eager=False)
 
-    def matches_by_file(self, target: Target, compared: Mapping[str, str]) -> DataFrame:
+    def pairs_by_file(self, target: Target, compared: Mapping[str, str]) -> DataFrame:
         """The pairs that match: the row's file, the source's row, and the clause, if any.
 
         To find them takes no places, which cost a look at each row. The third column says whether
@@ -113,19 +115,10 @@ class Matching:
             [(n, clause.condition) for n, clause in clauses],
             name=CLAUSE,
             key=[target.file, number, name],
-        ).localCheckpoint(eager=False)
+        )
 
     def key_filter(self, target: Target) -> KeyFilter | None:
-        merge = self.merge
-        keys = equal_columns(
-            merge.on,
-            self.source,
-            target.schema,
-            target_name=merge.target_name,
-            source_name=merge.source_name,
-            case_sensitive=self.command.case_sensitive,
-        )
-        return KeyFilter.of(self.source, keys, rows=target.plan.record_count)
+        return KeyFilter.of(self.source, rows=target.plan.record_count)
 
     def files_that_match(self, target: Target, passing: KeyFilter | None) -> Target:
         """The files with a row that matches: those that copy-on-write writes anew.
@@ -187,18 +180,37 @@ class Matching:
 
     def inserted(self, target: Target, matches: DataFrame, touched: Touched) -> DataFrame | None:
         """The new rows, in the columns that are written; None without a clause for them."""
-        clauses = self.clauses(When.NOT_MATCHED)
-        if not clauses or self._match_all(matches, touched):
+        if not self.clauses(When.NOT_MATCHED) or self._match_all(matches, touched):
             return None
-        number = self.source.number
+        matched = self.sent(matches.select(self.source.number), touched.pairs)
+        left = self.source.rows.join(matched, self.source.number, "left_anti")
+        return self._new_rows(target, left)
+
+    def inserted_beside(self, target: Target, matched: Longs) -> DataFrame | None:
+        """As `inserted`, where the rows of the source that match are known by their numbers."""
+        every = self.source.collected
+        if not self.clauses(When.NOT_MATCHED) or every is None:
+            return None
+        left = np.setdiff1d(every.numbers, matched, assume_unique=True)
+        if not len(left):
+            return None
+        rows, number = self.source.rows, self.source.number
+        if len(left) < len(every.numbers):
+            how = "left_semi" if len(left) <= len(matched) else "left_anti"
+            fewer = left if how == "left_semi" else matched
+            known = rows.sparkSession.createDataFrame(pa.table({number: fewer}))
+            rows = rows.join(F.broadcast(known), number, how)
+        return self._new_rows(target, rows)
+
+    def _new_rows(self, target: Target, left: DataFrame) -> DataFrame:
+        """What the clauses make of rows of the source without a match."""
+        clauses = self.clauses(When.NOT_MATCHED)
         clause = free_name(CLAUSE, self.source.rows.columns)
-        matched = self.sent(matches.select(number), touched.pairs)
-        left = self.source.rows.join(matched, number, "left_anti")
         chosen = first_that_holds(
             left.alias(self.merge.source_name),
             [(n, clause.condition) for n, clause in clauses],
             name=clause,
-            key=[number],
+            key=[self.source.number],
             beside=self.source.names,
         )
         rows = chosen.where(F.col(clause).isNotNull()).alias(self.merge.source_name)

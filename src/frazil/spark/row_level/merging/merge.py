@@ -25,9 +25,9 @@ from frazil.spark.row_level.merging.flags import first_that_holds, values_by_cla
 from frazil.spark.row_level.merging.matching import Matching
 from frazil.spark.row_level.merging.one_join import rewritten_in_one_join, takes_one_join
 from frazil.spark.row_level.merging.pruning import (
+    equal_columns,
     implied_by_matches,
     implied_by_target,
-    measured_columns,
 )
 from frazil.spark.row_level.merging.source import Source
 from frazil.spark.row_level.merging.touched import CLAUSE, Touched
@@ -67,7 +67,7 @@ class Merge:
         prepare_session(spark)
         checked = CheckedClauses.of(self, command, spark)
         schema = command.base.schema
-        measured = measured_columns(
+        keys = equal_columns(
             self.on,
             self.source,
             schema,
@@ -75,7 +75,7 @@ class Merge:
             source_name=self.source_name,
             case_sensitive=command.case_sensitive,
         )
-        source = Source.of(self.source, [f.name for f in schema.fields], measured)
+        source = Source.of(self.source, [f.name for f in schema.fields], keys)
         if self.keys:
             source.check_keys(self.keys)
         with command.discarding():

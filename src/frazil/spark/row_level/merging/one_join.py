@@ -6,8 +6,10 @@ rows on their way to the files. Where they are more than the files hold, nothing
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import reduce
 
+import numpy as np
 import polars as pl
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -22,6 +24,12 @@ from frazil.spark.row_level.expressions import condition_column
 from frazil.spark.row_level.figures import Changed
 from frazil.spark.row_level.in_place import in_place, partition_columns, without_queries
 from frazil.spark.row_level.merging.clauses import Do, When
+from frazil.spark.row_level.merging.collected import (
+    Longs,
+    collected_pairs,
+    most_pairs_of_task,
+    tasks_of_scan,
+)
 from frazil.spark.row_level.merging.flags import first_number, values_by_clause
 from frazil.spark.row_level.merging.matching import Matching
 from frazil.spark.row_level.merging.touched import CLAUSE, Touched
@@ -53,12 +61,12 @@ def rewritten_in_one_join(matching: Matching, target: Target, where: Expression)
     """
     command = matching.command
     compared = _partition_columns_taken(matching)
-    matches = matching.matches_by_file(target, compared or {})
-    touched, moved = _touched(matching, target, matches)
+    matches = _Matches.of(matching, target, matching.pairs_by_file(target, compared or {}))
+    touched, moved = matches.touched, matches.move_rows
     if touched.is_empty and touched.pairs:
         # Whether a row matches twice cannot be seen where nothing is written.
         return None
-    new = matching.inserted(target, matches, touched)
+    new = matches.inserted(target)
     decisive = matching.clauses(When.NOT_MATCHED)
     if touched.is_empty:
         return matching.commit_inserted(target, where, new)
@@ -107,23 +115,65 @@ def _partition_columns_taken(matching: Matching) -> dict[str, str] | None:
     return taken
 
 
-def _touched(matching: Matching, target: Target, matches: DataFrame) -> tuple[Touched, bool]:
-    """The pairs that match, counted by file and clause, and whether one may move its row."""
-    moved = quote_name_always([matches.columns[2]])
-    counted = (
-        matches.groupBy(F.col(target.file).alias("file"), F.col(CLAUSE).alias("clause"))
-        .agg(F.count("*").alias("rows"), F.max(F.col(moved)).alias("moved"))
-        .toArrow()
-    )
-    counts = pl.DataFrame(pl.from_arrow(counted))
-    touched = Touched(
-        clauses=tuple(matching.merge.clauses),
-        counts=counts.drop("moved").drop_nulls("clause"),
-        matched_files=frozenset(counts["file"].to_list()),
-        pairs=int(counts["rows"].sum()),
-        most_matches=1,
-    )
-    return touched, bool(counts["moved"].any())
+@dataclass(frozen=True, slots=True)
+class _Matches:
+    """The pairs that match.
+
+    Attributes:
+        touched: what they are, counted by file and clause.
+        move_rows: whether one may move its row to another partition.
+        pairs: where they are many, kept by the executors; else None.
+        matched: where they are few, the numbers of the source's rows that match, each once.
+    """
+
+    matching: Matching
+    touched: Touched
+    move_rows: bool
+    pairs: DataFrame | None
+    matched: Longs
+
+    @classmethod
+    def of(cls, matching: Matching, target: Target, pairs: DataFrame) -> _Matches:
+        """Find them.
+
+        Args:
+            pairs: the file, the source's row, whether it moves the row, and the clause.
+        """
+        source, tasks = matching.source, tasks_of_scan(target)
+        found = kept = None
+        if source.collected is not None and source.count <= most_pairs_of_task(tasks):
+            # Where no row of the source matches two of the table, those are all.
+            found = collected_pairs(pairs, tasks=tasks)
+        if found is not None:
+            found.columns = ["file", "number", "moved", "clause"]
+            groups = found.group_by("file", "clause")
+            counts = groups.agg(pl.len().cast(pl.Int64).alias("rows"), pl.col("moved").max())
+        else:
+            kept = pairs.localCheckpoint(eager=False)
+            moves = F.max(quote_name_always([pairs.columns[2]])).alias("moved")
+            counted = (
+                kept.groupBy(F.col(target.file).alias("file"), F.col(CLAUSE).alias("clause"))
+                .agg(F.count("*").alias("rows"), moves)
+                .toArrow()
+            )
+            counts = pl.DataFrame(pl.from_arrow(counted))
+        touched = Touched(
+            clauses=tuple(matching.merge.clauses),
+            counts=counts.drop("moved").drop_nulls("clause"),
+            matched_files=frozenset(counts["file"].to_list()),
+            pairs=int(counts["rows"].sum()),
+            most_matches=1,
+        )
+        numbers = np.zeros(0, dtype=np.int64)
+        if found is not None:
+            numbers = found["number"].unique().sort().to_numpy()
+        return cls(matching, touched, bool(counts["moved"].any()), kept, numbers)
+
+    def inserted(self, target: Target) -> DataFrame | None:
+        """The rows that are new, in the columns that are written; None if there are none."""
+        if self.pairs is None:
+            return self.matching.inserted_beside(target, self.matched)
+        return self.matching.inserted(target, self.pairs, self.touched)
 
 
 def _changed_rows(matching: Matching, target: Target, count: RowCount | None) -> DataFrame:

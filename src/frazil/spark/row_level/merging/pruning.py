@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
@@ -111,8 +110,7 @@ def implied_by_matches(
                 )
             except PredicateError:
                 continue
-    pairs = _equal_columns(on, names, source.rows.schema)
-    found += [bind(each, schema, case_sensitive=True) for each in _within_source(pairs, source)]
+    found += [bind(each, schema, case_sensitive=True) for each in _within_source(source)]
     return all_of(found)
 
 
@@ -131,7 +129,7 @@ class EqualColumns:
     nulls_match: bool
 
 
-def measured_columns(
+def equal_columns(
     on: str | Column,
     source: DataFrame,
     schema: Schema,
@@ -139,40 +137,29 @@ def measured_columns(
     target_name: str,
     source_name: str,
     case_sensitive: bool,
-) -> dict[str, Column]:
-    """Return the values of the source whose ranges tell those of the table's rows that match."""
-    if not isinstance(on, str):
-        return {}
-    names = _Names(schema, source.columns, target_name, source_name, case_sensitive)
-    pairs = _equal_columns(on, names, source.schema)
-    types = {field.name: field.dataType for field in source.schema.fields}
-    return {p.source: _plain(F.col(quote_name_always([p.source])), types[p.source]) for p in pairs}
-
-
-def equal_columns(
-    on: str | Column,
-    source: Source,
-    schema: Schema,
-    *,
-    target_name: str,
-    source_name: str,
-    case_sensitive: bool,
-) -> list[EqualColumns]:
+) -> tuple[EqualColumns, ...]:
     """Return the columns that are equal in every match, where their types compare alike."""
     if not isinstance(on, str):
-        return []
-    names = _Names(schema, source.names, target_name, source_name, case_sensitive)
-    return _equal_columns(on, names, source.rows.schema)
-
-
-def _equal_columns(on: str, names: _Names, given: S.StructType) -> list[EqualColumns]:
-    types = {field.name: field.dataType for field in given.fields}
+        return ()
+    names = _Names(schema, source.columns, target_name, source_name, case_sensitive)
+    types = {field.name: field.dataType for field in source.schema.fields}
     pairs = [names.equality(piece) for piece in conjuncts_of(on)]
-    return [
+    return tuple(
         pair
         for pair in pairs
         if pair is not None and _compares_alike(pair.field.field_type, types[pair.source])
-    ]
+    )
+
+
+def hash_of_keys(keys: Sequence[EqualColumns], *, of_source: bool) -> Column:
+    """Return a hash of the keys of a row; rows that match have the same."""
+    columns = []
+    for key in keys:
+        column = F.col(quote_name_always([key.source] if of_source else key.target))
+        is_whole = isinstance(key.field.field_type, I.IntegerType | I.LongType)
+        # Both sides are hashed in one type.
+        columns.append(column.cast("bigint") if is_whole else column)
+    return F.xxhash64(*columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,29 +242,24 @@ def _parts(node: exp.Expr) -> tuple[str, ...]:
     return tuple(part.name for part in node.parts)
 
 
-def _within_source(usable: Sequence[EqualColumns], source: Source) -> Iterator[Expression]:
-    """For each pair, what the column's value must be."""
-    types = {field.name: field.dataType for field in source.rows.schema.fields}
-    if not usable:
+def _within_source(source: Source) -> Iterator[Expression]:
+    """For each pair of equal columns, what the value of the table's must be."""
+    if not source.keys:
         return
+    types = {field.name: field.dataType for field in source.rows.schema.fields}
     few = source.count <= MOST_VALUES
-    seen: pa.Table | None = None
-    if few:
-        values_of = [_plain(F.col(quote_name_always([p.source])), types[p.source]) for p in usable]
-        seen = source.rows.select(*(v.alias(f"v{n}") for n, v in enumerate(values_of))).toArrow()
-    for n, pair in enumerate(usable):
-        ref = Reference(pair.target)
-        found = source.ranges[pair.source] if seen is None else seen.column(n).unique().to_pylist()
+    for pair, values in zip(source.keys, source.key_values(all_of_them=few), strict=True):
+        ref, kind = Reference(pair.target), types[pair.source]
         try:
-            values = [_literal(v, types[pair.source]) for v in found if v is not None]
+            found = [_literal(value, kind) for value in values if value is not None]
         except OverflowError:
             # Spark knows years that Python does not.
             continue
         known: Expression = AlwaysFalse()
-        if few and values:
-            known = In(ref, tuple(sorted(values)))
-        elif values:
-            low, high = values
+        if few and found:
+            known = In(ref, tuple(sorted(found)))
+        elif found:
+            low, high = found
             known = all_of([Comparison(Op.GE, ref, low), Comparison(Op.LE, ref, high)])
         yield any_of([known, IsNull(ref)]) if pair.nulls_match else known
 
@@ -301,8 +283,8 @@ def _compares_alike(target: I.IcebergType, source: S.DataType) -> bool:
             return False
 
 
-def _plain(value: Column, kind: S.DataType) -> Column:
-    """A value that arrives in Python as it is, whatever the zones and years are."""
+def plain_value(value: Column, kind: S.DataType) -> Column:
+    """Return a value that arrives in Python as it is, whatever the zones and years are."""
     match kind:
         case S.DateType():
             return F.unix_date(value)
@@ -315,7 +297,7 @@ def _plain(value: Column, kind: S.DataType) -> Column:
 
 
 def _literal(value: Any, kind: S.DataType) -> Any:
-    """A value of `_plain` as a predicate has it.
+    """A value of `plain_value` as a predicate has it.
 
     Raises:
         OverflowError: of a year that Python does not know.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -14,6 +14,8 @@ from pyspark.sql import functions as F
 from frazil.errors import ValidationError
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.free_names import free_names
+from frazil.spark.row_level.merging.collected import CollectedKeys
+from frazil.spark.row_level.merging.pruning import EqualColumns, plain_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,26 +26,29 @@ class Source:
         rows: the columns as given, and `number`.
         names: the columns as given.
         number: the name of the column that tells rows apart; no other column is called so.
+        keys: the columns that equal one of the table in every match.
         count: the rows.
-        ranges: the lowest and the highest value of columns that were asked for, by the texts of
-            what was asked.
+        collected: the keys of every row, where the driver has room for them.
+        ranges: the lowest and the highest value of each key.
     """
 
     rows: DataFrame
     names: tuple[str, ...]
     number: str
+    keys: tuple[EqualColumns, ...]
     count: int
-    ranges: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+    collected: CollectedKeys | None
+    ranges: Sequence[tuple[Any, Any]]
 
     @classmethod
     def of(
-        cls, df: DataFrame, beside: Iterable[str], measured: Mapping[str, Column] | None = None
+        cls, df: DataFrame, beside: Iterable[str], keys: tuple[EqualColumns, ...] = ()
     ) -> Source:
         """Evaluate a DataFrame.
 
         Args:
             beside: names of columns that the rows will stand beside.
-            measured: values of its columns whose ranges are wanted, by name.
+            keys: the columns that equal one of the table in every match.
 
         Raises:
             ValidationError: it is a stream, or two of its columns have one name.
@@ -54,18 +59,37 @@ class Source:
                 "df.writeStream.foreachBatch(…)"
             )
         names = tuple(df.columns)
-        keys = [name.lower() for name in names]
-        twice = sorted({name for name in names if keys.count(name.lower()) > 1 and name in names})
-        if twice and len(set(keys)) != len(keys) and len(set(names)) != len(names):
+        lowered = [name.lower() for name in names]
+        twice = sorted({n for n in names if lowered.count(n.lower()) > 1 and n in names})
+        if twice and len(set(lowered)) != len(lowered) and len(set(names)) != len(names):
             raise ValidationError(f"the source has more than one column {twice[0]!r}")
         (number,) = free_names(["_frazil_source_row"], [*names, *beside])
         kept = df.withColumn(number, F.monotonically_increasing_id()).localCheckpoint(eager=False)
-        wanted = {} if measured is None else measured
-        ends = [end(value) for value in wanted.values() for end in (F.min, F.max)]
-        # The count is the job that evaluates the rows.
+        # The first look at the rows is the job that evaluates them.
+        collected = CollectedKeys.of(kept, number, keys)
+        if collected is not None:
+            count = len(collected.numbers)
+            return cls(kept, names, number, keys, count, collected, collected.ranges)
+        values = [value for _, value in _key_columns(kept, keys)]
+        ends = [end(value) for value in values for end in (F.min, F.max)]
         count, *found = kept.agg(F.count("*"), *ends).collect()[0]
-        pairs = zip(found[::2], found[1::2], strict=True)
-        return cls(kept, names, number, count, dict(zip(wanted, pairs, strict=True)))
+        ranges = list(zip(found[::2], found[1::2], strict=True))
+        return cls(kept, names, number, keys, count, None, ranges)
+
+    def key_values(self, *, all_of_them: bool) -> Sequence[Sequence[Any]]:
+        """Return the values of each key, as `plain_value` has them.
+
+        Args:
+            all_of_them: each value once, else the lowest and the highest.
+        """
+        if not all_of_them:
+            return self.ranges
+        if self.collected is not None:
+            found = self.collected.values
+        else:
+            named = [value.alias(f"v{n}") for n, value in _key_columns(self.rows, self.keys)]
+            found = tuple(self.rows.select(*named).toArrow().columns)
+        return [values.unique().to_pylist() for values in found]
 
     def check_keys(self, keys: Sequence[tuple[str, ...]]) -> None:
         """Check that no two rows have the same keys.
@@ -73,6 +97,8 @@ class Source:
         Raises:
             ValidationError: two have.
         """
+        if self.collected is not None and self.collected.are_distinct:
+            return
         columns = [F.col(quote_name_always(key)) for key in keys]
         known = self.rows.where(reduce(and_, (column.isNotNull() for column in columns)))
         grouped = known.groupBy(*(c.alias(f"k{n}") for n, c in enumerate(columns)))
@@ -84,3 +110,10 @@ class Source:
                 f"{twice[0]['rows']} rows have the keys {shown}; nothing was changed. Leave one "
                 "row for each key, as with dropDuplicates"
             )
+
+
+def _key_columns(rows: DataFrame, keys: Sequence[EqualColumns]) -> list[tuple[int, Column]]:
+    """Each key's place and value, as `plain_value` has it."""
+    types = {field.name: field.dataType for field in rows.schema.fields}
+    named = enumerate(key.source for key in keys)
+    return [(n, plain_value(F.col(quote_name_always([name])), types[name])) for n, name in named]

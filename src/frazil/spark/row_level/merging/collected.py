@@ -1,0 +1,188 @@
+"""What a merge collects of few rows, so that no job of Spark need look them up again.
+
+Each task gives up to so many rows that all of them together have a bound in bytes. A task that had
+more is seen by the rows that it gave, and then none of them counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as S
+
+from frazil.format.predicates.sql.quoting import quote_name_always
+from frazil.spark.row_level.merging.pruning import EqualColumns, hash_of_keys, plain_value
+from frazil.spark.row_level.target import Target
+from frazil.spark.session import is_connect
+
+MOST_BYTES: Final = 16 << 20
+"""So much a source of one task gives of its keys; one of many tasks up to five times as much."""
+
+MOST_PAIR_BYTES: Final = 32 << 20
+"""So much is collected of rows that match."""
+
+LONGEST_TEXT: Final = 64
+"""A source with a key of more bytes is not collected."""
+
+_WIDTH: Final = 8
+_DECIMAL_WIDTH: Final = 16
+_PAIR_WIDTH: Final = 24
+_OPEN_COST: Final = 4 << 20
+_SPLIT: Final = 128 << 20
+"""Spark's own defaults of what a task of a scan reads."""
+
+_TASKS: Final = 64
+_TASK_BITS: Final = 33
+"""A number of `monotonically_increasing_id` is the task's, then so many bits of the row's."""
+
+_ROW: Final = (1 << _TASK_BITS) - 1
+_NTH: Final = "_frazil_nth"
+
+_TEXT: Final = "long_text"
+
+Longs = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class CollectedKeys:
+    """The rows of a source by their numbers, with the keys that a match compares.
+
+    Attributes:
+        numbers: of the rows.
+        hashes: of the keys of each row; equal keys have equal ones. None without keys.
+        values: of each key, as `plain_value` has them.
+    """
+
+    numbers: Longs
+    hashes: Longs | None
+    values: tuple[pa.ChunkedArray, ...]
+
+    @classmethod
+    def of(cls, rows: DataFrame, number: str, keys: Sequence[EqualColumns]) -> CollectedKeys | None:
+        """Collect them; None where they are many, in rows or in bytes.
+
+        Args:
+            number: the column of the rows' numbers, by `monotonically_increasing_id`.
+        """
+        types = {field.name: field.dataType for field in rows.schema.fields}
+        kinds = [types[key.source] for key in keys]
+        most = MOST_BYTES // (2 * _WIDTH + sum(map(_width, kinds)))
+        limit = _Limit(most, _TASKS, falls=True)
+        columns = [F.col(quote_name_always([number])).alias("number")]
+        if keys:
+            columns.append(hash_of_keys(keys, of_source=True).alias("hash"))
+        too_long: list[Column] = []
+        for n, (key, kind) in enumerate(zip(keys, kinds, strict=True)):
+            value = plain_value(F.col(quote_name_always([key.source])), kind)
+            if isinstance(kind, S.StringType):
+                is_long = F.octet_length(value) > LONGEST_TEXT
+                too_long.append(F.coalesce(is_long, F.lit(False)))
+                value = F.when(~is_long, value)
+            columns.append(value.alias(f"v{n}"))
+        if too_long:
+            columns.append(F.greatest(*too_long, F.lit(False)).alias(_TEXT))
+        found = rows.where(limit.keeps(number)).select(*columns).toArrow()
+        numbers = _longs(found.column("number"))
+        if not limit.holds_all(numbers):
+            return None
+        if too_long and pc.any(found.column(_TEXT)).as_py():
+            return None
+        hashes = _longs(found.column("hash")) if keys else None
+        return cls(numbers, hashes, tuple(found.column(f"v{n}") for n in range(len(keys))))
+
+    @property
+    def ranges(self) -> list[tuple[Any, Any]]:
+        """The lowest and the highest value of each key, None where all are NULL."""
+        ends = [pc.min_max(values).as_py() for values in self.values]
+        return [(each["min"], each["max"]) for each in ends]
+
+    @property
+    def are_distinct(self) -> bool:
+        """Whether no two rows have equal keys; where their hashes are equal that is not known."""
+        return self.hashes is not None and len(np.unique(self.hashes)) == len(self.hashes)
+
+
+def most_pairs_of_task(tasks: int) -> int:
+    """Return of how many rows that match each task may tell.
+
+    Args:
+        tasks: how many there are, about.
+    """
+    return MOST_PAIR_BYTES // _PAIR_WIDTH // max(tasks, 1)
+
+
+def tasks_of_scan(target: Target) -> int:
+    """Return how many tasks read the rows of a target, about."""
+    size = target.plan.size_in_bytes + _OPEN_COST * target.plan.file_count
+    cores = 1 if is_connect(target.spark) else target.spark.sparkContext.defaultParallelism
+    return max(1, ceil(size / _SPLIT), min(cores, ceil(size / _OPEN_COST)))
+
+
+def collected_pairs(pairs: DataFrame, *, tasks: int) -> pl.DataFrame | None:
+    """Return rows that match in one job; None where they are many.
+
+    Args:
+        pairs: their columns are as wide as four numbers, at most.
+        tasks: how many tasks have some, about.
+    """
+    limit = _Limit(most_pairs_of_task(tasks), tasks, falls=False)
+    numbered = pairs.withColumn(_NTH, F.monotonically_increasing_id())
+    found = numbered.where(limit.keeps(_NTH)).toArrow()
+    if not limit.holds_all(_longs(found.column(_NTH))):
+        return None
+    return pl.DataFrame(pl.from_arrow(found.drop_columns([_NTH])))
+
+
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """How many rows a task gives. What tasks beyond the known ones give adds up to twice as much.
+
+    Attributes:
+        most: of the first task; of each of the known ones where they share it.
+        tasks: the known ones.
+        falls: whether the second task gives a half of that, the third a third, and so on, so that
+            rows which are spread evenly are told as well as those of one task.
+    """
+
+    most: int
+    tasks: int
+    falls: bool
+
+    def keeps(self, number: str) -> Column:
+        """Return whether a row is among those that its task gives."""
+        name = quote_name_always([number])
+        task, nth = f"shiftright({name}, {_TASK_BITS})", f"({name} & {_ROW}L)"
+        beyond = f"greatest({task} - {self.tasks - 1}L, 1L)"
+        share = f"(least({task}, {self.tasks - 1}L) + 1L)" if self.falls else "1L"
+        return F.expr(f"{nth} <= {self.most}L div {share} div ({beyond} * {beyond})")
+
+    def holds_all(self, numbers: Longs) -> bool:
+        """Return whether no task had more rows than those that were given."""
+        task = numbers >> _TASK_BITS
+        beyond = np.maximum(task - (self.tasks - 1), 1)
+        share = np.minimum(task, self.tasks - 1) + 1 if self.falls else 1
+        return not ((numbers & _ROW) == self.most // share // (beyond * beyond)).any()
+
+
+def _longs(column: pa.ChunkedArray) -> Longs:
+    return np.asarray(column.to_numpy(), dtype=np.int64)
+
+
+def _width(kind: S.DataType) -> int:
+    match kind:
+        case S.StringType():
+            return LONGEST_TEXT
+        case S.DecimalType():
+            return _DECIMAL_WIDTH
+        case _:
+            return _WIDTH
