@@ -43,6 +43,9 @@ FORMATS: Final[tuple[FileFormat, ...]] = ("parquet", "orc", "avro")
 
 _ORC_ID: Final = b"iceberg.id"
 _MILLIS: Final = "timestamp[ms"
+_DAYS: Final = "date32[day]"
+_OF_TIMESTAMP: Final = 8
+_MICROS_OF_DAY: Final = 86_400_000_000
 _UNSIGNED: Final = ("uint32", "uint64")
 
 
@@ -300,6 +303,12 @@ def _bounds(bounds: Mapping[int, bytes], kinds: Mapping[int, str]) -> dict[int, 
         if kind == INT96 or kind in _UNSIGNED:
             continue
         if kind.startswith(_MILLIS):
-            value = struct.pack("<q", struct.unpack("<q", value)[0] * 1000)
+            value = _times(value, 1000)
+        elif kind == _DAYS and len(value) == _OF_TIMESTAMP:
+            value = _times(value, _MICROS_OF_DAY)
         found[number] = value
     return found
+
+
+def _times(value: bytes, factor: int) -> bytes:
+    return struct.pack("<q", struct.unpack("<q", value)[0] * factor)
