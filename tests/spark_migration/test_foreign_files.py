@@ -126,6 +126,25 @@ def test_bounds_of_dates_in_a_column_of_timestamps_are_timestamps(tmp_path):
     assert [entry.lower_bounds[1], entry.upper_bounds[1]] == [pack("<q", each) for each in micros]
 
 
+JULIAN = {
+    "by a mark": {"org.apache.spark.version": "4.1.0", "org.apache.spark.legacyDateTime": ""},
+    "by the version": {"org.apache.spark.version": "2.4.8"},
+}
+
+
+@pytest.mark.parametrize("case", JULIAN)
+def test_old_dates_of_the_julian_calendar_are_refused(tmp_path, case):
+    path = tmp_path / "a.parquet"
+    at = pa.array([datetime(1850, 1, 1)], pa.timestamp("us", "UTC"))
+    for refused in ({"day": [date(1500, 1, 1)]}, {"at": at}):
+        pq.write_table(pa.table(refused).replace_schema_metadata(JULIAN[case]), path)
+        with pytest.raises(SchemaMismatchError, match="by the Julian calendar"):
+            maker(metadata()).find(str(path), ())
+    for taken in ({"day": [date(1582, 10, 15), None]}, {"id": [1], "other": [date(1500, 1, 1)]}):
+        pq.write_table(pa.table(taken).replace_schema_metadata(JULIAN[case]), path)
+        assert maker(metadata()).find(str(path), ()).entry.file_path == str(path)
+
+
 def test_orc_timestamps_without_a_zone_are_refused(tmp_path):
     path = tmp_path / "a.orc"
     orc.write_table(pa.table({"id": [1], "at": pa.array([1], pa.timestamp("us"))}), path)

@@ -23,6 +23,7 @@ from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.schema.name_mapping import NameMapping
 from frazil.format.values import from_bytes, to_bytes
+from frazil.spark.migration.calendars import check_calendar
 from frazil.spark.migration.columns import ColumnMatcher, FileColumns
 from frazil.spark.read.arrow.avro_files import AvroFile
 from frazil.spark.read.layout.footers import (
@@ -169,6 +170,7 @@ class EntryMaker:
             case "parquet":
                 footer = read_description(stream)
                 columns = self.matcher.match(columns_of_parquet(footer.schema))
+                check_calendar(footer, list(_leaves(columns.columns)))
                 metrics = self._metrics(footer, columns.columns)
                 self._check_nulls(footer, columns.columns, metrics)
                 self._check_partition(columns.columns, partition, metrics)
