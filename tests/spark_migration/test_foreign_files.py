@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
+from struct import pack
 
 import polars as pl
 import pyarrow as pa
@@ -111,6 +112,37 @@ def test_a_file_that_fits_is_taken(tmp_path, case):
     assert found.spellings == ({(1, "ID")} if "ID" in FITTING[case] else set())
     if case == "milliseconds":
         assert found.entry.upper_bounds[2] == (1000).to_bytes(8, "little")
+
+
+def test_bounds_of_dates_in_a_column_of_timestamps_are_timestamps(tmp_path):
+    pq.write_table(pa.table({"at": [date(1500, 1, 1), None, date(2024, 2, 29)]}), tmp_path / "a")
+    columns = Schema((NestedField(1, "at", parse_type("timestamp"), required=False),))
+    table = new_table_metadata(columns, spec_for(columns, ()), location="/t", format_version=3)
+    entry = maker(table).find(str(tmp_path / "a"), ()).entry
+    micros = [
+        (datetime(*day) - datetime(1970, 1, 1)) // timedelta(microseconds=1)
+        for day in ((1500, 1, 1), (2024, 2, 29))
+    ]
+    assert [entry.lower_bounds[1], entry.upper_bounds[1]] == [pack("<q", each) for each in micros]
+
+
+JULIAN = {
+    "by a mark": {"org.apache.spark.version": "4.1.0", "org.apache.spark.legacyDateTime": ""},
+    "by the version": {"org.apache.spark.version": "2.4.8"},
+}
+
+
+@pytest.mark.parametrize("case", JULIAN)
+def test_old_dates_of_the_julian_calendar_are_refused(tmp_path, case):
+    path = tmp_path / "a.parquet"
+    at = pa.array([datetime(1850, 1, 1)], pa.timestamp("us", "UTC"))
+    for refused in ({"day": [date(1500, 1, 1)]}, {"at": at}):
+        pq.write_table(pa.table(refused).replace_schema_metadata(JULIAN[case]), path)
+        with pytest.raises(SchemaMismatchError, match="by the Julian calendar"):
+            maker(metadata()).find(str(path), ())
+    for taken in ({"day": [date(1582, 10, 15), None]}, {"id": [1], "other": [date(1500, 1, 1)]}):
+        pq.write_table(pa.table(taken).replace_schema_metadata(JULIAN[case]), path)
+        assert maker(metadata()).find(str(path), ()).entry.file_path == str(path)
 
 
 def test_orc_timestamps_without_a_zone_are_refused(tmp_path):

@@ -23,6 +23,7 @@ from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.schema.name_mapping import NameMapping
 from frazil.format.values import from_bytes, to_bytes
+from frazil.spark.migration.calendars import check_calendar
 from frazil.spark.migration.columns import ColumnMatcher, FileColumns
 from frazil.spark.read.arrow.avro_files import AvroFile
 from frazil.spark.read.layout.footers import (
@@ -43,6 +44,9 @@ FORMATS: Final[tuple[FileFormat, ...]] = ("parquet", "orc", "avro")
 
 _ORC_ID: Final = b"iceberg.id"
 _MILLIS: Final = "timestamp[ms"
+_DAYS: Final = "date32[day]"
+_OF_TIMESTAMP: Final = 8
+_MICROS_OF_DAY: Final = 86_400_000_000
 _UNSIGNED: Final = ("uint32", "uint64")
 
 
@@ -166,6 +170,7 @@ class EntryMaker:
             case "parquet":
                 footer = read_description(stream)
                 columns = self.matcher.match(columns_of_parquet(footer.schema))
+                check_calendar(footer, list(_leaves(columns.columns)))
                 metrics = self._metrics(footer, columns.columns)
                 self._check_nulls(footer, columns.columns, metrics)
                 self._check_partition(columns.columns, partition, metrics)
@@ -300,6 +305,12 @@ def _bounds(bounds: Mapping[int, bytes], kinds: Mapping[int, str]) -> dict[int, 
         if kind == INT96 or kind in _UNSIGNED:
             continue
         if kind.startswith(_MILLIS):
-            value = struct.pack("<q", struct.unpack("<q", value)[0] * 1000)
+            value = _times(value, 1000)
+        elif kind == _DAYS and len(value) == _OF_TIMESTAMP:
+            value = _times(value, _MICROS_OF_DAY)
         found[number] = value
     return found
+
+
+def _times(value: bytes, factor: int) -> bytes:
+    return struct.pack("<q", struct.unpack("<q", value)[0] * factor)
