@@ -29,8 +29,10 @@ from frazil.table.optimizing.settings import OptimizingSettings
 
 ROWS = 1_000_000
 FILES = 200
-DELETE_FILES = 50
-RUNS = 5
+DELETE_COMMITS = 50
+DELETE_FILES = 200
+WARM = 5
+RUNS = 15
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -75,7 +77,7 @@ def _measured(spark: SparkSession, lake: frazil.Lake) -> dict[str, float]:
     for files in (1, DELETE_FILES):
         add_deletes(table, f"numbers{files}", ("id",), ids, files)
     table.set_properties({"write.delete.mode": "merge-on-read"})
-    for name, commits in (("places", 1), ("places many", DELETE_FILES)):
+    for name, commits in (("places", 1), ("places many", DELETE_COMMITS)):
         table.create_branch(name)
         for part in range(commits):
             table.delete(f"id % 20 = 7 and (id div 20) % {commits} = {part}", branch=name)
@@ -92,7 +94,7 @@ def _measured(spark: SparkSession, lake: frazil.Lake) -> dict[str, float]:
             (took["places many"] - took["places"])
             + (took[f"numbers{DELETE_FILES}"] - took["numbers1"])
         )
-        / (2 * (DELETE_FILES - 1)),
+        / (DELETE_COMMITS - 1 + DELETE_FILES - 1),
         "test_position": (took["places"] - plain) / ROWS,
         "test_key": ((took["text"] - plain) * (took["numbers1"] - plain)) ** 0.5 / ROWS
         if min(took["text"], took["numbers1"]) > plain
@@ -164,7 +166,7 @@ def _by_position(spark: SparkSession, table: frazil.Table) -> None:
 
 def _by_key(spark: SparkSession, table: frazil.Table) -> None:
     _append(spark, table, 4)
-    add_deletes(table, "keys", ("s",), chosen_ids(ROWS, ROWS // 20), DELETE_FILES)
+    add_deletes(table, "keys", ("s",), chosen_ids(ROWS, ROWS // 20), DELETE_COMMITS)
     table.fast_forward("main", "keys")
 
 
@@ -188,11 +190,11 @@ def _reader(lake: frazil.Lake, name: str, branch: str) -> Callable[[], None]:
 def _in_turns(reads: Mapping[str, Callable[[], None]]) -> dict[str, float]:
     """The median seconds of the processor that each read takes."""
     taken: dict[str, list[float]] = {name: [] for name in reads}
-    for number in range(RUNS + 2):
+    for number in range(RUNS + WARM):
         for name, read in reads.items():
             before = _cpu()
             read()
-            if number > 1:
+            if number >= WARM:
                 taken[name].append(_cpu() - before)
     return {name: statistics.median(values) for name, values in taken.items()}
 
