@@ -82,7 +82,7 @@ class TouchedFiles:
         files = plan.files.filter(pl.col("ordinal").is_in(ordinals.implode())).with_columns(
             pl.col("file_path").alias("path")
         )
-        if taken_over is TakenOver.ALL:
+        if metadata.format_version > 2:
             _check_once(files["path"])
         partitions = partitions_of(metadata, files)
         groups: dict[PartitionKey, int] = {}
