@@ -105,6 +105,19 @@ def test_a_file_is_added_once(people, folder, target):
     assert rows(table.to_df()) == rows(people.union(people))
 
 
+def test_a_file_that_is_there_twice_can_be_compacted(spark, lake, tmp_path):
+    spark.sql("SELECT id FROM range(3)").coalesce(1).write.parquet(str(tmp_path / "a"))
+    on_read = {"write.delete.mode": "merge-on-read"}
+    table = lake.create_table("db.t", "id bigint", format_version=3, properties=on_read)
+    for _ in range(2):
+        add(table, tmp_path / "a", check_duplicate_files=False)
+    with pytest.raises(ValidationError, match="more than once, and a data file can have one"):
+        table.delete("id = 1")
+    assert table.compact(rewrite_all=True).rewritten_data_files_count == 2
+    table.delete("id = 1")
+    assert sorted(row[0] for row in table.to_df().collect()) == [0, 0, 2, 2]
+
+
 def test_partitionings_must_match(spark, lake, people, folder, tmp_path):
     plain = lake.create_table("db.plain", COLUMNS)
     with pytest.raises(ValidationError, match=r"matches the partition columns \['dept', 'n'"):

@@ -85,6 +85,17 @@ def test_data_and_equality_deletes(tmp_path: Path, name: str, encoding: str, pag
     assert found.cast(kind).to_pylist() == stored.to_pylist()
 
 
+def test_int96_of_years_that_nanoseconds_do_not_reach(tmp_path: Path) -> None:
+    times = [datetime(year, 3, 1, 1, 2, 3, 4, tzinfo=UTC) for year in (1500, 1969, 2024, 9999)]
+    column = pa.field("c", pa.timestamp("us", "UTC"), metadata={"PARQUET:field_id": "1"})
+    stored = pa.table([pa.array([*times, None], column.type)], schema=pa.schema([column]))
+    pq.write_table(stored, tmp_path / "d.parquet", use_deprecated_int96_timestamps=True)
+    part = FilePart(path=f"file://{tmp_path}/d.parquet", file_format="parquet")
+    field = I.NestedField(1, "c", I.TimestamptzType())
+    ((_, _, (found,)),) = read_batches(FileIO(), part, (field,), TableColumns())
+    assert found.to_pylist() == [*times, None]
+
+
 def position_deletes() -> pa.Table:
     fields = [
         pa.field("file_path", pa.string(), metadata={"PARQUET:field_id": "2147483546"}),

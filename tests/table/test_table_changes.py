@@ -185,6 +185,19 @@ def test_what_contradicts_the_table_is_refused(files_catalog: Catalog, message: 
     assert table.refresh().metadata_location == before
 
 
+def test_a_file_that_is_there_twice_is_replaced_as_often(files_catalog: Catalog) -> None:
+    table = make_table(files_catalog)
+    for _ in range(2):
+        table.commit_append([A])
+    new = data_file("n", rows=20)
+    before = table.metadata_location
+    with pytest.raises(ValidationError, match="2 times and the rewrite replaces 1 of them"):
+        table.commit_rewrite(removed=[A], added=[data_file("m")], from_snapshot=head(table))
+    assert table.refresh().metadata_location == before
+    table.commit_rewrite(removed=[A, A], added=[new], from_snapshot=head(table))
+    assert names(table) == ["n"]
+
+
 def test_versions_that_are_not_adopted_are_refused(files_catalog: Catalog) -> None:
     """Rule 1."""
     with pytest.raises(UnsupportedVersionError, match="4"):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from frazil.errors import ValidationError
-from frazil.format.manifests import Content, DataFile
+from frazil.format.manifests import Content, DataFile, ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import REPLACE, Snapshot
 from frazil.storage.files import FileIO
@@ -15,7 +16,7 @@ from frazil.table.conflicts.validation import (
     check_no_added_vectors,
     check_no_new_deletes_for,
 )
-from frazil.table.manifests.file_keys import referenced_data_file
+from frazil.table.manifests.file_keys import file_key, referenced_data_file
 from frazil.table.snapshots.merging import MergingProducer
 from frazil.table.snapshots.producer import DEFAULT_OPTIONS, SnapshotOptions
 
@@ -46,7 +47,9 @@ class RewriteFiles(MergingProducer):
         super().__init__(io, options)
         self._data_sequence_number = data_sequence_number
         self._from_snapshot = from_snapshot
-        for file in removed:
+        # A file that the table has twice is to be given twice.
+        self._replaced = tuple(removed)
+        for file in self._replaced:
             self.removed_data.choose_file(file)
         for file in removed_deletes:
             self.removed_deletes.choose_file(file)
@@ -55,6 +58,24 @@ class RewriteFiles(MergingProducer):
         for file in added_deletes:
             self.added_deletes.add(file, data_sequence_number=delete_sequence_number)
         self._check_is_rewrite()
+
+    def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
+        """Return the manifests without the replaced files and with the new ones.
+
+        Raises:
+            ValidationError: the table has a replaced file more often than it was given: the rows
+                of the others would be lost.
+        """
+        made = super().manifests(base, parent)
+        given = Counter(map(file_key, self._replaced))
+        live = Counter(map(file_key, self.removed_data.removed))
+        more = next((key for key, count in live.items() if count > given[key] > 0), None)
+        if more is not None:
+            raise ValidationError(
+                f"the table has the file {more[0]} {live[more]} times and the rewrite replaces "
+                f"{given[more]} of them, but all would go: rewrite them together"
+            )
+        return made
 
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
         """Check that nothing was committed since that the new files contradict."""
@@ -95,7 +116,7 @@ class RewriteFiles(MergingProducer):
             raise ValidationError(
                 "a rewrite that removes no data files cannot add any: that would add rows"
             )
-        removed = sum(file.record_count for file in self.removed_data.chosen_files)
+        removed = sum(file.record_count for file in self._replaced)
         added = sum(file.record_count for file in self.added_data.files)
         if added > removed:
             raise ValidationError(f"a rewrite of {removed} rows cannot add {added} rows")

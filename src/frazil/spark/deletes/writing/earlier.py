@@ -16,6 +16,7 @@ from typing import Any, Final
 import polars as pl
 from pyspark.sql import SparkSession
 
+from frazil.errors import ValidationError
 from frazil.format.manifests import Content, DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.planning.deletes.index import DeleteIndex
@@ -73,10 +74,16 @@ class TouchedFiles:
         io: FileIO,
         taken_over: TakenOver,
     ) -> TouchedFiles:
-        """Return those with these ordinals; others than the plan's are left out."""
+        """Return those with these ordinals; others than the plan's are left out.
+
+        Raises:
+            ValidationError: deletion vectors are to be written, and a file is there twice.
+        """
         files = plan.files.filter(pl.col("ordinal").is_in(ordinals.implode())).with_columns(
             pl.col("file_path").alias("path")
         )
+        if metadata.format_version > 2:
+            _check_once(files["path"])
         partitions = partitions_of(metadata, files)
         groups: dict[PartitionKey, int] = {}
         keys = (partition_key(s, p) for s, p in zip(files["spec_id"], partitions, strict=True))
@@ -179,6 +186,15 @@ class EarlierDeletes:
             for code, words in words_by_file(rows.codes, rows.positions).items():
                 parts.setdefault(names[code], []).append(words)
         return {name: Words.union(words) for name, words in parts.items()}
+
+
+def _check_once(paths: pl.Series) -> None:
+    twice = paths.filter(paths.is_duplicated())
+    if len(twice):
+        raise ValidationError(
+            f"the table has the data file {twice[0]} more than once, and a data file can have one "
+            "deletion vector: compact the table first, with rewrite_all=True"
+        )
 
 
 def _earlier(plan: ScanPlan, ordinals: pl.Series, taken_over: TakenOver) -> pl.DataFrame:

@@ -27,6 +27,7 @@ from frazil.storage.parquet.footer import read_metadata
 
 _BATCH_ROWS: Final = 16_384
 _ORC_ID: Final = b"iceberg.id"
+_OF_INT96: Final = "us"
 
 Opened = tuple[tuple[FooterColumn, ...], Callable[[Sequence[int]], Iterator[Sequence[pa.Array]]]]
 
@@ -127,7 +128,10 @@ def _column(
 
 
 def _open_parquet(stream: BinaryIO, path: str) -> Opened:
-    file = pq.ParquetFile(stream, metadata=read_metadata(stream))
+    # As nanoseconds INT96 would silently become other times before 1677 and after 2262.
+    file = pq.ParquetFile(
+        stream, metadata=read_metadata(stream), coerce_int96_timestamp_unit=_OF_INT96
+    )
     schema = file.schema_arrow
     columns = columns_of_arrow(schema, PARQUET_FIELD_ID)
 

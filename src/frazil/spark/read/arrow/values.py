@@ -148,7 +148,7 @@ def _primitive(array: pa.Array, column: FooterColumn, field_type: I.IcebergType)
         return array if pa.types.is_integer(stored) else array.cast(pa.time64("us")).cast(target)
     if isinstance(field_type, I.TimestampType | I.TimestamptzType):
         if pa.types.is_timestamp(stored):
-            # ORC and INT96 hold nanoseconds: they are cut down (rule 263), towards the past.
+            # ORC holds nanoseconds: they are cut down (rule 263), towards the past.
             array = _floored_to_micros(array)
         elif pa.types.is_date(stored):
             array = array.cast(pa.timestamp("us"))
