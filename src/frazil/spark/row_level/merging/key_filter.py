@@ -34,6 +34,7 @@ _BITS_A_KEY: Final = 64
 _MOST_BITS: Final = 1 << 25
 """An array of 4 MB, which every task decodes."""
 
+_LARGEST: Final = (1 << 63) - 1
 _FEW_BITS: Final = 1 << 20
 _RANGE_A_HASH: Final = 2
 """The keys themselves may take so many times the bits of their hashes: those need a join to tell
@@ -99,7 +100,8 @@ class KeyFilter:
             hashed = hash_of_keys(self.keys, of_source=False)
             return rows.where(self._is_set(hashed.bitwiseAND(F.lit(self.bits - 1))))
         key = F.col(quote_name_always(self.keys[0].target)).cast("bigint")
-        in_range = key.between(F.lit(self.first), F.lit(self.first + self.bits - 1))
+        last = min(self.first + self.bits - 1, _LARGEST)
+        in_range = key.between(F.lit(self.first), F.lit(last))
         # Beyond the range the place could overflow: it must not be computed there.
         return rows.where(F.when(in_range, self._is_set(key - F.lit(self.first))))
 

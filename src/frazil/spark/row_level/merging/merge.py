@@ -77,7 +77,9 @@ class Merge:
             case_sensitive=command.case_sensitive,
         )
         parts = {name.lower() for name in partition_columns(command.base)}
-        compared = [name for name in self.source.columns if name.lower() in parts]
+        given = [name.lower() for name in self.source.columns]
+        single = parts & {name for name in given if given.count(name) == 1}
+        compared = [name for name in self.source.columns if name.lower() in single]
         source = Source.of(self.source, [f.name for f in schema.fields], keys, compared)
         if self.keys:
             source.check_keys(self.keys)
