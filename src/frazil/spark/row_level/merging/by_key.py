@@ -16,18 +16,25 @@ from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.types import IntegerType, LongType
 from frazil.spark.row_level.merging.clauses import When
 from frazil.spark.row_level.merging.collected import collected_pairs
+from frazil.spark.row_level.merging.key_filter import KeyFilter
 from frazil.spark.row_level.merging.matching import Matching
 from frazil.spark.row_level.target import Target
 
 
 def matches_by_key(
-    matching: Matching, target: Target, compared: Mapping[str, str], *, tasks: int
+    matching: Matching,
+    target: Target,
+    compared: Mapping[str, str],
+    *,
+    passing: KeyFilter | None,
+    tasks: int,
 ) -> pl.DataFrame | None:
     """Return the pairs that match; None where a join must tell them.
 
     Args:
         compared: the table's columns, and the source's beside each: a pair that differs in one is
             `moved`.
+        passing: which rows of the target may match.
         tasks: how many read the target, about.
 
     Returns:
@@ -35,6 +42,8 @@ def matches_by_key(
     """
     source, every = matching.source, matching.source.collected
     clauses = matching.clauses(When.MATCHED)
+    if passing is None or not passing.is_exact:
+        return None
     if every is None or not every.are_distinct or len(source.keys) != 1:
         return None
     # A clause without a condition holds for every match.
@@ -49,9 +58,6 @@ def matches_by_key(
     if len(others) > 1 or not whole or not set(others.values()) <= every.beside.keys():
         return None
     if key.target[0] in compared and compared[key.target[0]] != key.source:
-        return None
-    passing = matching.key_filter(target)
-    if passing is None or not passing.is_exact:
         return None
     read = [field for name, field in fields.items() if (name,) == key.target or name in others]
     rows = passing.passed(target.rows_with_files(read))

@@ -144,10 +144,13 @@ class _Matches:
         source, tasks = matching.source, tasks_of_scan(target)
         # Where no row of the source matches two of the table, there are no more pairs than that.
         few = source.collected is not None and source.count <= most_pairs_of_task(tasks)
-        found = matches_by_key(matching, target, compared, tasks=tasks) if few else None
+        passing = matching.key_filter(target)
+        found = None
+        if few:
+            found = matches_by_key(matching, target, compared, passing=passing, tasks=tasks)
         kept: DataFrame | None = None
         if found is None:
-            pairs = matching.pairs_by_file(target, compared)
+            pairs = matching.pairs_by_file(target, compared, passing)
             found = collected_pairs(pairs, tasks=tasks) if few else None
         if found is not None:
             found.columns = ["file", "number", "moved", "clause"]
