@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from frazil.spark.row_level.merging import collected
+from frazil.errors import ValidationError
+from frazil.spark.row_level.merging import collected, key_filter, one_join
 from frazil.spark.row_level.merging.collected import CollectedKeys
 
 BOUNDS = {
@@ -83,3 +84,51 @@ def test_the_keys_of_a_source_are_all_or_none(spark, monkeypatch, tasks):
         if found is not None:
             expected = np.concatenate([(t << 33) + np.arange(100 // tasks) for t in range(tasks)])
             assert sorted(found.numbers) == sorted(expected)
+
+
+LOW, HIGH = -(1 << 63), (1 << 63) - 1
+
+
+@pytest.mark.parametrize("bounds", ["few", "many matches"], indirect=True)
+@pytest.mark.parametrize("moved", [False, True], ids=["in place", "moved"])
+@pytest.mark.parametrize(
+    "keys", [[3, 4, 11, None], [HIGH, HIGH - 1], [LOW, 7], [3, 3, 50]], ids=str
+)
+def test_one_whole_number_is_found_without_a_join(lake, spark, monkeypatch, bounds, keys, moved):
+    monkeypatch.setattr(key_filter, "FEWEST_ROWS", 0)
+    monkeypatch.setattr(key_filter, "_ROWS_A_KEY", 0)
+    found = []
+    original = one_join.matches_by_key
+    monkeypatch.setattr(
+        one_join, "matches_by_key", lambda *a, **k: found.append(original(*a, **k)) or found[-1]
+    )
+    table = lake.create_table(
+        "db.t",
+        "k bigint, v string, p int",
+        partition_by=["p"],
+        format_version=2,
+        properties={"write.merge.mode": "copy-on-write"},
+    )
+    before = [(k, "old", k % 3) for k in (*range(10), 3, LOW, HIGH)] + [(None, "old", 1)]
+    shape = "k bigint, v string, p int"
+    table.append(spark.createDataFrame(before, shape))
+    source = [(k, "new", ((k or 0) + moved) % 3) for k in keys]
+    merge = table.merge(spark.createDataFrame(source, shape), on="source.k = target.k")
+    merge.when_matched_update_all().when_not_matched_insert_all()
+    if keys.count(3) > 1:
+        with pytest.raises(ValidationError, match="2 rows of the source match one row"):
+            merge.execute()
+        expected = before
+    else:
+        done = merge.execute()
+        known = {k: row for k, row in zip(keys, source, strict=True) if k is not None}
+        expected = [known.get(k, (k, v, p)) for k, v, p in before]
+        new = [row for row in source if row[0] is None or row[0] not in {k for k, *_ in before}]
+        assert (done.rows_inserted, done.rows_updated) == (
+            len(new),
+            sum(row[1] == "new" for row in expected),
+        )
+        expected += new
+    assert sorted(map(repr, map(tuple, table.to_df().collect()))) == sorted(map(repr, expected))
+    by_key = bounds == "few" and keys not in ([3, 3, 50], [LOW, 7])
+    assert [each is not None for each in found] == ([by_key] if bounds == "few" else [])

@@ -31,8 +31,8 @@ def filters(monkeypatch):
     made = []
     original = key_filter.KeyFilter.of.__func__
 
-    def of(cls, source, keys, *, rows):
-        found = original(cls, source, keys, rows=rows)
+    def of(cls, source, *, rows):
+        found = original(cls, source, rows=rows)
         made.append(None if found is None else found.bits)
         return found
 
@@ -72,7 +72,8 @@ def test_keys_of_each_type(lake, spark, filters, kind, mode):
     rows = table.to_df().select("n", "v").collect()
     assert len(rows) == len(expected)
     assert {row["n"]: row["v"] for row in rows} == expected
-    assert filters == [1 << 13]
+    # Whole numbers from 0 to 553 are told apart themselves, others by hashes.
+    assert set(filters) == {9 * 64 if "int" in kind else 1 << 13}
 
 
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
@@ -90,7 +91,7 @@ def test_equal_nulls_and_two_keys(lake, spark, filters, mode):
     assert done.rows_deleted == 2
     left = {row["n"] for row in table.to_df().select("n").collect()}
     assert left == set(range(400)) - {7}
-    assert filters == [256]
+    assert set(filters) == {256}
 
 
 @pytest.mark.parametrize(
@@ -106,4 +107,4 @@ def test_without_comparable_keys_there_is_no_filter(lake, spark, filters, on):
     left = {row["n"] for row in table.to_df().select("n").collect()}
     gone = {"upper(target.k) = source.k": set(), "target.n = source.k": {3}}.get(on, {4})
     assert left == {-1, 0, 1, 2, 3, 4} - gone
-    assert filters == [None]
+    assert set(filters) == {None}

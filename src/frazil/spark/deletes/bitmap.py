@@ -90,9 +90,11 @@ class Words:
 
     def values(self) -> Longs:
         """Return the integers in order."""
-        octets = self.bits.astype("<u8", copy=False).view(np.uint8).reshape(-1, 8)
-        words, bits = np.nonzero(np.unpackbits(octets, axis=1, bitorder="little"))
-        return (self.places[words] << _WORD_SHIFT) | bits
+        octets = self.bits.astype("<u8", copy=False).view(np.uint8)
+        # As booleans of one row numpy finds them ten times faster than as bytes of two dimensions.
+        at: Longs = np.flatnonzero(np.unpackbits(octets, bitorder="little").view(np.bool_))
+        values: Longs = (self.places[at >> _WORD_SHIFT] << _WORD_SHIFT) | (at & 63)
+        return values
 
     def bitmap(self) -> BitMap64:
         """Return the integers as a Roaring bitmap."""

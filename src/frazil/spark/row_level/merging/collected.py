@@ -6,7 +6,7 @@ more is seen by the rows that it gave, and then none of them counts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Any, Final
@@ -36,7 +36,7 @@ LONGEST_TEXT: Final = 64
 
 _WIDTH: Final = 8
 _DECIMAL_WIDTH: Final = 16
-_PAIR_WIDTH: Final = 24
+_PAIR_WIDTH: Final = 32
 _OPEN_COST: Final = 4 << 20
 _SPLIT: Final = 128 << 20
 """Spark's own defaults of what a task of a scan reads."""
@@ -61,22 +61,27 @@ class CollectedKeys:
         numbers: of the rows.
         hashes: of the keys of each row; equal keys have equal ones. None without keys.
         values: of each key, as `plain_value` has them.
+        beside: whole numbers of other columns, by name.
     """
 
     numbers: Longs
     hashes: Longs | None
     values: tuple[pa.ChunkedArray, ...]
+    beside: Mapping[str, pa.ChunkedArray]
 
     @classmethod
-    def of(cls, rows: DataFrame, number: str, keys: Sequence[EqualColumns]) -> CollectedKeys | None:
+    def of(
+        cls, rows: DataFrame, number: str, keys: Sequence[EqualColumns], beside: Sequence[str] = ()
+    ) -> CollectedKeys | None:
         """Collect them; None where they are many, in rows or in bytes.
 
         Args:
             number: the column of the rows' numbers, by `monotonically_increasing_id`.
+            beside: other columns, of whole numbers.
         """
         types = {field.name: field.dataType for field in rows.schema.fields}
         kinds = [types[key.source] for key in keys]
-        most = MOST_BYTES // (2 * _WIDTH + sum(map(_width, kinds)))
+        most = MOST_BYTES // ((2 + len(beside)) * _WIDTH + sum(map(_width, kinds)))
         limit = _Limit(most, _TASKS, falls=True)
         columns = [F.col(quote_name_always([number])).alias("number")]
         if keys:
@@ -89,6 +94,8 @@ class CollectedKeys:
                 too_long.append(F.coalesce(is_long, F.lit(False)))
                 value = F.when(~is_long, value)
             columns.append(value.alias(f"v{n}"))
+        for n, name in enumerate(beside):
+            columns.append(F.col(quote_name_always([name])).cast("bigint").alias(f"b{n}"))
         if too_long:
             columns.append(F.greatest(*too_long, F.lit(False)).alias(_TEXT))
         found = rows.where(limit.keeps(number)).select(*columns).toArrow()
@@ -98,7 +105,12 @@ class CollectedKeys:
         if too_long and pc.any(found.column(_TEXT)).as_py():
             return None
         hashes = _longs(found.column("hash")) if keys else None
-        return cls(numbers, hashes, tuple(found.column(f"v{n}") for n in range(len(keys))))
+        return cls(
+            numbers,
+            hashes,
+            tuple(found.column(f"v{n}") for n in range(len(keys))),
+            {name: found.column(f"b{n}") for n, name in enumerate(beside)},
+        )
 
     @property
     def ranges(self) -> list[tuple[Any, Any]]:

@@ -16,6 +16,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
+from frazil.format import types as I
+from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.deletes.joins import words_value
 from frazil.spark.row_level.merging.collected import Longs
 from frazil.spark.row_level.merging.pruning import EqualColumns, hash_of_keys
@@ -32,6 +34,12 @@ _BITS_A_KEY: Final = 64
 _MOST_BITS: Final = 1 << 25
 """An array of 4 MB, which every task decodes."""
 
+_LARGEST: Final = (1 << 63) - 1
+_FEW_BITS: Final = 1 << 20
+_RANGE_A_HASH: Final = 2
+"""The keys themselves may take so many times the bits of their hashes: those need a join to tell
+which rows match."""
+
 
 @dataclass(frozen=True, slots=True)
 class KeyFilter:
@@ -40,12 +48,14 @@ class KeyFilter:
     Attributes:
         keys: the columns that are equal in every match.
         words: the bits, 64 a word, as a value of a plan.
-        bits: their number, a power of two.
+        bits: their number, a power of two for hashes.
+        first: the lowest key, where the bits are of the keys themselves; None for hashes.
     """
 
     keys: Sequence[EqualColumns]
     words: Column
     bits: int
+    first: int | None
 
     @classmethod
     def of(cls, source: Source, *, rows: int) -> KeyFilter | None:
@@ -60,22 +70,55 @@ class KeyFilter:
             return None
         wanted = source.count * _BITS_A_KEY
         bits = min(_MOST_BITS, 1 << max(6, (wanted - 1).bit_length()))
+        whole = _whole_keys(source)
+        first: int | None = None
+        places = np.zeros(0, dtype=np.int64)
+        if whole is not None and len(whole):
+            low, width = int(whole.min()), int(whole.max()) - int(whole.min()) + 1
+            if width <= max(_FEW_BITS, _RANGE_A_HASH * bits):
+                first, places, bits = low, whole - low, -(-width // 64) * 64
+        if first is None:
+            places = _hashes(source) & (bits - 1)
         set_bits = np.zeros(bits, dtype=np.bool_)
-        set_bits[_hashes(source) & (bits - 1)] = True
+        set_bits[places] = True
         words = np.packbits(set_bits, bitorder="little").view(np.int64)
         kind = pa.list_(pa.field("element", pa.int64(), nullable=False))
         column = pa.ListArray.from_arrays(
             pa.array([0, len(words)], pa.int32()), pa.array(words), type=kind
         )
         value = words_value(source.rows.sparkSession, column, S.LongType())
-        return cls(source.keys, value.scalar(), bits)
+        return cls(source.keys, value.scalar(), bits, first)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the key of each row that passes is one of the source's."""
+        return self.first is not None
 
     def passed(self, rows: DataFrame) -> DataFrame:
         """Return the rows of the table that may match; some of them match none."""
-        place = hash_of_keys(self.keys, of_source=False).bitwiseAND(F.lit(self.bits - 1))
+        if self.first is None:
+            hashed = hash_of_keys(self.keys, of_source=False)
+            return rows.where(self._is_set(hashed.bitwiseAND(F.lit(self.bits - 1))))
+        key = F.col(quote_name_always(self.keys[0].target)).cast("bigint")
+        last = min(self.first + self.bits - 1, _LARGEST)
+        in_range = key.between(F.lit(self.first), F.lit(last))
+        # Beyond the range the place could overflow: it must not be computed there.
+        return rows.where(F.when(in_range, self._is_set(key - F.lit(self.first))))
+
+    def _is_set(self, place: Column) -> Column:
         word = F.get(self.words, F.shiftright(place, 6).cast("int"))
         bit = place.bitwiseAND(F.lit(63)).cast("int")
-        return rows.where(F.call_function("shiftright", word, bit).bitwiseAND(F.lit(1)) != 0)
+        return F.call_function("shiftright", word, bit).bitwiseAND(F.lit(1)) != 0
+
+
+def _whole_keys(source: Source) -> Longs | None:
+    """The keys of the source where each is one whole number; those that are NULL match nothing."""
+    if len(source.keys) != 1 or source.collected is None or source.keys[0].nulls_match:
+        return None
+    if not isinstance(source.keys[0].field.field_type, I.IntegerType | I.LongType):
+        return None
+    values = source.collected.values[0].drop_null()
+    return np.asarray(values.to_numpy(), dtype=np.int64)
 
 
 def _hashes(source: Source) -> Longs:

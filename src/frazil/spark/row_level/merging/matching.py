@@ -87,7 +87,9 @@ class Matching:
             key=[target.place, number],
         ).localCheckpoint(eager=False)
 
-    def pairs_by_file(self, target: Target, compared: Mapping[str, str]) -> DataFrame:
+    def pairs_by_file(
+        self, target: Target, compared: Mapping[str, str], passing: KeyFilter | None
+    ) -> DataFrame:
         """The pairs that match: the row's file, the source's row, and the clause, if any.
 
         To find them takes no places, which cost a look at each row. The third column says whether
@@ -95,12 +97,13 @@ class Matching:
 
         Args:
             compared: the table's columns, and the source's beside each.
+            passing: which rows of the target may match.
         """
         merge, number = self.merge, self.source.number
         clauses = self.clauses(When.MATCHED)
         wanted = {field.name for field in self.fields(target, When.MATCHED, merge.on)}
         fields = [f for f in target.schema.fields if f.name in wanted.union(compared)]
-        rows = _passed(target.rows_with_files(fields), self.key_filter(target))
+        rows = _passed(target.rows_with_files(fields), passing)
         source = self.sent(
             self._named_of_source(merge.on, also=compared.values()), self.source.count
         )

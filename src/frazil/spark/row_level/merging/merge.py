@@ -19,6 +19,7 @@ from frazil.spark.free_names import free_names
 from frazil.spark.row_level.assignments import columns_named
 from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.figures import Changed
+from frazil.spark.row_level.in_place import partition_columns
 from frazil.spark.row_level.merging.checked import CheckedClauses
 from frazil.spark.row_level.merging.clauses import Clause, Do, When
 from frazil.spark.row_level.merging.flags import first_that_holds, values_by_clause
@@ -75,7 +76,11 @@ class Merge:
             source_name=self.source_name,
             case_sensitive=command.case_sensitive,
         )
-        source = Source.of(self.source, [f.name for f in schema.fields], keys)
+        parts = {name.lower() for name in partition_columns(command.base)}
+        given = [name.lower() for name in self.source.columns]
+        single = parts & {name for name in given if given.count(name) == 1}
+        compared = [name for name in self.source.columns if name.lower() in single]
+        source = Source.of(self.source, [f.name for f in schema.fields], keys, compared)
         if self.keys:
             source.check_keys(self.keys)
         with command.discarding():

@@ -6,6 +6,7 @@ rows on their way to the files. Where they are more than the files hold, nothing
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 
@@ -23,6 +24,7 @@ from frazil.spark.row_level.delete import CLOCKS
 from frazil.spark.row_level.expressions import condition_column
 from frazil.spark.row_level.figures import Changed
 from frazil.spark.row_level.in_place import in_place, partition_columns, without_queries
+from frazil.spark.row_level.merging.by_key import matches_by_key
 from frazil.spark.row_level.merging.clauses import Do, When
 from frazil.spark.row_level.merging.collected import (
     Longs,
@@ -61,7 +63,7 @@ def rewritten_in_one_join(matching: Matching, target: Target, where: Expression)
     """
     command = matching.command
     compared = _partition_columns_taken(matching)
-    matches = _Matches.of(matching, target, matching.pairs_by_file(target, compared or {}))
+    matches = _Matches.of(matching, target, compared or {})
     touched, moved = matches.touched, matches.move_rows
     if touched.is_empty and touched.pairs:
         # Whether a row matches twice cannot be seen where nothing is written.
@@ -133,17 +135,23 @@ class _Matches:
     matched: Longs
 
     @classmethod
-    def of(cls, matching: Matching, target: Target, pairs: DataFrame) -> _Matches:
+    def of(cls, matching: Matching, target: Target, compared: Mapping[str, str]) -> _Matches:
         """Find them.
 
         Args:
-            pairs: the file, the source's row, whether it moves the row, and the clause.
+            compared: the table's columns that tell whether a row moves, and the source's beside.
         """
         source, tasks = matching.source, tasks_of_scan(target)
-        found = kept = None
-        if source.collected is not None and source.count <= most_pairs_of_task(tasks):
-            # Where no row of the source matches two of the table, those are all.
-            found = collected_pairs(pairs, tasks=tasks)
+        # Where no row of the source matches two of the table, there are no more pairs than that.
+        few = source.collected is not None and source.count <= most_pairs_of_task(tasks)
+        passing = matching.key_filter(target)
+        found = None
+        if few:
+            found = matches_by_key(matching, target, compared, passing=passing, tasks=tasks)
+        kept: DataFrame | None = None
+        if found is None:
+            pairs = matching.pairs_by_file(target, compared, passing)
+            found = collected_pairs(pairs, tasks=tasks) if few else None
         if found is not None:
             found.columns = ["file", "number", "moved", "clause"]
             groups = found.group_by("file", "clause")

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 MOST_VALUES: Final = 1_000
 """Of a source of up to so many rows the keys themselves are looked for, else their range."""
 
-_INTEGERS: Final = (S.ByteType, S.ShortType, S.IntegerType, S.LongType)
+INTEGERS: Final = (S.ByteType, S.ShortType, S.IntegerType, S.LongType)
 _EPOCH: Final = dt.datetime(1970, 1, 1)
 
 
@@ -268,7 +268,7 @@ def _compares_alike(target: I.IcebergType, source: S.DataType) -> bool:
     """Whether equal values have one order and one text on both sides."""
     match target:
         case I.IntegerType() | I.LongType():
-            return isinstance(source, _INTEGERS)
+            return isinstance(source, INTEGERS)
         case I.StringType():
             return source == S.StringType()
         case I.DateType():

@@ -15,7 +15,7 @@ from frazil.errors import ValidationError
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.free_names import free_names
 from frazil.spark.row_level.merging.collected import CollectedKeys
-from frazil.spark.row_level.merging.pruning import EqualColumns, plain_value
+from frazil.spark.row_level.merging.pruning import INTEGERS, EqualColumns, plain_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,18 @@ class Source:
 
     @classmethod
     def of(
-        cls, df: DataFrame, beside: Iterable[str], keys: tuple[EqualColumns, ...] = ()
+        cls,
+        df: DataFrame,
+        beside: Iterable[str],
+        keys: tuple[EqualColumns, ...] = (),
+        compared: Sequence[str] = (),
     ) -> Source:
         """Evaluate a DataFrame.
 
         Args:
             beside: names of columns that the rows will stand beside.
             keys: the columns that equal one of the table in every match.
+            compared: others that are compared with the table's, where they are whole numbers.
 
         Raises:
             ValidationError: it is a stream, or two of its columns have one name.
@@ -66,7 +71,8 @@ class Source:
         (number,) = free_names(["_frazil_source_row"], [*names, *beside])
         kept = df.withColumn(number, F.monotonically_increasing_id()).localCheckpoint(eager=False)
         # The first look at the rows is the job that evaluates them.
-        collected = CollectedKeys.of(kept, number, keys)
+        whole = [f.name for f in df.schema.fields if isinstance(f.dataType, INTEGERS)]
+        collected = CollectedKeys.of(kept, number, keys, [c for c in compared if c in whole])
         if collected is not None:
             count = len(collected.numbers)
             return cls(kept, names, number, keys, count, collected, collected.ranges)
