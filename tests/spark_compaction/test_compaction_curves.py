@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 from frazil.errors import ConfigurationError, ValidationError
-from frazil.spark.compaction.curves import ColumnRanges, CurveOfRows, bits_of, places_on_curve
+from frazil.spark.compaction.arranging.curves import (
+    ColumnRanges,
+    CurveOfRows,
+    bits_of,
+    places_on_curve,
+)
 from frazil.spark.compaction.sizes import FileSizes
 
 

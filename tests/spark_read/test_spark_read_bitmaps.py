@@ -14,7 +14,7 @@ from frazil.spark.deletes import joins as bitmaps
 from frazil.spark.deletes.bitmap import Words
 from frazil.spark.deletes.joins import ArrayBitmaps, Bitmaps, JoinedBitmaps, bitmaps_of_words
 from frazil.spark.read.parquet.file_log import ORDINAL, POSITION
-from frazil.storage.bounded_cache import BoundedCache
+from frazil.storage.caches import BoundedCache
 
 Deleted = Mapping[int, set[int]]
 

@@ -18,7 +18,7 @@ from frazil.format.metadata import (
     metadata_to_gzip_bytes,
     parse_metadata,
 )
-from frazil.storage.bounded_cache import BoundedCache
+from frazil.storage.caches import BoundedCache
 from frazil.storage.files import FileIO
 
 _GZIP_MAGIC = b"\x1f\x8b"

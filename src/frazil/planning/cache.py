@@ -15,7 +15,7 @@ from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.planning.frames import memory_of
 from frazil.planning.scan_plan import ScanPlan
-from frazil.storage.bounded_cache import BoundedCache, CacheStatistics
+from frazil.storage.caches import BoundedCache, CacheStatistics
 from frazil.storage.files import FileIO
 
 _BYTES_PER_LISTED_MANIFEST = 768

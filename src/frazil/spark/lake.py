@@ -34,7 +34,7 @@ from frazil.spark.stream.source.options import StreamSettings
 from frazil.spark.table import Table
 from frazil.spark.write.rows import rows_of
 from frazil.spark.write.writes import Rows
-from frazil.storage.bounded_cache import CacheStatistics
+from frazil.storage.caches import CacheStatistics
 from frazil.storage.files import FileIO, normalize_location
 from frazil.storage.moved import MovedFileIO
 from frazil.storage.on_driver import OnDriver

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from frazil.format.arguments import SnapshotId
 from frazil.format.predicates.expressions import Expression
 from frazil.format.sorting import SortField
-from frazil.spark.compaction.arrangement import Strategy
+from frazil.spark.compaction.arranging.arrangement import Strategy
 from frazil.spark.compaction.compact import OnRewrite, compact
 from frazil.spark.compaction.conversion import convert_equality_deletes
 from frazil.spark.compaction.manifests import rewrite_manifests

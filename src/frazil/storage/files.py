@@ -38,18 +38,8 @@ from frazil.storage.stores.open import are_of_one_store, open_store, store_key
 from frazil.storage.stores.open import is_same_place as are_same_place
 from frazil.storage.stores.remote import RemoteStore
 
-__all__ = [
-    "FileIO",
-    "FileInfo",
-    "is_inside",
-    "is_local",
-    "local_path",
-    "normalize_location",
-    "redact",
-    "redact_properties",
-    "resolve_inside",
-    "same_location",
-]
+__all__ = ["FileIO", "FileInfo", "is_inside", "is_local", "local_path", "normalize_location"]
+__all__ += ["redact", "redact_properties", "resolve_inside", "same_location"]
 
 _DELETE_THREADS = 16
 _COMPARED_BYTES = 8 * 1024 * 1024
@@ -75,14 +65,12 @@ class FileInfo:
 class FileIO:
     """Files by literal path; safe to share between threads and to send to other processes.
 
-    Another process that is sent it begins with empty caches.
-
     Every method raises MissingFileError for a file that is not there and StorageError for every
     other failure of the store; both name the path.
 
     Attributes:
         properties: of the stores; secrets stay in them, so never print them (repr does not).
-        caches: what is kept of files that never change.
+        caches: what is kept of files that never change; empty in a process that it is sent to.
     """
 
     def __init__(

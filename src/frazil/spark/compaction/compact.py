@@ -19,7 +19,7 @@ from frazil.format.predicates.expressions import AlwaysTrue, Expression
 from frazil.format.snapshots import MAIN_BRANCH
 from frazil.format.sorting import SortField
 from frazil.planning.scan_plan import ScanPlan
-from frazil.spark.compaction.arrangement import Strategy, arrangement_of
+from frazil.spark.compaction.arranging.arrangement import Strategy, arrangement_of
 from frazil.spark.compaction.committing import Committer, Destiny
 from frazil.spark.compaction.dangling import remove_dangling_deletes
 from frazil.spark.compaction.groups import FileGroup, plan_groups

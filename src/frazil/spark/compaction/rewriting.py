@@ -12,7 +12,7 @@ from frazil.errors import FrazilError, InvalidDataFileError
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.planning.removal import data_files
-from frazil.spark.compaction.arrangement import Arrangement, BinPack, SortBy
+from frazil.spark.compaction.arranging.arrangement import Arrangement, BinPack, SortBy
 from frazil.spark.compaction.copying import can_copy, copied
 from frazil.spark.compaction.groups import FileGroup
 from frazil.spark.compaction.options import CompactionOptions

@@ -14,7 +14,7 @@ from typing import Final
 import polars as pl
 
 from frazil.spark.deletes.bitmap import Words
-from frazil.storage.bounded_cache import BoundedCache, Sized
+from frazil.storage.caches import BoundedCache, Sized
 from frazil.storage.files import FileIO
 
 _SETS_OF_ONE: Final = 4

@@ -21,7 +21,7 @@ from pyspark.sql import types as S
 from frazil.spark.deletes.bitmap import Words, word_rows
 from frazil.spark.deletes.bitmap_rows import KEY, WORDS, WORDS_PER_CONTAINER, Grain
 from frazil.spark.read.parquet.file_log import NAMED_PLACE, ORDINAL, POSITION, RowPlace
-from frazil.storage.bounded_cache import BoundedCache
+from frazil.storage.caches import BoundedCache
 
 BROADCAST_BYTES: Final = 32 * 1024 * 1024
 """Bitmaps up to this size are sent to every executor; larger ones are shuffled with the rows."""

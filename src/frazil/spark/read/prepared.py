@@ -23,7 +23,7 @@ from frazil.spark.read.parquet.file_log import READING_SETTINGS
 from frazil.spark.read.parquet.locations import LOCATION_SETTINGS
 from frazil.spark.read.projection import Projection
 from frazil.spark.types import SparkTypeSupport
-from frazil.storage.bounded_cache import BoundedCache
+from frazil.storage.caches import BoundedCache
 from frazil.storage.files import FileIO
 
 _BYTES_PER_READ: Final = 256 * 1024

@@ -25,7 +25,7 @@ from frazil.spark.row_level.command import (
 from frazil.spark.row_level.delete import Delete
 from frazil.spark.row_level.figures import Changed
 from frazil.spark.row_level.merging.builder import MergeBuilder
-from frazil.spark.row_level.merging.clauses import Clause
+from frazil.spark.row_level.merging.clauses.clause import Clause
 from frazil.spark.row_level.merging.evolution import new_columns
 from frazil.spark.row_level.merging.merge import Merge
 from frazil.spark.row_level.names import check_aliases, check_has_keys, key_path

@@ -21,7 +21,7 @@ from frazil.format.snapshots import MAIN_BRANCH, Snapshot
 from frazil.format.table_properties import RETRIES
 from frazil.spark.row_level.command import MERGE_ON_READ, Command, Options
 from frazil.spark.row_level.commands import SOURCE, TARGET, RowCommands
-from frazil.spark.row_level.merging.clauses import Clause, Do, When
+from frazil.spark.row_level.merging.clauses.clause import Clause, Do, When
 from frazil.spark.row_level.merging.evolution import new_columns
 from frazil.spark.row_level.merging.merge import Merge
 from frazil.spark.session import is_case_sensitive, prepare_session

@@ -16,7 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from frazil.errors import FrazilError, InvalidDataFileError, MissingFileError
-from frazil.storage.bounded_cache import BoundedCache, Sized
+from frazil.storage.caches import BoundedCache, Sized
 from frazil.storage.files import FileIO
 from frazil.storage.parquet.field_ids import PARQUET_FIELD_ID, stored_field_id
 from frazil.storage.parquet.footer import read_description

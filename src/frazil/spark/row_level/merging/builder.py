@@ -9,7 +9,7 @@ from typing import Any, Self
 from pyspark.sql import Column
 
 from frazil.spark.row_level.figures import Changed
-from frazil.spark.row_level.merging.clauses import Clause, Do, When, check_clauses
+from frazil.spark.row_level.merging.clauses.clause import Clause, Do, When, check_clauses
 
 Condition = str | Column
 Values = Mapping[str, Any]

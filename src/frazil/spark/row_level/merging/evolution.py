@@ -15,7 +15,7 @@ from frazil.format.predicates.columns import split_name
 from frazil.format.schema import Schema
 from frazil.format.types.promotion import can_promote
 from frazil.spark.row_level.assignments import value_of
-from frazil.spark.row_level.merging.clauses import Do, When
+from frazil.spark.row_level.merging.clauses.clause import Do, When
 from frazil.spark.types import primitive_from_spark, query_schema_from_spark
 
 if TYPE_CHECKING:

@@ -20,9 +20,10 @@ from frazil.spark.row_level.assignments import columns_named
 from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.figures import Changed
 from frazil.spark.row_level.in_place import partition_columns
-from frazil.spark.row_level.merging.checked import CheckedClauses
-from frazil.spark.row_level.merging.clauses import Clause, Do, When
-from frazil.spark.row_level.merging.flags import first_that_holds, values_by_clause
+from frazil.spark.row_level.merging.clauses.checked import CheckedClauses
+from frazil.spark.row_level.merging.clauses.clause import Clause, Do, When
+from frazil.spark.row_level.merging.clauses.flags import first_that_holds, values_by_clause
+from frazil.spark.row_level.merging.clauses.unmatched import UnmatchedValues
 from frazil.spark.row_level.merging.matching import Matching
 from frazil.spark.row_level.merging.one_join import rewritten_in_one_join, takes_one_join
 from frazil.spark.row_level.merging.pruning import (
@@ -32,7 +33,6 @@ from frazil.spark.row_level.merging.pruning import (
 )
 from frazil.spark.row_level.merging.source import Source
 from frazil.spark.row_level.merging.touched import CLAUSE, Touched
-from frazil.spark.row_level.merging.unmatched import UnmatchedValues
 from frazil.spark.row_level.target import Target, file_of, position_of
 from frazil.spark.session import prepare_session, type_support
 

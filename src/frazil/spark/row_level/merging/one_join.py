@@ -25,14 +25,14 @@ from frazil.spark.row_level.expressions import condition_column
 from frazil.spark.row_level.figures import Changed
 from frazil.spark.row_level.in_place import in_place, partition_columns, without_queries
 from frazil.spark.row_level.merging.by_key import matches_by_key
-from frazil.spark.row_level.merging.clauses import Do, When
+from frazil.spark.row_level.merging.clauses.clause import Do, When
+from frazil.spark.row_level.merging.clauses.flags import first_number, values_by_clause
 from frazil.spark.row_level.merging.collected import (
     Longs,
     collected_pairs,
     most_pairs_of_task,
     tasks_of_scan,
 )
-from frazil.spark.row_level.merging.flags import first_number, values_by_clause
 from frazil.spark.row_level.merging.matching import Matching
 from frazil.spark.row_level.merging.touched import CLAUSE, Touched
 from frazil.spark.row_level.target import Target

@@ -10,7 +10,7 @@ import polars as pl
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from frazil.spark.row_level.merging.clauses import Clause, Do, When
+from frazil.spark.row_level.merging.clauses.clause import Clause, Do, When
 from frazil.spark.row_level.target import Target, file_of
 
 CLAUSE: Final = "_frazil_clause"

@@ -18,10 +18,10 @@ from frazil.format.arguments import one_or_several
 from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
 from frazil.format.sorting import SortField, SortOrder, order_for, reuse_order
-from frazil.spark.compaction.curves import Curve, CurveOfRows, Doubles, bits_of
+from frazil.spark.compaction.arranging.curves import Curve, CurveOfRows, Doubles, bits_of
+from frazil.spark.compaction.arranging.sampling import TEXTS, as_double, sampled, task_by_first_key
 from frazil.spark.compaction.groups import FileGroup
 from frazil.spark.compaction.options import CompactionOptions
-from frazil.spark.compaction.sampling import TEXTS, as_double, sampled, task_by_first_key
 from frazil.spark.free_names import free_names
 from frazil.spark.row_level.target import Target
 from frazil.spark.write.columns.partition_columns import column_of

@@ -9,8 +9,7 @@ import pytest
 
 from frazil.catalog.config import CatalogConfig, open_catalog
 from frazil.errors import ConfigurationError
-from frazil.storage.bounded_cache import BoundedCache, Sized
-from frazil.storage.caches import Caches
+from frazil.storage.caches import BoundedCache, Caches, Sized
 
 
 def test_the_least_recently_used_make_room() -> None:

@@ -1,0 +1,1 @@
+"""The clauses of a merge: as stated, as Spark understands them, and which one a row falls under."""
