@@ -98,9 +98,7 @@ class FileIO:
     def read_range(self, path: str, *, offset: int, length: int) -> bytes:
         """At most ``length`` bytes from ``offset``; fewer at the end of the file."""
         if offset < 0 or length < 0:
-            raise StorageError(
-                f"cannot read {path}: offset {offset} or length {length} is negative"
-            )
+            raise StorageError(f"cannot read {length} bytes of {path} from {offset}")
         return self._run(
             "read",
             path,
