@@ -143,7 +143,3 @@ class PreparedReads:
             size = _BYTES_PER_READ + plan.file_count * _BYTES_PER_FILE + memory_of_plan(plan)
             self._kept.put(key, made, size)
         return made.frame()
-
-    def clear(self) -> None:
-        """Forget everything."""
-        self._kept.clear()
