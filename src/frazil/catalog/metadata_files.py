@@ -51,7 +51,8 @@ def names_uuid(io: FileIO, location: str, table_uuid: str) -> bool:
     Raises:
         MissingFileError: there is no such file.
     """
-    return table_uuid.lower().encode() in _plain_bytes(io, location).lower()
+    sought, text = table_uuid.lower().encode(), _plain_bytes(io, location)
+    return sought in text or sought in text.lower()
 
 
 def metadata_bytes(io: FileIO, metadata: TableMetadata, *, path: str) -> bytes:
@@ -85,7 +86,7 @@ def _memory_of(data: bytes) -> int:
 
 
 def _digest(data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=32).digest()
+    return hashlib.sha256(data).digest()
 
 
 def _decompress(data: bytes, location: str) -> bytes:

@@ -33,7 +33,9 @@ from frazil.format.snapshots.json_form import (
     snapshot_from_json,
     snapshot_log_entry_from_json,
     snapshot_log_entry_to_json,
+    snapshot_log_entry_to_json_text,
     snapshot_to_json,
+    snapshot_to_json_text,
 )
 from frazil.format.sorting import UNSORTED, SortOrder
 
@@ -80,8 +82,20 @@ def _decompressed(data: bytes) -> bytes:
 
 
 def metadata_to_bytes(metadata: TableMetadata) -> bytes:
-    """The bytes of a metadata file of the table's own version, not compressed."""
-    return json.dumps(metadata_to_json(metadata)).encode()
+    """The bytes of a metadata file of the table's own version, not compressed.
+
+    They are the JSON of `metadata_to_json`. Snapshots and their log grow with every commit, so their
+    text comes last and is not made again where a snapshot was written before.
+    """
+    version = metadata.format_version
+    snapshots = [
+        snapshot_to_json_text(snapshot, format_version=version) for snapshot in metadata.snapshots
+    ]
+    log = [snapshot_log_entry_to_json_text(entry) for entry in metadata.snapshot_log]
+    beside = json.dumps(_json_beside_snapshots(metadata)).removesuffix("}")
+    return (
+        f'{beside}, "snapshots": [{", ".join(snapshots)}], "snapshot-log": [{", ".join(log)}]}}'
+    ).encode()
 
 
 def metadata_to_gzip_bytes(metadata: TableMetadata) -> bytes:
@@ -164,6 +178,17 @@ def metadata_to_json(metadata: TableMetadata) -> dict[str, Any]:
     An absent current snapshot is -1 in versions 1 and 2 and null in version 3 (rules 160, 310).
     """
     version = metadata.format_version
+    return {
+        **_json_beside_snapshots(metadata),
+        "snapshots": [
+            snapshot_to_json(snapshot, format_version=version) for snapshot in metadata.snapshots
+        ],
+        "snapshot-log": [snapshot_log_entry_to_json(entry) for entry in metadata.snapshot_log],
+    }
+
+
+def _json_beside_snapshots(metadata: TableMetadata) -> dict[str, Any]:
+    version = metadata.format_version
     legacy = {"schema": metadata.schema.to_json()} if version == 1 else {}
     legacy_spec = {"partition-spec": metadata.spec.fields_to_json()} if version == 1 else {}
     nothing_current = _NO_SNAPSHOT if version < 3 else None
@@ -193,14 +218,10 @@ def metadata_to_json(metadata: TableMetadata) -> dict[str, Any]:
             else {}
         ),
         "refs": {name: ref_to_json(ref) for name, ref in metadata.refs.items()},
-        "snapshots": [
-            snapshot_to_json(snapshot, format_version=version) for snapshot in metadata.snapshots
-        ],
         "statistics": [statistics_file_to_json(entry) for entry in metadata.statistics],
         "partition-statistics": [
             partition_statistics_file_to_json(entry) for entry in metadata.partition_statistics
         ],
-        "snapshot-log": [snapshot_log_entry_to_json(entry) for entry in metadata.snapshot_log],
         "metadata-log": [metadata_log_entry_to_json(entry) for entry in metadata.metadata_log],
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from frazil.format.json_fields import MAX_LONG, JsonObject, without_nulls
@@ -70,6 +71,16 @@ def snapshot_to_json(snapshot: Snapshot, *, format_version: int) -> dict[str, An
     )
 
 
+def snapshot_to_json_text(snapshot: Snapshot, *, format_version: int) -> str:
+    """Return the JSON text of a snapshot, made once for each version of a table."""
+    texts = snapshot._json_texts
+    found = texts.get(format_version)
+    if found is None:
+        made = json.dumps(snapshot_to_json(snapshot, format_version=format_version))
+        found = texts[format_version] = made
+    return found
+
+
 def ref_from_json(fields: JsonObject) -> SnapshotRef:
     """A branch or tag (rule 184)."""
     kind = fields.string("type").lower()
@@ -106,6 +117,11 @@ def snapshot_log_entry_from_json(fields: JsonObject) -> SnapshotLogEntry:
 def snapshot_log_entry_to_json(entry: SnapshotLogEntry) -> dict[str, Any]:
     """The JSON object of one entry of `snapshot-log`."""
     return {"timestamp-ms": entry.timestamp_ms, "snapshot-id": entry.snapshot_id}
+
+
+def snapshot_log_entry_to_json_text(entry: SnapshotLogEntry) -> str:
+    """Return the JSON text of one entry of `snapshot-log`."""
+    return f'{{"timestamp-ms": {entry.timestamp_ms:d}, "snapshot-id": {entry.snapshot_id:d}}}'
 
 
 def metadata_log_entry_from_json(fields: JsonObject) -> MetadataLogEntry:

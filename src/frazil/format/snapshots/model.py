@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 MAIN_BRANCH = "main"
@@ -36,6 +36,10 @@ class Snapshot:
     first_row_id: int | None = None
     added_rows: int | None = None
     key_id: str | None = None
+    # Every commit writes every snapshot again: its JSON by format version, once it was made.
+    _json_texts: dict[int, str] = field(
+        default_factory=dict, init=False, repr=False, compare=False, hash=False
+    )
 
     @property
     def operation(self) -> str | None:
