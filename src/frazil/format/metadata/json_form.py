@@ -84,8 +84,8 @@ def _decompressed(data: bytes) -> bytes:
 def metadata_to_bytes(metadata: TableMetadata) -> bytes:
     """The bytes of a metadata file of the table's own version, not compressed.
 
-    They are the JSON of `metadata_to_json`. Snapshots and their log grow with every commit, so their
-    text comes last and is not made again where a snapshot was written before.
+    They are the JSON of `metadata_to_json`. Snapshots grow with every commit, so their text comes
+    last, and that of a snapshot which was written before is not made again.
     """
     version = metadata.format_version
     snapshots = [
