@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +30,7 @@ from frazil.format.partitions.transforms import parse_transform
 from frazil.format.schema import Schema
 from frazil.format.types import DoubleType, LongType, NestedField, StringType
 from frazil.storage import avro
-from frazil.storage.avro.columns import decode_manifests
+from frazil.storage.avro.columns import open_manifests
 from frazil.storage.avro.manifest_copy import CarriedEntries, Carry, copy_manifest, entries_at
 from frazil.storage.files import FileIO
 
@@ -105,7 +107,7 @@ def carried(
 ) -> tuple[CarriedEntries, list[ManifestEntry]]:
     """A manifest with a choice for each live entry, and the entries that must come of it."""
     data = io.read(manifest.manifest_path)
-    [frame] = decode_manifests([(manifest, data)], specs=specs, schema=schema, statistics=())
+    [decoded] = open_manifests([(manifest, data)], specs=specs, schema=schema)
     chance = random.Random(seed)
     choices, expected = [], []
     for entry in avro.read_manifest(io, manifest, specs=specs, schema=schema):
@@ -117,7 +119,11 @@ def carried(
             expected.append(replace(entry, status=EntryStatus.EXISTING))
         elif choice is Carry.DELETED:
             expected.append(replace(entry, status=EntryStatus.DELETED, snapshot_id=NEW))
-    return CarriedEntries(manifest, data, frame, pl.Series(choices, dtype=pl.Int8)), expected
+    carry = pl.Series(choices, dtype=pl.Int8)
+    # Some callers know what the records state, others read it again.
+    stated = decoded.stated if seed % 2 else None
+    source = CarriedEntries(manifest, decoded.container, decoded.entries, carry, stated=stated)
+    return source, expected
 
 
 def same(one: Any, other: Any) -> bool:
@@ -258,3 +264,36 @@ def test_entries_of_other_writers(line: dict[str, Any], tmp_path: Path) -> None:
         assert same(found, avro.read_stated_entries(FileIO(), single, **of_table))
         unlike = {"manifest_path": "", "manifest_length": 0}
         assert same(replace(copied, **unlike), replace(single, **unlike))
+
+
+def test_copying_imports_no_pandas(tmp_path: Path) -> None:
+    """It takes half a second to import, more than a commit takes."""
+    program = f"""
+import sys
+from frazil.catalog.filesystem import FilesystemCatalog
+from frazil.format.manifests import DataFile
+from frazil.format.new_table import new_table_metadata
+from frazil.format.partitioning import spec_for
+from frazil.format.schema import Schema
+from frazil.format.types import LongType, NestedField
+from frazil.table.handle import TableHandle
+
+schema = Schema((NestedField(1, "id", LongType(), False),))
+catalog = FilesystemCatalog("c", {{"warehouse": {str(tmp_path)!r}}})
+catalog.create_namespace("db")
+location = catalog.default_table_location("db.t")
+metadata = new_table_metadata(schema, spec_for(schema, []), location=location)
+table = TableHandle(catalog, catalog.create_table("db.t", metadata))
+files = [
+    DataFile(file_path=f"{{location}}/data/{{n}}.parquet", record_count=1, file_size_in_bytes=1)
+    for n in range(3)
+]
+table.commit_append(files[:2])
+table.commit_overwrite(files[2:], removed=files[:1])
+assert len(table.inspect.files()) == 2
+print("pandas" in sys.modules)
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.split() == ["False"]

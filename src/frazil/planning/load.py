@@ -126,7 +126,7 @@ class ManifestLoader:
         started: list[Future[bytes]] = []
         running: list[Future[list[tuple[int, pl.DataFrame]]]] = []
         try:
-            for batch in _batches(manifests, indexes):
+            for batch in manifest_batches(manifests, indexes):
                 reads = [readers.submit(self.io.read, manifests[i].manifest_path) for i in batch]
                 started += reads
                 running.append(decoders.submit(decode, batch, reads))
@@ -198,8 +198,10 @@ def lists_of_manifests(
     )
 
 
-def _batches(manifests: Sequence[ManifestFile], indexes: Sequence[int]) -> Iterator[list[int]]:
-    """Small manifests together, large ones alone."""
+def manifest_batches(
+    manifests: Sequence[ManifestFile], indexes: Sequence[int]
+) -> Iterator[list[int]]:
+    """Yield the indexes of manifests to decode at once: small ones together, large ones alone."""
     batch: list[int] = []
     size = 0
     for index in indexes:

@@ -59,8 +59,10 @@ __all__ = [
     "ENTRY_DTYPES",
     "LARGEST_COUNT",
     "REQUIRED",
+    "DecodedManifest",
     "decode_manifests",
     "map_dtype",
+    "open_manifests",
     "partition_struct",
     "read_manifest_columns",
     "value_column",
@@ -110,8 +112,44 @@ def decode_manifests(
     Manifests of one Avro schema and partition spec are decoded as one, so that many small ones
     cost little more than a large one.
     """
-    check_threads()
     wanted = {name: frozenset(ids) for name, ids in (values or {}).items() if ids}
+    decoded = _decoded(files, specs, schema, tuple(statistics), wanted)
+    return [manifest.entries for manifest in decoded]
+
+
+def open_manifests(
+    files: Sequence[tuple[ManifestFile, bytes]],
+    *,
+    specs: Mapping[int, PartitionSpec],
+    schema: Schema,
+) -> list[DecodedManifest]:
+    """Decode manifests as `decode_manifests` does, with what their records themselves say."""
+    return _decoded(files, specs, schema, (), {})
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedManifest:
+    """One manifest's entries, and what they were decoded from.
+
+    Attributes:
+        container: the file, decompressed.
+        stated: the columns as the records hold them: nothing inherited, nothing filled in.
+        entries: in the form of `read_manifest_columns`.
+    """
+
+    container: AvroContainer
+    stated: pl.DataFrame
+    entries: pl.DataFrame
+
+
+def _decoded(
+    files: Sequence[tuple[ManifestFile, bytes]],
+    specs: Mapping[int, PartitionSpec],
+    schema: Schema,
+    statistics: tuple[str, ...],
+    wanted: Mapping[str, frozenset[int]],
+) -> list[DecodedManifest]:
+    check_threads()
     groups: dict[tuple[bytes, int], list[int]] = {}
     containers: list[AvroContainer] = []
     for index, (manifest, data) in enumerate(files):
@@ -119,16 +157,15 @@ def decode_manifests(
         containers.append(container)
         key = (container.metadata["avro.schema"], manifest.partition_spec_id)
         groups.setdefault(key, []).append(index)
-    frames: list[pl.DataFrame] = [pl.DataFrame()] * len(files)
+    found: dict[int, DecodedManifest] = {}
     for (schema_text, spec_id), indexes in groups.items():
         manifests = [files[i][0] for i in indexes]
         flat = flatten(schema_text, file=manifests[0].manifest_path)
         kinds = partition_types(manifests[0].manifest_path, spec_id, specs, schema)
-        decoder = _Decoder(flat, kinds, tuple(statistics), wanted)
+        decoder = _Decoder(flat, kinds, statistics, wanted)
         bodies = [containers[i] for i in indexes]
-        for index, frame in zip(indexes, decoder.decode(manifests, bodies), strict=True):
-            frames[index] = frame
-    return frames
+        found.update(zip(indexes, decoder.decode(manifests, bodies), strict=True))
+    return [found[index] for index in range(len(files))]
 
 
 def with_values(entries: pl.DataFrame, values: Mapping[str, Collection[int]]) -> pl.DataFrame:
@@ -160,8 +197,8 @@ class _Decoder:
 
     def decode(
         self, manifests: Sequence[ManifestFile], containers: Sequence[AvroContainer]
-    ) -> list[pl.DataFrame]:
-        """The frame of each manifest; an error names the file that it lies in."""
+    ) -> list[DecodedManifest]:
+        """Each manifest; an error names the file that it lies in."""
         try:
             return self._decode(manifests, containers)
         except InvalidManifestError:
@@ -172,7 +209,7 @@ class _Decoder:
 
     def _decode(
         self, manifests: Sequence[ManifestFile], containers: Sequence[AvroContainer]
-    ) -> list[pl.DataFrame]:
+    ) -> list[DecodedManifest]:
         file = manifests[0].manifest_path
         counts = [container.count for container in containers]
         body = _Body(sum(counts), [block for one in containers for block in one.blocks], file)
@@ -192,9 +229,14 @@ class _Decoder:
             for field_id in sorted(ids)
         ]
         entries = entries.with_columns(*partition, *maps, *found)
-        offsets = [0, *accumulate(counts)]
+        offsets = accumulate(counts, initial=0)
         return [
-            entries.slice(offset, count) for offset, count in zip(offsets[:-1], counts, strict=True)
+            DecodedManifest(
+                container,
+                frame.slice(offset, container.count),
+                entries.slice(offset, container.count),
+            )
+            for container, offset in zip(containers, offsets, strict=False)
         ]
 
     def _columns(self, body: _Body) -> pl.DataFrame:

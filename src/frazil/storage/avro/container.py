@@ -95,6 +95,20 @@ def read_container(data: bytes, *, file: str) -> AvroContainer:
     return AvroContainer(metadata, sum(counts), tuple(bodies), tuple(packed), tuple(counts))
 
 
+def joined_container(containers: Sequence[AvroContainer]) -> AvroContainer:
+    """Containers of one schema as one; its blocks are packed only where all have one codec."""
+    if len(containers) == 1:
+        return containers[0]
+    is_packed = len({container.codec for container in containers}) == 1
+    return AvroContainer(
+        containers[0].metadata,
+        sum(container.count for container in containers),
+        tuple(block for container in containers for block in container.blocks),
+        tuple(block for container in containers for block in container.packed) if is_packed else (),
+        tuple(count for container in containers for count in container.counts),
+    )
+
+
 def as_container(schema: Mapping[str, Any], count: int, blocks: Sequence[bytes]) -> bytes:
     """An uncompressed container of one block: records under another, byte-compatible schema."""
     text = json.dumps(schema, separators=(",", ":")).encode()

@@ -4,9 +4,10 @@ What changes when an entry moves to another manifest stands at a record's head (
 id and sequence numbers) and in its first row id. All else is copied, so the statistics of a file
 are neither decoded nor encoded.
 
-A record begins with its head, and its path follows within a few bytes, so its first bytes are known
-from the decoded columns. They are searched for forwards and backwards. The first occurrences can
-only be too early, the last ones only too late: where the two searches agree, they are right.
+A record begins with its head, and its path follows within a few bytes. The bytes of both are known
+from the decoded columns, so they tell where a record starts. What all paths begin with stands in
+each record: where it occurs as often as there are records, each occurrence is a path. Where it
+occurs more often, the first bytes of each record are searched for.
 """
 
 from __future__ import annotations
@@ -19,7 +20,11 @@ from io import BytesIO
 from itertools import pairwise
 from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from frazil.storage.avro.container import AvroContainer, as_container, zigzag
 from frazil.storage.avro.manifest_layout import ENTRY_FIELDS, FlatSchema, flatten
@@ -27,6 +32,30 @@ from frazil.storage.avro.manifest_layout import ENTRY_FIELDS, FlatSchema, flatte
 HEAD: Final = tuple(ENTRY_FIELDS.values())
 FIRST_ROW_ID: Final = "first_row_id"
 _LEAD: Final = (*HEAD, "content", "file_path")
+_MARK: Final = 8
+"""How many of the bytes that all paths begin with are looked for."""
+
+
+@dataclass(frozen=True)
+class EncodedRows:
+    """A few texts of bytes, and which of them each row has.
+
+    Attributes:
+        texts: each once.
+        numbers: of each row, an index into `texts`.
+    """
+
+    texts: tuple[bytes, ...]
+    numbers: npt.NDArray[np.int64]
+
+    @cached_property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """How many bytes each row has."""
+        return np.array([len(text) for text in self.texts], dtype=np.int64)[self.numbers]
+
+    def of(self, row: int) -> bytes:
+        """The bytes of one row."""
+        return self.texts[int(self.numbers[row])]
 
 
 class RecordLayout:
@@ -66,31 +95,31 @@ class RecordLayout:
             return zigzag(kind.index(branch)) + _plain(value)
         return _plain(value)
 
-    def heads(self, frame: pl.DataFrame) -> list[bytes]:
+    def heads(self, frame: pl.DataFrame) -> EncodedRows:
         """The head of each row."""
-        return self._joined(frame, self.head)
+        return self._encoded(frame, self.head)
 
-    def leads(self, frame: pl.DataFrame) -> list[bytes]:
-        """The bytes of each row up to the end of its path."""
-        before = self._joined(frame, self._to_path[:-1])
+    def before_path(self, frame: pl.DataFrame) -> EncodedRows:
+        """The bytes of each row that stand before its path and the path's length."""
+        return self._encoded(frame, self._to_path[:-1])
+
+    @property
+    def path_branch(self) -> bytes:
+        """What says that a path follows, where the schema lets it be null."""
         kind = self._types["file_path"]
-        branch = b"" if isinstance(kind, str) else zigzag(kind.index("string"))
-        paths = frame["file_path"].cast(pl.Binary).to_list()
-        lengths = {length: branch + zigzag(length) for length in set(map(len, paths))}
-        return [
-            start + lengths[len(path)] + path for start, path in zip(before, paths, strict=True)
-        ]
+        return b"" if isinstance(kind, str) else zigzag(kind.index("string"))
 
-    def _joined(self, frame: pl.DataFrame, names: Sequence[str]) -> list[bytes]:
+    def _encoded(self, frame: pl.DataFrame, names: Sequence[str]) -> EncodedRows:
         """The encoded fields of each row; neighbours are alike, and each run is encoded once."""
         if not names:
-            return [b""] * len(frame)
-        found: list[bytes] = []
+            return EncodedRows((b"",), np.zeros(len(frame), dtype=np.int64))
         runs = frame.select(pl.struct(names).rle().struct.unnest())
-        for count, values in runs.iter_rows():
-            encoded = b"".join(self.encode(name, values[name]) for name in names)
-            found += [encoded] * count
-        return found
+        texts: dict[bytes, int] = {}
+        numbers = [
+            texts.setdefault(b"".join(self.encode(n, values[n]) for n in names), len(texts))
+            for values in runs["value"]
+        ]
+        return EncodedRows(tuple(texts), np.repeat(np.array(numbers, dtype=np.int64), runs["len"]))
 
     def _is_plain(self, name: str) -> bool:
         kind = self._types[name]
@@ -115,59 +144,77 @@ class EntryRecords:
         layout: of its records.
         stated: what the records themselves say in the columns of the layout, nothing inherited.
         starts: where each record starts in `body`, and the end of the last.
+        body: all records, one after the other.
     """
 
     container: AvroContainer
     layout: RecordLayout
     stated: pl.DataFrame
-    starts: tuple[int, ...]
+    starts: npt.NDArray[np.int64]
+    body: bytes
 
     @classmethod
-    def of(cls, container: AvroContainer, flat: FlatSchema) -> EntryRecords | None:
-        """The records, or None where they are not written as Frazil and most others write them."""
+    def of(
+        cls, container: AvroContainer, flat: FlatSchema, stated: pl.DataFrame | None = None
+    ) -> EntryRecords | None:
+        """The records, or None where they are not written as Frazil and most others write them.
+
+        Args:
+            container: the manifest's, or that of several manifests of one schema.
+            flat: the flat form of its schema.
+            stated: its records as columns, where they were decoded before.
+        """
         layout = RecordLayout(flat)
         if not layout.is_known:
             return None
-        data = as_container(flat.as_avro(), container.count, container.blocks)
-        try:
-            stated = pl.read_avro(BytesIO(data), columns=layout.columns)
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
-            return None
+        if stated is None or not set(layout.columns) <= set(stated.columns):
+            data = as_container(flat.as_avro(), container.count, container.blocks)
+            try:
+                stated = pl.read_avro(BytesIO(data), columns=layout.columns)
+            except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
+                return None
+        stated = stated.select(layout.columns)
         if len(stated) != container.count or stated["file_path"].null_count():
             return None
-        starts = _starts(b"".join(container.blocks), layout.leads(stated))
-        return None if starts is None else cls(container, layout, stated, starts)
+        body = b"".join(container.blocks)
+        starts = record_starts(body, layout, stated)
+        return None if starts is None else cls(container, layout, stated, starts, body)
 
     @cached_property
-    def body(self) -> memoryview:
-        """All records, one after the other."""
-        return memoryview(b"".join(self.container.blocks))
-
-    @cached_property
-    def heads(self) -> list[bytes]:
+    def heads(self) -> EncodedRows:
         """The head of each record as it is."""
         return self.layout.heads(self.stated)
 
     def between(self, first: int, end: int) -> memoryview:
         """Neighbouring records as they are, the last excluded."""
-        return self.body[self.starts[first] : self.starts[end]]
+        return memoryview(self.body)[self.starts[first] : self.starts[end]]
 
-    def under_heads(self, first: int, end: int, heads: Sequence[bytes]) -> list[bytes | memoryview]:
-        """Neighbouring records under other heads, of a layout whose tail stays as it is."""
-        body, starts, before = self.body, self.starts, self.heads
-        parts: list[bytes | memoryview] = []
-        for row in range(first, end):
-            parts += (heads[row], body[starts[row] + len(before[row]) : starts[row + 1]])
-        return parts
+    def under_heads(self, heads: EncodedRows) -> tuple[memoryview, npt.NDArray[np.int64]]:
+        """All records under other heads, of a layout whose tail stays as it is.
+
+        Returns:
+            the records one after the other, and where each starts, with the end of the last.
+        """
+        old = self.starts[:-1] + self.heads.lengths
+        # Old head, rest, old head, rest…: every second value is what stays.
+        ends = np.empty(2 * len(old) + 1, dtype=np.int64)
+        ends[0::2], ends[1::2] = self.starts, old
+        rests = _slices(self.body, ends).take(_numbers(np.arange(1, 2 * len(old), 2)))
+        lengths = np.array([0, *map(len, heads.texts)], dtype=np.int64)
+        every = _slices(b"".join(heads.texts), np.cumsum(lengths))
+        texts = every.take(_numbers(heads.numbers))
+        nothing = _slices(b"", np.zeros(2, dtype=np.int64))[0]
+        joined = pc.binary_join_element_wise(texts, rests, nothing)
+        _, offsets, data = joined.buffers()
+        starts = np.frombuffer(offsets, dtype=np.int64, count=len(joined) + 1)
+        return memoryview(data) if data is not None else memoryview(b""), starts
 
     def changed(self, row: int, head: bytes, first_row_id: int | None) -> tuple[memoryview, ...]:
         """A record under another head, with this first row id where the layout has one."""
-        start = self.starts[row] + len(self.heads[row])
-        rest = self.body[start : self.starts[row + 1]]
-        if not self.layout.tail:
-            return (memoryview(head), rest)
+        start = self.starts[row] + self.heads.lengths[row]
+        rest = memoryview(self.body)[start : self.starts[row + 1]]
         values = self.stated.row(row, named=True)
-        if values[FIRST_ROW_ID] == first_row_id:
+        if not self.layout.tail or values[FIRST_ROW_ID] == first_row_id:
             return (memoryview(head), rest)
         names = self.layout.tail
         before = b"".join(self.layout.encode(name, values[name]) for name in names)
@@ -185,12 +232,94 @@ def flat_schema_of(schema: Mapping[str, Any], *, file: str) -> FlatSchema:
     return flatten(json.dumps(schema, separators=(",", ":")).encode(), file=file)
 
 
-def _starts(body: bytes, leads: Sequence[bytes]) -> tuple[int, ...] | None:
-    """Where each record starts, and the end; None where the searches disagree."""
+# Arrow arrays from buffers: `pa.array` would import pandas, half a second in a fresh process.
+def _slices(body: bytes, ends: npt.NDArray[np.int64]) -> pa.LargeBinaryArray:
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(body)]
+    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(ends) - 1, buffers)
+
+
+def _numbers(numbers: npt.NDArray[np.int64]) -> pa.Int64Array:
+    return pa.Int64Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers)])
+
+
+def record_starts(
+    body: bytes, layout: RecordLayout, stated: pl.DataFrame
+) -> npt.NDArray[np.int64] | None:
+    """Where each record starts, and the end of the last; None where that cannot be told.
+
+    Args:
+        body: the records, one after the other.
+        layout: of the records.
+        stated: what they say in the layout's columns.
+    """
+    before = layout.before_path(stated)
+    starts = _starts_by_prefix(body, layout, stated, before)
+    if starts is None:
+        starts = _starts_by_search(body, layout, stated, before)
+    if starts is None or not _stand_at(body, starts[:-1], layout.heads(stated)):
+        return None
+    return starts
+
+
+def _starts_by_prefix(
+    body: bytes, layout: RecordLayout, stated: pl.DataFrame, before: EncodedRows
+) -> npt.NDArray[np.int64] | None:
+    """Find what all paths begin with; None where it occurs elsewhere too, or is short."""
+    paths = stated["file_path"]
+    if paths.is_empty():
+        return None
+    prefix = _common_start(str(paths.min()).encode(), str(paths.max()).encode())
+    marked = len(prefix) - _MARK
+    if marked < 0:
+        return None
+    found = _occurrences(body, prefix[marked:])
+    if len(found) != len(paths):
+        return None
+    lengths = paths.str.len_bytes().to_numpy().astype(np.int64)
+    sizes = {length: len(zigzag(length)) for length in np.unique(lengths).tolist()}
+    size = np.vectorize(sizes.__getitem__, otypes=[np.int64])(lengths)
+    starts = found - marked - size - len(layout.path_branch) - before.lengths
+    if starts[0] != 0 or not (np.diff(starts) > 0).all():
+        return None
+    return np.append(starts, len(body))
+
+
+def _common_start(one: bytes, other: bytes) -> bytes:
+    """The bytes that both begin with, and so all that lie between them in order."""
+    for number, (a, b) in enumerate(zip(one, other, strict=False)):
+        if a != b:
+            return one[:number]
+    return min(one, other, key=len)
+
+
+def _occurrences(body: bytes, mark: bytes) -> npt.NDArray[np.int64]:
+    """Where eight bytes occur."""
+    [wanted] = np.frombuffer(mark, dtype=np.uint64)
+    found: list[npt.NDArray[np.int64]] = []
+    for shift in range(min(_MARK, max(0, len(body) - _MARK + 1))):
+        words = np.frombuffer(body, np.uint64, (len(body) - shift) // _MARK, shift)
+        found.append(np.flatnonzero(words == wanted) * _MARK + shift)
+    return np.sort(np.concatenate(found)) if found else np.empty(0, dtype=np.int64)
+
+
+def _starts_by_search(
+    body: bytes, layout: RecordLayout, stated: pl.DataFrame, before: EncodedRows
+) -> npt.NDArray[np.int64] | None:
+    """Search for the bytes up to each path's end forwards and backwards; None where both differ.
+
+    The first occurrences can only be too early, the last ones only too late.
+    """
+    branch = layout.path_branch
+    leads = [
+        before.texts[number] + branch + zigzag(len(path)) + path
+        for number, path in zip(
+            before.numbers.tolist(), stated["file_path"].cast(pl.Binary).to_list(), strict=True
+        )
+    ]
     starts: list[int] = []
-    find, position = body.find, 0
+    position = 0
     for lead in leads:
-        start = find(lead, position)
+        start = body.find(lead, position)
         if start < 0:
             return None
         starts.append(start)
@@ -201,4 +330,19 @@ def _starts(body: bytes, leads: Sequence[bytes]) -> tuple[int, ...] | None:
     for lead, (start, end) in zip(reversed(leads), reversed(list(pairwise(starts))), strict=True):
         if body.rfind(lead, start, end) != start:
             return None
-    return tuple(starts)
+    return np.array(starts, dtype=np.int64)
+
+
+def _stand_at(body: bytes, starts: npt.NDArray[np.int64], heads: EncodedRows) -> bool:
+    """Whether each head stands where its record starts."""
+    every = np.frombuffer(body, np.uint8)
+    for number, text in enumerate(heads.texts):
+        at = starts[heads.numbers == number]
+        if not len(text) or not len(at):
+            continue
+        if at[-1] + len(text) > len(body):
+            return False
+        wanted = np.frombuffer(text, np.uint8)
+        if not (every[at[:, None] + np.arange(len(text))] == wanted).all():
+            return False
+    return True

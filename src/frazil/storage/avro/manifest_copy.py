@@ -29,7 +29,12 @@ from frazil.format.manifests import (
 from frazil.format.manifests.schemas import entry_schema
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
-from frazil.storage.avro.container import AvroContainer, as_container, read_container
+from frazil.storage.avro.container import (
+    AvroContainer,
+    as_container,
+    joined_container,
+    read_container,
+)
 from frazil.storage.avro.entry_records import FIRST_ROW_ID, HEAD, EntryRecords, flat_schema_of
 from frazil.storage.avro.manifest_layout import FlatSchema, flatten
 from frazil.storage.avro.manifest_records import ENTRY_LEVEL, EntryReader
@@ -61,15 +66,17 @@ class CarriedEntries:
 
     Attributes:
         manifest: as its list states it.
-        data: the file's bytes.
+        container: the file, decompressed.
         entries: its rows in the form of `frazil.storage.avro.columns`, with what they inherit.
         carry: what becomes of each row, as numbers of `Carry`.
+        stated: the columns as the records hold them, where they were kept.
     """
 
     manifest: ManifestFile
-    data: bytes
+    container: AvroContainer
     entries: pl.DataFrame
     carry: pl.Series
+    stated: pl.DataFrame | None = None
 
     @property
     def kept(self) -> pl.DataFrame:
@@ -80,17 +87,12 @@ class CarriedEntries:
     def flat(self) -> FlatSchema:
         """How the records are laid out."""
         path = self.manifest.manifest_path
-        return flatten(self._container.metadata["avro.schema"], file=path)
+        return flatten(self.container.metadata["avro.schema"], file=path)
 
     @cached_property
     def records(self) -> EntryRecords | None:
         """The records as bytes, or None where they cannot be told apart."""
-        found = EntryRecords.of(self._container, self.flat)
-        return found if found is not None and len(found.stated) == len(self.entries) else None
-
-    @cached_property
-    def _container(self) -> AvroContainer:
-        return read_container(self.data, file=self.manifest.manifest_path)
+        return EntryRecords.of(self.container, self.flat, self.stated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,31 +129,30 @@ def copy_manifest(
         InvalidManifestError: a manifest is damaged.
         AlreadyExistsError: there is another file of that name.
     """
-    kept = [source.kept for source in sources]
-    if not all(_may_be_written(frame, content, format_version) for frame in kept):
+    joined = _joined(sources)
+    if joined is None:
         return None
-    partitions = [row for frame in kept for row in distinct_partitions(spec, schema, frame)]
+    kept = joined.kept
+    if not _may_be_written(kept, content, format_version):
+        return None
+    partitions = distinct_partitions(spec, schema, kept)
     partition_type = written_partition_type(spec, schema, partitions)
     avro_schema = entry_schema(format_version, partition_type)
     flat = flat_schema_of(avro_schema, file=path)
-    found: list[_Source] = []
-    for source in sources:
-        opened = _opened(source, flat, snapshot_id)
-        if opened is None:
-            return None
-        found.append(opened)
+    opened = _opened(joined, flat, snapshot_id)
+    if opened is None:
+        return None
     writer = ContainerWriter(
         avro_schema,
         metadata=manifest_header(spec, schema, format_version, content),
         codec=codec,
     )
     try:
-        for opened in found:
-            _copy(opened, writer)
+        _copy(opened, writer)
     except ValueError:
         return None
     data = writer.finish()
-    after = pl.concat([opened.after.filter("kept") for opened in found])
+    after = opened.after.filter("kept")
     if not _reads_as(data, flat, after):
         return None
     io.create_unique(path, data)
@@ -209,6 +210,28 @@ def entries_at(
             )
         )
     return found
+
+
+def _joined(sources: Sequence[CarriedEntries]) -> CarriedEntries | None:
+    """The entries of several manifests as one; None where their layouts differ."""
+    if len(sources) == 1:
+        return sources[0]
+    schemas = {source.container.metadata["avro.schema"]: source for source in sources}
+    first, *others = schemas.values()
+    columns = sources[0].entries.columns
+    alike = all(other.flat == first.flat for other in others)
+    if not alike or any(source.entries.columns != columns for source in sources):
+        return None
+    stated = [source.stated for source in sources if source.stated is not None]
+    return CarriedEntries(
+        sources[0].manifest,
+        joined_container([source.container for source in sources]),
+        pl.concat([source.entries for source in sources]),
+        pl.concat([source.carry for source in sources]),
+        stated=pl.concat(each.select(stated[0].columns) for each in stated)
+        if len(stated) == len(sources)
+        else None,
+    )
 
 
 def _opened(source: CarriedEntries, flat: FlatSchema, snapshot_id: int) -> _Source | None:
@@ -269,17 +292,21 @@ def _copy(source: _Source, writer: ContainerWriter) -> None:
     """Copy the records that are kept, block by block."""
     records, container = source.records, source.records.container
     heads = records.layout.heads(source.after)
-    row_ids = source.after[FIRST_ROW_ID].to_list()
+    row_ids = source.after[FIRST_ROW_ID].to_list() if records.layout.tail else []
+    changed, starts = (memoryview(b""), records.starts)
+    if not records.layout.tail and source.after["changes"].any():
+        changed, starts = records.under_heads(heads)
     of_block = np.repeat(np.arange(len(container.counts), dtype=np.uint32), container.counts)
     for block, start, end, changes in _runs(source.after, of_block):
         size = len(container.blocks[block])
         if changes and not records.layout.tail:
-            writer.add(end - start, *records.under_heads(start, end, heads))
+            writer.add(end - start, changed[starts[start] : starts[end]])
         elif changes:
             for row in range(start, end):
-                writer.add(1, *records.changed(row, heads[row], row_ids[row]))
+                writer.add(1, *records.changed(row, heads.of(row), row_ids[row]))
         elif (
             end - start == container.counts[block]
+            and container.packed
             and container.codec == writer.avro_codec
             and size >= _SMALLEST_BLOCK_BYTES
         ):

@@ -6,6 +6,7 @@ import dataclasses
 import uuid
 from collections.abc import Iterable, Sequence
 
+import numpy as np
 import polars as pl
 
 from frazil.format.manifests import (
@@ -19,13 +20,15 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
 from frazil.format.table_properties import MANIFEST_CODEC
 from frazil.planning.cache import ManifestCache, store_key
-from frazil.planning.load import listed_manifests
+from frazil.planning.load import listed_manifests, manifest_batches
 from frazil.storage import avro, locations
-from frazil.storage.avro.columns import decode_manifests
+from frazil.storage.avro.columns import open_manifests
 from frazil.storage.avro.manifest_copy import CarriedEntries, Carry, copy_manifest, entries_at
 from frazil.storage.files import FileIO
+from frazil.storage.side_by_side import in_threads
 
 ENTRIES_PER_MANIFEST = 10_000
+_READERS = 16
 
 
 class ManifestFiles:
@@ -63,14 +66,29 @@ class ManifestFiles:
             self.io, manifest, specs=metadata.specs_by_id, schema=metadata.schema
         )
 
-    def opened(self, metadata: TableMetadata, manifest: ManifestFile) -> CarriedEntries:
-        """A manifest with all of its entries, to be carried over as they are."""
-        data = self.io.read(manifest.manifest_path)
-        [frame] = decode_manifests(
-            [(manifest, data)], specs=metadata.specs_by_id, schema=metadata.schema, statistics=()
+    def opened(
+        self, metadata: TableMetadata, manifests: Sequence[ManifestFile]
+    ) -> list[CarriedEntries]:
+        """Manifests with all of their entries, to be carried over as they are."""
+        data = in_threads(
+            lambda manifest: self.io.read(manifest.manifest_path),
+            manifests,
+            threads=_READERS,
+            name="frazil-manifests",
         )
-        as_they_are = pl.repeat(int(Carry.AS_IT_IS), len(frame), dtype=pl.Int8, eager=True)
-        return CarriedEntries(manifest, data, frame, as_they_are)
+        files = list(zip(manifests, data, strict=True))
+        found: list[CarriedEntries] = []
+        for batch in manifest_batches(manifests, range(len(manifests))):
+            some = [files[index] for index in batch]
+            decoded = open_manifests(some, specs=metadata.specs_by_id, schema=metadata.schema)
+            for (manifest, _), each in zip(some, decoded, strict=True):
+                carry = pl.Series(np.full(len(each.entries), int(Carry.AS_IT_IS), dtype=np.int8))
+                found.append(
+                    CarriedEntries(
+                        manifest, each.container, each.entries, carry, stated=each.stated
+                    )
+                )
+        return found
 
     def carry(
         self,

@@ -17,6 +17,7 @@ from frazil.format.manifests import (
 )
 from frazil.format.metadata import TableMetadata
 from frazil.planning.removal import PlannedFile
+from frazil.storage.avro.container import read_container
 from frazil.storage.avro.manifest_copy import CarriedEntries, Carry
 from frazil.table.commit.kept import KeptBetweenTries
 from frazil.table.conflicts.row_filter import RowFilter
@@ -209,7 +210,8 @@ class ManifestFilter:
             .cast(pl.Int8)
         ).to_series()
         data = self._files.io.read(manifest.manifest_path)
-        source = CarriedEntries(manifest, data, frame, carry)
+        container = read_container(data, file=manifest.manifest_path)
+        source = CarriedEntries(manifest, container, frame, carry)
         written = self._files.carry(
             metadata,
             [source],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 
 import polars as pl
 
@@ -61,10 +62,10 @@ class ManifestMerger:
         self, metadata: TableMetadata, group: Sequence[ManifestFile], snapshot_id: int
     ) -> ManifestFile:
         def write() -> ManifestFile:
-            opened = [self._files.opened(metadata, manifest) for manifest in group]
+            opened = self._files.opened(metadata, group)
             return self._files.carry(
                 metadata,
-                [_to_merge(source, snapshot_id) for source in opened],
+                _to_merge(opened, snapshot_id),
                 spec_id=group[0].partition_spec_id,
                 content=group[0].content,
                 snapshot_id=snapshot_id,
@@ -92,11 +93,12 @@ def pack_from_the_end(
     return [group[::-1] for group in reversed(bins)]
 
 
-def _to_merge(source: CarriedEntries, snapshot_id: int) -> CarriedEntries:
+def _to_merge(sources: Sequence[CarriedEntries], snapshot_id: int) -> list[CarriedEntries]:
     """What becomes of each entry; deletions of older snapshots are dropped."""
+    together = pl.concat([each.entries.select("status", "snapshot_id") for each in sources])
     status = pl.col("status")
     mine = pl.col("snapshot_id") == snapshot_id
-    carry = source.entries.select(
+    carry = together.select(
         pl.when(mine & (status != int(EntryStatus.EXISTING)))
         .then(int(Carry.AS_IT_IS))
         .when(status == int(EntryStatus.DELETED))
@@ -104,4 +106,10 @@ def _to_merge(source: CarriedEntries, snapshot_id: int) -> CarriedEntries:
         .otherwise(int(Carry.EXISTING))
         .cast(pl.Int8)
     ).to_series()
-    return replace(source, carry=carry)
+    counts = [len(source.entries) for source in sources]
+    return [
+        replace(source, carry=carry.slice(offset, count))
+        for source, offset, count in zip(
+            sources, accumulate(counts, initial=0), counts, strict=False
+        )
+    ]

@@ -76,7 +76,8 @@ class CorrectEntries(SnapshotProducer):
     ) -> tuple[ManifestFile, tuple[ManifestEntry, ...]]:
         if not manifest.has_live_files:
             return manifest, ()
-        paths = self.files.opened(base, manifest).entries["file_path"]
+        [opened] = self.files.opened(base, [manifest])
+        paths = opened.entries["file_path"]
         if not paths.is_in(list(self._figures)).any():
             return manifest, ()
         entries = self.files.entries_of(base, manifest)

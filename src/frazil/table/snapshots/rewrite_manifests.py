@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
 
 import numpy as np
 import polars as pl
@@ -19,13 +18,10 @@ from frazil.format.table_properties import MANIFEST_TARGET_SIZE
 from frazil.storage.avro.manifest_copy import CarriedEntries, Carry
 from frazil.storage.avro.manifest_layout import PARTITION_PREFIX
 from frazil.storage.files import FileIO
-from frazil.storage.side_by_side import in_threads
 from frazil.table.commit.kept import KeptBetweenTries
 from frazil.table.commit.operation import Changes
 from frazil.table.snapshots.producer import DEFAULT_OPTIONS, SnapshotOptions, SnapshotProducer
 from frazil.table.snapshots.summary import summarize
-
-_READERS: Final = 8
 
 
 class RewriteManifests(SnapshotProducer):
@@ -128,12 +124,7 @@ class RewriteManifests(SnapshotProducer):
         count: int,
     ) -> list[ManifestFile]:
         spec = base.spec_by_id(chosen[0].partition_spec_id)
-        opened = in_threads(
-            lambda manifest: self.files.opened(base, manifest),
-            chosen,
-            threads=_READERS,
-            name="frazil-manifests",
-        )
+        opened = self.files.opened(base, chosen)
         columns = partition_columns(spec, self._sort_by)
         return [
             self.files.carry(
