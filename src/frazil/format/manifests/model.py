@@ -7,7 +7,7 @@ here as well: `entry_schema(version, partition_type)` and `manifest_list_schema(
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any, Literal
 
@@ -162,6 +162,10 @@ class ManifestFile:
     partitions: tuple[FieldSummary, ...] | None = None
     key_metadata: bytes | None = None
     first_row_id: int | None = None
+    # Every commit lists every manifest again: its record by format version, once it was made.
+    _records: dict[int, bytes] = field(
+        default_factory=dict, init=False, repr=False, compare=False, hash=False
+    )
 
     @property
     def has_added_files(self) -> bool:
@@ -225,6 +229,8 @@ def assign_sequence_numbers(
             sequence_number=assigned(manifest.sequence_number),
             min_sequence_number=assigned(manifest.min_sequence_number),
         )
+        if UNASSIGNED_SEQUENCE_NUMBER in (manifest.sequence_number, manifest.min_sequence_number)
+        else manifest
         for manifest in manifests
     )
 

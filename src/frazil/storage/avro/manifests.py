@@ -33,7 +33,7 @@ from frazil.storage.avro.manifest_records import (
 )
 from frazil.storage.avro.partition_summaries import FieldSummaryBuilder, written_partition_type
 from frazil.storage.avro.records import read_records
-from frazil.storage.avro.write import container_bytes
+from frazil.storage.avro.write import ContainerWriter, container_bytes, record_encoder
 from frazil.storage.files import FileIO
 
 DEFAULT_CODEC = "gzip"
@@ -196,13 +196,15 @@ def write_manifest_list(
     manifests = tuple(manifests)
     for manifest in manifests:
         _check_manifest(manifest, format_version)
-    data = container_bytes(
-        manifest_list_schema(format_version),
-        (manifest_record(manifest) for manifest in manifests),
-        metadata=metadata,
-        codec=codec,
-    )
-    io.create_unique(path, data)
+    schema = manifest_list_schema(format_version)
+    encode = record_encoder(schema)
+    writer = ContainerWriter(schema, metadata=metadata, codec=codec)
+    for manifest in manifests:
+        records = manifest._records
+        if format_version not in records:
+            records[format_version] = encode(manifest_record(manifest))
+        writer.add(1, records[format_version])
+    io.create_unique(path, writer.finish())
     return manifests
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from io import BytesIO
 from typing import Any, TypeAlias
 
@@ -50,9 +50,21 @@ def container_bytes(
         ConfigurationError: the codec is not known.
         ValidationError: a record does not fit the schema.
     """
-    parsed = fastavro.parse_schema(dict(schema))
+    encode = record_encoder(schema)
     writer = ContainerWriter(schema, metadata=metadata, codec=codec)
     for record in records:
+        writer.add(1, encode(record))
+    return writer.finish()
+
+
+def record_encoder(schema: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], bytes]:
+    """Return what encodes a record of that Avro schema.
+
+    It raises ValidationError for a record that does not fit.
+    """
+    parsed = fastavro.parse_schema(dict(schema))
+
+    def encode(record: Mapping[str, Any]) -> bytes:
         encoded = BytesIO()
         try:
             fastavro.schemaless_writer(encoded, parsed, record)
@@ -61,8 +73,9 @@ def container_bytes(
             raise ValidationError(
                 f"a manifest record does not fit its schema: {type(error).__name__}: {error}"
             ) from error
-        writer.add(1, encoded.getvalue())
-    return writer.finish()
+        return encoded.getvalue()
+
+    return encode
 
 
 class ContainerWriter:

@@ -23,6 +23,7 @@ from frazil.planning.cache import ManifestCache, store_key
 from frazil.planning.load import listed_manifests, manifest_batches
 from frazil.storage import avro, locations
 from frazil.storage.avro.columns import open_manifests
+from frazil.storage.avro.container import AvroContainer, read_container
 from frazil.storage.avro.manifest_copy import CarriedEntries, Carry, copy_manifest, entries_at
 from frazil.storage.files import FileIO
 from frazil.storage.side_by_side import in_threads
@@ -65,6 +66,11 @@ class ManifestFiles:
         return avro.read_stated_entries(
             self.io, manifest, specs=metadata.specs_by_id, schema=metadata.schema
         )
+
+    def container_of(self, manifest: ManifestFile) -> AvroContainer:
+        """A manifest's records as bytes."""
+        data = self.io.read(manifest.manifest_path)
+        return read_container(data, file=manifest.manifest_path)
 
     def opened(
         self, metadata: TableMetadata, manifests: Sequence[ManifestFile]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import polars as pl
@@ -17,7 +17,6 @@ from frazil.format.manifests import (
 )
 from frazil.format.metadata import TableMetadata
 from frazil.planning.removal import PlannedFile
-from frazil.storage.avro.container import read_container
 from frazil.storage.avro.manifest_copy import CarriedEntries, Carry
 from frazil.table.commit.kept import KeptBetweenTries
 from frazil.table.conflicts.row_filter import RowFilter
@@ -167,17 +166,31 @@ class ManifestFilter:
         """The results of manifests that may hold what is chosen, by path."""
         found = {each: self._results.find(metadata, each) for each in manifests}
         left = [manifest for manifest, known in found.items() if known is None]
+        # What is going to be rewritten is read as a whole at once, the others by their columns.
+        whole = [manifest for manifest in left if self._is_rewritten(manifest)]
+        for source in self._files.opened(metadata, whole):
+            rewrite = partial(self._rewrite, metadata, source, snapshot_id)
+            found[source.manifest] = self._results.get_or_make(metadata, source.manifest, rewrite)
         row_filter = self._row_filter
+        others = [manifest for manifest in left if not self._is_rewritten(manifest)]
         frames = read_many_entry_columns(
             self._files.io,
             metadata,
-            left,
+            others,
             values=None if row_filter is None else row_filter.statistics(metadata),
         )
-        for manifest, frame in zip(left, frames, strict=True):
-            rewrite = partial(self._rewrite, metadata, manifest, frame, snapshot_id)
-            found[manifest] = self._results.get_or_make(metadata, manifest, rewrite)
+        for manifest, frame in zip(others, frames, strict=True):
+            look = partial(self._look, metadata, manifest, frame, snapshot_id)
+            found[manifest] = self._results.get_or_make(metadata, manifest, look)
         return {each.manifest_path: known for each, known in found.items() if known is not None}
+
+    def _is_rewritten(self, manifest: ManifestFile) -> bool:
+        """Whether a file that goes is known to be listed there, and its columns alone tell it."""
+        return (
+            manifest.content is ManifestContent.DATA
+            and manifest.manifest_path in self._holding
+            and self._row_filter is None
+        )
 
     def _may_hold(self, metadata: TableMetadata, manifest: ManifestFile) -> bool:
         return (
@@ -190,18 +203,33 @@ class ManifestFilter:
             or (self._row_filter is not None and self._row_filter.may_match(metadata, manifest))
         )
 
-    def _rewrite(
+    def _look(
         self,
         metadata: TableMetadata,
         manifest: ManifestFile,
         frame: pl.DataFrame,
         snapshot_id: int,
     ) -> _Filtered:
-        """Choose by columns; of entries only those that go are decoded one by one."""
+        """Open the manifest only where its columns say that something is chosen."""
         chosen = self._chosen(metadata, manifest, frame)
         if not chosen.any():
             return _Filtered(manifest, ())
-        carry = pl.select(
+        container = self._files.container_of(manifest)
+        source = CarriedEntries(manifest, container, frame, self._carry(frame, chosen))
+        return self._without(metadata, source, chosen, snapshot_id)
+
+    def _rewrite(
+        self, metadata: TableMetadata, source: CarriedEntries, snapshot_id: int
+    ) -> _Filtered:
+        chosen = self._chosen(metadata, source.manifest, source.entries)
+        if not chosen.any():
+            return _Filtered(source.manifest, ())
+        source = replace(source, carry=self._carry(source.entries, chosen))
+        return self._without(metadata, source, chosen, snapshot_id)
+
+    @staticmethod
+    def _carry(frame: pl.DataFrame, chosen: pl.Series) -> pl.Series:
+        return pl.select(
             pl.when(~is_live(frame))
             .then(int(Carry.DROPPED))
             .when(chosen)
@@ -209,14 +237,16 @@ class ManifestFilter:
             .otherwise(int(Carry.EXISTING))
             .cast(pl.Int8)
         ).to_series()
-        data = self._files.io.read(manifest.manifest_path)
-        container = read_container(data, file=manifest.manifest_path)
-        source = CarriedEntries(manifest, container, frame, carry)
+
+    def _without(
+        self, metadata: TableMetadata, source: CarriedEntries, chosen: pl.Series, snapshot_id: int
+    ) -> _Filtered:
+        """Write the manifest anew; of entries only those that go are decoded one by one."""
         written = self._files.carry(
             metadata,
             [source],
-            spec_id=manifest.partition_spec_id,
-            content=manifest.content,
+            spec_id=source.manifest.partition_spec_id,
+            content=source.manifest.content,
             snapshot_id=snapshot_id,
         )
         return _Filtered(written, self._files.files_at(metadata, source, chosen.arg_true()))
