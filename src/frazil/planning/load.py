@@ -16,15 +16,16 @@ from frazil.format.partitions.sources import schema_with_sources
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.planning.cache import ManifestCache, store_key
-from frazil.storage.avro import manifests_of
+from frazil.storage.avro import decode_manifest_lists, manifests_of
 from frazil.storage.avro.columns import decode_manifests, value_column
 from frazil.storage.files import FileIO
 from frazil.storage.forks import check_threads
-from frazil.storage.side_by_side import in_threads, lasting_threads
+from frazil.storage.side_by_side import lasting_threads
 
 _READERS = 16
 _BATCH_BYTES = 2 * 1024 * 1024
 _BATCH_MANIFESTS = 64
+_LISTS_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,12 +191,30 @@ def lists_of_manifests(
     Raises:
         InvalidManifestError, MissingFileError, StorageError: one cannot be read.
     """
-    return in_threads(
-        lambda snapshot: listed_manifests(io, snapshot, cache=cache),
-        snapshots,
-        threads=_READERS,
-        name="frazil-lists",
-    )
+    cache = ManifestCache.of(io) if cache is None else cache
+    store, wanted = store_key(io), list(snapshots)
+    found: dict[int, tuple[ManifestFile, ...]] = {}
+    missing: list[tuple[int, str]] = []
+    for index, snapshot in enumerate(wanted):
+        path = snapshot.manifest_list
+        kept = None if path is None else cache.manifest_list((store, path))
+        if kept is not None:
+            found[index] = kept
+        elif path is not None:
+            missing.append((index, path))
+        else:
+            found[index] = manifests_of(io, snapshot)
+    readers = lasting_threads(_READERS, "frazil-read")
+    for start in range(0, len(missing), _LISTS_AT_ONCE):
+        some = missing[start : start + _LISTS_AT_ONCE]
+        paths = [path for _, path in some]
+        data = readers.map(io.read, paths)
+        for (index, path), manifests in zip(
+            some, decode_manifest_lists(list(zip(paths, data, strict=True))), strict=True
+        ):
+            found[index] = manifests
+            cache.keep_manifest_list((store, path), manifests)
+    return [found[index] for index in range(len(wanted))]
 
 
 def manifest_batches(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from frazil.storage.avro.manifests import (
+    decode_manifest_lists,
     manifests_of,
     read_file_paths,
     read_manifest,
@@ -13,6 +14,7 @@ from frazil.storage.avro.manifests import (
 )
 
 __all__ = [
+    "decode_manifest_lists",
     "manifests_of",
     "read_file_paths",
     "read_manifest",

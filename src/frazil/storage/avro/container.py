@@ -111,15 +111,26 @@ def joined_container(containers: Sequence[AvroContainer]) -> AvroContainer:
 
 def as_container(schema: Mapping[str, Any], count: int, blocks: Sequence[bytes]) -> bytes:
     """An uncompressed container of one block: records under another, byte-compatible schema."""
+    size = sum(map(len, blocks))
+    block = [zigzag(count), zigzag(size), *blocks, _SYNC] if count else []
+    return b"".join([*_header(schema), *block])
+
+
+def as_container_of_blocks(schema: Mapping[str, Any], blocks: Sequence[tuple[int, bytes]]) -> bytes:
+    """An uncompressed container of these blocks, each given as its count and its records."""
+    parts = _header(schema)
+    for count, body in blocks:
+        if count:
+            parts += [zigzag(count), zigzag(len(body)), body, _SYNC]
+    return b"".join(parts)
+
+
+def _header(schema: Mapping[str, Any]) -> list[bytes]:
     text = json.dumps(schema, separators=(",", ":")).encode()
     header = [MAGIC, zigzag(2)]
     for key, value in ((b"avro.schema", text), (b"avro.codec", b"null")):
         header += [zigzag(len(key)), key, zigzag(len(value)), value]
-    header += [zigzag(0), _SYNC]
-    if not count:
-        return b"".join(header)
-    size = sum(map(len, blocks))
-    return b"".join([*header, zigzag(count), zigzag(size), *blocks, _SYNC])
+    return [*header, zigzag(0), _SYNC]
 
 
 def zigzag(value: int) -> bytes:

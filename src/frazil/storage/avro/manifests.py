@@ -32,7 +32,7 @@ from frazil.storage.avro.manifest_records import (
     manifest_record,
 )
 from frazil.storage.avro.partition_summaries import FieldSummaryBuilder, written_partition_type
-from frazil.storage.avro.records import read_records
+from frazil.storage.avro.records import read_many_records, read_records
 from frazil.storage.avro.write import ContainerWriter, container_bytes, record_encoder
 from frazil.storage.files import FileIO
 
@@ -218,12 +218,35 @@ def read_manifest_list(io: FileIO, path: str) -> tuple[ManifestFile, ...]:
         InvalidManifestError: the file breaks the specification.
         UnsupportedError: the file is encrypted.
     """
-    records = read_records(io.read(path), LIST_LEVEL, file=path)
-    if missing := {"manifest_path", "manifest_length"} - records.names:
-        raise InvalidManifestError(
-            f"not a manifest list: its schema has no {', '.join(sorted(missing))}", file=path
-        )
-    return tuple(manifest_of(row, file=path) for row in records.rows)
+    [found] = decode_manifest_lists([(path, io.read(path))])
+    return found
+
+
+def decode_manifest_lists(
+    files: Sequence[tuple[str, bytes]],
+) -> list[tuple[ManifestFile, ...]]:
+    """The manifests of several lists, given their paths and bytes; see `read_manifest_list`.
+
+    A manifest that several lists hold alike is one value.
+    """
+    known: dict[str, tuple[Mapping[str, Any], ManifestFile]] = {}
+    found: list[tuple[ManifestFile, ...]] = []
+    decoded = read_many_records([(data, path) for path, data in files], LIST_LEVEL)
+    for (path, _), records in zip(files, decoded, strict=True):
+        if missing := {"manifest_path", "manifest_length"} - records.names:
+            raise InvalidManifestError(
+                f"not a manifest list: its schema has no {', '.join(sorted(missing))}", file=path
+            )
+        manifests: list[ManifestFile] = []
+        for row in records.rows:
+            manifest_path = row["manifest_path"]
+            before = known.get(manifest_path) if isinstance(manifest_path, str) else None
+            if before is None or before[0] != row:
+                before = (row, manifest_of(row, file=path))
+                known[manifest_path] = before
+            manifests.append(before[1])
+        found.append(tuple(manifests))
+    return found
 
 
 def manifests_of(io: FileIO, snapshot: Snapshot) -> tuple[ManifestFile, ...]:

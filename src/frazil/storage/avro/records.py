@@ -8,15 +8,20 @@ it would let a few bytes stand for endless records, and only then given to the d
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
+from itertools import accumulate, pairwise
 from typing import Any, cast
 
 import fastavro
 
 from frazil.errors import InvalidManifestError
-from frazil.storage.avro.container import as_container, read_container
+from frazil.storage.avro.container import (
+    AvroContainer,
+    as_container_of_blocks,
+    read_container,
+)
 
 _PRIMITIVES = {
     "null": 0,
@@ -89,25 +94,70 @@ def read_records(data: bytes, level: Level, *, file: str) -> Records:
         InvalidManifestError: the bytes are no Avro container, or do not fit their own schema.
         UnsupportedError: the file is encrypted or its codec is unknown.
     """
-    container = read_container(data, file=file)
+    [found] = read_many_records([(data, file)], level)
+    return found
+
+
+def read_many_records(files: Sequence[tuple[bytes, str]], level: Level) -> list[Records]:
+    """Decode containers; those of one schema cost little more than one of their size.
+
+    Args:
+        files: the bytes of each, and the name of the file for errors.
+        level: the fields to read.
+
+    Raises:
+        InvalidManifestError: the bytes are no Avro container, or do not fit their own schema.
+        UnsupportedError: a file is encrypted or its codec is unknown.
+    """
+    containers = [read_container(data, file=file) for data, file in files]
+    groups: dict[bytes, list[int]] = {}
+    for index, container in enumerate(containers):
+        groups.setdefault(container.metadata["avro.schema"], []).append(index)
+    found: dict[int, Records] = {}
+    for schema_text, indexes in groups.items():
+        names = [files[index][1] for index in indexes]
+        some = [containers[index] for index in indexes]
+        schema, rebuilder = _rebuilt(schema_text, level, file=names[0])
+        for index, container, rows in zip(
+            indexes, some, _decoded(schema, some, names), strict=True
+        ):
+            found[index] = Records(
+                container.metadata, tuple(rebuilder.id_fields), frozenset(rebuilder.names), rows
+            )
+    return [found[index] for index in range(len(files))]
+
+
+def _rebuilt(schema_text: bytes, level: Level, *, file: str) -> tuple[dict[str, Any], _Rebuilder]:
     rebuilder = _Rebuilder()
     try:
-        schema = rebuilder.rebuild(json.loads(container.metadata["avro.schema"]), level)
+        return rebuilder.rebuild(json.loads(schema_text), level), rebuilder
     except _MalformedError as error:
         raise InvalidManifestError(f"the Avro schema is malformed: {error}", file=file) from None
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise InvalidManifestError(
             f"the Avro schema is malformed: {type(error).__name__}", file=file
         ) from None
+
+
+def _decoded(
+    schema: Mapping[str, Any], containers: Sequence[AvroContainer], files: Sequence[str]
+) -> list[list[dict[str, Any]]]:
+    """The rows of each container, which is a block: none reads the bytes of another."""
+    blocks = [(container.count, b"".join(container.blocks)) for container in containers]
     try:
-        stream = BytesIO(as_container(schema, container.count, container.blocks))
+        stream = BytesIO(as_container_of_blocks(schema, blocks))
         rows = cast(list[dict[str, Any]], list(fastavro.reader(stream)))
     except Exception as error:
+        if len(containers) > 1:
+            alone = zip(containers, files, strict=True)
+            return [_decoded(schema, [one], [file])[0] for one, file in alone]
         # The decoder answers damaged bytes with whatever error its own code runs into.
         raise InvalidManifestError(
-            f"the records do not fit the Avro schema: {type(error).__name__}: {error}", file=file
+            f"the records do not fit the Avro schema: {type(error).__name__}: {error}",
+            file=files[0],
         ) from None
-    return Records(container.metadata, tuple(rebuilder.id_fields), frozenset(rebuilder.names), rows)
+    ends = list(accumulate((container.count for container in containers), initial=0))
+    return [rows[start:end] for start, end in pairwise(ends)]
 
 
 class _MalformedError(Exception):
