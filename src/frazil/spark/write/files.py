@@ -413,6 +413,10 @@ class FileWrite:
         )
 
 
+_Write = FileWrite
+"""The older name."""
+
+
 def _on_driver(finisher: Finisher, written: Sequence[FileInfo]) -> list[DataFile]:
     if len(written) < 4:
         return [finisher.finish(file.path, file.size) for file in written]

@@ -75,10 +75,10 @@ class StagedFolder:
                     target = final_path(entry, count)
                     self._move(entry.file_path, target)
                     moved[entry.file_path] = target
+            self.discard()
         except BaseException:
             self.io.delete_many(moved.values())
             raise
-        self.discard()
         return [replace(entry, file_path=moved[entry.file_path]) for entry in staged]
 
     def discard(self) -> None:
