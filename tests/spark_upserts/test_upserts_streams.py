@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -283,6 +284,45 @@ def test_a_new_field_of_debezium_stops_and_then_goes_on(table, feed, tmp_path):
         change.add_column("extra", "int")
     drain()
     assert sorted(table.refresh().scan().to_df().collect()) == [(1, "a", None), (2, "b", 7)]
+
+
+def test_events_that_state_their_schema_add_its_columns(table, feed, tmp_path):
+    def event(row, **types):
+        after = [{"field": name, "optional": True, **kind} for name, kind in types.items()]
+        sides = [{"type": "struct", "field": side, "fields": after} for side in ("before", "after")]
+        payload = {"op": "c", "before": None, "after": row, "source": {"lsn": row["id"]}}
+        return (json.dumps({"schema": {"type": "struct", "fields": sides}, "payload": payload}),)
+
+    number, text = {"type": "int32"}, {"type": "string"}
+    at = {"type": "int64", "name": "io.debezium.time.MicroTimestamp"}
+    feed.add(event({"id": 1, "name": "a"}, id=number, name=text), ddl="value string")
+    more = {"id": 2, "name": "b", "extra": 7, "at": 1_000_000}
+    feed.add(event(more, id=number, name=text, extra=number, at=at), ddl="value string")
+
+    def drain(on_new_columns):
+        table.upsert_stream(
+            feed.read("value string"),
+            keys="id",
+            order_by="source.lsn",
+            format=frazil.changes.debezium(),
+            on_new_columns=on_new_columns,
+            checkpoint=tmp_path / "checkpoint",
+            trigger=ONCE,
+        ).awaitTermination()
+
+    name = "write.spark.auto-schema-evolution.enabled"
+    table.set_properties({name: "false"})
+    for word in ("add", None):
+        with pytest.raises(StreamingQueryException, match="the fields extra, at, which"):
+            drain(word)
+    assert [field.name for field in table.refresh().schema.fields] == ["id", "name"]
+    table.set_properties({name: "true"})
+    drain(None)
+    kinds = {field.name: str(field.field_type) for field in table.refresh().schema.fields}
+    assert {name: kinds[name] for name in ("extra", "at")} == {"extra": "int", "at": "timestamp"}
+    moment = datetime(1970, 1, 1, 0, 0, 1)
+    found = table.scan(columns=["id", "name", "extra", "at"]).to_df().collect()
+    assert sorted(found) == [(1, "a", None, None), (2, "b", 7, moment)]
 
 
 # -- what is refused -----------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.format.snapshots import MAIN_BRANCH, Snapshot
-from frazil.format.table_properties import RETRIES
+from frazil.format.table_properties import RETRIES, SCHEMA_EVOLUTION
 from frazil.spark.row_level.command import MERGE_ON_READ, Command, Options
 from frazil.spark.row_level.commands import SOURCE, TARGET, RowCommands
 from frazil.spark.row_level.merging.clauses.clause import Clause, Do, When
@@ -80,7 +80,7 @@ class ChangeSettings:
     format: ChangeFormat
     order_by: tuple[Order, ...] = ()
     mode: Mode = "auto"
-    adds_columns: bool = False
+    adds_columns: bool | None = None
     branch: str | None = None
     snapshot_properties: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, str] | None = None
@@ -138,11 +138,16 @@ class _Application:
         strict = is_case_sensitive(spark)
         schema = self.table.metadata.schema
         keys = Keys.of(self.settings.keys, schema, case_sensitive=strict)
+        if adds_columns := self._adds_columns():
+            self._add_stated_columns(df, strict)
         wanted = WantedChanges(
-            schema=schema, keys=keys, order_by=self.settings.order_by, case_sensitive=strict
+            schema=self.table.metadata.schema,
+            keys=keys,
+            order_by=self.settings.order_by,
+            case_sensitive=strict,
         )
         changes = self.settings.format.read(df, wanted)
-        if self.settings.adds_columns:
+        if adds_columns:
             self._add_columns(changes, strict)
         base = self.table.metadata
         last = last_changes(changes, base.schema, keys).persist()
@@ -164,6 +169,25 @@ class _Application:
         return AppliedChanges(
             mode=choice.mode, reason=choice.reason, upserted=total - deleted, deleted=deleted
         )
+
+    def _adds_columns(self) -> bool:
+        """Whether the table may get new columns: the table's word counts, and the caller's."""
+        properties = self.table.metadata.properties
+        stated = SCHEMA_EVOLUTION.name in properties
+        allowed = SCHEMA_EVOLUTION.of(properties)
+        wished = self.settings.adds_columns
+        return (stated and allowed) if wished is None else (wished and allowed)
+
+    def _add_stated_columns(self, df: DataFrame, strict: bool) -> None:
+        """Add the columns of events that state their types."""
+        fold = str if strict else str.lower
+        known = {fold(field.name) for field in self.table.metadata.schema.fields}
+        stated = self.settings.format.stated_columns(df)
+        lacking = {name: kind for name, kind in stated.items() if fold(name) not in known}
+        if lacking:
+            with self.table.update_schema(case_sensitive=strict) as change:
+                for name, kind in lacking.items():
+                    change.add_column((name,), kind)
 
     def _add_columns(self, changes: ChangeRows, strict: bool) -> None:
         """Add what the rows have and the table lacks, in the same commit."""

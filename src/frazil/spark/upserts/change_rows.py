@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from frazil.errors import ValidationError
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
+from frazil.format.types import IcebergType
 from frazil.spark.free_names import free_names
 from frazil.spark.upserts.keys import Keys
 from frazil.spark.write.columns.row_checks import stop_with_value
@@ -77,6 +78,13 @@ class ChangeFormat(ABC):
         Raises:
             ValidationError: it has not the columns of the format.
         """
+
+    def stated_columns(self, df: DataFrame) -> Mapping[str, IcebergType]:
+        """Return the columns that the changes themselves state, for a table that may lack them.
+
+        It reads the changes. A format whose rows are columns already states none.
+        """
+        return {}
 
 
 def change_rows(

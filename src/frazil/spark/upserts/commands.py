@@ -40,7 +40,7 @@ class ChangeCommands(RowCommands):
         order_by: str | Column | Sequence[Order] = (),
         mode: Mode = "auto",
         format: ChangeFormat | None = None,
-        on_new_columns: NewColumns = "fail",
+        on_new_columns: NewColumns | None = None,
         branch: str | None = None,
         batch: Batch | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
@@ -67,8 +67,9 @@ class ChangeCommands(RowCommands):
                 ``merge`` finds the rows that go by a join on keys and deletes them by position;
                 ``auto`` chooses, and the snapshot's summary says why.
             format: how the changes are written down: of `frazil.changes`, in place of `op`.
-            on_new_columns: ``add`` gives the table the columns that it lacks, in the same commit;
-                ``fail`` refuses them.
+            on_new_columns: ``add`` gives the table the columns that it lacks, in the same commit,
+                unless its property ``write.spark.auto-schema-evolution.enabled`` is false;
+                ``fail`` refuses them. Not given: ``add`` where the property is set to true.
             branch: the branch to change; `main` unless given.
             batch: what tells these changes from others: where the table has them already, nothing
                 is done.
@@ -98,7 +99,7 @@ class ChangeCommands(RowCommands):
         order_by: str | Column | Sequence[Order] = (),
         mode: Mode = "auto",
         format: ChangeFormat | None = None,
-        on_new_columns: NewColumns = "fail",
+        on_new_columns: NewColumns | None = None,
         branch: str | None = None,
         trigger: Trigger = None,
         name: str | None = None,
@@ -231,7 +232,7 @@ def _change_settings(
     order_by: str | Column | Sequence[Order],
     mode: Mode,
     format: ChangeFormat | None,
-    on_new_columns: NewColumns,
+    on_new_columns: NewColumns | None,
     branch: str | None,
     snapshot_properties: Mapping[str, str] | None,
     options: Mapping[str, str] | None,
@@ -242,7 +243,7 @@ def _change_settings(
         raise ValidationError(
             f"format is one of frazil.changes, as frazil.changes.change_feed(), not {format!r}"
         )
-    if on_new_columns not in ("fail", "add"):
+    if on_new_columns not in (None, "fail", "add"):
         raise ValidationError(f"on_new_columns is 'fail' or 'add', not {on_new_columns!r}")
     order = (order_by,) if isinstance(order_by, str | Column) else tuple(order_by)
     if not all(isinstance(each, str | Column) for each in order):
@@ -252,7 +253,7 @@ def _change_settings(
         format=format if format is not None else plain(op),
         order_by=order,
         mode=mode_named(mode),
-        adds_columns=on_new_columns == "add",
+        adds_columns=None if on_new_columns is None else on_new_columns == "add",
         branch=branch,
         snapshot_properties=dict(snapshot_properties or {}),
         options=options,

@@ -47,6 +47,32 @@ _EVENT: Final = (
 _FIELDS: Final = ("before", "after", "op", "ts_ms", "ts_us", "ts_ns", "source")
 _NAMES: Final = "array<string>"
 _UNPARSED: Final = "frazil_unparsed"
+_STATED: Final = (
+    "schema struct<fields: array<struct<field: string, "
+    "fields: array<struct<field: string, type: string, name: string>>>>>"
+)
+_PLAIN: Final[Mapping[str, I.IcebergType]] = {
+    "boolean": I.BooleanType(),
+    "int8": I.IntegerType(),
+    "int16": I.IntegerType(),
+    "int32": I.IntegerType(),
+    "int64": I.LongType(),
+    "float": I.FloatType(),
+    "float32": I.FloatType(),
+    "double": I.DoubleType(),
+    "float64": I.DoubleType(),
+    "string": I.StringType(),
+    "bytes": I.BinaryType(),
+}
+_LOGICAL: Final[Mapping[str, tuple[I.IcebergType, TimeUnit | None]]] = {
+    "io.debezium.time.Date": (I.DateType(), None),
+    "io.debezium.time.Timestamp": (I.TimestampType(), "millis"),
+    "io.debezium.time.MicroTimestamp": (I.TimestampType(), "micros"),
+    "io.debezium.time.NanoTimestamp": (I.TimestampType(), "nanos"),
+    "io.debezium.time.ZonedTimestamp": (I.TimestamptzType(), None),
+}
+"""Types of Kafka Connect's schemas, and those that a name tells, with the unit of their numbers."""
+
 _UNAVAILABLE: Final = "__debezium_unavailable_value"
 _WHOLE: Final = r"^-?[0-9]+$"
 _FRACTION: Final = r"^-?[0-9]*\.[0-9]+([eE][-+]?[0-9]+)?$"
@@ -121,6 +147,32 @@ class _DebeziumJson(ChangeFormat):
         )
         own = [name for name in rows.columns if name not in values]
         return change_rows(rows, wanted, gone=F.col(flags), own=own)
+
+    def stated_columns(self, df: DataFrame) -> Mapping[str, I.IcebergType]:
+        """Return the fields of rows whose types the events' own schemas tell.
+
+        A type that depends on the connector's settings in another way than these are told here is
+        left out, and so are structs, lists and maps.
+        """
+        text = required_column(df, self.value, "Debezium's events").cast("string")
+        schemas = df.select(F.from_json(text, _STATED)["schema"]["fields"].alias("sides"))
+        sides = schemas.select(F.explode("sides").alias("side")).where("side.field = 'after'")
+        fields = sides.select(F.explode("side.fields").alias("f")).select("f.*").distinct()
+        found: dict[str, I.IcebergType] = {}
+        for field, kind, name in fields.select("field", "type", "name").collect():
+            made = self._stated_type(kind, name)
+            if field and made is not None:
+                found.setdefault(field, made)
+        return found
+
+    def _stated_type(self, kind: str | None, name: str | None) -> I.IcebergType | None:
+        """Return the type of a field by its type and its name in Kafka Connect's schema."""
+        if name is not None and name in _LOGICAL:
+            made, unit = _LOGICAL[name]
+            return made if unit in (None, self.times) else None
+        if name is not None and not name.startswith("io.debezium.data."):
+            return None
+        return _PLAIN.get(kind or "")
 
     def _value(self, row: Column, field: I.NestedField) -> Column:
         raw = row[field.name]
