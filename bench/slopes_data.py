@@ -70,12 +70,15 @@ def write_table_of_files(
     return _metadata_file(folder, metadata, [_snapshot(2, None, metadata.last_updated_ms, path)])
 
 
-def write_table_of_snapshots(folder: Path, *, snapshots: int, shared: bool) -> str:
+def write_table_of_snapshots(
+    folder: Path, *, snapshots: int, shared: bool, replaces_files: bool = True
+) -> str:
     """Write a table of so many snapshots; the path of its metadata file.
 
     Args:
         shared: whether all of them have one manifest list; else each replaced all of the one
             before, and has a list and a manifest of its own.
+        replaces_files: whether each has a data file of its own, too; else all have one.
     """
     metadata = _empty(folder)
     io = FileIO()
@@ -86,7 +89,8 @@ def write_table_of_snapshots(folder: Path, *, snapshots: int, shared: bool) -> s
     for number in range(1, snapshots + 1):
         parent = number - 1 or None
         if not shared or number == 1:
-            made = _manifest(io, metadata, Content.DATA, [number], snapshot_id=number)
+            file = number if replaces_files else 1
+            made = _manifest(io, metadata, Content.DATA, [file], snapshot_id=number)
             made = replace(made, sequence_number=number, min_sequence_number=number)
             path = _list(
                 io, metadata, [made], snapshot_id=number, parent=parent, sequence_number=number
