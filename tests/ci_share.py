@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections import Counter
 from collections.abc import Collection
 from typing import Any
 
 import pytest
 
+Places = tuple[int, ...]
 _TIMES = int(os.environ.get("FRAZIL_EXAMPLES", "1"))
 
 
@@ -18,10 +20,51 @@ def examples(in_ci: int) -> int:
 
 
 def one_of_each(*choices: Collection[Any]) -> list[Any]:
-    """Parameters: in CI each choice is there at least once, in a soak with every other."""
+    """Parameters: in CI each choice is there at least once, in a soak with every other.
+
+    CI takes as many cases as the longest dimension has choices. No two dimensions go in step where
+    that can be helped: a choice comes next that was taken least, then least beside those before it.
+    """
+    sizes = [len(one) for one in choices]
+    taken: Counter[Any] = Counter()
+    in_ci = set()
+    for _ in range(max(sizes)):
+        places: Places = ()
+        for size in sizes:
+            places += (min(range(size), key=lambda i: times_taken(taken, (*places, i))),)
+        taken.update([*enumerate(places), *pairs(places)])
+        in_ci.add(places)
+    return _parameters(choices, in_ci)
+
+
+def pairwise(*choices: Collection[Any]) -> list[Any]:
+    """Parameters: in CI each choice is there beside each of every other dimension, once at least.
+
+    For cheap cases: CI takes about as many as the two longest dimensions have together.
+    """
+    every = list(itertools.product(*(range(len(one)) for one in choices)))
+    left = {pair for places in every for pair in pairs(places)}
+    in_ci = set()
+    while left:
+        best = max(every, key=lambda places: len(left & pairs(places)))
+        left -= pairs(best)
+        in_ci.add(best)
+    return _parameters(choices, in_ci)
+
+
+def pairs(places: Places) -> set[Any]:
+    """Each two choices of a case, with their dimensions."""
+    return set(itertools.combinations(enumerate(places), 2))
+
+
+def times_taken(taken: Counter[Any], places: Places) -> tuple[int, int]:
+    """How often the last choice was taken, and how often beside those before it."""
+    *before, last = enumerate(places)
+    return taken[last], sum(taken[one, last] for one in before)
+
+
+def _parameters(choices: tuple[Collection[Any], ...], in_ci: set[Places]) -> list[Any]:
     listed = [list(one) for one in choices]
-    longest = max(map(len, listed))
-    in_ci = {tuple(i % len(one) for one in listed) for i in range(longest)}
     return [
         pytest.param(
             *(one[i] for one, i in zip(listed, places, strict=True)),

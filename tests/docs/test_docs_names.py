@@ -1,12 +1,15 @@
-"""A class name leads to one class."""
+"""Names and sizes of what is in `src/frazil`, as CONTRIBUTING.md and the architecture page say."""
 
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from pathlib import Path
 
-SOURCES = Path(__file__).resolve().parents[2] / "src" / "frazil"
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ROOT / "src" / "frazil"
+MOST_LINES, MOST_MODULES = 450, 14
 
 
 def test_no_public_class_name_is_used_twice():
@@ -16,3 +19,21 @@ def test_no_public_class_name_is_used_twice():
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(str(path.relative_to(SOURCES)))
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_modules_and_folders_stay_small():
+    modules = [path for path in SOURCES.rglob("*.py") if path.name != "__init__.py"]
+    lines = {path: path.read_text().count("\n") for path in modules}
+    folders = Counter(path.parent for path in modules)
+    assert len(modules) > 100
+    assert {path: count for path, count in lines.items() if count > MOST_LINES} == {}
+    assert {path: count for path, count in folders.items() if count > MOST_MODULES} == {}
+
+
+def test_each_plane_and_each_room_is_on_the_architecture_page():
+    planes, rooms = (ROOT / "docs" / "architecture.md").read_text().split("## Rooms\n", 1)
+    rooms = rooms.split("\n## ", 1)[0]
+    for path in SOURCES.iterdir():
+        if (path / "__init__.py").exists():
+            assert re.search(rf"`(?:frazil\.)?{path.name}`", planes), path.name
+            assert re.search(rf"^\| .*`{path.name}[`/]", rooms, re.M), path.name

@@ -10,6 +10,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 CITED = re.compile(r"\b(?:SPEC )?rules?\s+(\d+(?:\s*(?:,|and|to|-|–)\s*\d+)*)")
 
+CITED_BY_CHAPTER = re.compile(r"\b(?:SPEC|see) [0-9A-Z]{1,2}\.[0-9A-Z]")
+
 
 def modules() -> Iterator[tuple[Path, ast.Module]]:
     for path in sorted((ROOT / "src").rglob("*.py")):
@@ -36,6 +38,17 @@ def test_every_cited_rule_is_on_the_page() -> None:
     }
     assert len(cited) > 100
     assert cited <= anchors
+
+
+def test_rules_are_cited_by_number_not_by_chapter() -> None:
+    """The page has no chapters of such names."""
+    citing = [
+        f"{path.relative_to(ROOT)}: {found[0]}"
+        for folder, kind in (("src", "*.py"), ("tests", "*.py"), ("docs", "*.md"))
+        for path in (ROOT / folder).rglob(kind)
+        for found in CITED_BY_CHAPTER.finditer(path.read_text())
+    ]
+    assert citing == []
 
 
 def test_no_message_cites_a_rule_by_its_number() -> None:

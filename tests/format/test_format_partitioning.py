@@ -1,4 +1,4 @@
-"""Partition specs, transforms and sort orders (SPEC 2.G, 2.H, rules 199, 200, 202, 208)."""
+"""Partition specs, transforms and sort orders (rules 68-98, 199-200, 202, 208)."""
 
 from __future__ import annotations
 

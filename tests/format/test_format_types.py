@@ -1,4 +1,4 @@
-"""Types, schemas and defaults (SPEC 2.B, 2.C, 2.F, rules 197, 198)."""
+"""Types, schemas and defaults (rules 14-42, 64-67, 197-198)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Single values, coercion and hashes (SPEC 2.AA, 2.AB)."""
+"""Single values, coercion and hashes (rules 265-278)."""
 
 from __future__ import annotations
 

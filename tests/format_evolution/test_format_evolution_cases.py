@@ -1,4 +1,4 @@
-"""Schema evolution case by case (SPEC 2.D, rules 30-51, 65), PyIceberg as a second opinion."""
+"""Schema evolution case by case (rules 30-51, 65), PyIceberg as a second opinion."""
 
 from __future__ import annotations
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -35,21 +36,39 @@ COLUMNS = {
         OF_INTEGERS,
         [datetime(2024, 1, 1, 0, 0, 0, 1, tzinfo=UTC)],
     ),
+    "timestamp without zone": (
+        pa.timestamp("us"),
+        I.TimestampType(),
+        OF_INTEGERS,
+        [datetime(1500, 1, 1, 0, 0, 0, 1), datetime(2024, 1, 1)],
+    ),
+    "nanoseconds": (
+        pa.timestamp("ns", "UTC"), I.TimestamptzNanoType(), OF_INTEGERS, [-1, 0, 2**63 - 1],
+    ),
+    "nanoseconds without zone": (
+        pa.timestamp("ns"), I.TimestampNanoType(), OF_INTEGERS, [-(2**63), 10**18 + 1],
+    ),
+    "time": (
+        pa.time64("us"), I.TimeType(), OF_INTEGERS, [time(0, 0, 0, 1), time(23, 59, 59, 999_999)],
+    ),
     "string": (pa.string(), I.StringType(), OF_TEXT, ["", "file", "files", "ß"]),
     "binary": (pa.binary(), I.BinaryType(), OF_TEXT, [b"", b"\x00\xff", b"\x00"]),
     "fixed": (pa.binary(3), I.FixedType(3), OF_FIXED, [b"abc", b"abd", b"\x00\x00\x00"]),
+    "uuid": (pa.uuid(), I.UUIDType(), OF_FIXED, [UUID(int=1).bytes, UUID(int=2**128 - 1).bytes]),
+    "decimal in 4 bytes": (
+        pa.decimal128(9, 2), I.DecimalType(9, 2), OF_INTEGERS, [Decimal("-1.25"), Decimal("0.01")],
+    ),
+    "decimal in 8 bytes": (
+        pa.decimal128(18, 2), I.DecimalType(18, 2), OF_INTEGERS, [Decimal("-9999999999999999.99")],
+    ),
     "decimal": (
         pa.decimal128(20, 2),
         I.DecimalType(20, 2),
         OF_FIXED,
         [Decimal("-1.25"), Decimal("123456789012345678.90")],
     ),
-}
-CASES = [
-    pytest.param(name, encoding, PAGES[(i + j) % 2], id=f"{name}-{encoding}-{PAGES[(i + j) % 2]}")
-    for i, (name, column) in enumerate(COLUMNS.items())
-    for j, encoding in enumerate(column[2])
-]
+}  # fmt: skip
+CASES = [(name, encoding) for name, column in COLUMNS.items() for encoding in column[2]]
 
 PATHS = ["s3://b/t/a.parquet"] * 3 + [None] + ["s3://b/t/b.parquet"] * 2
 POSITIONS = [0, 5, 2**40, 3, 1, 7]
@@ -64,14 +83,16 @@ def write(path: Path, table: pa.Table, *, pages: str, **encodings: str) -> None:
         use_dictionary=[name for name, each in encodings.items() if each == DICTIONARY],
         column_encoding={n: e for n, e in encodings.items() if e != DICTIONARY} or None,
         store_schema=False,
+        store_decimal_as_integer=True,
     )
-    footer = pq.read_metadata(path)
-    written = dict(zip(footer.schema.names, range(footer.num_columns), strict=True))
+    group = pq.read_metadata(path).row_group(0)
+    written = {(leaf := group.column(i)).path_in_schema: leaf for i in range(group.num_columns)}
     for name, encoding in encodings.items():
-        assert encoding in footer.row_group(0).column(written[name]).encodings
+        assert encoding in written[name].encodings
 
 
-@pytest.mark.parametrize(("name", "encoding", "pages"), CASES)
+@pytest.mark.parametrize("pages", PAGES)
+@pytest.mark.parametrize(("name", "encoding"), CASES)
 def test_data_and_equality_deletes(tmp_path: Path, name: str, encoding: str, pages: str) -> None:
     kind, iceberg_type, _, values = COLUMNS[name]
     stored = pa.array([*values, None, *values], kind)
@@ -82,7 +103,41 @@ def test_data_and_equality_deletes(tmp_path: Path, name: str, encoding: str, pag
     part = FilePart(path=f"file://{path}", file_format="parquet")
     ((_, length, (found,)),) = read_batches(FileIO(), part, (field,), TableColumns())
     assert length == len(stored)
-    assert found.cast(kind).to_pylist() == stored.to_pylist()
+    plain = stored.storage if isinstance(stored, pa.ExtensionArray) else stored
+    assert found.cast(plain.type).equals(plain)
+
+
+LIST = I.ListType(3, I.LongType())
+MAP = I.MapType(5, I.StringType(), 6, I.TimestampType())
+NESTED = I.StructType((I.NestedField(2, "l", LIST), I.NestedField(4, "m", MAP)))
+NESTED_ROWS = [
+    {"l": [1, None, 2**40], "m": [("a", datetime(2024, 1, 1)), ("b", None)]},
+    {"l": [], "m": None},
+    None,
+    {"l": None, "m": []},
+] * 3  # fmt: skip
+
+
+def arrow_field(name: str, kind: pa.DataType, number: int, *, nullable: bool = True) -> pa.Field:
+    return pa.field(name, kind, nullable, {"PARQUET:field_id": str(number)})
+
+
+@pytest.mark.parametrize("pages", PAGES)
+@pytest.mark.parametrize(("of_text", "of_integers"), list(zip(OF_TEXT, OF_INTEGERS, strict=True)))
+def test_nested_columns(tmp_path: Path, of_text: str, of_integers: str, pages: str) -> None:
+    key = arrow_field("key", pa.string(), 5, nullable=False)
+    of_map = pa.map_(key, arrow_field("value", pa.timestamp("us"), 6))
+    of_list = pa.list_(arrow_field("element", pa.int64(), 3))
+    kind = pa.struct([arrow_field("l", of_list, 2), arrow_field("m", of_map, 4)])
+    stored = pa.table([pa.array(NESTED_ROWS, kind)], schema=pa.schema([arrow_field("c", kind, 1)]))
+    path = tmp_path / "d.parquet"
+    leaves = {"l.list.element": of_integers, "m.key_value.key": of_text}
+    leaves["m.key_value.value"] = of_integers
+    write(path, stored, pages=pages, **{f"c.{leaf}": each for leaf, each in leaves.items()})
+    part = FilePart(path=f"file://{path}", file_format="parquet")
+    field = I.NestedField(1, "c", NESTED)
+    ((_, _, (found,)),) = read_batches(FileIO(), part, (field,), TableColumns())
+    assert found.to_pylist() == NESTED_ROWS
 
 
 def test_int96_of_years_that_nanoseconds_do_not_reach(tmp_path: Path) -> None:

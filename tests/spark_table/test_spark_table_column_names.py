@@ -5,6 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
+from ci_share import only_in_soak
 from frazil.spark.free_names import free_name, free_names
 from frazil.storage.files import local_path
 
@@ -23,8 +24,8 @@ def row(number, mark="x"):
     return {"id": number, **{name: f"{mark}{number} {name}" for name in OURS}}
 
 
-@pytest.mark.parametrize("spelled", [str, str.upper], ids=["as-ours", "upper-case"])
-def test_every_operation_keeps_them(spark, lake, spelled):
+def columns(spark, spelled):
+    """The names of the columns, a function that makes rows of them, and one that compares rows."""
     names = ["id", *(spelled(name) for name in OURS)]
     ddl = ", ".join(f"`{name}` {'bigint' if name == 'id' else 'string'}" for name in names)
 
@@ -35,6 +36,12 @@ def test_every_operation_keeps_them(spark, lake, spelled):
         got = sorted((tuple(r[name] for name in names) for r in found), key=lambda r: r[0])
         assert got == [tuple(each.values()) for each in expected]
 
+    return names, rows, check
+
+
+@pytest.mark.parametrize("spelled", [str, str.upper], ids=["as-ours", "upper-case"])
+def test_every_operation_keeps_them(spark, lake, spelled):
+    names, rows, check = columns(spark, spelled)
     table = lake.create_table(
         "db.t", rows([]), partition_by=["bucket(2, id)", f"`{names[1]}`"], format_version=3
     )
@@ -65,6 +72,35 @@ def test_every_operation_keeps_them(spark, lake, spelled):
     net = table.net_changes(from_snapshot_id=first).collect()
     assert sorted(r["id"] for r in net) == [5, 6, 9]
     assert {r[names[3]] for r in net} == {"x5 _row_id", "x6 _row_id", "y9 _row_id"}
+
+
+@pytest.mark.parametrize("spelled", [only_in_soak(str), str.upper], ids=["as-ours", "upper-case"])
+def test_changes_by_key_sorted_files_and_streams_keep_them(spark, lake, spelled, tmp_path):
+    names, rows, check = columns(spark, spelled)
+    table = lake.create_table("db.t", rows([]), format_version=3)
+    table.append(rows([0, 1, 2, 3]).coalesce(1))
+    table.upsert(rows([1, 10], "u"), "id")
+    table.apply_changes(rows([2, 11], "v"), keys="id", mode="equality-deletes")
+    table.apply_changes(rows([3, 12]), keys=["id", names[5]], mode="merge")
+    expected = [
+        row(0), row(1, "u"), row(2, "v"), row(3), row(10, "u"), row(11, "v"), row(12),
+    ]  # fmt: skip
+    check(table.to_df().collect(), expected)
+    streamed = []
+
+    def drain():
+        df = table.read_stream(checkpoint=tmp_path / "checkpoint")
+        writer = df.writeStream.foreachBatch(lambda batch, _: streamed.extend(batch.collect()))
+        writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+    drain()
+    check(streamed, expected)
+    table.compact(strategy="sort", sort_order=f"`{names[4]}` DESC", rewrite_all=True)
+    table.append(rows([13]))
+    drain()
+    check(streamed, [*expected, row(13)])
+    check(table.to_df().collect(), [*expected, row(13)])
 
 
 def test_free_names():

@@ -227,7 +227,7 @@ def test_row_ids_are_kept(lake, spark):
 @pytest.fixture
 def race(lake, monkeypatch):
     """Lets something happen between the writing of files and the commit of the next operation."""
-    from frazil.spark.write import writes
+    from frazil.spark.row_level import writes
 
     real = writes.write_data_files
 

@@ -67,7 +67,7 @@ def test_files_of_an_older_spec_stay(lake, spark):
 
 @pytest.mark.parametrize("isolation", [None, "snapshot", "serializable"])
 def test_a_concurrent_append_to_the_partition(lake, spark, monkeypatch, isolation):
-    from frazil.spark.write import writes
+    from frazil.spark.row_level import writes
 
     table = lake.create_table_as_select("db.t", frame(spark, ROWS), partition_by=["city"])
     real = writes.write_data_files

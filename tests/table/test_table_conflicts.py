@@ -21,7 +21,8 @@ from frazil.table.conflicts.validation import Validation
 from frazil.table.handle import TableHandle
 from frazil.table.operations import TableOperations
 
-A, B, C = data_file("a", "mon"), data_file("b", "mon"), data_file("c", "tue")
+A, B = (data_file(name, "mon", ids=(0, 4)) for name in "ab")
+C = data_file("c", "tue")
 Step = Callable[[TableHandle], None]
 Ours = Callable[[TableOperations, Validation], None]
 
@@ -29,6 +30,12 @@ Ours = Callable[[TableOperations, Validation], None]
 def overwrite_mon(table: TableOperations, validation: Validation) -> None:
     """Overwrite by predicate."""
     table.commit_overwrite([data_file("o")], where="day = 'mon'", validation=validation)
+
+
+def overwrite_low_mon(table: TableOperations, validation: Validation) -> None:
+    """Overwrite by predicate of what the partition does not tell."""
+    where = "day = 'mon' and id < 5"
+    table.commit_overwrite([data_file("o", ids=(0, 4))], where=where, validation=validation)
 
 
 def rewrite_a(table: TableOperations, validation: Validation) -> None:
@@ -67,9 +74,14 @@ def compact_anew(table: TableOperations, validation: Validation) -> None:
     )
 
 
-def append(day: str) -> Step:
+def append(day: str, ids: tuple[int, int] | None = None) -> Step:
     """Theirs: an append."""
-    return lambda t: t.commit_append([data_file("theirs", day)])
+    return lambda t: t.commit_append([data_file("theirs", day, ids=ids)])
+
+
+def overwrite(file: Any, day: str = "mon") -> Step:
+    """Theirs: an overwrite of one file."""
+    return lambda t: t.commit_overwrite([data_file("theirs", day)], removed=[file])
 
 
 def add_deletes(delete: Any) -> Step:
@@ -101,6 +113,27 @@ CASES: dict[str, tuple[Step, Ours, dict[str, Any], bool]] = {
         add_deletes(equality_deletes("eq", "tue")), overwrite_mon, SERIALIZABLE, False,
     ),
     "removal where an overwrite read": (remove(A), overwrite_mon, SNAPSHOT, True),
+    "append of rows that all match": (append("mon", (0, 4)), overwrite_low_mon, SNAPSHOT, False),
+    "append of rows of which some match": (
+        append("mon", (3, 9)), overwrite_low_mon, SNAPSHOT, True,
+    ),
+    "append of rows of which none match": (
+        append("mon", (5, 9)), overwrite_low_mon, SERIALIZABLE, False,
+    ),
+    "overwrite where an overwrite read": (overwrite(A), overwrite_mon, SNAPSHOT, True),
+    "overwrite elsewhere": (overwrite(C, "tue"), overwrite_mon, SERIALIZABLE, False),
+    "overwrite of the rewritten file": (overwrite(A), rewrite_a, SNAPSHOT, True),
+    "overwrite of another file": (overwrite(B), rewrite_a, SNAPSHOT, False),
+    "overwrite of another file, serializable": (overwrite(B), rewrite_a, SERIALIZABLE, True),
+    "overwrite in a replaced partition": (overwrite(A), replace_mon, SNAPSHOT, True),
+    "overwrite in another partition": (overwrite(C, "tue"), replace_mon, SERIALIZABLE, False),
+    "overwrite of the file that we delete from": (
+        overwrite(A), delete_rows_of_a, ONLY_DELETING, True,
+    ),
+    "overwrite of a file beside it": (overwrite(B), delete_rows_of_a, ONLY_DELETING, False),
+    "overwrite under a compaction": (overwrite(B), compact, SNAPSHOT, True),
+    "overwrite under a compaction with a new age": (overwrite(B), compact_anew, SNAPSHOT, True),
+    "overwrite beside a compaction": (overwrite(C, "tue"), compact, SNAPSHOT, False),
     "append while a file is rewritten": (append("tue"), rewrite_a, SERIALIZABLE, True),
     "append outside of the filter": (append("tue"), rewrite_a, MON, False),
     "append inside of the filter": (append("mon"), rewrite_a, MON, True),
@@ -153,13 +186,37 @@ CASES: dict[str, tuple[Step, Ours, dict[str, Any], bool]] = {
     "append under a compaction": (append("mon"), compact, SNAPSHOT, False),
     "removal under a compaction": (remove(B), compact, SNAPSHOT, True),
 }  # fmt: skip
+OF_VERSION_3: dict[str, tuple[Step, Ours, dict[str, Any], bool]] = {
+    "vector where an overwrite read": (
+        add_deletes(vector("v", "a")), overwrite_mon, SNAPSHOT, True,
+    ),
+    "vector elsewhere": (
+        add_deletes(vector("v", "c", "tue")), overwrite_mon, SERIALIZABLE, False,
+    ),
+    "vector of the rewritten file": (add_deletes(vector("v", "a")), rewrite_a, SNAPSHOT, True),
+    "vector of another file": (add_deletes(vector("v", "b")), rewrite_a, SNAPSHOT, False),
+    "vector in a replaced partition": (add_deletes(vector("v", "b")), replace_mon, SNAPSHOT, True),
+    "vector in another partition": (
+        add_deletes(vector("v", "c", "tue")), replace_mon, SERIALIZABLE, False,
+    ),
+    "vector under a compaction": (add_deletes(vector("v", "b")), compact, SNAPSHOT, True),
+    "vector beside a compaction": (
+        add_deletes(vector("v", "c", "tue")), compact_anew, SNAPSHOT, False,
+    ),
+}  # fmt: skip
+EVERY_CASE = CASES | OF_VERSION_3
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_the_second_of_two_commits(files_catalog: Catalog, case: str) -> None:
-    theirs, ours, options, conflicts = CASES[case]
-    table = make_table(files_catalog)
+def table_of(catalog: Catalog, case: str) -> TableHandle:
+    table = make_table(catalog, version=3 if case in OF_VERSION_3 else 2)
     table.commit_append([A, B, C])
+    return table
+
+
+@pytest.mark.parametrize("case", EVERY_CASE)
+def test_the_second_of_two_commits(files_catalog: Catalog, case: str) -> None:
+    theirs, ours, options, conflicts = EVERY_CASE[case]
+    table = table_of(files_catalog, case)
     read = table.metadata.current_snapshot_id
     theirs(TableHandle(files_catalog, files_catalog.load_table("db.t")))
     before = table.refresh().metadata
@@ -173,13 +230,12 @@ def test_the_second_of_two_commits(files_catalog: Catalog, case: str) -> None:
     assert table.refresh().metadata == before
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", EVERY_CASE)
 def test_the_second_step_of_a_transaction_conflicts_as_it_does_alone(
     files_catalog: Catalog, case: str
 ) -> None:
-    theirs, ours, options, conflicts = CASES[case]
-    table = make_table(files_catalog)
-    table.commit_append([A, B, C])
+    theirs, ours, options, conflicts = EVERY_CASE[case]
+    table = table_of(files_catalog, case)
     rival = TableHandle(files_catalog, files_catalog.load_table("db.t"))
 
     def both_steps() -> None:

@@ -169,3 +169,31 @@ def test_a_dry_run_tells_what_an_expiry_removes_and_removes_nothing(files_catalo
     )
     assert "dry run" in repr(told)
     assert "1 data files" in repr(done)
+
+
+@pytest.mark.parametrize("rival", ["append", "publication"])
+def test_a_first_commit_to_main_during_an_expiry_is_not_lost(
+    files_catalog: Catalog, rival: str
+) -> None:
+    """Only staged snapshots are there when the expiry looks, and no branch that could move."""
+    table = make_table(files_catalog)
+    made = real_files(table, "staged", "theirs")
+    table.commit_append([made["staged"]], wap_id="w")
+    other = TableHandle(files_catalog, files_catalog.load_table("db.t"))
+    real = files_catalog.commit_table
+
+    def late(identifier, requirements, updates):  # type: ignore[no-untyped-def]
+        files_catalog.commit_table = real  # type: ignore[method-assign]
+        if rival == "append":
+            other.commit_append([made["theirs"]])
+        else:
+            other.publish_changes("w")
+        return real(identifier, requirements, updates)
+
+    files_catalog.commit_table = late  # type: ignore[method-assign]
+    expired = table.expire_snapshots(older_than="2999-01-01").snapshot_ids
+    stays = "theirs" if rival == "append" else "staged"
+    assert names(table.refresh()) == [stays]
+    assert stays in lying(table)
+    assert avro_files_in_use(table) <= avro_files(table)
+    assert head(table) not in expired

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from table_cases import (
     CATALOGS,
+    SCHEMA,
     avro_files,
     avro_files_in_use,
     data_file,
@@ -21,12 +22,15 @@ from table_cases import (
     short,
 )
 
-from ci_share import one_of_each
+from ci_share import pairwise
 from faulty_io import ERRORS, FaultyIO, watch_for_swap
 from frazil.catalog.base import Catalog
 from frazil.errors import FrazilError
 from frazil.format.manifests import DataFile
+from frazil.format.new_table import new_table_metadata
+from frazil.format.partitions.partitioning import spec_for
 from frazil.storage.files import local_path
+from frazil.table.commit.transaction import CreateTransaction
 from frazil.table.handle import TableHandle
 from frazil.table.operations import TableOperations
 
@@ -73,7 +77,7 @@ TRIMMING = {
 
 
 @pytest.mark.parametrize(
-    ("kind", "change", "error", "after"), one_of_each(CATALOGS, CHANGES, ERRORS, (False, True))
+    ("kind", "change", "error", "after"), pairwise(CATALOGS, CHANGES, ERRORS, (False, True))
 )
 def test_a_fault_at_any_call_leaves_a_whole_commit_or_none(
     tmp_path: Path, kind: str, change: str, error: str, after: bool
@@ -113,6 +117,43 @@ def test_a_fault_at_any_call_leaves_a_whole_commit_or_none(
         if ended:
             break
     assert step > 8
+
+
+@pytest.mark.parametrize(("kind", "error", "after"), pairwise(CATALOGS, ERRORS, (False, True)))
+def test_a_fault_at_any_call_of_a_creation_leaves_a_whole_table_or_none(
+    tmp_path: Path, kind: str, error: str, after: bool
+) -> None:
+    io = FaultyIO()
+    io.error, io.after = ERRORS[error], after
+    catalog = open_catalog(kind, tmp_path, io=io)
+    catalog.create_namespace("db")
+    ended = False
+    for step in itertools.count(1):
+        name = f"db.t{step}"
+        metadata = new_table_metadata(
+            SCHEMA, spec_for(SCHEMA, ["day"]), location=catalog.default_table_location(name)
+        )
+        creation, asked, raised = CreateTransaction(catalog, name, metadata), False, False
+        io.left = step
+        try:
+            with creation:
+                append(creation)
+                asked = True
+        except (FrazilError, RuntimeError, MemoryError, KeyboardInterrupt):
+            raised = True
+        ended, io.left = io.left > 0, None
+        if catalog.table_exists(name):
+            assert asked, f"step {step}"
+            table = TableHandle(catalog, catalog.load_table(name))
+            assert whole_table(table) == AFTER["append"] - BEFORE, f"step {step}"
+            assert avro_files_in_use(table) <= avro_files(table), f"step {step}"
+        else:
+            assert raised, f"step {step}"
+            if not asked:
+                assert not list(io.list(metadata.location)), f"step {step}"
+        if ended:
+            break
+    assert step > 3
 
 
 def whole_table(table: TableHandle) -> set[str]:

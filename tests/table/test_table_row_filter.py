@@ -14,9 +14,9 @@ from table_cases import data_file, make_table, position_deletes
 
 from frazil.catalog.base import Catalog
 from frazil.format.manifests import ManifestContent, ManifestFile
-from frazil.table.conflicts.row_filter import RowFilter
 from frazil.table.handle import TableHandle
 from frazil.table.manifests.entry_columns import read_entry_columns
+from frazil.table.manifests.row_filter import RowFilter
 
 
 def without_partition(table: TableHandle, manifest: ManifestFile) -> ManifestFile:

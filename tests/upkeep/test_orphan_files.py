@@ -25,8 +25,8 @@ from frazil.format.sorting import order_for
 from frazil.format.types import LongType, NestedField
 from frazil.storage.files import FileIO
 from frazil.table.handle import TableHandle
-from frazil.table.maintenance.comparable_paths import ComparablePaths
 from frazil.table.maintenance.orphans import OrphanSearch
+from frazil.table.manifests.comparable_paths import ComparablePaths
 
 SCHEMA = Schema((NestedField(1, "id", LongType()), NestedField(2, "_part", LongType())))
 NO_WAIT: dict[str, Any] = {"least_age": timedelta(0)}

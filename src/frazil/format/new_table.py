@@ -1,4 +1,4 @@
-"""The metadata of a table that begins, or begins again (SPEC 2.S, rules 51, 72, 74)."""
+"""The metadata of a table that begins, or begins again (rules 51, 72, 74, 191-202)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A snapshot and a predicate become a ScanPlan (SPEC 2.Q)."""
+"""A snapshot and a predicate become a ScanPlan (rules 171-183)."""
 
 from __future__ import annotations
 

@@ -28,12 +28,12 @@ from frazil.format.partitions.partitioning import PartitionField, spec_for
 from frazil.format.sorting import SortField, order_for
 from frazil.spark.migration.commands import MigrationCommands
 from frazil.spark.procedures.call import call
+from frazil.spark.row_level.writes import Rows
 from frazil.spark.schemas import SchemaLike, schema_of
 from frazil.spark.session import prepare_session, take_cache_sizes
 from frazil.spark.stream.source.options import StreamSettings
 from frazil.spark.table import Table
 from frazil.spark.write.rows import rows_of
-from frazil.spark.write.writes import Rows
 from frazil.storage.caches import CacheStatistics
 from frazil.storage.files import FileIO, normalize_location
 from frazil.storage.moved import MovedFileIO

@@ -24,13 +24,13 @@ from frazil.spark.compaction.results import (
 )
 from frazil.spark.deletes.writing.write import Granularity
 from frazil.spark.migration.add_files import AddFilesResult, add_files
+from frazil.spark.row_level.writes import Writes
 from frazil.spark.upkeep import checks
 from frazil.spark.upkeep.orphans import file_list_of, remove_orphan_files
 from frazil.spark.upkeep.partition_stats import compute_partition_stats
 from frazil.spark.upkeep.stats_results import PartitionStatsResult, TableStatsResult
 from frazil.spark.upkeep.table_stats import compute_table_stats
 from frazil.spark.write.files import WriteProgress
-from frazil.spark.write.writes import Writes
 from frazil.storage.listing import listing_of
 from frazil.table.maintenance.check import CheckResult
 from frazil.table.maintenance.orphans import OrphanFilesResult, OrphanSearch

@@ -25,6 +25,7 @@ from frazil.spark.optimizing.optimize import OnOptimize, optimize, plan_table
 from frazil.spark.optimizing.results import OptimizeResult
 from frazil.spark.read_points import ReadPoints
 from frazil.spark.row_level.commands import RowCommands
+from frazil.spark.row_level.writes import OnProgress, Rows, owning
 from frazil.spark.scan import Scan
 from frazil.spark.session import engine_summary
 from frazil.spark.stream.table_streams import TableStreams
@@ -35,7 +36,6 @@ from frazil.spark.upserts.commands import ChangeCommands
 from frazil.spark.write.files import write_data_files
 from frazil.spark.write.rows import rows_of
 from frazil.spark.write.write_audit_publish import branch_to_read, refuse_replacement
-from frazil.spark.write.writes import OnProgress, Rows, owning
 from frazil.table.commit.transaction import CreateTransaction
 from frazil.table.handle import TableHandle
 from frazil.table.inspect.inspector import SnapshotChoice

@@ -11,9 +11,9 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
 from frazil.spark.read_points import ReadPoints
 from frazil.spark.row_level.commands import RowCommands
+from frazil.spark.row_level.writes import OnProgress, Rows, owning
 from frazil.spark.write.rows import rows_of
 from frazil.spark.write.write_audit_publish import Destination
-from frazil.spark.write.writes import OnProgress, Rows, owning
 from frazil.table.handle import HandleTransaction, TableHandle
 from frazil.table.snapshots.producer import snapshots_of_transaction, staged_head
 

@@ -9,8 +9,8 @@ from frazil.format.arguments import SnapshotId, snapshot_id_of
 from frazil.format.manifests import DataFile
 from frazil.storage.on_driver import OnDriver
 from frazil.table.changeable import Changeable
-from frazil.table.conflicts.row_filter import Predicate
 from frazil.table.conflicts.validation import Validation
+from frazil.table.manifests.row_filter import Predicate
 from frazil.table.snapshots.append import FastAppend, MergeAppend
 from frazil.table.snapshots.overwrite import DeleteFiles, OverwriteFiles, ReplacePartitions
 from frazil.table.snapshots.producer import BranchSettings, SnapshotSettings, snapshot_options

@@ -1,4 +1,4 @@
-"""A commit as data: requirements and updates, their REST JSON, and how they apply (SPEC 2.U)."""
+"""A commit as data: requirements, updates, their REST JSON, how they apply (rules 210-216)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Applying updates to table metadata: the rules of every change (SPEC 2.D, 2.N, 2.O, 2.R, 2.S)."""
+"""Applying updates to table metadata: the rules of every change (rules 43-51, 142-160, 184-202)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must still hold for a commit: requirements, their REST JSON, and the check (SPEC 2.U)."""
+"""What must still hold for a commit: requirements, their REST JSON, the check (rules 210-216)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a commit changes: the updates of the REST catalog as values, and their JSON (SPEC 2.U)."""
+"""What a commit changes: updates of the REST catalog as values, their JSON (rules 210-216)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Manifest entries and manifest lists, and what they inherit (SPEC 2.J, 2.L, 2.M, 2.P)."""
+"""Manifest entries and manifest lists, and what they inherit (rules 101-127, 132-141, 161-170)."""
 
 from __future__ import annotations
 

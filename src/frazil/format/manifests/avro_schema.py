@@ -1,4 +1,4 @@
-"""Iceberg types as Avro schemas (SPEC 2.X): JSON-able dicts with the ids that rule 254 asks for."""
+"""Iceberg types as Avro schemas: JSON-able dicts with ids (rules 251-254)."""
 
 from __future__ import annotations
 

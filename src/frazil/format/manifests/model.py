@@ -1,4 +1,4 @@
-"""Manifest entries and manifest lists as values, and what they inherit (SPEC 2.J, 2.L, 2.M, 2.P).
+"""Manifest entries and lists as values, and what they inherit (rules 101-127, 132-141, 161-170).
 
 The Avro schemas that these values are written with are in `manifest_schemas` and importable from
 here as well: `entry_schema(version, partition_type)` and `manifest_list_schema(version)`.

@@ -1,4 +1,4 @@
-"""Table metadata: the value, its JSON, and how it begins (SPEC 2.S)."""
+"""Table metadata: the value, its JSON, and how it begins (rules 191-202)."""
 
 from __future__ import annotations
 

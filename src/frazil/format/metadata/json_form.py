@@ -1,4 +1,4 @@
-"""Table metadata as JSON: reading versions 1 to 3, writing the table's own (SPEC 2.S, 2.AE)."""
+"""Table metadata as JSON: reads versions 1 to 3, writes the table's (rules 191-202, 292-302)."""
 
 from __future__ import annotations
 

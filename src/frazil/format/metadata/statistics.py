@@ -1,4 +1,4 @@
-"""Statistics files that table metadata registers (SPEC 2.T)."""
+"""Statistics files that table metadata registers (rules 203-209)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table metadata of format versions 1 to 3 as one immutable value (SPEC 2.S)."""
+"""Table metadata of format versions 1 to 3 as one immutable value (rules 191-202)."""
 
 from __future__ import annotations
 

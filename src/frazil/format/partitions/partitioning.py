@@ -1,4 +1,4 @@
-"""Partitioning: specs, what users write for them, their evolution (SPEC 2.G, rules 68-92, 208)."""
+"""Partitioning: specs, what users write for them, their evolution (rules 68-92, 208)."""
 
 from __future__ import annotations
 

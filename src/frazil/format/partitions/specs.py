@@ -1,4 +1,4 @@
-"""Partition specs: fields, JSON, partition types and paths (SPEC 2.G, rules 199, 202, 208)."""
+"""Partition specs: fields, JSON, partition types and paths (rules 68-92, 199, 202, 208)."""
 
 from __future__ import annotations
 

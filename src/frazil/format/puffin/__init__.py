@@ -1,4 +1,4 @@
-"""Puffin files: the footer, the blobs, and the deletion vectors in them (SPEC 2.W)."""
+"""Puffin files: the footer, the blobs, and the deletion vectors in them (rules 237-250)."""
 
 from __future__ import annotations
 

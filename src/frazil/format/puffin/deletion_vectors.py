@@ -1,4 +1,4 @@
-"""Deletion vectors: the bytes of a `deletion-vector-v1` blob and the positions in it (SPEC 2.W)."""
+"""Deletion vectors: bytes of a `deletion-vector-v1` blob, and its positions (rules 245-250)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Puffin files: the footer, the blobs, and the deletion vectors in them (SPEC 2.W).
+"""Puffin files: the footer, the blobs, and the deletion vectors in them (rules 237-250).
 
 Compression is the caller's: `codecs` maps `lz4` (a frame) and `zstd` to functions from compressed
 to plain bytes. Deletion vectors are never compressed.

@@ -1,4 +1,4 @@
-"""Schema evolution: a builder of the next schema (SPEC 2.D, rules 30-51, 65)."""
+"""Schema evolution: a builder of the next schema (rules 30-51, 65)."""
 
 from __future__ import annotations
 

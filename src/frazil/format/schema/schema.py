@@ -1,4 +1,4 @@
-"""Schemas: columns with an id, identifier fields, lookups by name and id (SPEC 2.B, 2.C, 2.F)."""
+"""Schemas: columns with an id, identifier fields, lookups by name and id (rules 14-42, 64-67)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snapshots, references and logs; their summaries; which of them expire (SPEC 2.O, 2.R, 2.AF)."""
+"""Snapshots, references, logs; summaries; which expire (rules 154-160, 184-190, 303)."""
 
 from __future__ import annotations
 

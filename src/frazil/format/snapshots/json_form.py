@@ -1,4 +1,4 @@
-"""The JSON of snapshots, references and logs (SPEC 2.O, 2.R, rules 154, 184, 189, 190)."""
+"""The JSON of snapshots, references and logs (rules 154-160, 184-190)."""
 
 from __future__ import annotations
 

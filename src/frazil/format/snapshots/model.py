@@ -1,4 +1,4 @@
-"""Snapshots, references and the two logs as values (SPEC 2.O, 2.R); `snapshots` is public."""
+"""Snapshots, references and logs as values (rules 154-160, 184-190); `snapshots` is public."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values: internal form to and from bytes, JSON and Python (SPEC 2.AB; docs/architecture.md).
+"""Values: internal form to and from bytes, JSON and Python (rules 275-278; docs/architecture.md).
 
 ``to_bytes`` and ``from_bytes`` are the single-value binary form of bounds, ``to_json`` and
 ``from_json`` the single-value JSON form of defaults, ``coerce`` takes what users write and

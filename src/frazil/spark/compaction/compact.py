@@ -33,7 +33,7 @@ from frazil.spark.session import engine_summary, is_case_sensitive, temporary_se
 from frazil.table.snapshots.producer import branch_head, snapshot_options
 
 if TYPE_CHECKING:
-    from frazil.spark.write.writes import Writes
+    from frazil.spark.row_level.writes import Writes
 
 _LOG: Final = logging.getLogger(__name__)
 

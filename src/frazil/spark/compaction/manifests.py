@@ -12,7 +12,7 @@ from frazil.table.snapshots.producer import snapshot_options
 from frazil.table.snapshots.rewrite_manifests import RewriteManifests
 
 if TYPE_CHECKING:
-    from frazil.spark.write.writes import Writes
+    from frazil.spark.row_level.writes import Writes
 
 
 def rewrite_manifests(

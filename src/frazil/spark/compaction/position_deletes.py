@@ -30,7 +30,7 @@ from frazil.table.snapshots.producer import branch_head, snapshot_options
 from frazil.table.snapshots.rewrite import RewriteFiles
 
 if TYPE_CHECKING:
-    from frazil.spark.write.writes import Writes
+    from frazil.spark.row_level.writes import Writes
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -29,7 +29,7 @@ from frazil.table.optimizing.planner import deletes_to_rewrite, plan_optimizing
 from frazil.table.optimizing.settings import OptimizingSettings
 
 if TYPE_CHECKING:
-    from frazil.spark.write.writes import Writes
+    from frazil.spark.row_level.writes import Writes
 
 _LOG: Final = logging.getLogger(__name__)
 

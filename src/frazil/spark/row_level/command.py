@@ -34,7 +34,7 @@ from frazil.table.conflicts.validation import Isolation, Validation, isolation_n
 from frazil.table.snapshots.producer import SnapshotSettings
 
 if TYPE_CHECKING:
-    from frazil.spark.write.writes import Writes
+    from frazil.spark.row_level.writes import Writes
 
 OnProgress = Callable[[WriteProgress], None]
 MERGE_ON_READ: Final = "merge-on-read"

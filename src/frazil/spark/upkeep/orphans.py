@@ -30,7 +30,6 @@ from frazil.spark.session import prepare_session, type_support
 from frazil.spark.upkeep.arrow_frames import arrow_of, polars_of
 from frazil.storage.files import FileIO
 from frazil.storage.listing import LISTED, Beginning, list_beginning, list_folders
-from frazil.table.maintenance.comparable_paths import COMPARABLE, ComparablePaths
 from frazil.table.maintenance.orphans import (
     CONFLICT,
     FILE_COLUMN,
@@ -43,6 +42,7 @@ from frazil.table.maintenance.orphans import (
 )
 from frazil.table.maintenance.progress import DeleteProgress, OnDelete
 from frazil.table.maintenance.reachable import ReachableMetadata, reachable_metadata
+from frazil.table.manifests.comparable_paths import COMPARABLE, ComparablePaths
 
 if TYPE_CHECKING:
     from frazil.spark.table import Table

@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from frazil.errors import CommitFailedError, ConflictError, ValidationError
 from frazil.format.table_properties import RETRIES
 from frazil.spark.row_level.commands import RowCommands
+from frazil.spark.row_level.writes import OnProgress, Rows, owning
 from frazil.spark.upserts.apply import AppliedChanges, ChangeSettings, apply_batch
 from frazil.spark.upserts.change_rows import ChangeFormat, Order
 from frazil.spark.upserts.choice import Mode, mode_named
@@ -23,7 +24,6 @@ from frazil.spark.upserts.once import Batch, BatchAppliedError, mark
 from frazil.spark.upserts.streams import StreamWrite, Trigger
 from frazil.spark.write.rows import rows_of
 from frazil.spark.write.write_audit_publish import destination
-from frazil.spark.write.writes import OnProgress, Rows, owning
 
 NewColumns = Literal["fail", "add"]
 

@@ -1,4 +1,4 @@
-"""A Parquet footer as a manifest's metrics: counts, sizes, bounds, split offsets (SPEC 2.J).
+"""A Parquet footer as a manifest's metrics: counts, sizes, bounds, split offsets (rules 101-127).
 
 Columns are found by their path of names, so the file must have been written with the schema that
 the reader is made for. Values are taken in their physical form: nothing passes through datetime.

@@ -162,7 +162,7 @@ def commit(
             continue
         except _REFUSALS as error:
             # What a catalog does after the swap may raise the same: the table itself knows.
-            refused = _look(catalog, identifier, operation)
+            refused = _look(catalog, identifier, operation.is_in)
             if isinstance(refused, LoadedTable):
                 _LOG.warning("table %s was committed, and then: %s", ".".join(identifier), error)
                 committed = refused
@@ -196,9 +196,18 @@ def create(
     """
     try:
         created = catalog.create_table(identifier, metadata)
-    except (AlreadyExistsError, CommitFailedError, *_REFUSALS):
+    except (AlreadyExistsError, CommitFailedError):
         abandon(operation)
         raise
+    except _REFUSALS as error:
+        # As in a commit: what a catalog does after the table is there may raise the same.
+        refused = _look(catalog, identifier, lambda found: found.table_uuid == metadata.table_uuid)
+        if not isinstance(refused, LoadedTable):
+            if refused is not None:
+                abandon(operation)
+            raise
+        _LOG.warning("table %s was created, and then: %s", ".".join(identifier), error)
+        created = refused
     _clean_after_success(operation, created)
     return created
 
@@ -299,16 +308,16 @@ def _warn_of_clock(identifier: tuple[str, ...], metadata: TableMetadata) -> None
 
 
 def _look(
-    catalog: Catalog, identifier: tuple[str, ...], operation: Operation
+    catalog: Catalog, identifier: tuple[str, ...], is_ours: Callable[[TableMetadata], bool | None]
 ) -> LoadedTable | bool | None:
-    """The table if the operation is part of it, False if it is not, None where nobody can tell."""
+    """The table if it holds what was sent, False if it does not, None where nobody can tell."""
     try:
         loaded = catalog.load_table(identifier)
     except (NoSuchTableError, NoSuchNamespaceError):
         return False
     except (FrazilError, OSError):
         return None
-    return loaded if operation.is_in(loaded.metadata) else False
+    return loaded if is_ours(loaded.metadata) else False
 
 
 def _find_committed(

@@ -19,7 +19,6 @@ from frazil.format.manifests import (
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import AlwaysTrue
 from frazil.format.snapshots import REPLACE, Snapshot
-from frazil.table.conflicts.row_filter import RowFilter
 from frazil.table.manifests.entry_columns import (
     ABOUT,
     is_vector,
@@ -28,6 +27,7 @@ from frazil.table.manifests.entry_columns import (
 )
 from frazil.table.manifests.file_keys import PartitionSet
 from frazil.table.manifests.files import ManifestFiles
+from frazil.table.manifests.row_filter import RowFilter
 
 _SHOWN: Final = 3
 """An error names so many files."""

@@ -13,8 +13,8 @@ from frazil.format.manifests import (
 )
 from frazil.format.predicates.expressions import AlwaysTrue
 from frazil.table.conflicts.history import EVERYWHERE, ChangedFile, History, Scope
-from frazil.table.conflicts.row_filter import Predicate
 from frazil.table.manifests.file_keys import PartitionSet
+from frazil.table.manifests.row_filter import Predicate
 
 Isolation = Literal["serializable", "snapshot"]
 

@@ -21,10 +21,10 @@ from frazil.storage.files import FileIO
 from frazil.storage.listing import LISTED, Beginning, list_beginning, list_folders
 from frazil.storage.paths import local_path, normalize_location
 from frazil.table.changeable import Changeable
-from frazil.table.maintenance.comparable_paths import ComparablePaths
 from frazil.table.maintenance.file_paths import live_files
 from frazil.table.maintenance.progress import DeleteProgress, Deleting, OnDelete, tell_nobody
 from frazil.table.maintenance.reachable import reachable_metadata
+from frazil.table.manifests.comparable_paths import ComparablePaths
 
 PrefixMismatchMode = Literal["ERROR", "IGNORE", "DELETE"]
 """What becomes of files whose path metadata has with another scheme or authority."""

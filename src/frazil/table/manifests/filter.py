@@ -19,7 +19,6 @@ from frazil.format.metadata import TableMetadata
 from frazil.planning.removal import PlannedFile
 from frazil.storage.avro.manifest_copy import CarriedEntries, Carry
 from frazil.table.commit.kept import KeptBetweenTries
-from frazil.table.conflicts.row_filter import RowFilter
 from frazil.table.manifests.entry_columns import (
     ABOUT,
     is_live,
@@ -28,6 +27,7 @@ from frazil.table.manifests.entry_columns import (
 )
 from frazil.table.manifests.file_keys import FileKey, PartitionSet, file_key
 from frazil.table.manifests.files import ManifestFiles
+from frazil.table.manifests.row_filter import RowFilter
 
 _MANIFESTS_AT_ONCE = 256
 _KEY_DTYPES = {"file_path": pl.String(), "content_offset": pl.Int64()}

@@ -13,7 +13,7 @@ from frazil.format.snapshots import Snapshot
 from frazil.planning.frames import live_entries
 from frazil.planning.load import ManifestLoader
 from frazil.storage.files import FileIO
-from frazil.table.maintenance.comparable_paths import COMPARABLE, ComparablePaths
+from frazil.table.manifests.comparable_paths import COMPARABLE, ComparablePaths
 from frazil.table.snapshots.append import MergeAppend
 from frazil.table.snapshots.producer import DEFAULT_OPTIONS, SnapshotOptions
 

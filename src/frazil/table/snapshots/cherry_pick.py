@@ -14,9 +14,9 @@ from frazil.format.snapshots import APPEND, OVERWRITE, Snapshot
 from frazil.storage.files import FileIO
 from frazil.table.commit.operation import Changes, CompositeOperation, Operation
 from frazil.table.conflicts.history import Scope
-from frazil.table.conflicts.row_filter import RowFilter
 from frazil.table.conflicts.validation import check_no_added_data
 from frazil.table.manifests.file_keys import PartitionSet
+from frazil.table.manifests.row_filter import RowFilter
 from frazil.table.snapshots.merging import MergingProducer
 from frazil.table.snapshots.producer import SnapshotOptions, branch_head, move_branch
 

@@ -12,7 +12,6 @@ from frazil.format.predicates.expressions import AlwaysTrue
 from frazil.format.snapshots import APPEND, DELETE, OVERWRITE, Snapshot
 from frazil.storage.files import FileIO
 from frazil.table.conflicts.history import Scope
-from frazil.table.conflicts.row_filter import Predicate, RowFilter
 from frazil.table.conflicts.validation import (
     Validation,
     check_no_added_data,
@@ -23,6 +22,7 @@ from frazil.table.conflicts.validation import (
     check_replaced_files_exist,
 )
 from frazil.table.manifests.file_keys import PartitionSet
+from frazil.table.manifests.row_filter import Predicate, RowFilter
 from frazil.table.snapshots.merging import MergingProducer
 from frazil.table.snapshots.producer import DEFAULT_OPTIONS, SnapshotOptions
 

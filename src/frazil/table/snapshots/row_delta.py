@@ -10,7 +10,6 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import APPEND, DELETE, OVERWRITE, Snapshot
 from frazil.storage.files import FileIO
 from frazil.table.conflicts.history import Scope
-from frazil.table.conflicts.row_filter import RowFilter
 from frazil.table.conflicts.validation import (
     Validation,
     check_data_files_exist,
@@ -23,6 +22,7 @@ from frazil.table.conflicts.validation import (
 )
 from frazil.table.manifests.entry_columns import ABOUT, is_live, is_vector, read_entry_columns
 from frazil.table.manifests.file_keys import PartitionSet, file_key, referenced_data_file
+from frazil.table.manifests.row_filter import RowFilter
 from frazil.table.snapshots.merging import MergingProducer
 from frazil.table.snapshots.producer import DEFAULT_OPTIONS, SnapshotOptions
 

@@ -1,4 +1,4 @@
-"""UpdatePartitioning: how new data is partitioned; existing files keep their spec (SPEC 2.G)."""
+"""UpdatePartitioning: how new data is partitioned; existing files keep their spec (rules 68-92)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Branches, tags, and which snapshot is current (SPEC 2.R)."""
+"""Branches, tags, and which snapshot is current (rules 184-190)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""UpdateSchema: columns come, go and change; data files stay as they are (SPEC 2.D)."""
+"""UpdateSchema: columns come, go and change; data files stay as they are (rules 43-51)."""
 
 from __future__ import annotations
 

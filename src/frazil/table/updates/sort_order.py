@@ -1,4 +1,4 @@
-"""The sort order that new files are written in (SPEC 2.H)."""
+"""The sort order that new files are written in (rules 93-98)."""
 
 from __future__ import annotations
 

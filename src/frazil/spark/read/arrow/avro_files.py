@@ -1,4 +1,4 @@
-"""Avro data files as Arrow batches, with the ids of their columns (SPEC 2.X)."""
+"""Avro data files as Arrow batches, with the ids of their columns (rules 251-254)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows in the shape of a table: columns by name, safe widening, defaults, checks (SPEC 2.C, 2.D).
+"""Rows in the shape of a table: columns by name, safe widening, defaults, checks (rules 30-51).
 
 Everything that can be known from the schemas is found before a row is read, and every problem is
 in one error. What only the values tell (nulls in required columns, lengths, the text of uuids)

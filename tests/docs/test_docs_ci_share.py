@@ -1,0 +1,48 @@
+"""What CONTRIBUTING.md says of `tests/ci_share.py`: which cases of a matrix CI takes."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from ci_share import one_of_each, pairwise
+
+MATRICES = [
+    ("ab", "cd", "vwxyz", "ft"),
+    ("ab", "cde", "vwxyz", "ft"),
+    ("abc",) * 4,
+    ("ab", "vwxyz"),
+]
+
+
+def in_ci(cases: list[Any]) -> list[tuple[Any, ...]]:
+    return [case.values for case in cases if not case.marks]
+
+
+@pytest.mark.parametrize("matrix", MATRICES)
+def test_each_choice_once_in_no_more_cases_than_that_takes(matrix: tuple[str, ...]) -> None:
+    cases = one_of_each(*matrix)
+    assert {case.values for case in cases} == set(itertools.product(*matrix))
+    taken = in_ci(cases)
+    assert len(taken) == max(map(len, matrix))
+    assert [set(column) for column in zip(*taken, strict=True)] == [set(one) for one in matrix]
+
+
+def test_dimensions_of_one_length_are_not_in_step() -> None:
+    """Four cases are enough for every pair of two short dimensions."""
+    taken = in_ci(one_of_each("wxyz", "ab", "ft"))
+    assert {case[1:] for case in taken} == set(itertools.product("ab", "ft"))
+
+
+@pytest.mark.parametrize("matrix", MATRICES)
+def test_each_pair_of_choices(matrix: tuple[str, ...]) -> None:
+    cases = pairwise(*matrix)
+    assert {case.values for case in cases} == set(itertools.product(*matrix))
+    taken = in_ci(cases)
+    for one, other in itertools.combinations(range(len(matrix)), 2):
+        beside = {(case[one], case[other]) for case in taken}
+        assert beside == set(itertools.product(matrix[one], matrix[other]))
+    longest, second = sorted(map(len, matrix))[:-3:-1]
+    assert len(taken) == longest * second
