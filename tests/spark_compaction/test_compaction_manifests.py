@@ -165,4 +165,7 @@ def test_executors_write_the_manifests_that_the_driver_would(lake, monkeypatch, 
         assert sorted(made.other().scan(columns=ids).to_df().collect()) == lineage
         assert result.added_manifests_count > 1
         found.append((result.rewritten_manifests_count, summaries(made.other())))
+        made.delete("true", lambda row: True)
+        made.table.maintenance.rewrite_manifests()
+        made.check()
     assert found[0] == found[1]

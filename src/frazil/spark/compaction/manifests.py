@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 ON_DRIVER_BYTES: Final = 64 * 1024 * 1024
 """Manifests of up to this size together are rewritten beside the session, which holds all of them
-unpacked: some ten times as much."""
+unpacked meanwhile. Executors would read each as often as new manifests take entries of it."""
 
 _COUNTS: Final = {
     f"{status}_{what}_count": kind

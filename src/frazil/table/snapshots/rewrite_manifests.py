@@ -179,6 +179,8 @@ class RewriteManifests(SnapshotProducer):
             )
             for _, members in rows.group_by("cluster", maintain_order=True)
         ]
+        if not clusters:
+            return []
         writer = ClusterWriter.of(
             self.files.io,
             base,
