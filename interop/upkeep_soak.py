@@ -15,18 +15,22 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from frazil.errors import ConflictError
 from frazil.spark.lake import Lake
 from frazil.spark.optimizing.watch import watch
+from upkeep.independent_walk import lying, reached
 
 DDL = "id bigint, v bigint"
 CHANGES = f"{DDL}, op string, seq bigint"
 APPENDED = 1_000_000
 KEYS = 300
+ORPHAN_AGE = 0.4
+"""Orphans are removed that are older than this share of the run."""
+_WRITERS = ("append", "compact", "convert", "watch")
 _AHEAD = 4
 """So many batches may wait for the stream."""
 PROPERTIES = {
@@ -46,6 +50,7 @@ class Soak:
 
     Attributes:
         retention: seconds for which every snapshot is kept.
+        at_work: since when the writers that are at work are.
         counts: how often each thing was done, found or refused.
         wrong: what must not have been seen.
     """
@@ -63,10 +68,15 @@ class Soak:
     end_upkeep: threading.Event = field(default_factory=threading.Event)
     appended: int = 0
     streamed: Counter[int] = field(default_factory=Counter)
+    at_work: dict[str, float] = field(default_factory=dict)
+    began: float = field(default_factory=time.time)
+    orphan_age: float = 0.0
+    upserts: Any = None
 
     def run(self, seconds: float) -> None:
         """Let all of it run beside each other, then let the feed and the stream be drained."""
         (self.folder / "feed").mkdir(parents=True)
+        self.orphan_age = seconds * ORPHAN_AGE
         table = self.lake.create_table(
             self.name,
             DDL,
@@ -84,6 +94,7 @@ class Soak:
             mode="equality-deletes",
             checkpoint=f"{self.folder}/upserts",
         )
+        self.upserts = writer
         reader = self._stream({"processingTime": "500 milliseconds"})
         workers = [
             threading.Thread(target=self._again, args=(name, work, pause), name=name)
@@ -124,6 +135,21 @@ class Soak:
             self.wrong.append(f"streamed: lost {sorted(lost)[:9]}, too often {sorted(twice)[:9]}")
         if not table.maintenance.check().is_sound:
             self.wrong.append(str(table.maintenance.check()))
+        self._leave_nothing(table)
+
+    def _leave_nothing(self, table: Any) -> None:
+        """Compare what expiry and orphan removal leave with what an independent walk reaches."""
+        time.sleep(1.1)
+        now = int(time.time() * 1000)
+        table.maintenance.expire_snapshots(older_than=now, retain_last=1)
+        table.maintenance.remove_orphan_files(older_than=now, least_age=timedelta(0))
+        walked = reached(table.metadata_location)
+        left = {path for path in lying(table.location) if path.name[0] not in "._"}
+        # Of metadata files those stay too that only the logs of older ones name.
+        more = {path for path in left - walked if not path.name.endswith(".metadata.json")}
+        if more or walked - left:
+            self.wrong.append(f"left over: {sorted(more)[:9]}, lost: {sorted(walked - left)[:9]}")
+        self.counts["files in the end"] = len(left)
 
     def rows(self) -> set[tuple[int, int]]:
         """The rows that every engine must show in the end."""
@@ -161,7 +187,7 @@ class Soak:
     def _again(self, name: str, work: Callable[[Any, random.Random], None], pause: float) -> None:
         r = random.Random(f"{self.seed} {name}")
         while not self.stop.is_set():
-            began = time.time()
+            began = self.at_work[name] = time.time()
             try:
                 work(self.lake.load_table(self.name), r)
                 self.counts[name] += 1
@@ -177,6 +203,7 @@ class Soak:
                 else:
                     first = str(error).strip().splitlines()[:1]
                     self.wrong.append(f"{name}: {type(error).__name__}: {first} after {took:.1f} s")
+            del self.at_work[name]
             self.stop.wait(pause)
 
     def _feed(self, table: Any, r: random.Random) -> None:
@@ -238,11 +265,24 @@ class Soak:
         self.counts["snapshots expired"] += len(done.snapshot_ids)
         self.counts["files deleted"] += sum(done.counts.values())
         gone = table.maintenance.remove_orphan_files(
-            older_than=int((time.time() - 900) * 1000), least_age=timedelta(0)
+            older_than=int(self._oldest_young() * 1000), least_age=timedelta(0)
         )
         self.counts["orphans removed"] += gone.deleted_files_count
         if table.io.exists(planted):
             self.wrong.append(f"{planted} was left")
+
+    def _oldest_young(self) -> float:
+        """The age of orphans as a moment, or before it the start of the oldest write that runs.
+
+        No file of such a write is older than its start, and what is committed is reached. The
+        stream's batch began after the trigger that ended last did. A second is for clocks of files.
+        """
+        running = [at for name, at in [*self.at_work.items()] if name in _WRITERS]
+        last = self.upserts.lastProgress
+        batch = self.began
+        if last is not None:
+            batch = datetime.fromisoformat(last["timestamp"]).timestamp()
+        return min(time.time() - self.orphan_age, batch, *running) - 1.0
 
     def _read(self, table: Any, r: random.Random) -> None:
         shown = self.check(table.to_df(), "fresh")
@@ -268,7 +308,11 @@ class Soak:
 
     def _watch(self) -> None:
         def run(table: Any) -> Any:
-            result = table.optimize()
+            self.at_work["watch"] = time.time()
+            try:
+                result = table.optimize()
+            finally:
+                del self.at_work["watch"]
             self.counts["optimize"] += 1
             self.counts["optimize changed"] += result.has_changed
             self.counts["optimize gave up"] += len(result.failures)

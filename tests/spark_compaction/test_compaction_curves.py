@@ -6,12 +6,16 @@ import numpy as np
 import pytest
 
 from frazil.errors import ConfigurationError, ValidationError
+from frazil.format.new_table import new_table_metadata
+from frazil.format.schema import Schema
+from frazil.format.types import LongType, NestedField
 from frazil.spark.compaction.arranging.curves import (
     ColumnRanges,
     CurveOfRows,
     bits_of,
     places_on_curve,
 )
+from frazil.spark.compaction.options import CompactionOptions
 from frazil.spark.compaction.sizes import FileSizes
 
 
@@ -75,6 +79,64 @@ def test_tasks_get_about_as_many_rows():
     assert len(counts) == 7
     assert counts.max() < 1.5 * 50_000 / 7
     assert (np.diff(fitted.tasks) >= 0).all()
+
+
+def test_of_a_place_on_the_curve_the_first_bytes_count():
+    values = np.arange(4096.0)
+    one, two, most = (
+        CurveOfRows.fitted("zorder", [values, values[::-1]], 3, place_bytes=count)
+        for count in (1, 2, 2**31 - 1)
+    )
+    # The z-value of two ranges of 8 bits has 16 bits, of which one byte is the first half.
+    for first, second in [(0b1011_0110, 0b0010_1101), (255, 0), (3, 200)]:
+        text = "".join(f"{(first >> b) & 1}{(second >> b) & 1}" for b in range(7, -1, -1))
+        cell = first | (second << 8)
+        assert one.places[cell] == int(text[:8], 2)
+        assert two.places[cell] == most.places[cell] == int(text, 2)
+    shares = np.bincount(one.tasks[one.places], minlength=3)
+    assert (len(shares), set(one.tasks[one.places])) == (3, {0, 1, 2})
+
+
+# https://iceberg.apache.org/docs/latest/spark-procedures/#rewrite_data_files, with its defaults.
+OPTIONS_OF_JAVA = {
+    "max-concurrent-file-group-rewrites": "5",
+    "partial-progress.enabled": "false",
+    "partial-progress.max-commits": "10",
+    "partial-progress.max-failed-commits": "10",
+    "use-starting-sequence-number": "true",
+    "rewrite-job-order": "none",
+    "target-file-size-bytes": "536870912",
+    "min-file-size-bytes": "402653184",
+    "max-file-size-bytes": "966367641",
+    "min-input-files": "5",
+    "rewrite-all": "false",
+    "max-file-group-size-bytes": "107374182400",
+    "delete-file-threshold": "2147483647",
+    "delete-ratio-threshold": "0.3",
+    "output-spec-id": "0",
+    "remove-dangling-deletes": "false",
+    "compression-factor": "1.0",
+    "shuffle-partitions-per-file": "1",
+    "var-length-contribution": "8",
+    "max-output-size": "2147483647",
+}
+
+
+WITHOUT_LIMIT = {"max-file-group-input-files": "9", "max-files-to-rewrite": "7"}
+"""Java has no default of these."""
+
+
+def test_the_options_of_java_are_known_and_have_its_defaults():
+    schema = Schema((NestedField(1, "id", LongType()),))
+    metadata = new_table_metadata(schema, location="file:/t")
+    none = CompactionOptions.of(metadata, None)
+    assert CompactionOptions.of(metadata, OPTIONS_OF_JAVA) == none
+    assert (none.max_files, none.sizes.most_input_files) == (None, None)
+    some = CompactionOptions.of(metadata, WITHOUT_LIMIT)
+    assert (some.max_files, some.sizes.most_input_files) == (7, 9)
+    for name in OPTIONS_OF_JAVA:
+        with pytest.raises(ConfigurationError, match=name):
+            CompactionOptions.of(metadata, {name: "-1"})
 
 
 def test_columns_have_an_end():

@@ -6,6 +6,8 @@ import pytest
 from compacted_tables import Modelled
 
 from frazil.errors import ValidationError
+from frazil.spark.compaction import manifests as on_spark
+from frazil.table.manifests import clusters
 from frazil.table.snapshots import rewrite_manifests as operation
 
 pytestmark = pytest.mark.spark
@@ -105,3 +107,65 @@ def test_only_the_spec_that_was_asked_for_is_rewritten(lake):
     made.check()
     empty = Modelled(lake, "empty")
     assert empty.table.maintenance.rewrite_manifests().snapshot_id is None
+
+
+def summaries(table):
+    """What the manifest list says of each manifest, but for its path and its commit."""
+    rows = table.inspect.manifests().drop("path", "length", "added_snapshot_id").to_dicts()
+    return sorted(map(repr, rows))
+
+
+def files_of(table):
+    return sorted(file.path for file in table.io.list(table.location))
+
+
+WRITE_CLUSTERS = on_spark._write_clusters
+
+
+def written_twice_then_lost(*arguments):
+    """As where a task's answer did not arrive, so that it is tried again, and then the driver's."""
+    assert WRITE_CLUSTERS(*arguments) == WRITE_CLUSTERS(*arguments) != []
+    raise RuntimeError("lost")
+
+
+@pytest.mark.parametrize("version", [1, 3])
+def test_executors_write_the_manifests_that_the_driver_would(lake, monkeypatch, version):
+    found = []
+    for name, most in (("here", 1 << 30), ("there", -1)):
+        made = Modelled(
+            lake,
+            name,
+            version=version,
+            by=("part", "bucket(4, id)"),
+            properties={
+                "commit.manifest-merge.enabled": "false",
+                "write.delete.mode": "merge-on-read" if version > 1 else "copy-on-write",
+            },
+        )
+        made.append(*range(60), files=3)
+        made.delete("id in (3, 8)", lambda row: row[0] in (3, 8))
+        before = told(made.table)
+        ids = ["id"] if version < 3 else ["id", "_row_id", "_last_updated_sequence_number"]
+        lineage = sorted(made.table.scan(columns=ids).to_df().collect())
+        made.table.set_properties({"commit.manifest.target-size-bytes": "8000"})
+        monkeypatch.setattr(on_spark, "ON_DRIVER_BYTES", most)
+        with monkeypatch.context() as patched:
+            if most < 0:
+                # Only executors, which import the module anew, write manifests.
+                patched.setattr(clusters.ClusterWriter, "write", None)
+                before_failure = files_of(made.table)
+                patched.setattr(on_spark, "_write_clusters", written_twice_then_lost)
+                with pytest.raises(RuntimeError, match="lost"):
+                    made.table.maintenance.rewrite_manifests()
+                assert files_of(made.table) == before_failure
+                patched.setattr(on_spark, "_write_clusters", WRITE_CLUSTERS)
+            result = made.table.maintenance.rewrite_manifests()
+        made.check()
+        assert told(made.other()) == before
+        assert sorted(made.other().scan(columns=ids).to_df().collect()) == lineage
+        assert result.added_manifests_count > 1
+        found.append((result.rewritten_manifests_count, summaries(made.other())))
+        made.delete("true", lambda row: True)
+        made.table.maintenance.rewrite_manifests()
+        made.check()
+    assert found[0] == found[1]

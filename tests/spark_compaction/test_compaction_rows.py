@@ -212,6 +212,7 @@ def test_java_s_spelling_of_a_curve_and_of_options(lake):
     made = Modelled(lake)
     made.append(*range(30), files=5)
     options = {"rewrite-all": "true", "partial-progress.enabled": "true", "min-input-files": "1"}
+    options |= {"max-output-size": "1"}
     result = made.table.compact(strategy="sort", sort_order="zorder(id, name)", options=options)
     made.check()
     assert result.rewritten_data_files_count == 5
@@ -236,6 +237,7 @@ def test_what_cannot_be_meant_is_refused_before_anything_is_written(lake):
         (ConfigurationError, {"min_input_files": 2, "options": {"min-input-files": "2"}}),
         (ConfigurationError, {"target_file_size_bytes": 10, "min_file_size_bytes": 20}),
         (ConfigurationError, {"rewrite_job_order": "random"}),
+        (ConfigurationError, {"max_output_size": 0}),
         (UnsupportedError, {"shuffle_partitions_per_file": 2}),
         (ValidationError, {"snapshot_properties": {"operation": "replace"}}),
     ]:

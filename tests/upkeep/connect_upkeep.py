@@ -10,7 +10,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import frazil
-from frazil.spark.upkeep import checks, orphans
+from frazil.spark.upkeep import checks, deleting, orphans
 
 
 def main(remote: str, warehouse: str) -> None:
@@ -31,6 +31,10 @@ def main(remote: str, warehouse: str) -> None:
     checks.ON_DRIVER_FILES = -1  # type: ignore[misc]
     removed = table.maintenance.remove_orphan_files()
     found["removed"] = [removed.deleted_files_count, orphan.exists()]
+    table.delete("true")
+    deleting.ON_DRIVER_DELETES = 0  # type: ignore[misc]
+    expired = table.maintenance.expire_snapshots(older_than="2999-01-01")
+    found["expired"] = [expired.deleted_data_files, len(expired.failures)]
     found["sound"] = table.maintenance.check().is_sound
     print("RESULT " + json.dumps(found))
     spark.stop()

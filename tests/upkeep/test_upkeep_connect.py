@@ -21,5 +21,6 @@ def test_upkeep_works_over_spark_connect(connect_url, tmp_path):
         "counts": {"id": 20, "m": 4, "city": 2},
         "partitions": 2,
         "removed": [1, False],
+        "expired": [2, 0],
         "sound": True,
     }

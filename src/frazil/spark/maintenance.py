@@ -26,6 +26,7 @@ from frazil.spark.deletes.writing.write import Granularity
 from frazil.spark.migration.add_files import AddFilesResult, add_files
 from frazil.spark.row_level.writes import Writes
 from frazil.spark.upkeep import checks
+from frazil.spark.upkeep.deleting import deleting_by
 from frazil.spark.upkeep.orphans import file_list_of, remove_orphan_files
 from frazil.spark.upkeep.partition_stats import compute_partition_stats
 from frazil.spark.upkeep.stats_results import PartitionStatsResult, TableStatsResult
@@ -34,7 +35,7 @@ from frazil.spark.write.files import WriteProgress
 from frazil.storage.listing import listing_of
 from frazil.table.maintenance.check import CheckResult
 from frazil.table.maintenance.orphans import OrphanFilesResult, OrphanSearch
-from frazil.table.maintenance.progress import OnDelete
+from frazil.table.maintenance.progress import DELETE_THREADS, DeleteFiles, OnDelete
 from frazil.table.maintenance.upkeep import Maintenance
 
 if TYPE_CHECKING:
@@ -319,5 +320,13 @@ class TableMaintenance(Maintenance):
             is_of_spark = isinstance(file_list, DataFrame)
             files = file_list_of(file_list) if is_of_spark else listing_of(file_list)
         return remove_orphan_files(
-            self._with_session, search, is_dry_run=is_dry_run, files=files, tell=tell
+            self._with_session,
+            search,
+            self._deleting(threads=search.delete_threads),
+            is_dry_run=is_dry_run,
+            files=files,
+            tell=tell,
         )
+
+    def _deleting(self, *, threads: int = DELETE_THREADS) -> DeleteFiles:
+        return deleting_by(self.spark, self._table.io, threads=threads)

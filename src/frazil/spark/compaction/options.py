@@ -78,6 +78,7 @@ MAX_FILES: Final[Property[int | None]] = Property("max-files-to-rewrite", option
 COMPRESSION_FACTOR: Final = Property("compression-factor", Kind("a number above 0", _factor), 1.0)
 SHUFFLES_PER_FILE: Final = Property("shuffle-partitions-per-file", _COUNT, 1)
 TEXT_BYTES: Final = Property("var-length-contribution", _COUNT, 8)
+PLACE_BYTES: Final = Property("max-output-size", _COUNT, INT_MAX)
 
 _OF_SIZES: Final = (
     TARGET_SIZE, SMALLEST, LARGEST, MIN_INPUT_FILES, GROUP_SIZE, GROUP_FILES, REWRITE_ALL,
@@ -85,7 +86,7 @@ _OF_SIZES: Final = (
 )  # fmt: skip
 _OF_DATA_FILES: Final = (
     *_OF_SIZES, DELETE_FILES, DELETE_RATIO, STARTING_SEQUENCE, DANGLING, OUTPUT_SPEC, MAX_FILES,
-    COMPRESSION_FACTOR, SHUFFLES_PER_FILE, TEXT_BYTES,
+    COMPRESSION_FACTOR, SHUFFLES_PER_FILE, TEXT_BYTES, PLACE_BYTES,
 )  # fmt: skip
 
 
@@ -135,6 +136,7 @@ class CompactionSettings(RewriteSettings, total=False):
         compression_factor: by how much a sorted file is smaller or larger than what it is made of.
         shuffle_partitions_per_file: always 1 here.
         var_length_contribution: the bytes of text that count for a curve, at most 6.
+        max_output_size: the bytes of a place on a curve that count; there are 2 at most.
     """
 
     delete_file_threshold: int
@@ -146,6 +148,7 @@ class CompactionSettings(RewriteSettings, total=False):
     compression_factor: float
     shuffle_partitions_per_file: int
     var_length_contribution: int
+    max_output_size: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +201,7 @@ class CompactionOptions(RewriteOptions):
         max_files: the most files that are rewritten.
         compression_factor: of sorted files.
         text_bytes: the bytes of text that count for a curve.
+        place_bytes: the bytes of a place on a curve that count.
     """
 
     delete_files: int
@@ -208,6 +212,7 @@ class CompactionOptions(RewriteOptions):
     max_files: int | None
     compression_factor: float
     text_bytes: int
+    place_bytes: int
 
     @classmethod
     def of(
@@ -241,6 +246,7 @@ class CompactionOptions(RewriteOptions):
             max_files=MAX_FILES.of(texts),
             compression_factor=COMPRESSION_FACTOR.of(texts),
             text_bytes=TEXT_BYTES.of(texts),
+            place_bytes=PLACE_BYTES.of(texts),
         )
 
 

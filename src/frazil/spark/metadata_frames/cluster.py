@@ -45,7 +45,7 @@ _TASK: Final[dict[str, tuple[pa.DataType, S.DataType]]] = {
     "added_snapshot_id": (pa.int64(), S.LongType()),
     "first_row_id": (pa.int64(), S.LongType()),
 }
-_TASK_ARROW: Final = pa.schema([(name, types[0]) for name, types in _TASK.items()])
+TASK_ARROW: Final = pa.schema([(name, types[0]) for name, types in _TASK.items()])
 _TASK_SPARK: Final = S.StructType([S.StructField(n, types[1]) for n, types in _TASK.items()])
 _SNAPSHOT_ARROW: Final = pa.schema(
     [
@@ -87,7 +87,7 @@ class Cluster:
 
     def tasks(self, manifests: Sequence[ManifestFile]) -> DataFrame:
         """A row a manifest."""
-        table = pa.Table.from_pylist([_task(m) for m in manifests], _TASK_ARROW)
+        table = pa.Table.from_pylist([stated_manifest(m) for m in manifests], TASK_ARROW)
         return self._spread(self.spark.createDataFrame(table, _TASK_SPARK), len(manifests))
 
     def tasks_of_snapshots(
@@ -137,8 +137,8 @@ class _ListReader:
         for batch in tasks:
             for task in batch.to_pylist():
                 found = listed_manifests(self.io, Snapshot(**task), cache=ManifestCache(0))
-                rows = [_task(manifest) for manifest in found if manifest.content in self.contents]
-                yield pa.RecordBatch.from_pylist(rows, _TASK_ARROW)
+                some = [manifest for manifest in found if manifest.content in self.contents]
+                yield pa.RecordBatch.from_pylist([stated_manifest(m) for m in some], TASK_ARROW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,8 @@ class _ManifestReader:
                 yield from batches_of(frame, self.columns, self.support)
 
 
-def _task(manifest: ManifestFile) -> dict[str, object]:
+def stated_manifest(manifest: ManifestFile) -> dict[str, object]:
+    """Return what a task is told of a manifest; `manifest_of_task` takes it back."""
     return {
         name: int(manifest.content) if name == "content" else getattr(manifest, name)
         for name in _TASK

@@ -28,6 +28,7 @@ from frazil.spark.metadata_frames.cluster import Cluster, is_planned_here
 from frazil.spark.metadata_frames.entry_rows import manifest_of_task
 from frazil.spark.session import prepare_session, type_support
 from frazil.spark.upkeep.arrow_frames import arrow_of, polars_of
+from frazil.spark.upkeep.deleting import Deleter
 from frazil.storage.files import FileIO
 from frazil.storage.listing import LISTED, Beginning, list_beginning, list_folders
 from frazil.table.maintenance.orphans import (
@@ -40,7 +41,7 @@ from frazil.table.maintenance.orphans import (
     listing,
     remove_orphans,
 )
-from frazil.table.maintenance.progress import DeleteProgress, OnDelete
+from frazil.table.maintenance.progress import DeleteFiles, DeleteProgress, OnDelete
 from frazil.table.maintenance.reachable import ReachableMetadata, reachable_metadata
 from frazil.table.manifests.comparable_paths import COMPARABLE, ComparablePaths
 
@@ -65,6 +66,7 @@ _BUCKET: Final = "_frazil_bucket"
 def remove_orphan_files(
     table: Table,
     search: OrphanSearch,
+    delete: DeleteFiles,
     *,
     is_dry_run: bool,
     files: pl.DataFrame | DataFrame | None,
@@ -75,12 +77,13 @@ def remove_orphan_files(
     Args:
         table: whose folder is searched.
         search: what is looked for.
+        delete: deletes what is found beside the session.
         is_dry_run: whether nothing is deleted.
         files: in place of a listing; a DataFrame is compared by executors.
         tell: called with what it is at; executors do not tell which file they are at.
     """
     if isinstance(files, pl.DataFrame):
-        return remove_orphans(table, search, is_dry_run=is_dry_run, files=files, tell=tell)
+        return remove_orphans(table, search, delete, is_dry_run=is_dry_run, files=files, tell=tell)
     tell(DeleteProgress("searching"))
     beginning = None
     if files is None:
@@ -89,7 +92,9 @@ def remove_orphan_files(
         is_small = len(beginning.folders) <= ON_DRIVER_FOLDERS
         if is_small and is_planned_here(reachable.manifests):
             listed = listing(table.io, beginning)
-            return remove_orphans(table, search, is_dry_run=is_dry_run, files=listed, tell=tell)
+            return remove_orphans(
+                table, search, delete, is_dry_run=is_dry_run, files=listed, tell=tell
+            )
     prepare_session(table.spark)
     on_cluster = _OnCluster(table.spark, table.io, search)
     source = on_cluster.listed(beginning) if files is None and beginning else files
@@ -124,8 +129,8 @@ class _OnCluster:
         if is_dry_run:
             done = orphans.select("path", "size", F.lit(None).cast("string").alias("reason"))
         else:
-            spread = orphans.repartition(self._most_partitions)
-            deleter = _Deleter(self.io, self.search.delete_threads)
+            spread = orphans.select("path", "size").repartition(self._most_partitions)
+            deleter = Deleter(self.io, self.search.delete_threads)
             done = _kept(spread.mapInArrow(deleter, _DELETED), kept)
         return _result(done, is_dry_run=is_dry_run)
 
@@ -241,22 +246,6 @@ def _compared(search: OrphanSearch, candidates: pa.Table, reached: pa.Table) -> 
     """A bucket of candidates and one of reached files to what is not reached."""
     found = search.unreached(polars_of(candidates, LISTED), polars_of(reached, COMPARABLE))
     return arrow_of(found.select(*UNREACHED))
-
-
-@dataclass(frozen=True, slots=True)
-class _Deleter:
-    """Orphans to what became of them, in a Python worker."""
-
-    io: FileIO
-    threads: int
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            paths = batch["path"].to_pylist()
-            failures = self.io.delete_many(paths, threads=self.threads)
-            reasons = [str(failures[path]) if path in failures else None for path in paths]
-            columns = [batch["path"], batch["size"], pa.array(reasons, pa.string())]
-            yield pa.RecordBatch.from_arrays(columns, names=["path", "size", "reason"])
 
 
 def _result(done: DataFrame, *, is_dry_run: bool) -> OrphanFilesResult:

@@ -189,6 +189,12 @@ class EntryRecords:
         """Neighbouring records as they are, the last excluded."""
         return memoryview(self.body)[self.starts[first] : self.starts[end]]
 
+    def taken(self, rows: npt.NDArray[np.int64]) -> bytes:
+        """Some records as they are, one after the other."""
+        _, offsets, data = _slices(self.body, self.starts).take(_numbers(rows)).buffers()
+        ends = np.frombuffer(offsets, dtype=np.int64, count=len(rows) + 1)
+        return bytes(memoryview(data)[: int(ends[-1])]) if data is not None else b""
+
     def under_heads(self, heads: EncodedRows) -> tuple[memoryview, npt.NDArray[np.int64]]:
         """All records under other heads, of a layout whose tail stays as it is.
 

@@ -45,7 +45,7 @@ from frazil.storage.avro.partition_summaries import (
     written_partition_type,
 )
 from frazil.storage.avro.records import read_records
-from frazil.storage.avro.write import ContainerWriter
+from frazil.storage.avro.write import ContainerWriter, sync_of
 from frazil.storage.files import FileIO
 
 _SMALLEST_BLOCK_BYTES: Final = 64 * 1024
@@ -146,6 +146,7 @@ def copy_manifest(
         avro_schema,
         metadata=manifest_header(spec, schema, format_version, content),
         codec=codec,
+        sync=sync_of(path),
     )
     try:
         _copy(opened, writer)
@@ -176,6 +177,30 @@ def copy_manifest(
         added_snapshot_id=snapshot_id,
         partitions=tuple(builder.summary() for builder in summaries),
         **counts,  # type: ignore[arg-type]
+    )
+
+
+def only_rows(source: CarriedEntries, rows: pl.Series) -> CarriedEntries | None:
+    """Only these entries of a manifest, all EXISTING; None where its records cannot be told apart.
+
+    What is not needed of the manifest may be forgotten then.
+
+    Raises:
+        InvalidManifestError: the manifest is damaged.
+    """
+    records = source.records
+    if records is None:
+        return None
+    file = source.manifest.manifest_path
+    written = json.loads(source.container.metadata["avro.schema"])
+    body = records.taken(rows.cast(pl.Int64).to_numpy())
+    some = as_container(written, len(rows), [body])
+    return CarriedEntries(
+        source.manifest,
+        read_container(some, file=file),
+        source.entries[rows],
+        pl.repeat(int(Carry.EXISTING), len(rows), dtype=pl.Int8, eager=True),
+        stated=None if source.stated is None else source.stated[rows],
     )
 
 

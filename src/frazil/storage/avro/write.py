@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import zlib
@@ -85,16 +86,22 @@ class ContainerWriter:
         schema: the Avro schema, stored as it is with its field ids.
         metadata: further key-value pairs of the header.
         codec: gzip, deflate, snappy, zstd or none (``write.manifest.compression-codec``).
+        sync: what stands between the blocks; by chance unless given.
 
     Raises:
         ConfigurationError: the codec is not known.
     """
 
     def __init__(
-        self, schema: Mapping[str, Any], *, metadata: Mapping[str, str], codec: str
+        self,
+        schema: Mapping[str, Any],
+        *,
+        metadata: Mapping[str, str],
+        codec: str,
+        sync: bytes | None = None,
     ) -> None:
         self.avro_codec = avro_codec_of(codec)
-        self._sync = os.urandom(SYNC_SIZE)
+        self._sync = os.urandom(SYNC_SIZE) if sync is None else sync
         self._parts: list[Buffer] = []
         self._size = self._count = 0
         self._out = BytesIO()
@@ -140,6 +147,14 @@ class ContainerWriter:
         self._out.write(zigzag(len(packed)))
         self._out.write(packed)
         self._out.write(self._sync)
+
+
+def sync_of(path: str) -> bytes:
+    """Return a marker for the blocks of a file whose name no other file has.
+
+    A task that is tried again writes the same bytes, which its name then may have already.
+    """
+    return hashlib.md5(path.encode(), usedforsecurity=False).digest()
 
 
 def avro_codec_of(codec: str) -> str:

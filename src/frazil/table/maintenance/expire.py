@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
-from frazil.errors import StorageError, ValidationError
+from frazil.errors import ValidationError
 from frazil.format.changes import (
     RemovePartitionSpecs,
     RemoveSchemas,
@@ -23,7 +24,7 @@ from frazil.planning.load import lists_of_manifests
 from frazil.storage.files import FileIO
 from frazil.table.commit.operation import Changes, MetadataOperation
 from frazil.table.maintenance.file_paths import live_files
-from frazil.table.maintenance.progress import Deleting, OnDelete
+from frazil.table.maintenance.progress import DeleteFiles, Deleting, OnDelete
 from frazil.table.snapshots.producer import now_ms
 
 
@@ -230,30 +231,42 @@ def unreachable_files(io: FileIO, before: TableMetadata, after: TableMetadata) -
 
 
 def delete_unreachable(
-    io: FileIO, files: UnreachableFiles, operation: ExpireSnapshots, tell: OnDelete
+    files: UnreachableFiles, operation: ExpireSnapshots, delete: DeleteFiles, tell: OnDelete
 ) -> ExpireResult:
-    """Delete the files, those that others name last, and count them."""
-    failures: dict[str, StorageError] = {}
+    """Delete the files, those that name others after those, and count them.
+
+    Args:
+        files: data and delete files go together, then manifests, then their lists.
+        operation: the expiry, which is committed.
+        delete: deletes files.
+        tell: called with what it is at.
+    """
+    failures: dict[str, str] = {}
     deleting = Deleting(tell, files.count)
+    held = (files.data_files, files.position_delete_files, files.equality_delete_files)
+    for paths in (
+        tuple(chain.from_iterable(held)),
+        files.manifests,
+        files.manifest_lists,
+        files.statistics_files,
+    ):
+        failures.update(delete(paths, deleting))
 
-    def remove(paths: Sequence[str]) -> int:
-        failed = io.delete_many(paths, on_each=deleting.one) if paths else {}
-        failures.update(failed)
-        return len(paths) - len(failed)
+    def gone(paths: Sequence[str]) -> int:
+        return len(paths) - sum(path in failures for path in paths) if failures else len(paths)
 
-    result = ExpireResult(
+    deleting.end()
+    return ExpireResult(
         snapshot_ids=tuple(snapshot.snapshot_id for snapshot in operation.expired),
         ref_names=operation.expired_refs,
-        deleted_data_files=remove(files.data_files),
-        deleted_position_delete_files=remove(files.position_delete_files),
-        deleted_equality_delete_files=remove(files.equality_delete_files),
-        deleted_manifest_files=remove(files.manifests),
-        deleted_manifest_lists=remove(files.manifest_lists),
-        deleted_statistics_files=remove(files.statistics_files),
-        failures=tuple((path, str(error)) for path, error in failures.items()),
+        deleted_data_files=gone(files.data_files),
+        deleted_position_delete_files=gone(files.position_delete_files),
+        deleted_equality_delete_files=gone(files.equality_delete_files),
+        deleted_manifest_files=gone(files.manifests),
+        deleted_manifest_lists=gone(files.manifest_lists),
+        deleted_statistics_files=gone(files.statistics_files),
+        failures=tuple(failures.items()),
     )
-    deleting.end()
-    return result
 
 
 def planned_expiry(io: FileIO, before: TableMetadata, operation: ExpireSnapshots) -> ExpireResult:

@@ -13,7 +13,7 @@ import polars as pl
 
 from frazil.catalog.base import Catalog, LoadedTable
 from frazil.catalog.static import StaticCatalog
-from frazil.errors import StorageError, UnsupportedError, ValidationError
+from frazil.errors import UnsupportedError, ValidationError
 from frazil.format.html_text import ShownInNotebooks, html_size
 from frazil.format.metadata import TableMetadata
 from frazil.format.table_properties import GC_ENABLED
@@ -22,7 +22,14 @@ from frazil.storage.listing import LISTED, Beginning, list_beginning, list_folde
 from frazil.storage.paths import local_path, normalize_location
 from frazil.table.changeable import Changeable
 from frazil.table.maintenance.file_paths import live_files
-from frazil.table.maintenance.progress import DeleteProgress, Deleting, OnDelete, tell_nobody
+from frazil.table.maintenance.progress import (
+    DELETE_THREADS,
+    DeleteFiles,
+    DeleteProgress,
+    Deleting,
+    OnDelete,
+    tell_nobody,
+)
 from frazil.table.maintenance.reachable import reachable_metadata
 from frazil.table.manifests.comparable_paths import ComparablePaths
 
@@ -31,7 +38,6 @@ PrefixMismatchMode = Literal["ERROR", "IGNORE", "DELETE"]
 
 DEFAULT_AGE: Final = timedelta(days=3)
 LEAST_AGE: Final = timedelta(hours=24)
-DELETE_THREADS: Final = 16
 
 FILE_COLUMN: Final = "orphan_file_location"
 CONFLICT: Final = "conflict"
@@ -298,6 +304,7 @@ def refuse_without_catalog(table: Refreshable) -> None:
 def remove_orphans(
     table: Refreshable,
     search: OrphanSearch,
+    delete: DeleteFiles,
     *,
     is_dry_run: bool,
     files: pl.DataFrame | None,
@@ -309,6 +316,7 @@ def remove_orphans(
         table: is refreshed after the listing, so that a file counts as reached that was committed
             meanwhile.
         search: what is looked for.
+        delete: deletes files.
         is_dry_run: whether nothing is deleted.
         files: in place of a listing, see `listing_of`.
         tell: called with what it is at.
@@ -329,7 +337,7 @@ def remove_orphans(
         if newest.metadata_location != loaded.metadata_location:
             again = reached_parts(io, newest, search.paths)
             orphans = search.orphans(search.unreached(orphans.select(*LISTED), again))
-    return delete_orphans(io, search, orphans, is_dry_run=is_dry_run, tell=tell)
+    return delete_orphans(orphans, delete, is_dry_run=is_dry_run, tell=tell)
 
 
 def listing(io: FileIO, beginning: Beginning) -> pl.DataFrame:
@@ -367,26 +375,25 @@ def folders_of(search: OrphanSearch, listed: pl.DataFrame) -> frozenset[str]:
 
 
 def delete_orphans(
-    io: FileIO,
-    search: OrphanSearch,
     orphans: pl.DataFrame,
+    delete: DeleteFiles,
     *,
     is_dry_run: bool,
     tell: OnDelete = tell_nobody,
 ) -> OrphanFilesResult:
     """Delete the orphans unless it is a dry run, and say so."""
-    failures: dict[str, StorageError] = {}
+    failures: Mapping[str, str] = {}
     paths = orphans["path"].to_list()
     if not is_dry_run:
         deleting = Deleting(tell, len(paths))
-        failures = io.delete_many(paths, threads=search.delete_threads, on_each=deleting.one)
+        failures = delete(paths, deleting)
         deleting.end()
     return OrphanFilesResult(
         frame=orphans.select(pl.col("path").alias(FILE_COLUMN)),
         orphan_files_count=len(orphans),
         orphan_bytes=int(orphans["size"].sum()),
         deleted_files_count=0 if is_dry_run else len(orphans) - len(failures),
-        failures=tuple((path, str(error)) for path, error in failures.items()),
+        failures=tuple(failures.items()),
         is_dry_run=is_dry_run,
     )
 

@@ -1,11 +1,16 @@
-"""How far the deletion of files is."""
+"""Files that go for good: who deletes them, and how far that is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
+
+from frazil.storage.files import FileIO
+
+DELETE_THREADS: Final = 16
+"""So many files are deleted beside each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +56,28 @@ class Deleting:
 
     def one(self) -> None:
         """Count a file."""
+        self.several(1)
+
+    def several(self, count: int) -> None:
+        """Count files that went together."""
         with self._lock:
-            self._done += 1
+            self._done += count
             self.tell(DeleteProgress("deleting", self.files, self._done))
 
     def end(self) -> None:
         """Tell that it is done."""
         self.tell(DeleteProgress("done", self.files, self._done))
+
+
+DeleteFiles: TypeAlias = Callable[[Sequence[str], Deleting], Mapping[str, str]]
+"""Deletes files by their paths, counts them, and returns why some could not be, by path."""
+
+
+def deleting_here(io: FileIO, *, threads: int = DELETE_THREADS) -> DeleteFiles:
+    """Return the deletion of files by threads of this process."""
+
+    def delete(paths: Sequence[str], deleting: Deleting) -> Mapping[str, str]:
+        failures = io.delete_many(paths, threads=threads, on_each=deleting.one) if paths else {}
+        return {path: str(error) for path, error in failures.items()}
+
+    return delete

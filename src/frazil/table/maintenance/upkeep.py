@@ -27,7 +27,14 @@ from frazil.table.maintenance.orphans import (
     refuse_without_catalog,
     remove_orphans,
 )
-from frazil.table.maintenance.progress import DeleteProgress, OnDelete, tell_nobody
+from frazil.table.maintenance.progress import (
+    DELETE_THREADS,
+    DeleteFiles,
+    DeleteProgress,
+    OnDelete,
+    deleting_here,
+    tell_nobody,
+)
 from frazil.table.maintenance.repair import RepairResult, repair
 from frazil.table.maintenance.table_path import RewriteTablePathResult, rewrite_table_path
 from frazil.table.time_travel import Moment
@@ -154,7 +161,8 @@ class Maintenance(StatisticsChanges):
             snapshot_ids: expire these too, whatever their age; they must not be the head of a
                 branch or tag.
             dry_run: tell what would be removed, and remove nothing.
-            on_progress: called as files are deleted, by the threads that delete them.
+            on_progress: called as files are deleted, by the threads that delete them; executors,
+                which delete many files, tell of each hundred thousand.
 
         Raises:
             ValidationError: gc.enabled is false, or a named snapshot is referenced.
@@ -171,7 +179,7 @@ class Maintenance(StatisticsChanges):
         tell = on_progress or tell_nobody
         tell(DeleteProgress("searching"))
         files = unreachable_files(self._table.io, operation.base, operation.after)
-        return delete_unreachable(self._table.io, files, operation, tell)
+        return delete_unreachable(files, operation, self._deleting(), tell)
 
     def expire_snapshots_keeping_files(
         self,
@@ -262,7 +270,14 @@ class Maintenance(StatisticsChanges):
     ) -> OrphanFilesResult:
         """Do the work; a table with a session shares it with executors."""
         files = None if file_list is None else listing_of(file_list)
-        return remove_orphans(self._kept, search, is_dry_run=is_dry_run, files=files, tell=tell)
+        delete = self._deleting(threads=search.delete_threads)
+        return remove_orphans(
+            self._kept, search, delete, is_dry_run=is_dry_run, files=files, tell=tell
+        )
+
+    def _deleting(self, *, threads: int = DELETE_THREADS) -> DeleteFiles:
+        """Return who deletes files; a table with a session shares it with executors."""
+        return deleting_here(self._table.io, threads=threads)
 
     def _optional_ms(self, moment: Moment | None) -> int | None:
         return None if moment is None else self._table._timestamp_ms(moment)

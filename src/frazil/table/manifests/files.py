@@ -109,8 +109,7 @@ class ManifestFiles:
 
         Records are copied as bytes where the manifests are laid out like new ones.
         """
-        path = self._next_path(metadata)
-        self._entries[path] = None
+        path = self.reserved_path(metadata)
         copied = copy_manifest(
             self.io,
             path,
@@ -165,6 +164,12 @@ class ManifestFiles:
             content=content,
             snapshot_id=snapshot_id,
         )
+
+    def reserved_path(self, metadata: TableMetadata) -> str:
+        """The path of a new manifest, which goes with the others if the commit does not use it."""
+        path = self._next_path(metadata)
+        self._entries[path] = None
+        return path
 
     def _next_path(self, metadata: TableMetadata) -> str:
         path = locations.manifest_path(metadata, self.commit_uuid, self._counter)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +10,7 @@ import polars as pl
 
 from frazil.errors import ValidationError
 from frazil.format.changes import Update
-from frazil.format.manifests import EntryStatus, ManifestContent, ManifestFile
+from frazil.format.manifests import ManifestContent, ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.snapshots import REPLACE, Snapshot
@@ -20,8 +20,25 @@ from frazil.storage.avro.manifest_layout import PARTITION_PREFIX
 from frazil.storage.files import FileIO
 from frazil.table.commit.kept import KeptBetweenTries
 from frazil.table.commit.operation import Changes
+from frazil.table.manifests.clusters import (
+    ClusterWriter,
+    ManifestCluster,
+    WriteClusters,
+    live_rows,
+    partitions_of,
+)
 from frazil.table.snapshots.producer import DEFAULT_OPTIONS, SnapshotOptions, SnapshotProducer
 from frazil.table.snapshots.summary import summarize
+
+
+def always_small(manifests: Sequence[ManifestFile]) -> bool:
+    """Say that any manifests can be rewritten in this process, all at once."""
+    return True
+
+
+def write_here(writer: ClusterWriter, clusters: Sequence[ManifestCluster]) -> list[ManifestFile]:
+    """Write the clusters one after the other in this process."""
+    return [writer.write(cluster) for cluster in clusters]
 
 
 class RewriteManifests(SnapshotProducer):
@@ -34,6 +51,8 @@ class RewriteManifests(SnapshotProducer):
         spec_id: the spec whose manifests are rewritten; the current one unless given.
         sort_by: names of partition fields, the most important one first; all of the spec's, in
             their order, unless given.
+        is_small: whether these manifests are rewritten here, all of them in memory.
+        write: writes the new manifests of others, each by itself.
     """
 
     def __init__(
@@ -42,11 +61,15 @@ class RewriteManifests(SnapshotProducer):
         *,
         spec_id: int | None = None,
         sort_by: Sequence[str] = (),
+        is_small: Callable[[Sequence[ManifestFile]], bool] = always_small,
+        write: WriteClusters = write_here,
         options: SnapshotOptions = DEFAULT_OPTIONS,
     ) -> None:
         super().__init__(io, options)
         self._spec_id = spec_id
         self._sort_by = tuple(sort_by)
+        self._is_small = is_small
+        self._write_clusters = write
         self._written = KeptBetweenTries[list[ManifestFile]]()
         self.rewritten: tuple[ManifestFile, ...] = ()
         self.added: tuple[ManifestFile, ...] = ()
@@ -124,8 +147,10 @@ class RewriteManifests(SnapshotProducer):
         count: int,
     ) -> list[ManifestFile]:
         spec = base.spec_by_id(chosen[0].partition_spec_id)
-        opened = self.files.opened(base, chosen)
         columns = partition_columns(spec, self._sort_by)
+        if not self._is_small(chosen):
+            return self._write_apart(base, chosen, content, columns, count)
+        opened = self.files.opened(base, chosen)
         return [
             self.files.carry(
                 base,
@@ -136,6 +161,34 @@ class RewriteManifests(SnapshotProducer):
             )
             for sources in _clusters(opened, columns, count)
         ]
+
+    def _write_apart(
+        self,
+        base: TableMetadata,
+        chosen: Sequence[ManifestFile],
+        content: ManifestContent,
+        columns: Sequence[str],
+        count: int,
+    ) -> list[ManifestFile]:
+        """Only partitions are read here; each new manifest reads what it takes by itself."""
+        rows = live_rows(partitions_of(self.files.io, base, chosen, columns), columns, count)
+        clusters = [
+            ManifestCluster(
+                self.files.reserved_path(base),
+                tuple((chosen[number], taken) for number, taken in _by_source(members)),
+            )
+            for _, members in rows.group_by("cluster", maintain_order=True)
+        ]
+        if not clusters:
+            return []
+        writer = ClusterWriter.of(
+            self.files.io,
+            base,
+            spec_id=chosen[0].partition_spec_id,
+            content=content,
+            snapshot_id=self.snapshot_id,
+        )
+        return list(self._write_clusters(writer, clusters))
 
 
 def partition_columns(spec: PartitionSpec, names: Sequence[str]) -> list[str]:
@@ -158,26 +211,14 @@ def _clusters(
     opened: Sequence[CarriedEntries], columns: Sequence[str], count: int
 ) -> Iterator[list[CarriedEntries]]:
     """The entries of each new manifest: neighbours by partition, about as many each."""
-    frames = [
-        source.entries.select(
-            pl.lit(number, pl.Int32).alias("source"),
-            pl.row_index("row"),
-            "status",
-            *(column for column in columns if column in source.entries.columns),
-        )
-        for number, source in enumerate(opened)
-    ]
-    together = pl.concat(frames, how="diagonal_relaxed")
-    live = together.filter(pl.col("status") != int(EntryStatus.DELETED))
-    keys = [column for column in columns if column in live.columns]
-    ordered = live.sort(keys, nulls_last=False, maintain_order=True) if keys else live
-    cluster = np.arange(len(ordered)) * count // max(1, len(ordered))
-    ordered = ordered.with_columns(pl.Series("cluster", cluster, pl.Int64))
-    for _, members in ordered.group_by("cluster", maintain_order=True):
-        yield [
-            _only(opened[int(str(number))], rows["row"])
-            for (number,), rows in members.group_by("source", maintain_order=True)
-        ]
+    rows = live_rows((source.entries for source in opened), columns, count)
+    for _, members in rows.group_by("cluster", maintain_order=True):
+        yield [_only(opened[number], taken) for number, taken in _by_source(members)]
+
+
+def _by_source(members: pl.DataFrame) -> Iterator[tuple[int, pl.Series]]:
+    for (number,), rows in members.group_by("source", maintain_order=True):
+        yield int(str(number)), rows["row"]
 
 
 def _only(source: CarriedEntries, rows: pl.Series) -> CarriedEntries:

@@ -93,11 +93,13 @@ class AlongCurve:
         curve: which one.
         fields: the columns.
         text_bytes: so many bytes of text count.
+        place_bytes: so many bytes of a row's place count.
     """
 
     curve: Curve
     fields: tuple[I.NestedField, ...]
     text_bytes: int
+    place_bytes: int
 
     def write_options(self) -> Mapping[str, str]:
         """Return the options of the write: no order of the specification says what it is."""
@@ -115,7 +117,9 @@ class AlongCurve:
             _reading(field, sample, min(self.text_bytes, _TEXT_BYTES))
             for field, sample in zip(self.fields, samples, strict=True)
         ]
-        fitted = CurveOfRows.fitted(self.curve, [each.sample for each in readings], tasks)
+        fitted = CurveOfRows.fitted(
+            self.curve, [each.sample for each in readings], tasks, place_bytes=self.place_bytes
+        )
         table = fitted.table(target.spark)
         values = [
             each.read(column_of(schema, field.field_id))
@@ -189,7 +193,7 @@ def arrangement_of(
                 )
             fields = _curve_fields(metadata.schema, columns, case_sensitive)
             kind: Curve = "hilbert" if strategy == "hilbert" else "zorder"
-            return AlongCurve(kind, fields, options.text_bytes)
+            return AlongCurve(kind, fields, options.text_bytes, options.place_bytes)
 
 
 def _order(

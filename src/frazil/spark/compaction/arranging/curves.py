@@ -30,6 +30,8 @@ CELL_BITS: Final = 16
 GRID: Final = 4096
 """A column's values are put into so many cells of equal width, each of which has one range."""
 
+_ALL_BYTES: Final = CELL_BITS // 8
+
 _TRIMMED: Final = 0.001
 """So large a share of values at both ends is left to the first and the last cell."""
 
@@ -153,23 +155,27 @@ class CurveOfRows:
     tasks: Integers
 
     @classmethod
-    def fitted(cls, curve: Curve, sample: Sequence[Doubles], tasks: int) -> CurveOfRows:
+    def fitted(
+        cls, curve: Curve, sample: Sequence[Doubles], tasks: int, *, place_bytes: int = _ALL_BYTES
+    ) -> CurveOfRows:
         """Fit a curve to a sample.
 
         Args:
             sample: the values of each column, row by row; NaN where there is none.
             tasks: how many tasks are to have about as many rows.
+            place_bytes: so many bytes of a place count: cells that agree in them are one place.
         """
         bits = bits_of(len(sample))
         ranges = tuple(ColumnRanges.of_sample(values, bits) for values in sample)
-        places = places_on_curve(curve, len(sample))
+        unused = max(0, bits * len(sample) - 8 * place_bytes)
+        places = places_on_curve(curve, len(sample)) >> unused
         cells = np.zeros(len(sample[0]), dtype=np.int64)
         for column, (each, values) in enumerate(zip(ranges, sample, strict=True)):
             ranged = np.where(np.isnan(values), 0, each.ranges[each.cells(values)])
             cells |= ranged << (bits * column)
         counts = np.bincount(places[cells], minlength=len(places)) if len(cells) else None
         if counts is None or not counts.sum():
-            counts = np.ones(len(places), dtype=np.int64)
+            counts = np.bincount(places, minlength=len(places))
         middle = np.cumsum(counts) - counts / 2
         by_place = (middle * tasks / counts.sum()).astype(np.int64)
         return cls(ranges, places, np.clip(by_place, 0, tasks - 1))

@@ -1,0 +1,71 @@
+"""Files that go for good, deleted by executors where they are many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from frazil.spark.session import prepare_session
+from frazil.storage.files import FileIO
+from frazil.table.maintenance.progress import DeleteFiles, Deleting, deleting_here
+
+ON_DRIVER_DELETES: Final = 10_000
+"""Up to so many files are deleted beside the session: a minute's work of 16 threads at most, even
+where a store takes 100 ms for one file."""
+
+_AT_ONCE: Final = 100_000
+"""So many files are of one job: after each it can be told how far it is."""
+
+_TASK_FILES: Final = 1_000
+_REASONS: Final = "path string, reason string"
+
+
+def deleting_by(spark: SparkSession, io: FileIO, *, threads: int) -> DeleteFiles:
+    """Return the deletion of files by executors where they are many, otherwise by threads here.
+
+    Args:
+        io: the files; sent to the workers.
+        threads: how many files a process deletes beside each other.
+    """
+    here = deleting_here(io, threads=threads)
+
+    def delete(paths: Sequence[str], deleting: Deleting) -> Mapping[str, str]:
+        if len(paths) <= ON_DRIVER_DELETES:
+            return here(paths, deleting)
+        prepare_session(spark)
+        failures: dict[str, str] = {}
+        for start in range(0, len(paths), _AT_ONCE):
+            some = paths[start : start + _AT_ONCE]
+            rows = spark.createDataFrame(pa.table({"path": pa.array(some, pa.string())}))
+            spread = rows.repartition(-(-len(some) // _TASK_FILES))
+            done = spread.mapInArrow(Deleter(io, threads), _REASONS)
+            failed = done.where("reason is not null").toArrow().to_pydict()
+            failures.update(zip(failed["path"], failed["reason"], strict=True))
+            deleting.several(len(some))
+        return failures
+
+    return delete
+
+
+@dataclass(frozen=True, slots=True)
+class Deleter:
+    """Rows with a `path` to the same rows and the reason why it could not be deleted, or NULL.
+
+    Runs in a Python worker. A task that is tried again finds files gone, which is no failure.
+    """
+
+    io: FileIO
+    threads: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Delete the files of each batch beside each other."""
+        for batch in batches:
+            paths = batch["path"].to_pylist()
+            failures = self.io.delete_many(paths, threads=self.threads)
+            reasons = [str(failures[path]) if path in failures else None for path in paths]
+            columns = [*batch.columns, pa.array(reasons, pa.string())]
+            yield pa.RecordBatch.from_arrays(columns, names=[*batch.schema.names, "reason"])
