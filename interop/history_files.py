@@ -63,8 +63,8 @@ class FileMaker:
         path = self._path("parquet")
         named = [in_schema(fields, row) for row in rows]
         pq.write_table(pa.Table.from_pylist(named, schema=pa.schema(map(_arrow, fields))), path)
-        entry = _entry(path, place, len(rows), **(_stats(fields, rows) if stats else {}))
-        return Data(entry, entry.file_path, place, [_as_written(fields, row) for row in rows])
+        entry = entry_of(path, place, len(rows), **(_stats(fields, rows) if stats else {}))
+        return Data(entry, entry.file_path, place, [as_written(fields, row) for row in rows])
 
     def positions(self, chosen: Mapping[str, Iterable[int]], data: Data) -> Delete:
         """A position delete file, in the partition of a data file."""
@@ -76,7 +76,7 @@ class FileMaker:
         pq.write_table(
             pa.table([list(column) for column in zip(*pairs, strict=True)], schema), path
         )
-        entry = _entry(
+        entry = entry_of(
             path,
             data.place,
             len(pairs),
@@ -96,7 +96,7 @@ class FileMaker:
             cardinality=len(chosen),
         )
         path.write_bytes(puffin.to_bytes())
-        entry = _entry(
+        entry = entry_of(
             path,
             data.place,
             len(chosen),
@@ -133,7 +133,7 @@ class FileMaker:
             rows.append(row)
         named = [in_schema(fields, row) for row in rows]
         pq.write_table(pa.Table.from_pylist(named, schema=pa.schema(map(_arrow, fields))), path)
-        entry = _entry(
+        entry = entry_of(
             path,
             place,
             len(chosen),
@@ -148,7 +148,7 @@ class FileMaker:
         return self._folder / f"{self._written:03}.{suffix}"
 
 
-def _entry(path: Path, place: tuple[int, Any], count: int, **more: Any) -> DataFile:
+def entry_of(path: Path, place: tuple[int, Any], count: int, **more: Any) -> DataFile:
     return DataFile(
         file_path=f"file://{path}",
         record_count=count,
@@ -159,13 +159,13 @@ def _entry(path: Path, place: tuple[int, Any], count: int, **more: Any) -> DataF
     )
 
 
-def _as_written(fields: Sequence[Field], row: Row) -> Row:
+def as_written(fields: Sequence[Field], row: Row) -> Row:
     """A row with a value for every field of its schema, at any depth."""
     full: Row = {}
     for part in fields:
         value = row[part["id"]] if part["id"] in row else part.get("initial-default")
         if value is not None and isinstance(part["type"], Mapping):
-            value = _as_written(part["type"]["fields"], value)
+            value = as_written(part["type"]["fields"], value)
         full[part["id"]] = value
     return full
 

@@ -1,5 +1,7 @@
 """Random histories: every snapshot by Frazil, by the Java runtime and by plain Python rows.
 
+Row-level commands are among the commits.
+
 `changes` between every two snapshots are the differences of their rows; reads under a predicate and
 counts are those of the Python rows.
 """
@@ -17,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from history_commands import CommandHistory, CommandsFirst
 from history_files import FileMaker
 from history_machine import History
 from history_oracle import Field, State, counted, leaves
@@ -121,8 +124,10 @@ def check_changes(history: History) -> None:
             assert min(whole.values(), default=0) >= 0
 
 
-def _machine(spark: Any, lake: Lake, folder: Path) -> type[History]:
-    class Tables(History):
+def _machine(
+    spark: Any, lake: Lake, folder: Path, base: type[History] = CommandHistory
+) -> type[History]:
+    class Tables(base):  # type: ignore[misc, valid-type]
         def open_table(self, ddl: str, version: int, properties: dict[str, str]) -> Any:
             self.name = f"db.history_{next(_NUMBERS)}"
             return lake.create_table(self.name, ddl, format_version=version, properties=properties)
@@ -158,6 +163,13 @@ def _machine(spark: Any, lake: Lake, folder: Path) -> type[History]:
 def test_histories(spark: Any, sql_lake: Lake, tmp_path: Path) -> None:
     machine = _machine(spark, sql_lake, tmp_path)
     few = settings(_SETTINGS, max_examples=3, stateful_step_count=5, derandomize=True)
+    run_state_machine_as_test(machine, settings=few)
+
+
+def test_histories_of_commands(spark: Any, sql_lake: Lake, tmp_path: Path) -> None:
+    """Each history begins with a delete, an update, an upsert and a merge."""
+    machine = _machine(spark, sql_lake, tmp_path, CommandsFirst)
+    few = settings(_SETTINGS, max_examples=3, stateful_step_count=2, derandomize=True)
     run_state_machine_as_test(machine, settings=few)
 
 

@@ -42,6 +42,8 @@ def test_tables_scans_plans_and_results(spark, tmp_path):
         )
         for _ in range(2):
             table.append(spark.sql(f"select '{EVIL}' as `{EVIL}`"))
+        files = str(tmp_path / "files")
+        spark.sql("select 8 as c0").write.parquet(files)
         scan = table.scan(f"`{EVIL}` = '{EVIL}'", limit=3)
         plan = table.optimize(dry_run=True)
         shown = {
@@ -51,6 +53,9 @@ def test_tables_scans_plans_and_results(spark, tmp_path):
             "2 fragments wait": plan,
             "2 files became 1": table.optimize(),
             "nothing to do": table.compact(),
+            "2 read, 2 updated": table.update({"c0": 7}),
+            "1 upserted, 0 deleted": table.apply_changes(spark.sql("select 7 as c0"), keys="c0"),
+            "added_files_count": table.maintenance.add_files(f"parquet.`{files}`"),
         }
         for expected, value in shown.items():
             page = value._repr_html_()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from frazil.format.html_text import ShownInNotebooks
 from frazil.format.schema.name_mapping import NAME_MAPPING_PROPERTY
 from frazil.format.schema.table_mapping import name_mapping_of
 from frazil.format.snapshots.summaries import CHANGED_PARTITION_COUNT
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class AddFilesResult:
+class AddFilesResult(ShownInNotebooks):
     """What was added.
 
     Attributes:
@@ -30,6 +31,15 @@ class AddFilesResult:
 
     added_files_count: int = 0
     changed_partition_count: int = 0
+
+    def __repr__(self) -> str:
+        return "\n".join(
+            [
+                "Addition of files",
+                f"  added_files_count        {self.added_files_count:,}",
+                f"  changed_partition_count  {self.changed_partition_count:,}",
+            ]
+        )
 
 
 def add_files(

@@ -24,7 +24,7 @@ from frazil.format.table_properties import RETRIES
 from frazil.planning.removal import data_files
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.writing.write import WrittenDeletes, write_deletes
-from frazil.spark.row_level.figures import Changed
+from frazil.spark.row_level.figures import Changed, files_skipped, summary_entries
 from frazil.spark.row_level.target import Target
 from frazil.spark.session import is_case_sensitive
 from frazil.spark.write.distribute import Placement
@@ -305,14 +305,9 @@ class Command:
     ) -> None:
         own = (*(file.file_path for file in added), *delete_paths)
         self.written.clear()
-        summary = {**(self.settings.get("snapshot_properties") or {}), **self._summary(figures)}
+        given = self.settings.get("snapshot_properties") or {}
+        summary = {**given, **summary_entries(self.name, figures)}
         commit({**self.settings, "own_files": own, "snapshot_properties": summary})
-
-    def _summary(self, figures: Mapping[str, int]) -> dict[str, str]:
-        """The command's figures under the Java runtime's names."""
-        names = _SUMMARY if self.name == "merge" else {}
-        found = {names[name]: str(count) for name, count in figures.items() if name in names}
-        return {f"spark.merge-into.num-target-rows-{name}": text for name, text in found.items()}
 
     def _validation(self, where: Expression, *, check_deletes: bool) -> Validation:
         return Validation(
@@ -328,30 +323,17 @@ class Command:
     def _figures(
         self, plan: ScanPlan | None, mode: str, rows: Mapping[str, int] | None = None, **files: int
     ) -> Changed:
-        skipped = () if plan is None else plan.skipped
-        counts = [each.files for each in skipped]
+        of_plan = {"rows_read": 0 if plan is None else plan.record_count}
         return Changed(
             command=self.name,
             mode=mode,
             snapshot_id=self.snapshot_id,
             files_read=0 if plan is None else plan.file_count,
-            files_skipped=None if None in counts else sum(count or 0 for count in counts),
-            skipped=skipped,
+            files_skipped=0 if plan is None else files_skipped(plan),
+            skipped=() if plan is None else plan.skipped,
             notes=dict(self.notes),
-            **{**(rows or {}), **files},
+            **{**of_plan, **(rows or {}), **files},
         )
-
-
-_SUMMARY: Final = {
-    "rows_copied": "copied",
-    "rows_updated": "updated",
-    "rows_deleted": "deleted",
-    "rows_inserted": "inserted",
-    "matched_updated": "matched-updated",
-    "matched_deleted": "matched-deleted",
-    "by_source_updated": "not-matched-by-source-updated",
-    "by_source_deleted": "not-matched-by-source-deleted",
-}
 
 
 def tries_of_delete(metadata: TableMetadata, options: Options) -> tuple[int, int]:

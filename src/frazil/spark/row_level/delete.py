@@ -42,7 +42,7 @@ class Delete:
         """Delete files as a whole, and rows of the rest."""
         where = self.condition.implied
         gone = every.only(whole).live_row_count if whole else 0
-        figures = {"rows_deleted": gone}
+        figures = {"rows_read": rest.plan.record_count, "rows_deleted": gone}
         if not rest.plan.file_count:
             return self._whole_files(command, every, whole, figures)
         test = repeatable(rest, self.condition)

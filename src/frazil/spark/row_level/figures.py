@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
+from frazil.format.html_text import ShownInNotebooks
 from frazil.planning.scan_plan import ScanPlan, Skipped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changed:
+class Changed(ShownInNotebooks):
     """Figures of a command.
 
     Attributes:
         command: ``delete``, ``update`` or ``merge``.
         mode: ``copy-on-write``, ``merge-on-read``, or ``metadata`` where no file was written.
         snapshot_id: the snapshot that the command read; None for a table without one.
+        rows_read: rows of the data files that were searched, each file once and deleted rows too;
+            files that go as a whole by metadata have none of them.
         rows_updated, rows_deleted, rows_inserted: rows of the table that were changed so.
         rows_copied: unchanged rows that were written anew with others of their file.
         files_read: data files that the command looked at.
@@ -30,6 +34,7 @@ class Changed:
     command: str
     mode: str
     snapshot_id: int | None
+    rows_read: int = 0
     rows_updated: int = 0
     rows_deleted: int = 0
     rows_inserted: int = 0
@@ -73,11 +78,12 @@ class Changed:
             )
             if count
         ]
+        read = [f"{self.rows_read:,} read"] if self.rows_read else []
         skipped = "" if not self.files_skipped else f", {self.files_skipped:,} skipped"
         return "\n".join(
             [
                 f"{self.command.upper()} ({self.mode})",
-                f"  rows   {', '.join(rows) or 'none changed'}",
+                f"  rows   {', '.join([*read, *(rows or ['none changed'])])}",
                 f"  files  {', '.join([f'{self.files_read:,} read{skipped}', *files])}",
                 *(
                     f"         {'some' if each.files is None else f'{each.files:,}'} skipped by "
@@ -92,3 +98,31 @@ def files_skipped(plan: ScanPlan) -> int | None:
     """Return the number of data files that a plan leaves out; None where it is not known."""
     counts = [each.files for each in plan.skipped]
     return None if None in counts else sum(count for count in counts if count is not None)
+
+
+def summary_entries(command: str, figures: Mapping[str, int]) -> dict[str, str]:
+    """Return the rows of a command under the Java runtime's names of a snapshot's summary."""
+    return {entry: str(figures.get(name, 0)) for name, entry in _ENTRIES[command].items()}
+
+
+_MERGED: Final = "spark.merge-into.num-target-rows-"
+_ENTRIES: Final[Mapping[str, Mapping[str, str]]] = {
+    "delete": {
+        "rows_deleted": "spark.delete.num-deleted-rows",
+        "rows_copied": "spark.delete.num-copied-rows",
+    },
+    "update": {
+        "rows_updated": "spark.update.num-updated-rows",
+        "rows_copied": "spark.update.num-copied-rows",
+    },
+    "merge": {
+        "rows_copied": f"{_MERGED}copied",
+        "rows_updated": f"{_MERGED}updated",
+        "rows_deleted": f"{_MERGED}deleted",
+        "rows_inserted": f"{_MERGED}inserted",
+        "matched_updated": f"{_MERGED}matched-updated",
+        "matched_deleted": f"{_MERGED}matched-deleted",
+        "by_source_updated": f"{_MERGED}not-matched-by-source-updated",
+        "by_source_deleted": f"{_MERGED}not-matched-by-source-deleted",
+    },
+}

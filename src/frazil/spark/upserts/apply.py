@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from frazil.errors import CommitFailedError, ConflictError, ValidationError
+from frazil.format.html_text import ShownInNotebooks
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.partitions.partitioning import PartitionSpec
@@ -54,7 +55,7 @@ KEYS_A_TASK: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AppliedChanges:
+class AppliedChanges(ShownInNotebooks):
     """What a batch of changes came to.
 
     Attributes:
@@ -70,6 +71,18 @@ class AppliedChanges:
     upserted: int = 0
     deleted: int = 0
     was_applied: bool = False
+
+    def __repr__(self) -> str:
+        if self.mode is None:
+            known = "the table has the batch already" if self.was_applied else "there were none"
+            return f"Changes: {known}, and nothing was written"
+        return "\n".join(
+            [
+                f"Changes ({self.mode})",
+                f"  keys   {self.upserted:,} upserted, {self.deleted:,} deleted",
+                f"  why    {self.reason}",
+            ]
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
