@@ -3,8 +3,8 @@
 # share a session are in the first two, so that the third starts none.
 set -u
 python=${1:-.venv/bin/python}
-tables="tests/cli tests/spark_conditions tests/spark_read tests/spark_rows tests/spark_table tests/spark_write"
-streams="tests/conformance tests/spark_changes tests/spark_compaction tests/spark_deletes tests/spark_stream tests/spark_upserts"
+tables="tests/cli tests/conformance tests/spark_conditions tests/spark_read tests/spark_rows tests/spark_table tests/spark_write"
+streams="tests/spark_changes tests/spark_compaction tests/spark_deletes tests/spark_stream tests/spark_upserts"
 other=""
 for folder in tests/*/; do
     folder=${folder%/}

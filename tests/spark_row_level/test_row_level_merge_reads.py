@@ -11,13 +11,18 @@ pytestmark = pytest.mark.spark
 POSITION = "_tmp_metadata_row_index"
 
 
+def executions(spark):
+    """What Spark keeps of the queries that ran: their numbers, the newest ones only."""
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    ran = spark._jsparkSession.sharedState().statusStore().executionsList()
+    return {ran.apply(place).executionId() for place in range(ran.size())}
+
+
 def scans_since(spark, seen):
     """Of each scan of Parquet files: the columns that it read, and of how many files."""
-    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
     store = spark._jsparkSession.sharedState().statusStore()
-    ran = store.executionsList(seen, 1 << 20)
     found = []
-    for execution in (ran.apply(place).executionId() for place in range(ran.size())):
+    for execution in sorted(executions(spark) - seen):
         values, nodes = store.executionMetrics(execution), store.planGraph(execution).allNodes()
         for node in (nodes.apply(place) for place in range(nodes.size())):
             if not node.name().startswith("Scan parquet"):
@@ -43,7 +48,7 @@ def test_only_touched_files_are_read_whole(lake, spark, mode):
         table.append(spark.sql(rows.format(start, start + 30)))
     # The second key lies between those of a file of its partition, but in none.
     source = spark.sql("select * from values (31L, 1, 'new'), (64L, 1, 'added') s(k, p, v)")
-    seen = spark._jsparkSession.sharedState().statusStore().executionsCount()
+    seen = executions(spark)
     done = (
         table.merge(source, ["k", "p"])
         .when_matched_update({"v": "source.v"})
