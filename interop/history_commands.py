@@ -6,6 +6,8 @@ then be those that the model expects.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 from pyiceberg.table.deletion_vector import deletion_vectors_from_puffin_file
 from pyiceberg.table.puffin import PuffinFile
+from pyspark.sql.types import StructType
 
 from frazil.format.manifests import Content
 
@@ -117,7 +120,7 @@ class CommandHistory(History):
         ]
         expected += [row for value, row in given.items() if value not in held]
         named = [in_schema(self.fields, row) for row in given.values()]
-        source = self.table.spark.createDataFrame(named, self.table.to_df().schema)
+        source = self.table.spark.createDataFrame(named, _nullable(self.table.to_df().schema))
         self._run("merge", mode, expected, lambda table: table.upsert(source, keys=[key["name"]]))
 
     # -- parts ----
@@ -268,3 +271,9 @@ def _name(way: Sequence[Field]) -> str:
 
 def _said(kind: str, value: Any) -> str:
     return "null" if value is None else f"cast('{value}' as {kind})"
+
+
+def _nullable(schema: StructType) -> StructType:
+    """The schema with NULL allowed everywhere: a default that no file overrides is never NULL."""
+    text = re.sub(r'"(nullable|containsNull|valueContainsNull)":false', r'"\1":true', schema.json())
+    return StructType.fromJson(json.loads(text))
