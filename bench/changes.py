@@ -15,6 +15,10 @@ from bench.rows import FLAT_DDL, flat
 
 ROUNDS = 3
 PARTITIONS = 50
+CLUSTERED = f"i % {PARTITIONS}"
+"""The merged rows are of one partition, the updated ones of five."""
+SPREAD = f"id div 1000 % {PARTITIONS}"
+"""Merged and updated rows are of every partition."""
 UPSERTED = 10_000
 UPSERT_ROUNDS = 2
 MODES = {"merge-on-read": "MoR", "copy-on-write": "CoW"}
@@ -33,16 +37,21 @@ def run(context: Context) -> Iterator[Figure]:
             lambda name: _java_merge(name, context),
             Bar(at_most=0.7),
         )
-        yield from pair.measured(
-            f"update 5 %, {short}",
-            lambda table: table.update(set={"d": "d + 1"}, where="i % 20 = 3"),
-            lambda name: context.spark.sql(f"UPDATE {name} SET d = d + 1 WHERE i % 20 = 3"),
-            Bar(at_most=0.9),
-        )
+        yield from pair.measured(f"update 5 %, {short}", *_update(context))
         if mode == "merge-on-read":
             yield from pair.measured(
                 "delete 1 %, positions", _delete, _java_delete(context), _DELETE
             )
+        pair.purge()
+    for mode, short in MODES.items():
+        pair = _Pair(context, mode=mode, version=2, partition=SPREAD)
+        yield from pair.measured(
+            f"merge 1 % of every partition, {short}",
+            lambda table: _merge(table, context),
+            lambda name: _java_merge(name, context),
+            Bar(at_most=0.7),
+        )
+        yield from pair.measured(f"update 5 % of every partition, {short}", *_update(context))
         pair.purge()
     pair = _Pair(context, mode="merge-on-read", version=3)
     yield from pair.measured("delete 1 %, vectors", _delete, _java_delete(context), _DELETE)
@@ -70,6 +79,16 @@ def _java_merge(name: str, context: Context) -> object:
     )
 
 
+def _update(
+    context: Context,
+) -> tuple[Callable[[frazil.Table], object], Callable[[str], object], Bar]:
+    return (
+        lambda table: table.update(set={"d": "d + 1"}, where="i % 20 = 3"),
+        lambda name: context.spark.sql(f"UPDATE {name} SET d = d + 1 WHERE i % 20 = 3"),
+        Bar(at_most=0.9),
+    )
+
+
 def _delete(table: frazil.Table) -> object:
     return table.delete("k % 100 = 7")
 
@@ -81,16 +100,18 @@ def _java_delete(context: Context) -> Callable[[str], object]:
 class _Pair:
     """Two tables of the same rows, one changed by each side."""
 
-    def __init__(self, context: Context, *, mode: str, version: int) -> None:
+    def __init__(
+        self, context: Context, *, mode: str, version: int, partition: str = CLUSTERED
+    ) -> None:
         self._context = context
         self._suffix = f" v{version}{context.suffix}"
         properties = {f"write.{command}.mode": mode for command in COMMANDS}
         rows = flat(context.spark, context.rows).selectExpr(
-            "*", f"int(id div 1000 % {PARTITIONS}) as p"
+            "*", f"int({partition}) as p"
         )
         changed = flat(context.spark, context.rows).where("id % 100 = 42")
         changed = changed.selectExpr(
-            "id", "k", "d + 1 as d", "s", "i", "ts", f"int(id div 1000 % {PARTITIONS}) as p"
+            "id", "k", "d + 1 as d", "s", "i", "ts", f"int({partition}) as p"
         )
         folder = str(context.folder / "changes-source")
         changed.write.mode("overwrite").parquet(folder)
