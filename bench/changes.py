@@ -106,9 +106,7 @@ class _Pair:
         self._context = context
         self._suffix = f" v{version}{context.suffix}"
         properties = {f"write.{command}.mode": mode for command in COMMANDS}
-        rows = flat(context.spark, context.rows).selectExpr(
-            "*", f"int({partition}) as p"
-        )
+        rows = flat(context.spark, context.rows).selectExpr("*", f"int({partition}) as p")
         changed = flat(context.spark, context.rows).where("id % 100 = 42")
         changed = changed.selectExpr(
             "id", "k", "d + 1 as d", "s", "i", "ts", f"int({partition}) as p"

@@ -126,7 +126,7 @@ def _manifest(
     is_data = content is Content.DATA
     return write_manifest(
         io,
-        f"{metadata.location}/metadata/slopes-{content.name}-{numbers[0]}.avro",
+        f"{metadata.location}/metadata/slopes-{content.name}-{snapshot_id}-{numbers[0]}.avro",
         _entries(metadata.location, content, numbers),
         spec=metadata.spec,
         schema=metadata.schema,
