@@ -310,7 +310,7 @@ def test_a_null_partition_is_null_whatever_the_default(spark, lake, tmp_path):
 
 
 def test_many_files_are_read_by_executors(spark, lake, tmp_path, monkeypatch):
-    monkeypatch.setattr("frazil.spark.migration.importing.FILES_FOR_DRIVER", 1)
+    monkeypatch.setattr("frazil.spark.migration.importing.FOOTERS_FOR_DRIVER", 1)
     for number in range(4):
         folder = tmp_path / f"k=p{number % 2}"
         folder.mkdir(exist_ok=True)

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 import frazil
 from frazil.errors import InvalidDataFileError, UnsupportedError
 from frazil.spark.write import files as writing
+from frazil.spark.write import footers
 
 pytestmark = pytest.mark.spark
 
@@ -145,7 +146,7 @@ def test_many_files_are_checked_on_executors_alike(
     spark, lake, after_writing, monkeypatch, tmp_path
 ):
     table = lake.create_table("db.t", "id bigint", partition_by=["bucket(4, id)"])
-    monkeypatch.setattr(writing, "FILES_FOR_DRIVER", 2)
+    monkeypatch.setattr(footers, "COLUMNS_FOR_DRIVER", 0)
     table.append(spark.range(20))
     assert table.scan().count() == 20
 

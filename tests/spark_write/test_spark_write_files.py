@@ -500,7 +500,7 @@ def test_unknown_options_and_formats_are_refused(spark, tmp_path):
 
 
 def test_many_files_are_finished_by_executors(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr("frazil.spark.write.files.FILES_FOR_DRIVER", 0)
+    monkeypatch.setattr("frazil.spark.write.footers.COLUMNS_FOR_DRIVER", 0)
     metadata = table(tmp_path, SIMPLE, partition_by=["bucket(3, name)"])
     stages = []
     files = write(spark, simple_rows(spark), metadata, on_progress=lambda p: stages.append(p.stage))

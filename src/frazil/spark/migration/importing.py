@@ -22,7 +22,7 @@ from frazil.spark.migration.sources import FileSource
 from frazil.spark.session import is_case_sensitive, prepare_session, time_zone_of
 from frazil.spark.upkeep.arrow_frames import arrow_of
 from frazil.spark.write.failures import own_error
-from frazil.spark.write.files import FILES_FOR_DRIVER
+from frazil.spark.write.footers import FOOTERS_FOR_DRIVER
 from frazil.spark.write.wire import entry_from_text
 from frazil.storage.files import FileIO
 from frazil.storage.side_by_side import in_threads
@@ -107,7 +107,7 @@ class Importer:
         columns = [value_column(number) for number in range(len(maker.spec.fields))]
         files = files.select("path", *columns)
         self._refuse_required_nulls(maker, files)
-        if len(files) > FILES_FOR_DRIVER:
+        if len(files) > FOOTERS_FOR_DRIVER:
             found = self._on_executors(maker, files)
             if found is not None:
                 return found

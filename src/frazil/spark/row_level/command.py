@@ -146,7 +146,12 @@ class Command:
     # -- files -----------------------------------------------------------------------------------
 
     def write(
-        self, rows: DataFrame, target: Target, *, placement: Placement | None = None
+        self,
+        rows: DataFrame,
+        target: Target,
+        *,
+        placement: Placement | None = None,
+        most_rows: int | None = None,
     ) -> list[DataFile]:
         """Write rows in the columns of the target's written schema."""
         files = write_data_files(
@@ -157,6 +162,7 @@ class Command:
             options=self.options.write_options,
             schema=target.written_schema,
             placement=placement,
+            most_rows=most_rows,
             on_progress=self.options.on_progress,
         )
         self.written.extend(file.file_path for file in files)

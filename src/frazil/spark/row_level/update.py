@@ -69,7 +69,9 @@ class Update:
                 touched = target.named(deletes.referenced_paths)
                 changed = test.matching(rows_to_test(touched, test))
                 added = command.write(
-                    self._after(changed, touched, assignments, flag=None), touched
+                    self._after(changed, touched, assignments, flag=None),
+                    touched,
+                    most_rows=deletes.deleted_rows,
                 )
                 figures = {"rows_updated": sum(file.record_count for file in added)}
                 return command.commit_deltas(

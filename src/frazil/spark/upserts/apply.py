@@ -14,7 +14,6 @@ from pyspark.sql import functions as F
 from frazil.errors import CommitFailedError, ConflictError, ValidationError
 from frazil.format.html_text import ShownInNotebooks
 from frazil.format.manifests import DataFile
-from frazil.format.metadata import TableMetadata
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
@@ -238,10 +237,10 @@ class _Application:
         # Few rows make few files, into however many parts Spark has shuffled them.
         if total > deleted:
             rows = last.coalesce(1 + (total - deleted) // ROWS_A_TASK)
-            works.append(lambda: self._data(rows, gone))
+            works.append(lambda: self._data(rows, gone, total - deleted))
         if spec is not None:
             named = last.coalesce(1 + total // KEYS_A_TASK)
-            works.append(lambda: self._deletes(named, keys, spec))
+            works.append(lambda: self._deletes(named, keys, spec, total))
         written: list[DataFile] = []
 
         def work(one: Callable[[], list[DataFile]]) -> None:
@@ -265,11 +264,21 @@ class _Application:
         assert spec is not None
         return spec
 
-    def _data(self, last: DataFrame, gone: str) -> list[DataFile]:
+    def _data(self, last: DataFrame, gone: str, most_rows: int) -> list[DataFile]:
         column = F.col(quote_name_always([gone]))
-        return self._write(last.where(~column).drop(gone), self.table.metadata, {})
+        return write_data_files(
+            self.table.spark,
+            last.where(~column).drop(gone),
+            metadata=self.table.metadata,
+            io=self.table.io,
+            options=self.settings.options,
+            most_rows=most_rows,
+            on_progress=self.settings.on_progress,
+        )
 
-    def _deletes(self, last: DataFrame, keys: Keys, spec: PartitionSpec) -> list[DataFile]:
+    def _deletes(
+        self, last: DataFrame, keys: Keys, spec: PartitionSpec, most_rows: int
+    ) -> list[DataFile]:
         metadata = self.table.metadata
         schema: Schema = keys.schema
         mode = "none" if spec.is_unpartitioned else "hash"
@@ -285,18 +294,7 @@ class _Application:
             },
             schema=schema,
             kind=equality_delete_files(keys.ids),
-        )
-
-    def _write(
-        self, rows: DataFrame, metadata: TableMetadata, options: Mapping[str, str]
-    ) -> list[DataFile]:
-        return write_data_files(
-            self.table.spark,
-            rows,
-            metadata=metadata,
-            io=self.table.io,
-            options={**options, **(self.settings.options or {})},
-            on_progress=self.settings.on_progress,
+            most_rows=most_rows,
         )
 
     def _commit(

@@ -1,5 +1,8 @@
 """Data files by PyArrow: for columns that Spark's Parquet writer has no physical type for.
 
+It also writes few rows of many partitions on a local disk, where Spark's writer, through Hadoop,
+starts a process for each file and each folder to set its permissions.
+
 A task gets aligned rows, sorted by their partition keys, as Arrow batches. It writes one file after
 the other, each with rows of one partition, and gives back the files' entries.
 """
@@ -50,7 +53,17 @@ _PLAIN: Final[dict[type[I.IcebergType], pa.DataType]] = {
     I.GeometryType: pa.binary(),
     I.GeographyType: pa.binary(),
 }
+_SHARED_SETTINGS: Final = frozenset(
+    {"parquet.block.size", "parquet.page.size", "parquet.dictionary.page.size"}
+)
+"""Settings of a write that this writer follows too."""
+_SHARED_CODECS: Final = ("zstd", "snappy", "gzip", "uncompressed")
+
+FEW_VALUES: Final = 20_000_000
+"""Up to so many values are few: from about twice as many on Spark's own writer costs less."""
+
 _VARIANT_PARTS: Final = ("metadata", "value")
+_SIMPLE: Final = frozenset(_PLAIN.keys() - {I.GeometryType, I.GeographyType}) | {I.DecimalType}
 _CODECS: Final = {"uncompressed": "none"}
 _ZSTD_LEVEL: Final = 3
 """Of Spark's writer and the Java runtime's, where nothing else is asked for."""
@@ -60,6 +73,22 @@ _PAGES_OF_ROWS: Final[Mapping[str, int]] = (
     if "max_rows_per_page" in signature(pq.ParquetWriter.__init__).parameters
     else {}
 )
+
+
+def writes_few(schema: Schema, options: WriteOptions, rows: int) -> bool:
+    """Whether so many rows of many partitions are few, and the same files may be written here.
+
+    Args:
+        schema: of the files.
+        options: of the write.
+        rows: how many there are at most.
+    """
+    return (
+        rows * len(schema.fields) <= FEW_VALUES
+        and options.codec in _SHARED_CODECS
+        and options.parquet.keys() <= _SHARED_SETTINGS
+        and all(type(field.field_type) in _SIMPLE for field in schema.fields)
+    )
 
 
 def arrow_schema(schema: Schema) -> pa.Schema:

@@ -10,13 +10,10 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Final, Literal
 
-import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -33,31 +30,27 @@ from frazil.spark.session import (
     prepare_session,
     temporary_settings,
 )
-from frazil.spark.write.arrow import ArrowTask
+from frazil.spark.write.arrow import ArrowTask, writes_few
 from frazil.spark.write.columns.align import align
 from frazil.spark.write.columns.native_types import holds_type, lacks_label, lacks_physical_type
 from frazil.spark.write.columns.partition_columns import identity_columns, key_names, partition_keys
 from frazil.spark.write.distribute import Placement, distribute, in_order, order_columns
-from frazil.spark.write.failures import own_error, write_failure
+from frazil.spark.write.failures import write_failure
 from frazil.spark.write.finish import Finisher
+from frazil.spark.write.footers import read_entries
 from frazil.spark.write.joined import joined_pieces
 from frazil.spark.write.options import CODECS_OF_EVERY_SPARK, WriteOptions, write_options
 from frazil.spark.write.row_count import RowCount
 from frazil.spark.write.staging import StagedFolder
-from frazil.spark.write.wire import entry_from_text, entry_to_text
+from frazil.spark.write.wire import entry_from_text
 from frazil.storage.file_kinds import DATA_FILES, FileKind
-from frazil.storage.files import FileInfo, FileIO
+from frazil.storage.files import FileIO
 from frazil.storage.locations import new_data_folder
 from frazil.storage.parquet.metrics import MetricsReader
-from frazil.storage.side_by_side import in_threads
-
-FILES_FOR_DRIVER: Final = 128
-"""Up to so many footers are read by the driver's threads; more are read by a Spark job."""
 
 OPEN_FILES: Final = 8
 """Where rows stay with the task that reads them, it has so many files open before it sorts rows."""
 
-_THREADS: Final = 8
 _OPEN_FILES: Final = "spark.sql.maxConcurrentOutputFileWriters"
 _TASK_NUMBER = re.compile(r"^(?:part-)?(\d+)-")
 _NO_CODEC: Final = re.compile(r"Codec (was not|not) found|NotFoundException\b.*Codec")
@@ -106,6 +99,7 @@ def write_data_files(
     schema: Schema | None = None,
     kind: FileKind = DATA_FILES,
     placement: Placement | None = None,
+    most_rows: int | None = None,
     on_progress: Callable[[WriteProgress], None] | None = None,
 ) -> list[DataFile]:
     """Write rows as data files of a table, or as another kind; nothing is committed.
@@ -120,6 +114,7 @@ def write_data_files(
             be written beside the table's (rule 148).
         kind: of the files; those of equality deletes hold the columns that are compared.
         placement: which task writes which row; as options and properties say unless given.
+        most_rows: how many rows there are at most, where that is known.
         on_progress: called at each stage.
 
     Returns:
@@ -134,7 +129,9 @@ def write_data_files(
         StorageError: the store refused or failed.
     """
     tell = on_progress or _tell_nobody
-    write = FileWrite.planned(metadata, io, options, schema or metadata.schema, kind, placement)
+    write = FileWrite.planned(
+        metadata, io, options, schema or metadata.schema, kind, placement, most_rows
+    )
     own = df.sparkSession
     # The rows may come out of tables, whose scans run in this session.
     prepare_session(own)
@@ -189,6 +186,7 @@ class FileWrite:
     operation_id: str
     count: RowCount
     placement: Placement | None
+    has_few_rows: bool = False
 
     @classmethod
     def planned(
@@ -199,13 +197,24 @@ class FileWrite:
         schema: Schema,
         kind: FileKind,
         placement: Placement | None,
+        most_rows: int | None = None,
     ) -> FileWrite:
         settings = write_options(metadata, schema, options, kind=kind)
         spec = metadata.spec_by_id(settings.spec_id)
         operation_id = str(uuid.uuid4())
         staging = StagedFolder(io, new_data_folder(metadata, operation_id))
         count = RowCount()
-        return cls(metadata, schema, spec, kind, settings, staging, operation_id, count, placement)
+        few = (
+            # Folders of partitions are what Spark's writer is slow at on a local disk.
+            staging.is_local
+            and placement is None
+            and most_rows is not None
+            and any(not field.is_void for field in spec.fields)
+            and writes_few(schema, settings, most_rows)
+        )
+        return cls(
+            metadata, schema, spec, kind, settings, staging, operation_id, count, placement, few
+        )
 
     @property
     def io(self) -> FileIO:
@@ -226,8 +235,14 @@ class FileWrite:
 
     @property
     def needs_arrow(self) -> bool:
-        """Whether Spark's writer has no physical type for a column, or no patch can follow it."""
-        if any(lacks_physical_type(field.field_type) for field in self.schema.fields):
+        """Whether PyArrow writes the files.
+
+        It does where Spark's writer has no physical type for a column or no patch can follow it,
+        and where the rows are few.
+        """
+        if self.has_few_rows or any(
+            lacks_physical_type(field.field_type) for field in self.schema.fields
+        ):
             return True
         return self.needs_labels and not self.is_local
 
@@ -329,12 +344,14 @@ class FileWrite:
             )
         size = sum(file.size for file in written)
         tell(WriteProgress("footers", len(written), 0, size))
-        finisher = self.finisher()
-        found: list[DataFile] | None = None
-        if len(written) > FILES_FOR_DRIVER:
-            found = self._on_executors(spark, finisher, written)
-        if found is None:
-            found = _on_driver(finisher, written)
+        found = read_entries(
+            spark,
+            self.finisher(),
+            self.partition_type,
+            written,
+            folder=self.folder,
+            is_local=self.is_local,
+        )
         empty = [entry for entry in found if not entry.record_count]
         if empty:
             self.io.delete_many(entry.file_path for entry in empty)
@@ -380,25 +397,6 @@ class FileWrite:
         below = path.removeprefix(self.folder).strip("/")
         return any(part.startswith(("_", ".")) for part in below.split("/"))
 
-    def _on_executors(
-        self, spark: SparkSession, finisher: Finisher, written: Sequence[FileInfo]
-    ) -> list[DataFile] | None:
-        """The entries by a Spark job; None where executors lack what the driver has."""
-        work = partial(
-            _finish_some, finisher, self.partition_type, [(f.path, f.size) for f in written]
-        )
-        tasks = min(len(written) // 32 + 1, 64)
-        try:
-            rows = spark.range(0, len(written), 1, tasks).mapInArrow(work, "entry string").collect()
-        except PySparkException as error:
-            if "ModuleNotFoundError" in str(error) or "PYTHON_VERSION_MISMATCH" in str(error):
-                return None
-            raise own_error(error) or InvalidDataFileError(
-                f"a written file cannot be read back: {error}", file=self.folder
-            ) from error
-        entries = [entry_from_text(row["entry"], self.partition_type) for row in rows]
-        return sorted(entries, key=lambda entry: entry.file_path)
-
     def final_path(self, entry: DataFile, count: int) -> str:
         """Where the table's layout wants a file."""
         task = _TASK_NUMBER.match(entry.file_path.rsplit("/", 1)[-1])
@@ -415,28 +413,3 @@ class FileWrite:
 
 _Write = FileWrite
 """The older name."""
-
-
-def _on_driver(finisher: Finisher, written: Sequence[FileInfo]) -> list[DataFile]:
-    if len(written) < 4:
-        return [finisher.finish(file.path, file.size) for file in written]
-    return in_threads(
-        lambda file: finisher.finish(file.path, file.size),
-        written,
-        threads=_THREADS,
-        name="frazil-footers",
-    )
-
-
-def _finish_some(
-    finisher: Finisher,
-    partition_type: I.StructType,
-    files: Sequence[tuple[str, int]],
-    batches: Iterator[pa.RecordBatch],
-) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        lines = [
-            entry_to_text(finisher.finish(*files[number]), partition_type)
-            for number in batch.column(0).to_pylist()
-        ]
-        yield pa.record_batch({"entry": pa.array(lines, pa.string())})

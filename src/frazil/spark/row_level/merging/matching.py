@@ -233,7 +233,7 @@ class Matching:
         return len(np.unique(numbers)) == self.source.count
 
     def commit_inserted(self, target: Target, where: Expression, new: DataFrame | None) -> Changed:
-        added = [] if new is None else self.command.write(new, target)
+        added = [] if new is None else self.command.write(new, target, most_rows=self.source.count)
         inserted = sum(file.record_count for file in added)
         if not inserted:
             return self.command.commit_nothing(target.plan)

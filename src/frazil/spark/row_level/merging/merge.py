@@ -13,6 +13,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from frazil.format.manifests import DataFile
 from frazil.format.predicates.expressions import Expression, any_of
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.free_names import free_names
@@ -181,7 +182,10 @@ class _Merging:
         updated = target.only(touched.updated_files)
         if touched.updated:
             parts.append(self._changed_rows(updated, touched, matches, orphans, "inner"))
-        added = self.command.write(reduce(DataFrame.unionByName, parts), target) if parts else []
+        added: list[DataFile] = []
+        if parts:
+            most = touched.updated + (0 if new is None else self.source.count)
+            added = self.command.write(reduce(DataFrame.unionByName, parts), target, most_rows=most)
         figures = touched.figures(added=sum(file.record_count for file in added), copied=None)
         if not touched.places:
             return self.command.commit_added(added, target.plan, where, figures)
@@ -205,7 +209,8 @@ class _Merging:
         rewritten = target.only(touched.files)
         rows = self._changed_rows(rewritten, touched, matches, orphans, "left")
         parts = [rows] if new is None else [rows, new]
-        added = self.command.write(reduce(DataFrame.unionByName, parts), target)
+        most = rewritten.live_row_count + (0 if new is None else self.source.count)
+        added = self.command.write(reduce(DataFrame.unionByName, parts), target, most_rows=most)
         written = sum(file.record_count for file in added)
         copied = rewritten.live_row_count - touched.places
         figures = touched.figures(added=written, copied=copied)

@@ -1,0 +1,119 @@
+"""Few rows of many partitions: PyArrow writes them, and the files say what Spark's would."""
+
+from __future__ import annotations
+
+import pyarrow.parquet as pq
+import pytest
+
+from frazil.format import types as I
+from frazil.format.new_table import new_table_metadata
+from frazil.format.partitions.partitioning import UNPARTITIONED, spec_for
+from frazil.format.schema import Schema
+from frazil.format.sorting import UNSORTED, order_for
+from frazil.spark.write import arrow
+from frazil.spark.write.files import write_data_files
+from frazil.storage.files import FileIO, local_path
+
+pytestmark = pytest.mark.spark
+
+COLUMNS = {
+    "id": I.LongType(),
+    "p": I.IntegerType(),
+    "b": I.BooleanType(),
+    "f": I.FloatType(),
+    "x": I.DoubleType(),
+    "small": I.DecimalType(7, 2),
+    "large": I.DecimalType(38, 10),
+    "day": I.DateType(),
+    "at": I.TimestamptzType(),
+    "local": I.TimestampType(),
+    "name": I.StringType(),
+    "raw": I.BinaryType(),
+}
+ROWS = """select id, int(id % 7) p, id % 3 = 0 b, float(id / 3) f,
+    case id % 11 when 0 then double('NaN') when 1 then -0.0d else id / 7d end x,
+    cast(id / 8 as decimal(7, 2)) small, cast(-id / 3 as decimal(38, 10)) large,
+    date'0099-12-31' + int(id) day, timestamp'1582-10-04 00:00:00' + make_dt_interval(id) at,
+    timestamp_ntz'2400-01-01 00:00:00.000001' + make_dt_interval(id) local,
+    if(id % 5 = 0, null, concat(repeat('ä', int(id % 20)), id)) name, cast(string(id) as binary) raw
+    from range(200)"""
+
+
+def table(tmp_path, *, partition_by, **properties):
+    columns = [
+        I.NestedField(number, name, kind, False)
+        for number, (name, kind) in enumerate(COLUMNS.items(), 1)
+    ]
+    schema = Schema(tuple(columns))
+    spec = spec_for(schema, list(partition_by)) if partition_by else UNPARTITIONED
+    return new_table_metadata(
+        schema, spec, order_for(schema, ["name"]) if properties.pop("ordered", "") else UNSORTED,
+        location=f"file://{tmp_path}/table", properties=properties, format_version=2,
+    )  # fmt: skip
+
+
+def writer_of(entry):
+    return pq.read_metadata(local_path(entry.file_path)).created_by.split()[0]
+
+
+def written(spark, metadata, **more):
+    return write_data_files(spark, spark.sql(ROWS), metadata=metadata, io=FileIO(), **more)
+
+
+@pytest.mark.parametrize("partition_by", [["p"], ["bucket(3, name)", "month(day)"], ["x"]])
+def test_files_of_few_rows_say_what_those_of_spark_say(spark, tmp_path, partition_by):
+    metadata = table(tmp_path, partition_by=partition_by)
+    of_spark = written(spark, metadata)
+    few = written(spark, metadata, most_rows=200)
+    assert {writer_of(each) for each in of_spark} == {"parquet-mr"}
+    assert {writer_of(each) for each in few} == {"parquet-cpp-arrow"}
+    # Sizes and offsets are each writer's own, and a footer of Spark's does not count NaN.
+    names = ("partition", "record_count", "value_counts", "null_value_counts", "sort_order_id")
+    floats = {list(COLUMNS).index(name) + 1 for name in ("f", "x")}
+
+    def said(entry):
+        bounds = [
+            sorted((number, value) for number, value in each.items() if number not in floats)
+            for each in (entry.lower_bounds, entry.upper_bounds)
+        ]
+        values = (getattr(entry, name) for name in names)
+        plain = [sorted(each.items()) if isinstance(each, dict) else each for each in values]
+        return repr((plain, bounds))
+
+    assert sorted(map(said, few)) == sorted(map(said, of_spark))
+    read = [
+        spark.read.parquet(*(local_path(each.file_path) for each in entries)).select(*COLUMNS)
+        for entries in (few, of_spark)
+    ]
+    one, other = (sorted(map(repr, rows.collect())) for rows in read)
+    assert one == other
+    assert len(one) == 200
+
+
+@pytest.mark.parametrize(
+    ("partition_by", "most_rows", "properties"),
+    [
+        ([], 200, {}),
+        (["p"], None, {}),
+        (["p"], 2_000_000, {}),
+        (["p"], 200, {"write.parquet.bloom-filter-enabled.column.id": "true"}),
+        (["p"], 200, {"write.parquet.compression-codec": "lz4"}),
+    ],
+)
+def test_other_rows_are_spark_s(spark, tmp_path, partition_by, most_rows, properties):
+    metadata = table(tmp_path, partition_by=partition_by, **properties)
+    entries = written(spark, metadata, most_rows=most_rows)
+    assert {writer_of(each) for each in entries} == {"parquet-mr"}
+
+
+def test_few_is_a_number_of_values(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(arrow, "FEW_VALUES", 200 * len(COLUMNS))
+    metadata = table(tmp_path, partition_by=["p"], ordered="yes")
+    for rows, writer in ((200, "parquet-cpp-arrow"), (201, "parquet-mr")):
+        entries = written(spark, metadata, most_rows=rows)
+        assert {writer_of(each) for each in entries} == {writer}
+        for each in entries:
+            names = pq.read_table(local_path(each.file_path))["name"].to_pylist()
+            given = [name for name in names if name is not None]
+            # Nulls come first, and Spark orders text by its bytes.
+            assert names == [None] * (len(names) - len(given)) + sorted(given, key=str.encode)
