@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import frazil
 from frazil.format import types as I
 from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import UNPARTITIONED, spec_for
@@ -15,6 +18,14 @@ from frazil.spark.write.files import write_data_files
 from frazil.storage.files import FileIO, local_path
 
 pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def lake(spark, tmp_path):
+    with frazil.connect(spark, warehouse=str(tmp_path / "lake")) as opened:
+        opened.create_namespace("db")
+        yield opened
+
 
 COLUMNS = {
     "id": I.LongType(),
@@ -117,3 +128,42 @@ def test_few_is_a_number_of_values(spark, tmp_path, monkeypatch):
             given = [name for name in names if name is not None]
             # Nulls come first, and Spark orders text by its bytes.
             assert names == [None] * (len(names) - len(given)) + sorted(given, key=str.encode)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
+def test_frames_of_this_process_have_few_rows(lake, kind):
+    table = lake.create_table("db.t", "id bigint, p int", partition_by=["p"])
+    rows = pa.table({"id": range(20), "p": pa.array([n % 4 for n in range(20)], pa.int32())})
+    frame = {"pandas": rows.to_pandas, "polars": lambda: pl.from_arrow(rows), "arrow": lambda: rows}
+    table.append(frame[kind]())
+    paths = table.inspect.files()["file_path"].to_list()
+    assert len(paths) == 4
+    created = {pq.read_metadata(local_path(path)).created_by.split()[0] for path in paths}
+    assert created == {"parquet-cpp-arrow"}
+    assert table.scan("p = 3").count() == 5
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_changed_rows_are_few(spark, lake, version):
+    table = lake.create_table(
+        "db.t", "id bigint, p int, x double", partition_by=["p"], format_version=version,
+        properties={"write.update.mode": "merge-on-read", "write.merge.mode": "merge-on-read"},
+    )  # fmt: skip
+    table.append(spark.range(40).selectExpr("id", "int(id % 4) p", "id / 2d x"))
+    table.update(set={"x": "double('NaN')", "p": "p + 1"}, where="id % 10 = 3")
+    source = spark.range(35, 45).selectExpr("id", "int(id % 5) p", "-0.0d x")
+    merge = table.merge(source, on="target.id = source.id")
+    merge.when_matched_update_all().when_not_matched_insert_all().execute()
+    model = {n: (n % 4, n / 2) for n in range(40)}
+    model |= {n: (n % 4 + 1, float("nan")) for n in range(3, 40, 10)}
+    model |= {n: (n % 5, -0.0) for n in range(35, 45)}
+    found = {row["id"]: (row["p"], row["x"]) for row in table.scan().to_df().collect()}
+    assert repr(sorted(found.items())) == repr(sorted(model.items()))
+    created = {
+        pq.read_metadata(local_path(path)).created_by.split()[0]
+        for path in table.inspect.files().filter(pl.col("content") == 0)["file_path"]
+    }
+    assert created == {"parquet-mr", "parquet-cpp-arrow"}
+    # NaN and zeros of either sign are found in files of both writers.
+    assert table.scan("x > 1e300").count() == 4
+    assert table.scan("x = 0").count() == 11

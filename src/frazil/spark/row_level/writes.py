@@ -17,7 +17,7 @@ from frazil.format.snapshots import Snapshot
 from frazil.spark.row_level.kept_rows import Overwriting
 from frazil.spark.session import engine_summary, is_case_sensitive, time_zone_of
 from frazil.spark.write.files import WriteProgress, write_data_files
-from frazil.spark.write.rows import rows_of
+from frazil.spark.write.rows import known_row_count, rows_of
 from frazil.spark.write.write_audit_publish import Destination, destination
 from frazil.table.commit.definition import Definition
 from frazil.table.conflicts.validation import Isolation, Validation
@@ -82,7 +82,8 @@ class Writes(TableOperations):
         target = destination(self.spark, base, branch)
         self._head(target, base)
         settings = self._settings(base, target, snapshot_properties)
-        files = self._write(base, rows_of(self.spark, df), options, on_progress)
+        rows = rows_of(self.spark, df)
+        files = self._write(base, rows, options, on_progress, most_rows=known_row_count(df))
         self.commit_append(files, **owning(settings, files))
 
     def overwrite(
@@ -174,7 +175,8 @@ class Writes(TableOperations):
         head = self._head(target, base)
         settings = self._settings(base, target, snapshot_properties)
         validation = self._validation(target, head, isolation, validate_from_snapshot_id)
-        files = self._write(base, rows_of(self.spark, df), options, on_progress)
+        rows = rows_of(self.spark, df)
+        files = self._write(base, rows, options, on_progress, most_rows=known_row_count(df))
         if not files:
             return
         self.commit_replace_partitions(
@@ -233,6 +235,7 @@ class Writes(TableOperations):
         on_progress: OnProgress | None,
         *,
         schema: Schema | None = None,
+        most_rows: int | None = None,
     ) -> list[DataFile]:
         return write_data_files(
             self.spark,
@@ -241,6 +244,7 @@ class Writes(TableOperations):
             io=self.io,
             options=options,
             schema=schema,
+            most_rows=most_rows,
             on_progress=on_progress,
         )
 

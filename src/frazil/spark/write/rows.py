@@ -88,6 +88,13 @@ def rows_of(spark: SparkSession, value: object) -> DataFrame:
     raise ValidationError(f"rows cannot be made of a {kind}: give {_ACCEPTED}")
 
 
+def known_row_count(value: object) -> int | None:
+    """Return how many rows a frame of this process has; None of others, which must be read."""
+    if isinstance(value, pa.Table | pa.RecordBatch):
+        return int(value.num_rows)
+    return len(value) if isinstance(value, pl.DataFrame) or _is_of_pandas(value) else None
+
+
 def _arrow_table(value: object) -> pa.Table | None:
     match value:
         case pa.Table():
