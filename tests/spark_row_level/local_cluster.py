@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 
 from pyspark.sql import SparkSession
 
 import frazil
+from frazil.spark.deletes import small_files
 from frazil.spark.deletes.writing import write as deletes
 
 DDL = "id bigint not null, p string, v string"
@@ -109,12 +111,52 @@ def changed(spark, lake, mode, version):
     check(table, rows, "the other mode")
 
 
+def kept_up(spark, lake, version):
+    """Equality deletes, the changelog, their conversion and a compaction, all by executors."""
+    modes = {f"write.{command}.mode": "merge-on-read" for command in ("delete", "update", "merge")}
+    table = lake.create_table(
+        "db.kept_up", DDL, partition_by=["p"], format_version=version, properties=modes
+    )
+    rows = {n: (n, "abc"[n % 3], f"v{n}") for n in range(60)}
+    table.append(frame(spark, rows.values()))
+    deletes.ROWS_HERE = small_files.FILES_HERE = 0
+    table.delete("id % 10 = 3")
+    rows = {n: row for n, row in rows.items() if n % 10 != 3}
+    check(table, rows, "places")
+    kinds = set(table.inspect.delete_files()["file_format"])
+    assert kinds == {"PUFFIN" if version == 3 else "PARQUET"}, kinds
+    start, before = table.current_snapshot.snapshot_id, dict(rows)
+    # Updates, one of them to another partition; a new key, and one that had been deleted; a delete.
+    upserts = [(4, "a", "k"), (5, "c", "k"), (6, "a", "k"), (13, "b", "k"), (99, "a", "k")]
+    changes = [(*row, "u") for row in upserts] + [(7, None, None, "d")]
+    df = spark.createDataFrame(changes, f"{DDL}, op string")
+    told = table.apply_changes(df, keys="id", op="op", mode="equality-deletes")
+    assert told.mode == "equality-deletes", told
+    rows.update({row[0]: row for row in upserts})
+    del rows[7]
+    check(table, rows, "equality deletes")
+    found = table.changes(start).select("_change_type", "id", "p", "v").collect()
+    gone = [("DELETE", *before[n]) for n in (4, 5, 6, 7)]
+    expected = Counter([*gone, *(("INSERT", *row) for row in upserts)])
+    assert Counter(map(tuple, found)) == expected, found
+    converted = table.convert_equality_deletes()
+    assert converted.deleted_rows_count == len(gone), converted
+    assert set(table.inspect.delete_files()["file_format"]) == kinds
+    check(table, rows, "conversion")
+    compacted = table.compact(rewrite_all=True, remove_dangling_deletes=True)
+    assert compacted.added_data_files_count == 3, compacted
+    assert table.inspect.delete_files().is_empty()
+    check(table, rows, "compaction")
+
+
 def main(folder, mode, version):
     spark = session(folder)
     spark.sparkContext.setLogLevel("OFF")
     lake = frazil.connect(spark, warehouse=f"{folder}/lake")
     lake.create_namespace("db")
     changed(spark, lake, mode, int(version))
+    # The other version, so that each session has both kinds of deletes.
+    kept_up(spark, lake, 5 - int(version))
     spark.stop()
     print("right")
 
