@@ -11,6 +11,7 @@ from interop_engines import DuckDB
 from pyiceberg.table import StaticTable
 
 from ci_share import only_in_soak
+from frazil.changes import ARRIVAL
 from frazil.spark.lake import Lake
 from frazil.spark.table import Table
 
@@ -118,6 +119,27 @@ def test_other_engines_read_what_changes_came_to(
         table.refresh()
     kinds = table.inspect.all_delete_files()["content"].to_list()
     assert 2 in kinds
+
+
+@pytest.mark.parametrize(("version", "partition_by"), [(2, ["part"]), (3, [])])
+def test_other_engines_read_changes_of_which_later_ones_supersede_rows_of_the_same_commit(
+    spark: Any, sql_lake: Lake, duck: DuckDB, version: int, partition_by: list[str]
+) -> None:
+    """PyIceberg too, of the first commit of version 2: it has no equality deletes."""
+    short = f"db.arriving_{version}"
+    table = sql_lake.create_table(short, DDL, partition_by=partition_by, format_version=version)
+    r, rows = random.Random(version), {}
+    for number in range(2):
+        changes = sorted(_batch(r, rows, "id", number * 100), key=lambda change: change[-1])
+        df = table.spark.createDataFrame(changes, f"{DDL}, op string, seq int").coalesce(1)
+        told = table.apply_changes(
+            df.drop("seq"), keys="id", op="op", order_by=ARRIVAL, mode="equality-deletes"
+        )
+        assert told.mode == "equality-deletes"
+        assert int(table.current_snapshot.summary["added-position-deletes"]) > 0
+        _agree(spark, duck, table, short, rows)
+        if number == 0 and version == 2:
+            assert _read_by_pyiceberg(table) == _sorted(rows.values())
 
 
 def test_pyiceberg_reads_what_merges_came_to(sql_lake: Lake) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from frazil.spark.upserts.change_rows import ARRIVAL, Arrival
 from frazil.spark.upserts.formats import (
     ChangeFormat,
     change_feed,
@@ -12,4 +13,14 @@ from frazil.spark.upserts.formats import (
 )
 from frazil.spark.upserts.once import Batch
 
-__all__ = ["Batch", "ChangeFormat", "change_feed", "debezium", "debezium_flattened", "dms", "plain"]
+__all__ = [
+    "ARRIVAL",
+    "Arrival",
+    "Batch",
+    "ChangeFormat",
+    "change_feed",
+    "debezium",
+    "debezium_flattened",
+    "dms",
+    "plain",
+]

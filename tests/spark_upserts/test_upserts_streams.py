@@ -85,6 +85,26 @@ def test_a_stream_of_changes_is_its_table(table, feed, tmp_path, mode):
     assert rows(table) == [(1, "A"), (2, "again")]
 
 
+def test_a_stream_whose_order_is_that_of_its_arrival(table, feed, tmp_path):
+    ddl = f"{DDL}, op string"
+    feed.add((1, "a", "i"), (1, "A", "u"), (2, "b", "i"), (2, None, "d"), ddl=ddl)
+    feed.add((2, "B", "i"), (1, None, "d"), (1, "again", "u"), (3, None, "d"), ddl=ddl)
+    query = table.upsert_stream(
+        feed.read(ddl),
+        keys="id",
+        op="op",
+        order_by=frazil.changes.ARRIVAL,
+        mode="equality-deletes",
+        checkpoint=tmp_path / "checkpoint",
+        trigger=ONCE,
+    )
+    query.awaitTermination()
+    assert rows(table) == [(1, "again"), (2, "B")]
+    summaries = [snapshot.summary for snapshot in table.metadata.snapshots]
+    assert [summary["frazil.stream.batch-id"] for summary in summaries] == ["0", "1"]
+    assert summaries[0]["added-position-deletes"] == "2"
+
+
 def forget_the_last_batch(checkpoint):
     """Take away what Spark writes after a batch: it dies between the commit and the checkpoint."""
     commits = [path for path in (checkpoint / "commits").iterdir() if path.name.isdigit()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from frazil.errors import CommitFailedError, ConflictError, ValidationError
 from frazil.format.html_text import ShownInNotebooks
-from frazil.format.manifests import DataFile
+from frazil.format.manifests import Content, DataFile
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
@@ -25,11 +25,12 @@ from frazil.spark.row_level.merging.clauses.clause import Clause, Do, When
 from frazil.spark.row_level.merging.evolution import new_columns
 from frazil.spark.row_level.merging.merge import Merge
 from frazil.spark.session import is_case_sensitive, prepare_session
+from frazil.spark.upserts.arriving import Arrived, Figures
 from frazil.spark.upserts.change_rows import ChangeFormat, ChangeRows, Order, WantedChanges
 from frazil.spark.upserts.choice import EQUALITY, Choice, Mode, chosen
 from frazil.spark.upserts.keys import Keys
 from frazil.spark.upserts.once import Batch, BatchAppliedError, mark
-from frazil.spark.upserts.reduction import last_changes
+from frazil.spark.upserts.reduction import aligned_changes, last_changes
 from frazil.spark.upserts.scope import (
     live_specs,
     reaching_all,
@@ -162,24 +163,36 @@ class _Application:
         if adds_columns:
             self._add_columns(changes, strict)
         base = self.table.metadata
-        last = last_changes(changes, base.schema, keys).persist()
-        try:
-            counted = last.agg(F.count("*"), F.count_if(F.col(changes.gone))).collect()[0]
-            total, deleted = int(counted[0]), int(counted[1])
-            if not total:
+        changes = aligned_changes(changes, base.schema, keys)
+        with ExitStack() as kept:
+            arrived: Arrived | None = None
+            if wanted.arrives:
+                arrived = Arrived.of(changes, keys)
+                kept.callback(arrived.forget)
+                figures = arrived.figures()
+            else:
+                last = _kept(last_changes(changes, keys), kept)
+                figures = _figures(last, changes.gone)
+            if not figures.keys:
                 return AppliedChanges()
             target = destination(spark, base, self.settings.branch)
             head = self.table._head(target, base)
-            choice = chosen(self.settings.mode, base, head, total)
+            choice = chosen(self.settings.mode, base, head, figures.keys)
             if choice.mode == EQUALITY:
-                self._with_equality_deletes(last, changes.gone, keys, head, choice, deleted, total)
+                if arrived is not None:
+                    data, named = self._arrived(arrived, figures), arrived.by_key
+                else:
+                    data, named = self._last(last, changes.gone, figures), last
+                self._with_equality_deletes(data, named, keys, head, choice, figures)
             else:
+                if arrived is not None:
+                    last = _kept(last_changes(arrived.changes, keys), kept)
                 self._merged(last, changes.gone, keys, choice)
-        finally:
-            with suppress(PySparkException):
-                last.unpersist()
         return AppliedChanges(
-            mode=choice.mode, reason=choice.reason, upserted=total - deleted, deleted=deleted
+            mode=choice.mode,
+            reason=choice.reason,
+            upserted=figures.keys - figures.deleted,
+            deleted=figures.deleted,
         )
 
     def _adds_columns(self) -> bool:
@@ -217,14 +230,19 @@ class _Application:
 
     def _with_equality_deletes(
         self,
-        last: DataFrame,
-        gone: str,
+        data: Callable[[], list[DataFile]],
+        named: DataFrame,
         keys: Keys,
         head: Snapshot | None,
         choice: Choice,
-        deleted: int,
-        total: int,
+        figures: Figures,
     ) -> None:
+        """Write and commit.
+
+        Args:
+            data: writes the changed rows.
+            named: a row a key.
+        """
         base = self.table.metadata
         target = destination(self.table.spark, base, self.settings.branch)
         live = live_specs(self.table.io, head)
@@ -234,13 +252,11 @@ class _Application:
             branch = settings.get("branch") or MAIN_BRANCH
             self.table._run(reaching_all(self.table.io, branch, spec, head))
         works: list[Callable[[], list[DataFile]]] = []
-        # Few rows make few files, into however many parts Spark has shuffled them.
-        if total > deleted:
-            rows = last.coalesce(1 + (total - deleted) // ROWS_A_TASK)
-            works.append(lambda: self._data(rows, gone, total - deleted))
+        if figures.keys > figures.deleted:
+            works.append(data)
         if spec is not None:
-            named = last.coalesce(1 + total // KEYS_A_TASK)
-            works.append(lambda: self._deletes(named, keys, spec, total))
+            few = named.coalesce(1 + figures.keys // KEYS_A_TASK)
+            works.append(lambda: self._deletes(few, keys, spec, figures.keys))
         written: list[DataFile] = []
 
         def work(one: Callable[[], list[DataFile]]) -> None:
@@ -264,15 +280,28 @@ class _Application:
         assert spec is not None
         return spec
 
-    def _data(self, last: DataFrame, gone: str, most_rows: int) -> list[DataFile]:
-        column = F.col(quote_name_always([gone]))
-        return write_data_files(
+    def _last(self, last: DataFrame, gone: str, figures: Figures) -> Callable[[], list[DataFile]]:
+        """Return what writes the last rows of keys."""
+        # Few rows make few files, into however many parts Spark has shuffled them.
+        rows = last.coalesce(1 + (figures.keys - figures.deleted) // ROWS_A_TASK)
+        kept = rows.where(~F.col(quote_name_always([gone]))).drop(gone)
+        return lambda: write_data_files(
             self.table.spark,
-            last.where(~column).drop(gone),
+            kept,
             metadata=self.table.metadata,
             io=self.table.io,
             options=self.settings.options,
-            most_rows=most_rows,
+            most_rows=figures.keys - figures.deleted,
+            on_progress=self.settings.on_progress,
+        )
+
+    def _arrived(self, arrived: Arrived, figures: Figures) -> Callable[[], list[DataFile]]:
+        """Return what writes rows as they come, and positions of those that others supersede."""
+        return lambda: arrived.write(
+            figures,
+            metadata=self.table.metadata,
+            io=self.table.io,
+            options=self.settings.options,
             on_progress=self.settings.on_progress,
         )
 
@@ -304,16 +333,17 @@ class _Application:
         head: Snapshot | None,
         settings: SnapshotSettings,
     ) -> None:
-        added = [file for file in written if file.equality_ids is None]
-        deletes = [file for file in written if file.equality_ids is not None]
+        added = [file for file in written if file.content is Content.DATA]
+        deletes = [file for file in written if file.content is not Content.DATA]
         own: SnapshotSettings = {
             **settings,
-            "own_files": tuple(file.file_path for file in written),
+            # Several vectors may be in one file.
+            "own_files": tuple(dict.fromkeys(file.file_path for file in written)),
         }
         if spec is None:
             # Nothing was there to delete: rows that others add meanwhile would stay.
             empty = Validation(None if head is None else head.snapshot_id, check_deletes=False)
-            self.table.files.row_delta(added=added, validation=empty, **own)
+            self.table.files.row_delta(added=added, added_deletes=deletes, validation=empty, **own)
             return
         self.table.files.row_delta(added=added, added_deletes=deletes, **own)
 
@@ -359,3 +389,19 @@ class _Application:
             MODE: choice.mode,
             REASON: choice.reason,
         }
+
+
+def _kept(frame: DataFrame, kept: ExitStack) -> DataFrame:
+    """Let Spark keep rows while a block runs."""
+
+    def forget() -> None:
+        with suppress(PySparkException):
+            frame.unpersist()
+
+    kept.callback(forget)
+    return frame.persist()
+
+
+def _figures(last: DataFrame, gone: str) -> Figures:
+    counted = last.agg(F.count("*"), F.count_if(F.col(gone))).collect()[0]
+    return Figures(keys=int(counted[0]), deleted=int(counted[1]), changes=int(counted[0]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
@@ -18,7 +19,19 @@ from frazil.spark.free_names import free_names
 from frazil.spark.upserts.keys import Keys
 from frazil.spark.write.columns.row_checks import stop_with_value
 
-Order = str | Column
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """An order of changes: that in which they stand in the partitions of their rows."""
+
+
+ARRIVAL: Final = Arrival()
+"""For `order_by`: the changes of a key all stand in one partition of the rows, in their order.
+
+    table.apply_changes(df, keys="id", op="kind", order_by=frazil.changes.ARRIVAL)
+"""
+
+Order = str | Column | Arrival
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +41,8 @@ class WantedChanges:
     Attributes:
         schema: of the table.
         keys: the columns that tell its rows apart.
-        order_by: columns that order the changes of a key, the later ones with greater values.
+        order_by: columns that order the changes of a key, the later ones with greater values; or
+            `ARRIVAL` alone.
         case_sensitive: how names are matched.
     """
 
@@ -36,6 +50,11 @@ class WantedChanges:
     keys: Keys
     order_by: tuple[Order, ...] = ()
     case_sensitive: bool = False
+
+    @property
+    def arrives(self) -> bool:
+        """Whether the changes of a key are in the order of their rows."""
+        return any(isinstance(each, Arrival) for each in self.order_by)
 
     def is_column(self, name: str) -> bool:
         """Whether the table has a column of this name."""
@@ -107,7 +126,9 @@ def change_rows(
     Raises:
         ValidationError: a column of the order is not there.
     """
-    by = wanted.order_by or tuple(order)
+    by = [each for each in wanted.order_by or order if not isinstance(each, Arrival)]
+    if wanted.arrives:
+        last = ()
     names = free_names(
         ["_frazil_gone", *(f"_frazil_order_{n}" for n in range(len(by) + len(last)))],
         [*df.columns, *(field.name for field in wanted.schema.fields)],

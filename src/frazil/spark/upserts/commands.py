@@ -16,7 +16,7 @@ from frazil.format.table_properties import RETRIES
 from frazil.spark.row_level.commands import RowCommands
 from frazil.spark.row_level.writes import OnProgress, Rows, owning
 from frazil.spark.upserts.apply import AppliedChanges, ChangeSettings, apply_batch
-from frazil.spark.upserts.change_rows import ChangeFormat, Order
+from frazil.spark.upserts.change_rows import Arrival, ChangeFormat, Order
 from frazil.spark.upserts.choice import Mode, mode_named
 from frazil.spark.upserts.formats import plain
 from frazil.spark.upserts.keys import names_of_keys
@@ -37,7 +37,7 @@ class ChangeCommands(RowCommands):
         *,
         keys: str | Sequence[str] | None = None,
         op: str | Column | None = None,
-        order_by: str | Column | Sequence[Order] = (),
+        order_by: Order | Sequence[Order] = (),
         mode: Mode = "auto",
         format: ChangeFormat | None = None,
         on_new_columns: NewColumns | None = None,
@@ -62,7 +62,9 @@ class ChangeCommands(RowCommands):
             op: the column that says what happened (i, u, d and their words); all rows are upserts
                 unless given. Other words are `frazil.changes.plain`'s to say.
             order_by: columns that order the changes of a key: later ones have greater values.
-                Changes of a key that it orders alike must be equal.
+                Changes of a key that it orders alike must be equal. `frazil.changes.ARRIVAL`: all
+                changes of a key stand in one partition of the rows, in their order, as those of
+                Kafka do; then no row is moved or sorted to find the last ones.
             mode: ``equality-deletes`` writes the changed keys as deletes, which reads apply;
                 ``merge`` finds the rows that go by a join on keys and deletes them by position;
                 ``auto`` chooses, and the snapshot's summary says why.
@@ -78,8 +80,9 @@ class ChangeCommands(RowCommands):
             What the changes came to.
 
         Raises:
-            ValidationError: keys or order make no sense, or several changes of a key are ordered
-                alike and differ; nothing was changed.
+            ValidationError: keys or order make no sense, several changes of a key are ordered
+                alike and differ, or a key stands in two partitions of rows whose order is that of
+                their arrival; nothing was changed.
             SchemaMismatchError: the rows do not fit; nothing was changed.
             UnsupportedError: the table cannot have equality deletes, and they were asked for.
         """
@@ -96,7 +99,7 @@ class ChangeCommands(RowCommands):
         checkpoint: str | PathLike[str],
         keys: str | Sequence[str] | None = None,
         op: str | Column | None = None,
-        order_by: str | Column | Sequence[Order] = (),
+        order_by: Order | Sequence[Order] = (),
         mode: Mode = "auto",
         format: ChangeFormat | None = None,
         on_new_columns: NewColumns | None = None,
@@ -118,6 +121,8 @@ class ChangeCommands(RowCommands):
 
         Args:
             stream: a streaming DataFrame; changes of a key must come in their order over batches.
+            order_by: as of `apply_changes`; `frazil.changes.ARRIVAL` for a topic of Kafka, which
+                keeps a key in one partition.
             checkpoint: the folder of the query's checkpoint: of this query alone.
             trigger: when a batch begins: as ``10 seconds``, or as ``{"availableNow": True}``; as
                 soon as the last one has ended unless given.
@@ -229,7 +234,7 @@ class ChangeCommands(RowCommands):
 def _change_settings(
     keys: str | Sequence[str] | None,
     op: str | Column | None,
-    order_by: str | Column | Sequence[Order],
+    order_by: Order | Sequence[Order],
     mode: Mode,
     format: ChangeFormat | None,
     on_new_columns: NewColumns | None,
@@ -245,9 +250,13 @@ def _change_settings(
         )
     if on_new_columns not in (None, "fail", "add"):
         raise ValidationError(f"on_new_columns is 'fail' or 'add', not {on_new_columns!r}")
-    order = (order_by,) if isinstance(order_by, str | Column) else tuple(order_by)
-    if not all(isinstance(each, str | Column) for each in order):
+    order = (order_by,) if isinstance(order_by, Order) else tuple(order_by)
+    if not all(isinstance(each, Order) for each in order):
         raise ValidationError(f"order_by is columns or their names, not {order_by!r}")
+    if len(order) > 1 and any(isinstance(each, Arrival) for each in order):
+        raise ValidationError(
+            "ARRIVAL is the whole order of the changes of a key; give either it or columns"
+        )
     return ChangeSettings(
         keys=names_of_keys(keys),
         format=format if format is not None else plain(op),

@@ -85,6 +85,15 @@ class Keys:
         """The schema of files that hold the keys alone."""
         return Schema(self.fields)
 
+    @property
+    def shown(self) -> Column:
+        """The keys of a row as text."""
+        parts = [
+            F.concat(F.lit(f"{name}="), F.coalesce(column.cast("string"), F.lit("NULL")))
+            for name, column in zip(self.names, self.columns, strict=True)
+        ]
+        return F.concat_ws(", ", *parts)
+
     def tell_partition(self, spec: PartitionSpec) -> bool:
         """Whether the partition of a row follows from its keys."""
         sources = {

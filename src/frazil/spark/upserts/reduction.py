@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import reduce
 from operator import or_
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from frazil.format.predicates.sql.quoting import quote_name_always
@@ -20,10 +20,8 @@ from frazil.spark.write.columns.align import align
 from frazil.spark.write.columns.row_checks import stop_with_value
 
 
-def last_changes(changes: ChangeRows, schema: Schema, keys: Keys) -> DataFrame:
-    """Return the last change of each key: the table's columns and `gone`; nothing is evaluated.
-
-    Changes of a key that nothing orders must be equal, and count as one.
+def aligned_changes(changes: ChangeRows, schema: Schema, keys: Keys) -> ChangeRows:
+    """Return changes with the table's columns; nothing is evaluated, and no row moves.
 
     Args:
         schema: of the table.
@@ -43,12 +41,24 @@ def last_changes(changes: ChangeRows, schema: Schema, keys: Keys) -> DataFrame:
     aligned = align(
         changes.rows, optional, case_sensitive=is_case_sensitive(spark), beside=changes.beside
     )
+    return replace(changes, rows=aligned)
+
+
+def last_changes(changes: ChangeRows, keys: Keys) -> DataFrame:
+    """Return the last change of each key: the table's columns and `gone`; nothing is evaluated.
+
+    Changes of a key that nothing orders must be equal, and count as one.
+
+    Args:
+        changes: as of `aligned_changes`.
+    """
+    aligned = changes.rows
     order = [F.col(quote_name_always([name])) for name in changes.order]
     if order:
         missing = reduce(or_, (column.isNull() for column in order))
         problem = F.concat(
             F.lit("a change has no place in the order, since a column of order_by is NULL, for "),
-            _shown(keys),
+            keys.shown,
         )
         stop = stop_with_value(problem).cast("boolean")
         gone = F.col(changes.gone)
@@ -76,17 +86,8 @@ def last_changes(changes: ChangeRows, schema: Schema, keys: Keys) -> DataFrame:
     problem = F.concat(
         F.lit("there are several changes of one key, and which one is the last cannot be told, "),
         F.lit(f"since {what}: "),
-        _shown(keys),
+        keys.shown,
     )
     stop = stop_with_value(problem).cast("boolean")
     decided = F.when(F.col(alike) != F.col(rank), stop).otherwise(F.col(changes.gone))
     return one.withColumn(changes.gone, decided).drop(first, rank, alike)
-
-
-def _shown(keys: Keys) -> Column:
-    """The keys of a row as text."""
-    parts = [
-        F.concat(F.lit(f"{name}="), F.coalesce(column.cast("string"), F.lit("NULL")))
-        for name, column in zip(keys.names, keys.columns, strict=True)
-    ]
-    return F.concat_ws(", ", *parts)

@@ -25,6 +25,7 @@ from pyspark import TaskContext
 
 from frazil.errors import SchemaMismatchError
 from frazil.format import types as I
+from frazil.format.manifests import DataFile
 from frazil.format.schema import Schema
 from frazil.format.table_properties import PAGE_ROWS
 from frazil.spark.write.finish import Finisher
@@ -93,7 +94,7 @@ def writes_few(schema: Schema, options: WriteOptions, rows: int) -> bool:
 
 def arrow_schema(schema: Schema) -> pa.Schema:
     """The Arrow schema of a table's files, with field ids; unknown columns are left out."""
-    return pa.schema([_arrow_field(field) for field in _stored(schema.fields)])
+    return pa.schema([_arrow_field(field) for field in stored_fields(schema.fields)])
 
 
 def to_storage(array: pa.Array, iceberg_type: I.IcebergType) -> pa.Array:
@@ -110,7 +111,7 @@ def to_storage(array: pa.Array, iceberg_type: I.IcebergType) -> pa.Array:
         case I.TimeType() | I.TimestampNanoType() | I.TimestamptzNanoType():
             return array.cast(pa.int64()).view(_PLAIN[type(iceberg_type)])
         case I.StructType():
-            fields = _stored(iceberg_type.fields)
+            fields = stored_fields(iceberg_type.fields)
             parts = [to_storage(array.field(f.name), f.field_type) for f in fields]
             return _struct(array, parts, [_inner_field(f) for f in fields])
         case I.VariantType():
@@ -159,7 +160,7 @@ class ArrowTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the rows; yield one line of JSON for each file."""
-        fields = _stored(self.finisher.schema.fields)
+        fields = stored_fields(self.finisher.schema.fields)
         return self._written(
             (key, [to_storage(rows.column(f.name), f.field_type) for f in fields])
             for batch in batches
@@ -177,13 +178,13 @@ class ArrowTask:
         task = 0 if context is None else context.partitionId()
         attempt = 0 if context is None else context.taskAttemptId()
         current: tuple[Any, ...] | None = None
-        file: _File | None = None
+        file: OpenFile | None = None
         count = 0
         try:
             for key, arrays in runs:
                 full = file is not None and file.size >= self.options.target_file_size
                 if file is not None and (full or key != current):
-                    yield self._closed(file)
+                    yield self._line(file)
                     file = None
                 if file is None:
                     count += 1
@@ -193,37 +194,37 @@ class ArrowTask:
                         operation_id=self.operation_id,
                         count=count,
                     )
-                    file = _File(f"{self.folder}/{name}", self.finisher, self.options)
+                    file = OpenFile(f"{self.folder}/{name}", self.finisher, self.options)
                     current = key
                 file.write(arrays)
             if file is not None:
-                yield self._closed(file)
+                yield self._line(file)
                 file = None
         finally:
             if file is not None:
                 file.abandon()
 
-    def _closed(self, file: _File) -> pa.RecordBatch:
-        local = file.close()
-        # Geometries and variants get their logical types by the same labels as Spark's files.
-        finisher = replace(self.finisher, labels=True)
-        entry = finisher.finish(local, os.path.getsize(local))
-        if local_path(file.path) is None:
-            try:
-                self.finisher.io.upload_unique(local, file.path)
-            finally:
-                os.remove(local)
-        entry = replace(file.floats.told(entry), file_path=file.path)
-        text = entry_to_text(entry, self.partition_type)
+    def _line(self, file: OpenFile) -> pa.RecordBatch:
+        text = entry_to_text(file.entry(), self.partition_type)
         return pa.record_batch({"entry": pa.array([text], pa.string())})
 
 
-class _File:
-    """One data file while it is written, on a local disk."""
+class OpenFile:
+    """One data file while it is written, on a local disk.
+
+    Attributes:
+        path: where it goes.
+        rows: that it has.
+        pending_size: bytes of rows that wait for a row group.
+        row_group_size: so many bytes of rows are a row group.
+    """
 
     def __init__(self, path: str, finisher: Finisher, options: WriteOptions) -> None:
         self.path = path
-        self.floats = FloatMetrics(finisher.schema.fields, finisher.reader.modes)
+        self.rows = 0
+        # Geometries and variants get their logical types by the same labels as Spark's files.
+        self._finisher = replace(finisher, labels=True, keys={})
+        self._floats = FloatMetrics(finisher.schema.fields, finisher.reader.modes)
         self._schema = arrow_schema(finisher.schema)
         target = local_path(path)
         if target is None:
@@ -245,27 +246,36 @@ class _File:
             write_page_index=True,
             **_PAGES_OF_ROWS,
         )
-        self._row_group_size = _number(settings, "parquet.block.size") or 128 << 20
+        self.row_group_size = _number(settings, "parquet.block.size") or 128 << 20
         self._pending: list[pa.RecordBatch] = []
-        self._pending_size = 0
+        self.pending_size = 0
 
     @property
     def size(self) -> int:
         """Bytes that the file has, with what waits for a row group counted as half."""
-        return int(os.path.getsize(self._local)) + self._pending_size // 2
+        return int(os.path.getsize(self._local)) + self.pending_size // 2
 
     def write(self, arrays: list[pa.Array]) -> None:
         batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-        self.floats.see(arrays)
+        self._floats.see(arrays)
+        self.rows += batch.num_rows
         self._pending.append(batch)
-        self._pending_size += batch.nbytes
-        if self._pending_size >= self._row_group_size:
-            self._flush()
+        self.pending_size += batch.nbytes
+        if self.pending_size >= self.row_group_size:
+            self.flush()
 
-    def close(self) -> str:
-        self._flush()
+    def entry(self) -> DataFile:
+        """Close the file, send it to its store, and return its entry."""
+        self.flush()
         self._writer.close()
-        return self._local
+        local, io = self._local, self._finisher.io
+        entry = self._finisher.finish(local, os.path.getsize(local))
+        if local_path(self.path) is None:
+            try:
+                io.upload_unique(local, self.path)
+            finally:
+                os.remove(local)
+        return replace(self._floats.told(entry), file_path=self.path)
 
     def abandon(self) -> None:
         self._writer.close()
@@ -273,11 +283,12 @@ class _File:
         with suppress(FileNotFoundError):
             os.remove(self._local)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write what waits as a row group."""
         if self._pending:
             table = pa.Table.from_batches(self._pending)
             self._writer.write_table(table, row_group_size=max(1, table.num_rows))
-            self._pending, self._pending_size = [], 0
+            self._pending, self.pending_size = [], 0
 
 
 def _level(options: WriteOptions) -> int | None:
@@ -310,7 +321,8 @@ def _runs(
         yield key, batch.slice(start, end - start)
 
 
-def _stored(fields: tuple[I.NestedField, ...]) -> list[I.NestedField]:
+def stored_fields(fields: tuple[I.NestedField, ...]) -> list[I.NestedField]:
+    """Return the fields that files have columns of."""
     return [field for field in fields if not isinstance(field.field_type, I.UnknownType)]
 
 
@@ -336,7 +348,7 @@ def _arrow_type(iceberg_type: I.IcebergType) -> pa.DataType:
         case I.FixedType(length=length):
             return pa.binary(length)
         case I.StructType():
-            return pa.struct([_inner_field(field) for field in _stored(iceberg_type.fields)])
+            return pa.struct([_inner_field(field) for field in stored_fields(iceberg_type.fields)])
         case I.ListType():
             return pa.list_(_inner_field(iceberg_type.element_field))
         case I.MapType():

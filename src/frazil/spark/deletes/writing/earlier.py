@@ -8,7 +8,7 @@ data files stay, since others need them.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final
@@ -32,6 +32,17 @@ from frazil.table.manifests.file_keys import PartitionKey, partition_key
 
 ABOUT: Final = "about"
 _DELETE_COLUMNS: Final = ("path", "format", "record_count", "content_offset", "content_size")
+_EARLIER: Final[dict[str, pl.DataType]] = {
+    "ordinal": pl.Int64(),
+    "delete": pl.Int64(),
+    "path": pl.String(),
+    "format": pl.String(),
+    "record_count": pl.Int64(),
+    "content_offset": pl.Int64(),
+    "content_size": pl.Int64(),
+    "size": pl.Int64(),
+    ABOUT: pl.String(),
+}
 
 
 class TakenOver(Enum):
@@ -48,7 +59,7 @@ class TouchedFiles:
 
     Attributes:
         metadata: the table.
-        plan: what the files are of.
+        plan: what the files are of; None of files that no snapshot has yet.
         files: in the order in which deletes are written, by partition and path: `ordinal`, `path`,
             `compared_path` (which earlier deletes are looked up by), `record_count`, `spec_id`,
             and `group`, equal for files of one spec and partition.
@@ -59,7 +70,7 @@ class TouchedFiles:
     """
 
     metadata: TableMetadata
-    plan: ScanPlan
+    plan: ScanPlan | None
     files: pl.DataFrame
     partitions: tuple[tuple[Any, ...], ...]
     earlier: pl.DataFrame
@@ -84,28 +95,35 @@ class TouchedFiles:
         )
         if metadata.format_version > 2:
             _check_once(files["path"])
-        partitions = partitions_of(metadata, files)
-        groups: dict[PartitionKey, int] = {}
-        keys = (partition_key(s, p) for s, p in zip(files["spec_id"], partitions, strict=True))
-        group = pl.Series("group", [groups.setdefault(k, len(groups)) for k in keys], pl.Int64)
-        compared = comparable_paths(files["path"], io).alias("compared_path")
-        columns = ("ordinal", "path", "compared_path", "record_count", "spec_id", "group")
-        ordered = (
-            files.with_columns(group, compared)
-            .select(*columns)
-            .with_row_index("place")
-            .sort("group", pl.col("path").cast(pl.Binary))
+        ordered, partitions = _arranged(files, partitions_of(metadata, files), io)
+        earlier = _earlier(plan, files["ordinal"], taken_over)
+        return cls(metadata, plan, ordered, partitions, earlier)
+
+    @classmethod
+    def just_written(
+        cls, files: Sequence[DataFile], *, metadata: TableMetadata, io: FileIO
+    ) -> TouchedFiles:
+        """Return data files that no commit has yet, by their places; nothing is deleted of them."""
+        frame = pl.DataFrame(
+            {
+                "ordinal": range(len(files)),
+                "path": [file.file_path for file in files],
+                "record_count": [file.record_count for file in files],
+                "spec_id": [file.spec_id for file in files],
+            },
+            schema={
+                "ordinal": pl.Int64,
+                "path": pl.String,
+                "record_count": pl.Int64,
+                "spec_id": pl.Int64,
+            },
         )
-        return cls(
-            metadata,
-            plan,
-            ordered.drop("place"),
-            tuple(partitions[place] for place in ordered["place"]),
-            _earlier(plan, files["ordinal"], taken_over),
-        )
+        ordered, partitions = _arranged(frame, [file.partition for file in files], io)
+        return cls(metadata, None, ordered, partitions, pl.DataFrame(schema=_EARLIER))
 
     def position_deletes(self, spark: SparkSession, io: FileIO) -> PositionDeletes:
         """Return the deletes that are taken over, to be read."""
+        assert self.plan is not None, "files that no snapshot has have no earlier deletes"
         context = ScanContext(
             spark=spark, metadata=self.metadata, io=io, support=type_support(spark)
         )
@@ -195,6 +213,24 @@ def _check_once(paths: pl.Series) -> None:
             f"the table has the data file {twice[0]} more than once, and a data file can have one "
             "deletion vector: compact the table first, with rewrite_all=True"
         )
+
+
+def _arranged(
+    files: pl.DataFrame, partitions: Sequence[tuple[Any, ...]], io: FileIO
+) -> tuple[pl.DataFrame, tuple[tuple[Any, ...], ...]]:
+    """The columns of `TouchedFiles.files` in their order, and the partitions in the same."""
+    groups: dict[PartitionKey, int] = {}
+    keys = (partition_key(s, p) for s, p in zip(files["spec_id"], partitions, strict=True))
+    group = pl.Series("group", [groups.setdefault(k, len(groups)) for k in keys], pl.Int64)
+    compared = comparable_paths(files["path"], io).alias("compared_path")
+    columns = ("ordinal", "path", "compared_path", "record_count", "spec_id", "group")
+    ordered = (
+        files.with_columns(group, compared)
+        .select(*columns)
+        .with_row_index("place")
+        .sort("group", pl.col("path").cast(pl.Binary))
+    )
+    return ordered.drop("place"), tuple(partitions[place] for place in ordered["place"])
 
 
 def _earlier(plan: ScanPlan, ordinals: pl.Series, taken_over: TakenOver) -> pl.DataFrame:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+import numpy as np
 import polars as pl
 from pyspark.sql import DataFrame, SparkSession
 
@@ -184,6 +185,47 @@ def write_deletes_anew(
     ordinals = [ordinal for each in new for ordinal in each.ordinals]
     paths = touched.files.filter(pl.col("ordinal").is_in(ordinals))["path"]
     return WrittenDeletes(added=tuple(each.entry for each in new), referenced_paths=tuple(paths))
+
+
+def write_deletes_of_new_files(
+    spark: SparkSession,
+    files: Sequence[DataFile],
+    deleted: Sequence[Words],
+    *,
+    metadata: TableMetadata,
+    io: FileIO,
+) -> WrittenDeletes:
+    """Write deletes of rows of data files that the same commit will add; commit nothing.
+
+    Args:
+        spark: writes where the driver should not.
+        files: the data files, where they stay.
+        deleted: the positions that are deleted of each of them.
+        metadata: of the table, whose properties say how deletes are written.
+        io: of the table.
+
+    Raises:
+        ConfigurationError, UnsupportedError, StorageError: as `write_deletes`.
+    """
+    touched = [at for at, words in enumerate(deleted) if len(words.places)]
+    if not touched:
+        return WrittenDeletes()
+    about = [files[at] for at in touched]
+    words = Words.of_words(
+        np.concatenate([deleted[at].places | (n << 32) for n, at in enumerate(touched)]),
+        np.concatenate([deleted[at].bits for at in touched]),
+    )
+    write = _Write.planned(metadata, io, None, None)
+    found = Collected(word_counts(words), words, None)
+    places = TouchedFiles.just_written(about, metadata=metadata, io=io)
+    _check_places(found.counts, places.files)
+    prepare_session(spark)
+    new = write.entries(spark, found, places)
+    return WrittenDeletes(
+        added=tuple(each.entry for each in new),
+        deleted_rows=sum(each.deleted_rows for each in new),
+        referenced_paths=tuple(file.file_path for file in about),
+    )
 
 
 def _tell_nobody(progress: WriteProgress) -> None:

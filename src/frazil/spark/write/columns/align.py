@@ -188,7 +188,7 @@ class _Alignment:
             return None if wanted == source else lambda value: value.cast(wanted)
         convert = self._type(source, field.field_type, path, nullable=nullable)
         if field.required and nullable:
-            return _chained(convert, _not_null(path))
+            return _chained(convert, not_null(path))
         return convert
 
     def _type(
@@ -385,7 +385,8 @@ def _second_micros(value: Column) -> Column:
     return (F.extract(F.lit("SECOND"), value) * 1_000_000).cast("bigint")
 
 
-def _not_null(path: str) -> Converter:
+def not_null(path: str) -> Converter:
+    """Return what stops where a value of a required column is null."""
     problem = f"the column {path!r} is required and a row has null in it"
     return lambda value: F.coalesce(value, stop_with(problem))
 
