@@ -25,7 +25,7 @@ from frazil.spark.row_level.merging.clauses.clause import Clause, Do, When
 from frazil.spark.row_level.merging.evolution import new_columns
 from frazil.spark.row_level.merging.merge import Merge
 from frazil.spark.session import is_case_sensitive, prepare_session
-from frazil.spark.upserts.arriving import Arrived, Figures
+from frazil.spark.upserts.arriving import Arrived, KeyFigures
 from frazil.spark.upserts.change_rows import ChangeFormat, ChangeRows, Order, WantedChanges
 from frazil.spark.upserts.choice import EQUALITY, Choice, Mode, chosen
 from frazil.spark.upserts.keys import Keys
@@ -235,7 +235,7 @@ class _Application:
         keys: Keys,
         head: Snapshot | None,
         choice: Choice,
-        figures: Figures,
+        figures: KeyFigures,
     ) -> None:
         """Write and commit.
 
@@ -280,7 +280,9 @@ class _Application:
         assert spec is not None
         return spec
 
-    def _last(self, last: DataFrame, gone: str, figures: Figures) -> Callable[[], list[DataFile]]:
+    def _last(
+        self, last: DataFrame, gone: str, figures: KeyFigures
+    ) -> Callable[[], list[DataFile]]:
         """Return what writes the last rows of keys."""
         # Few rows make few files, into however many parts Spark has shuffled them.
         rows = last.coalesce(1 + (figures.keys - figures.deleted) // ROWS_A_TASK)
@@ -295,7 +297,7 @@ class _Application:
             on_progress=self.settings.on_progress,
         )
 
-    def _arrived(self, arrived: Arrived, figures: Figures) -> Callable[[], list[DataFile]]:
+    def _arrived(self, arrived: Arrived, figures: KeyFigures) -> Callable[[], list[DataFile]]:
         """Return what writes rows as they come, and positions of those that others supersede."""
         return lambda: arrived.write(
             figures,
@@ -402,6 +404,6 @@ def _kept(frame: DataFrame, kept: ExitStack) -> DataFrame:
     return frame.persist()
 
 
-def _figures(last: DataFrame, gone: str) -> Figures:
+def _figures(last: DataFrame, gone: str) -> KeyFigures:
     counted = last.agg(F.count("*"), F.count_if(F.col(gone))).collect()[0]
-    return Figures(keys=int(counted[0]), deleted=int(counted[1]), changes=int(counted[0]))
+    return KeyFigures(keys=int(counted[0]), deleted=int(counted[1]), changes=int(counted[0]))

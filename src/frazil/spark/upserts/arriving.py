@@ -46,7 +46,7 @@ _PARTITION_SHIFT: Final = 33
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class KeyFigures:
     """What changes come to.
 
     Attributes:
@@ -94,7 +94,7 @@ class Arrived:
         numbered = replace(changes, rows=rows, order=(place,))
         return cls(numbered, keys, by_key.persist(), tuple(names))
 
-    def figures(self) -> Figures:
+    def figures(self) -> KeyFigures:
         """Evaluate the changes, and count them.
 
         Raises:
@@ -114,7 +114,7 @@ class Arrived:
                 "changes stand in several partitions of the rows: give columns as order_by (to "
                 "repartition the rows by key does not keep their order); nothing was changed"
             )
-        return Figures(keys=int(row[0]), deleted=int(row[1]), changes=int(row[2] or 0))
+        return KeyFigures(keys=int(row[0]), deleted=int(row[1]), changes=int(row[2] or 0))
 
     def forget(self) -> None:
         """Let Spark drop what it keeps."""
@@ -124,7 +124,7 @@ class Arrived:
 
     def write(
         self,
-        figures: Figures,
+        figures: KeyFigures,
         *,
         metadata: TableMetadata,
         io: FileIO,
