@@ -6,6 +6,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import PySparkException
 
 import frazil
 from frazil.format import types as I
@@ -14,7 +15,7 @@ from frazil.format.partitions.partitioning import UNPARTITIONED, spec_for
 from frazil.format.schema import Schema
 from frazil.format.sorting import UNSORTED, order_for
 from frazil.spark.write import arrow
-from frazil.spark.write.files import write_data_files
+from frazil.spark.write.files import ExpectedRows, FileWrite, write_data_files
 from frazil.storage.files import FileIO, local_path
 
 pytestmark = pytest.mark.spark
@@ -41,6 +42,7 @@ COLUMNS = {
     "name": I.StringType(),
     "raw": I.BinaryType(),
 }
+FEW = ExpectedRows(most=200)
 ROWS = """select id, int(id % 7) p, id % 3 = 0 b, float(id / 3) f,
     case id % 11 when 0 then double('NaN') when 1 then -0.0d else id / 7d end x,
     cast(id / 8 as decimal(7, 2)) small, cast(-id / 3 as decimal(38, 10)) large,
@@ -75,7 +77,7 @@ def written(spark, metadata, **more):
 def test_files_of_few_rows_say_what_those_of_spark_say(spark, tmp_path, partition_by):
     metadata = table(tmp_path, partition_by=partition_by)
     of_spark = written(spark, metadata)
-    few = written(spark, metadata, most_rows=200)
+    few = written(spark, metadata, expected=FEW)
     assert {writer_of(each) for each in of_spark} == {"parquet-mr"}
     assert {writer_of(each) for each in few} == {"parquet-cpp-arrow"}
     # Sizes and offsets are each writer's own, and a footer of Spark's does not count NaN.
@@ -102,26 +104,26 @@ def test_files_of_few_rows_say_what_those_of_spark_say(spark, tmp_path, partitio
 
 
 @pytest.mark.parametrize(
-    ("partition_by", "most_rows", "properties"),
+    ("partition_by", "expected", "properties"),
     [
-        ([], 200, {}),
+        ([], FEW, {}),
         (["p"], None, {}),
-        (["p"], 2_000_000, {}),
-        (["p"], 200, {"write.parquet.bloom-filter-enabled.column.id": "true"}),
-        (["p"], 200, {"write.parquet.compression-codec": "lz4"}),
+        (["p"], ExpectedRows(most=2_000_000, partitions=100), {}),
+        (["p"], FEW, {"write.parquet.bloom-filter-enabled.column.id": "true"}),
+        (["p"], FEW, {"write.parquet.compression-codec": "lz4"}),
     ],
 )
-def test_other_rows_are_spark_s(spark, tmp_path, partition_by, most_rows, properties):
+def test_other_rows_are_spark_s(spark, tmp_path, partition_by, expected, properties):
     metadata = table(tmp_path, partition_by=partition_by, **properties)
-    entries = written(spark, metadata, most_rows=most_rows)
+    entries = written(spark, metadata, expected=expected)
     assert {writer_of(each) for each in entries} == {"parquet-mr"}
 
 
-def test_few_is_a_number_of_values(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(arrow, "FEW_VALUES", 200 * len(COLUMNS))
+def test_few_is_a_number_of_values_of_a_partition(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(arrow, "FEW_VALUES", 50 * len(COLUMNS))
     metadata = table(tmp_path, partition_by=["p"], ordered="yes")
     for rows, writer in ((200, "parquet-cpp-arrow"), (201, "parquet-mr")):
-        entries = written(spark, metadata, most_rows=rows)
+        entries = written(spark, metadata, expected=ExpectedRows(most=rows, partitions=4))
         assert {writer_of(each) for each in entries} == {writer}
         for each in entries:
             names = pq.read_table(local_path(each.file_path))["name"].to_pylist()
@@ -167,3 +169,14 @@ def test_changed_rows_are_few(spark, lake, version):
     # NaN and zeros of either sign are found in files of both writers.
     assert table.scan("x > 1e300").count() == 4
     assert table.scan("x = 0").count() == 11
+
+
+def test_spark_writes_them_where_executors_lack_the_packages(spark, tmp_path, monkeypatch):
+    def lacking(self, aligned):
+        raise PySparkException("ModuleNotFoundError: No module named 'pyarrow'")
+
+    monkeypatch.setattr(FileWrite, "with_arrow", lacking)
+    entries = written(spark, table(tmp_path, partition_by=["p"]), expected=FEW)
+    assert {writer_of(each) for each in entries} == {"parquet-mr"}
+    assert sorted(each.partition for each in entries) == [(n,) for n in range(7)]
+    assert sum(each.record_count for each in entries) == 200

@@ -26,7 +26,7 @@ from frazil.spark.compaction.groups import FileGroup
 from frazil.spark.read.projection import LAST_UPDATED_FIELD, ROW_ID_FIELD
 from frazil.spark.row_level.target import Target
 from frazil.spark.write.arrow import ArrowTask, arrow_schema
-from frazil.spark.write.failures import own_error
+from frazil.spark.write.failures import lacks_packages, own_error
 from frazil.spark.write.files import FileWrite
 from frazil.spark.write.wire import entry_from_text
 from frazil.storage.file_kinds import DATA_FILES
@@ -99,8 +99,7 @@ def copied(files: Target, *, options: dict[str, str], tasks: int) -> list[DataFi
         return write.staging.publish(ordered, write.final_path)
     except PySparkException as error:
         write.staging.discard()
-        text = str(error)
-        if any(each in text for each in (_OTHER, "ModuleNotFoundError", "PYTHON_VERSION_MISMATCH")):
+        if _OTHER in str(error) or lacks_packages(error):
             return None
         own = own_error(error)
         if own is None:

@@ -21,7 +21,7 @@ from frazil.spark.migration.entries import EntryMaker, Found, find_some
 from frazil.spark.migration.sources import FileSource
 from frazil.spark.session import is_case_sensitive, prepare_session, time_zone_of
 from frazil.spark.upkeep.arrow_frames import arrow_of
-from frazil.spark.write.failures import own_error
+from frazil.spark.write.failures import lacks_packages, own_error
 from frazil.spark.write.footers import FOOTERS_FOR_DRIVER
 from frazil.spark.write.wire import entry_from_text
 from frazil.storage.files import FileIO
@@ -128,7 +128,7 @@ class Importer:
         try:
             told = spread.mapInArrow(work, "entry string, spellings string").collect()
         except PySparkException as error:
-            if "ModuleNotFoundError" in str(error) or "PYTHON_VERSION_MISMATCH" in str(error):
+            if lacks_packages(error):
                 return None
             raise own_error(error) or InvalidDataFileError(
                 f"a file cannot be read: {error}"

@@ -153,7 +153,12 @@ class Command:
         placement: Placement | None = None,
         most_rows: int | None = None,
     ) -> list[DataFile]:
-        """Write rows in the columns of the target's written schema."""
+        """Write rows in the columns of the target's written schema.
+
+        Args:
+            target: about the partitions of whose files the rows go to.
+            most_rows: how many rows there are at most, where that is known.
+        """
         files = write_data_files(
             self.spark,
             rows,
@@ -162,7 +167,7 @@ class Command:
             options=self.options.write_options,
             schema=target.written_schema,
             placement=placement,
-            most_rows=most_rows,
+            expected=None if most_rows is None else target.expecting(most_rows),
             on_progress=self.options.on_progress,
         )
         self.written.extend(file.file_path for file in files)

@@ -30,6 +30,7 @@ from frazil.spark.read.projection import (
 from frazil.spark.read.reader import TableReader
 from frazil.spark.session import type_support
 from frazil.spark.types import schema_to_spark
+from frazil.spark.write.files import ExpectedRows
 from frazil.storage.files import FileIO
 
 POSITION_BITS: Final = 40
@@ -139,6 +140,13 @@ class Target:
         if self.plan.delete_index.is_empty:
             return self.plan.record_count
         return int(self.rows_with_files([]).count())
+
+    def expecting(self, most_rows: int) -> ExpectedRows:
+        """Return how much a write of rows is that go to the partitions of the files."""
+        partitions = self.plan.files.select("spec_id", "partition").n_unique()
+        if not partitions:
+            return ExpectedRows(most=most_rows)
+        return ExpectedRows(most=most_rows, partitions=partitions)
 
     def rows_with_files(self, fields: Sequence[NestedField]) -> DataFrame:
         """Return these columns of the live rows and the ordinal of each row's file.

@@ -16,7 +16,7 @@ from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.spark.row_level.kept_rows import Overwriting
 from frazil.spark.session import engine_summary, is_case_sensitive, time_zone_of
-from frazil.spark.write.files import WriteProgress, write_data_files
+from frazil.spark.write.files import ExpectedRows, WriteProgress, write_data_files
 from frazil.spark.write.rows import known_row_count, rows_of
 from frazil.spark.write.write_audit_publish import Destination, destination
 from frazil.table.commit.definition import Definition
@@ -83,7 +83,7 @@ class Writes(TableOperations):
         self._head(target, base)
         settings = self._settings(base, target, snapshot_properties)
         rows = rows_of(self.spark, df)
-        files = self._write(base, rows, options, on_progress, most_rows=known_row_count(df))
+        files = self._write(base, rows, options, on_progress, expected=_expected(df))
         self.commit_append(files, **owning(settings, files))
 
     def overwrite(
@@ -176,7 +176,7 @@ class Writes(TableOperations):
         settings = self._settings(base, target, snapshot_properties)
         validation = self._validation(target, head, isolation, validate_from_snapshot_id)
         rows = rows_of(self.spark, df)
-        files = self._write(base, rows, options, on_progress, most_rows=known_row_count(df))
+        files = self._write(base, rows, options, on_progress, expected=_expected(df))
         if not files:
             return
         self.commit_replace_partitions(
@@ -235,7 +235,7 @@ class Writes(TableOperations):
         on_progress: OnProgress | None,
         *,
         schema: Schema | None = None,
-        most_rows: int | None = None,
+        expected: ExpectedRows | None = None,
     ) -> list[DataFile]:
         return write_data_files(
             self.spark,
@@ -244,9 +244,14 @@ class Writes(TableOperations):
             io=self.io,
             options=options,
             schema=schema,
-            most_rows=most_rows,
+            expected=expected,
             on_progress=on_progress,
         )
+
+
+def _expected(rows: Rows) -> ExpectedRows | None:
+    most = known_row_count(rows)
+    return None if most is None else ExpectedRows(most=most)
 
 
 def owning(settings: SnapshotSettings, files: Sequence[DataFile]) -> SnapshotSettings:

@@ -38,7 +38,7 @@ from frazil.spark.upserts.scope import (
     with_unpartitioned_spec,
 )
 from frazil.spark.write.columns.row_checks import value_problem
-from frazil.spark.write.files import WriteProgress, write_data_files
+from frazil.spark.write.files import ExpectedRows, WriteProgress, write_data_files
 from frazil.spark.write.write_audit_publish import destination
 from frazil.storage.file_kinds import equality_delete_files
 from frazil.storage.side_by_side import in_threads
@@ -256,7 +256,7 @@ class _Application:
             works.append(data)
         if spec is not None:
             few = named.coalesce(1 + figures.keys // KEYS_A_TASK)
-            works.append(lambda: self._deletes(few, keys, spec, figures.keys))
+            works.append(lambda: self._deletes(few, keys, spec, figures))
         written: list[DataFile] = []
 
         def work(one: Callable[[], list[DataFile]]) -> None:
@@ -293,7 +293,7 @@ class _Application:
             metadata=self.table.metadata,
             io=self.table.io,
             options=self.settings.options,
-            most_rows=figures.keys - figures.deleted,
+            expected=ExpectedRows(most=figures.keys - figures.deleted),
             on_progress=self.settings.on_progress,
         )
 
@@ -308,7 +308,7 @@ class _Application:
         )
 
     def _deletes(
-        self, last: DataFrame, keys: Keys, spec: PartitionSpec, most_rows: int
+        self, last: DataFrame, keys: Keys, spec: PartitionSpec, figures: KeyFigures
     ) -> list[DataFile]:
         metadata = self.table.metadata
         schema: Schema = keys.schema
@@ -325,7 +325,7 @@ class _Application:
             },
             schema=schema,
             kind=equality_delete_files(keys.ids),
-            most_rows=most_rows,
+            expected=ExpectedRows(most=figures.keys),
         )
 
     def _commit(

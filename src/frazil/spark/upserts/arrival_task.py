@@ -14,12 +14,11 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from pyspark import TaskContext
 
 from frazil.format import types as I
 from frazil.spark.deletes.bitmap import Words
 from frazil.spark.deletes.bitmap_rows import Longs
-from frazil.spark.write.arrow import OpenFile, stored_fields, to_storage
+from frazil.spark.write.arrow import OpenFile, name_in_task, stored_fields, to_storage
 from frazil.spark.write.finish import Finisher
 from frazil.spark.write.options import WriteOptions
 from frazil.spark.write.wire import entry_to_text
@@ -156,13 +155,8 @@ class _Writing:
         return number
 
     def _new_file(self, count: int) -> OpenFile:
-        task, context = self._task, TaskContext.get()
-        name = DATA_FILES.file_name(
-            partition_id=0 if context is None else context.partitionId(),
-            task_id=0 if context is None else context.taskAttemptId(),
-            operation_id=task.operation_id,
-            count=count,
-        )
+        task = self._task
+        name = name_in_task(DATA_FILES, task.operation_id, count)
         return OpenFile(f"{task.folder}/{name}", task.finisher, task.options)
 
     def _close(self, number: int) -> None:

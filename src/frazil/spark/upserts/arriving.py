@@ -32,8 +32,7 @@ from frazil.spark.upserts.change_rows import ChangeRows
 from frazil.spark.upserts.keys import Keys
 from frazil.spark.write.columns.align import not_null
 from frazil.spark.write.columns.partition_columns import partition_keys
-from frazil.spark.write.failures import write_failure
-from frazil.spark.write.files import FileWrite, WriteProgress
+from frazil.spark.write.files import FileWrite, WriteProgress, tell_nobody
 from frazil.spark.write.wire import entry_from_text
 from frazil.storage.file_kinds import DATA_FILES
 from frazil.storage.files import FileIO
@@ -154,7 +153,7 @@ class Arrived:
         # Rows are written in the order of their arrival.
         options = {**(options or {}), "output-sort-order-id": "0"}
         write = FileWrite.planned(metadata, io, options, metadata.schema, DATA_FILES, None)
-        tell = on_progress or _tell_nobody
+        tell = on_progress or tell_nobody
         tell(WriteProgress("writing"))
         files, deleted = self._written(write, rows, most_open)
         try:
@@ -194,8 +193,8 @@ class Arrived:
             partition_type=write.partition_type,
             most_open=most_open,
         )
-        try:
-            write.staging.make()
+        write.staging.make()
+        with write.staging.discarding():
             told = placed.mapInArrow(task, RESULT).collect()
             found = [
                 (
@@ -211,12 +210,6 @@ class Arrived:
             staged = [entry for entry, _ in found]
             write.staging.keep_only(staged)
             files = write.staging.publish(staged, write.final_path)
-        except BaseException as error:
-            write.staging.discard()
-            failure = write_failure(error, folder=write.folder)
-            if failure is not None:
-                raise failure from error
-            raise
         return files, [words for _, words in found]
 
 
@@ -228,7 +221,3 @@ def _required(schema: Schema, keys: Keys, kept: Column) -> dict[str, Column]:
             value = F.col(quote_name_always([field.name]))
             columns[field.name] = F.when(kept, not_null(field.name)(value)).otherwise(value)
     return columns
-
-
-def _tell_nobody(progress: WriteProgress) -> None:
-    pass

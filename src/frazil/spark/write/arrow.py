@@ -1,6 +1,6 @@
 """Data files by PyArrow: for columns that Spark's Parquet writer has no physical type for.
 
-It also writes few rows of many partitions on a local disk, where Spark's writer, through Hadoop,
+It also writes partitions of few rows on a local disk, where Spark's writer, through Hadoop,
 starts a process for each file and each folder to set its permissions.
 
 A task gets aligned rows, sorted by their partition keys, as Arrow batches. It writes one file after
@@ -60,8 +60,8 @@ _SHARED_SETTINGS: Final = frozenset(
 """Settings of a write that this writer follows too."""
 _SHARED_CODECS: Final = ("zstd", "snappy", "gzip", "uncompressed")
 
-FEW_VALUES: Final = 20_000_000
-"""Up to so many values are few: from about twice as many on Spark's own writer costs less."""
+FEW_VALUES: Final = 100_000
+"""So many values of a partition are few: of about twice as many Spark's own writer costs less."""
 
 _VARIANT_PARTS: Final = ("metadata", "value")
 _SIMPLE: Final = frozenset(_PLAIN.keys() - {I.GeometryType, I.GeographyType}) | {I.DecimalType}
@@ -76,13 +76,13 @@ _PAGES_OF_ROWS: Final[Mapping[str, int]] = (
 )
 
 
-def writes_few(schema: Schema, options: WriteOptions, rows: int) -> bool:
-    """Whether so many rows of many partitions are few, and the same files may be written here.
+def writes_few(schema: Schema, options: WriteOptions, rows: float) -> bool:
+    """Whether so many rows of each partition are few, and the same files may be written here.
 
     Args:
         schema: of the files.
         options: of the write.
-        rows: how many there are at most.
+        rows: of a partition.
     """
     return (
         rows * len(schema.fields) <= FEW_VALUES
@@ -174,9 +174,6 @@ class ArrowTask:
     def _written(
         self, runs: Iterator[tuple[tuple[Any, ...], list[pa.Array]]]
     ) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
-        task = 0 if context is None else context.partitionId()
-        attempt = 0 if context is None else context.taskAttemptId()
         current: tuple[Any, ...] | None = None
         file: OpenFile | None = None
         count = 0
@@ -188,12 +185,7 @@ class ArrowTask:
                     file = None
                 if file is None:
                     count += 1
-                    name = self.kind.file_name(
-                        partition_id=task,
-                        task_id=attempt,
-                        operation_id=self.operation_id,
-                        count=count,
-                    )
+                    name = name_in_task(self.kind, self.operation_id, count)
                     file = OpenFile(f"{self.folder}/{name}", self.finisher, self.options)
                     current = key
                 file.write(arrays)
@@ -207,6 +199,17 @@ class ArrowTask:
     def _line(self, file: OpenFile) -> pa.RecordBatch:
         text = entry_to_text(file.entry(), self.partition_type)
         return pa.record_batch({"entry": pa.array([text], pa.string())})
+
+
+def name_in_task(kind: FileKind, operation_id: str, count: int) -> str:
+    """Return the name of the file with this number that the running task writes."""
+    context = TaskContext.get()
+    return kind.file_name(
+        partition_id=0 if context is None else context.partitionId(),
+        task_id=0 if context is None else context.taskAttemptId(),
+        operation_id=operation_id,
+        count=count,
+    )
 
 
 class OpenFile:

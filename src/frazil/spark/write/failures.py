@@ -29,6 +29,7 @@ _JAVA: Final = re.compile(
     r"(?:java\.io|java\.nio\.file|org\.apache\.hadoop)\.[\w.$]*Exception\b[^\n]*"
     r"|ClassNotFoundException: Class org\.apache\.hadoop\.[^\n]*"
 )
+_LACKING: Final = ("ModuleNotFoundError", "PYTHON_VERSION_MISMATCH")
 _OF_A_SOURCE: Final = "FAILED_READ_FILE"
 
 
@@ -52,6 +53,11 @@ def write_failure(error: BaseException, *, folder: str) -> FrazilError | None:
     else:
         return None
     return kind(f"the write to {folder} failed: {reason}; nothing was committed")
+
+
+def lacks_packages(error: BaseException) -> bool:
+    """Whether Spark's error says that executors have not the Python packages of the driver."""
+    return any(each in str(error) for each in _LACKING)
 
 
 def own_error(error: BaseException) -> FrazilError | None:

@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -35,7 +36,7 @@ from frazil.spark.write.columns.align import align
 from frazil.spark.write.columns.native_types import holds_type, lacks_label, lacks_physical_type
 from frazil.spark.write.columns.partition_columns import identity_columns, key_names, partition_keys
 from frazil.spark.write.distribute import Placement, distribute, in_order, order_columns
-from frazil.spark.write.failures import write_failure
+from frazil.spark.write.failures import lacks_packages
 from frazil.spark.write.finish import Finisher
 from frazil.spark.write.footers import read_entries
 from frazil.spark.write.joined import joined_pieces
@@ -89,6 +90,19 @@ class WriteProgress:
         return f"{self.files:,} files with {self.records:,} rows written"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedRows:
+    """How much is written, where that is known before.
+
+    Attributes:
+        most: there are at most so many rows.
+        partitions: about so many partitions get rows; a guess where that is not known.
+    """
+
+    most: int
+    partitions: int = 10
+
+
 def write_data_files(
     spark: SparkSession,
     df: DataFrame,
@@ -99,7 +113,7 @@ def write_data_files(
     schema: Schema | None = None,
     kind: FileKind = DATA_FILES,
     placement: Placement | None = None,
-    most_rows: int | None = None,
+    expected: ExpectedRows | None = None,
     on_progress: Callable[[WriteProgress], None] | None = None,
 ) -> list[DataFile]:
     """Write rows as data files of a table, or as another kind; nothing is committed.
@@ -114,7 +128,7 @@ def write_data_files(
             be written beside the table's (rule 148).
         kind: of the files; those of equality deletes hold the columns that are compared.
         placement: which task writes which row; as options and properties say unless given.
-        most_rows: how many rows there are at most, where that is known.
+        expected: how much is written, where that is known.
         on_progress: called at each stage.
 
     Returns:
@@ -128,30 +142,18 @@ def write_data_files(
         InvalidDataFileError: the files do not hold what was to be written.
         StorageError: the store refused or failed.
     """
-    tell = on_progress or _tell_nobody
+    tell = on_progress or tell_nobody
     write = FileWrite.planned(
-        metadata, io, options, schema or metadata.schema, kind, placement, most_rows
+        metadata, io, options, schema or metadata.schema, kind, placement, expected
     )
     own = df.sparkSession
     # The rows may come out of tables, whose scans run in this session.
     prepare_session(own)
     aligned = align(df, write.schema, case_sensitive=is_case_sensitive(spark))
     tell(WriteProgress("writing"))
-    try:
-        if write.needs_arrow:
-            staged = write.with_arrow(aligned)
-        else:
-            write.natively(own, aligned)
-            write.count.ask()
-            staged = write.entries(own, tell)
-            write.check_count(staged)
+    with write.staging.discarding():
+        staged = write.staged(own, aligned, tell)
         files = write.staging.publish(staged, write.final_path)
-    except BaseException as error:
-        write.staging.discard()
-        failure = write_failure(error, folder=write.folder)
-        if failure is not None:
-            raise failure from error
-        raise
     try:
         tell(_progress("done", files))
     except BaseException:
@@ -160,8 +162,8 @@ def write_data_files(
     return files
 
 
-def _tell_nobody(progress: WriteProgress) -> None:
-    pass
+def tell_nobody(progress: WriteProgress) -> None:
+    """Take the progress of a write that nobody asked about."""
 
 
 def _progress(stage: Literal["footers", "done"], files: Sequence[DataFile]) -> WriteProgress:
@@ -197,7 +199,7 @@ class FileWrite:
         schema: Schema,
         kind: FileKind,
         placement: Placement | None,
-        most_rows: int | None = None,
+        expected: ExpectedRows | None = None,
     ) -> FileWrite:
         settings = write_options(metadata, schema, options, kind=kind)
         spec = metadata.spec_by_id(settings.spec_id)
@@ -208,9 +210,9 @@ class FileWrite:
             # Folders of partitions are what Spark's writer is slow at on a local disk.
             staging.is_local
             and placement is None
-            and most_rows is not None
+            and expected is not None
             and any(not field.is_void for field in spec.fields)
-            and writes_few(schema, settings, most_rows)
+            and writes_few(schema, settings, expected.most / expected.partitions)
         )
         return cls(
             metadata, schema, spec, kind, settings, staging, operation_id, count, placement, few
@@ -235,16 +237,15 @@ class FileWrite:
 
     @property
     def needs_arrow(self) -> bool:
-        """Whether PyArrow writes the files.
-
-        It does where Spark's writer has no physical type for a column or no patch can follow it,
-        and where the rows are few.
-        """
-        if self.has_few_rows or any(
-            lacks_physical_type(field.field_type) for field in self.schema.fields
-        ):
+        """Whether Spark's writer has no physical type for a column, or no patch can follow it."""
+        if any(lacks_physical_type(field.field_type) for field in self.schema.fields):
             return True
         return self.needs_labels and not self.is_local
+
+    @property
+    def takes_arrow(self) -> bool:
+        """Whether PyArrow writes the files: it must, or the rows are few."""
+        return self.has_few_rows or self.needs_arrow
 
     @property
     def partition_type(self) -> I.StructType:
@@ -258,10 +259,28 @@ class FileWrite:
             sorted_ids=[field.source_id for field in order.fields],
         )
         reader = MetricsReader(self.schema, modes)
-        keys = {} if self.needs_arrow else key_names(self.schema, self.spec)
+        keys = {} if self.takes_arrow else key_names(self.schema, self.spec)
         return Finisher(
             self.io, reader, self.spec, order.order_id, self.needs_labels, keys, self.kind
         )
+
+    def staged(
+        self, spark: SparkSession, aligned: DataFrame, tell: Callable[[WriteProgress], None]
+    ) -> list[DataFile]:
+        """Fill the folder; return the entries of its files in the order of their paths."""
+        if self.takes_arrow:
+            try:
+                return self.with_arrow(aligned)
+            except PySparkException as error:
+                if self.needs_arrow or not lacks_packages(error):
+                    raise
+            # Spark's own writer needs no Python on executors.
+            return replace(self, has_few_rows=False).staged(spark, aligned, tell)
+        self.natively(spark, aligned)
+        self.count.ask()
+        entries = self.entries(spark, tell)
+        self.check_count(entries)
+        return entries
 
     def placed(self, aligned: DataFrame) -> tuple[DataFrame, tuple[str, ...]]:
         """The rows with their partition keys, distributed, counted and sorted."""
@@ -281,9 +300,9 @@ class FileWrite:
             ordering = ordering if chosen.ordering is None else chosen.ordering
             placed = chosen.placed(aligned, keys=keys, ordering=ordering)
         # Behind the sort Spark would not know that the rows are in order, and sort them again.
-        counted = placed if self.needs_arrow else self.count.of(placed)
+        counted = placed if self.takes_arrow else self.count.of(placed)
         # Arrow's writer closes a partition's file where another partition begins.
-        by_keys = [F.col(key) for key in keys] if self.needs_arrow and not ordering else []
+        by_keys = [F.col(key) for key in keys] if self.takes_arrow and not ordering else []
         rows = in_order(counted, keys=() if by_keys else keys, ordering=by_keys or ordering)
         added = () if chosen is None else tuple(chosen.added)
         return rows.drop(*added) if added else rows, tuple(keys)

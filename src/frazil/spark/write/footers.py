@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from frazil.errors import InvalidDataFileError
 from frazil.format import types as I
 from frazil.format.manifests import DataFile
-from frazil.spark.write.failures import own_error
+from frazil.spark.write.failures import lacks_packages, own_error
 from frazil.spark.write.finish import Finisher
 from frazil.spark.write.wire import entry_from_text, entry_to_text
 from frazil.storage.files import FileInfo
@@ -98,7 +98,7 @@ def _on_executors(
     try:
         rows = spark.range(0, len(files), 1, tasks).mapInArrow(work, "entry string").collect()
     except PySparkException as error:
-        if "ModuleNotFoundError" in str(error) or "PYTHON_VERSION_MISMATCH" in str(error):
+        if lacks_packages(error):
             return None
         raise own_error(error) or InvalidDataFileError(
             f"a written file cannot be read back: {error}", file=folder

@@ -7,12 +7,14 @@ a move there would copy it. Nothing that no commit refers to is visible.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
 from frazil.errors import FrazilError, StorageError
 from frazil.format.manifests import DataFile
+from frazil.spark.write.failures import write_failure
 from frazil.storage.files import FileIO, local_path
 
 _RENAMING_SCHEMES: Final = ("hdfs://", "viewfs://")
@@ -80,6 +82,22 @@ class StagedFolder:
             self.io.delete_many(moved.values())
             raise
         return [replace(entry, file_path=moved[entry.file_path]) for entry in staged]
+
+    @contextmanager
+    def discarding(self) -> Iterator[None]:
+        """Remove the folder where the block fails.
+
+        Raises:
+            FrazilError: in place of Spark's error for rows or a store that refuse.
+        """
+        try:
+            yield
+        except BaseException as error:
+            self.discard()
+            failure = write_failure(error, folder=self.path)
+            if failure is not None:
+                raise failure from error
+            raise
 
     def discard(self) -> None:
         """Remove the folder; a store that fails here leaves what no commit refers to."""

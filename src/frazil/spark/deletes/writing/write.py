@@ -33,8 +33,7 @@ from frazil.spark.deletes.writing.encode import (
 )
 from frazil.spark.deletes.writing.spread import written_by_executors
 from frazil.spark.session import prepare_session
-from frazil.spark.write.failures import write_failure
-from frazil.spark.write.files import WriteProgress
+from frazil.spark.write.files import WriteProgress, tell_nobody
 from frazil.spark.write.staging import StagedFolder
 from frazil.storage.file_kinds import POSITION_DELETE_FILES, VECTOR_FILES, FileKind
 from frazil.storage.files import FileIO
@@ -111,7 +110,7 @@ def write_deletes(
         StorageError: the store refused or failed; what was written is removed.
     """
     write = _Write.planned(metadata, io, granularity, target_size)
-    tell = on_progress or _tell_nobody
+    tell = on_progress or tell_nobody
     tell(WriteProgress("writing"))
     prepare_session(rows.sparkSession)
     files = plan.files
@@ -228,10 +227,6 @@ def write_deletes_of_new_files(
     )
 
 
-def _tell_nobody(progress: WriteProgress) -> None:
-    pass
-
-
 @dataclass(frozen=True, slots=True)
 class _Write:
     """One write of deletes."""
@@ -315,7 +310,7 @@ class _Write:
         staging = StagedFolder(self.io, new_data_folder(self.metadata, self.operation_id))
         places = _Places.of(self, touched)
         staging.make()
-        try:
+        with staging.discarding():
             new = written_by_executors(
                 spark,
                 found,
@@ -335,12 +330,6 @@ class _Write:
                     entry.file_path.rsplit("/", 1)[-1], ordinals[entry.file_path]
                 ),
             )
-        except BaseException as error:
-            staging.discard()
-            failure = write_failure(error, folder=staging.path)
-            if failure is not None:
-                raise failure from error
-            raise
         return tuple(replace(each, entry=entry) for each, entry in zip(new, published, strict=True))
 
     def _file_count(self, touched: TouchedFiles) -> int:

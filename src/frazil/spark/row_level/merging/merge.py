@@ -185,7 +185,8 @@ class _Merging:
         added: list[DataFile] = []
         if parts:
             most = touched.updated + (0 if new is None else self.source.count)
-            added = self.command.write(reduce(DataFrame.unionByName, parts), target, most_rows=most)
+            rows = reduce(DataFrame.unionByName, parts)
+            added = self.command.write(rows, updated, most_rows=most)
         figures = touched.figures(added=sum(file.record_count for file in added), copied=None)
         if not touched.places:
             return self.command.commit_added(added, target.plan, where, figures)
@@ -209,8 +210,8 @@ class _Merging:
         rewritten = target.only(touched.files)
         rows = self._changed_rows(rewritten, touched, matches, orphans, "left")
         parts = [rows] if new is None else [rows, new]
-        most = rewritten.live_row_count + (0 if new is None else self.source.count)
-        added = self.command.write(reduce(DataFrame.unionByName, parts), target, most_rows=most)
+        most = rewritten.plan.record_count + (0 if new is None else self.source.count)
+        added = self.command.write(reduce(DataFrame.unionByName, parts), rewritten, most_rows=most)
         written = sum(file.record_count for file in added)
         copied = rewritten.live_row_count - touched.places
         figures = touched.figures(added=written, copied=copied)
