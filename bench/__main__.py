@@ -13,6 +13,7 @@ from pathlib import Path
 import frazil
 from bench import (
     cdc,
+    cdc_postgres,
     changelog,
     changes,
     commits,
@@ -43,6 +44,7 @@ MEASUREMENTS: dict[str, Callable[[Context], Iterator[Figure]]] = {
     "changelog": changelog.run,
     "changes": changes.run,
     "cdc": cdc.run,
+    "cdc_postgres": cdc_postgres.run,
     "streams": streams.run,
     "equality": equality.run,
     "slopes": slopes.run,

@@ -13,7 +13,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
 
 import frazil
-from bench import cdc_postgres
 from bench.context import Context, run_all
 from bench.figures import Bar, Figure, compare, limit, report
 from bench.rows import FLAT_DDL, flat
@@ -72,7 +71,6 @@ def run(context: Context) -> Iterator[Figure]:
     for table in tables.values():
         context.lake.purge_table(table.name)
     yield from _appends(context, made.streamed)
-    yield from cdc_postgres.run(context)
 
 
 def _warm(context: Context, folder: Path) -> None:

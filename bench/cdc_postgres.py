@@ -13,7 +13,7 @@ from bench.context import Context
 from bench.figures import Figure, report
 from frazil.cdc.connections import Dsn
 from frazil.cdc.follow import PostgresFollower
-from frazil.cdc.settings import CdcSettings
+from frazil.cdc.settings import CdcProgress, CdcSettings
 
 SHARE = 10
 NAME = "bench.cdc_followed"
@@ -40,7 +40,10 @@ def _figures(context: Context, dsn: str, rows: int) -> Iterator[Figure]:
         f"insert into t select n, n * 7, n / 3.0, 'name-' || n from generate_series(1, {rows}) n"
     )
     settings = CdcSettings(dsn=Dsn.of(dsn), source="public.t", slot="bench", publication="bench")
-    follower = PostgresFollower(lake=context.lake, name=NAME, settings=settings)
+    told: list[CdcProgress] = []
+    follower = PostgresFollower(
+        lake=context.lake, name=NAME, settings=settings, on_progress=told.append
+    )
     loaded = _seconds(follower.drain)
     yield report(f"frazil cdc, first rows{context.suffix}", rows / loaded, unit="rows/s")
     execute("update t set k = k + 1")
