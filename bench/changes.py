@@ -13,7 +13,6 @@ from bench.context import CATALOG, Context, run_all
 from bench.figures import Bar, Figure, compare, interleaved, report
 from bench.rows import FLAT_DDL, flat
 
-ROUNDS = 3
 PARTITIONS = 50
 CLUSTERED = f"i % {PARTITIONS}"
 """The merged rows are of one partition, the updated ones of five."""
@@ -141,7 +140,7 @@ class _Pair:
         }
         took: dict[str, list[float]] = {"ours": [], "java": []}
         reads: dict[str, list[float]] = {"ours": [], "java": []}
-        for index in range(ROUNDS + 1):
+        for index in range(self._context.rounds + 1):
             order = list(sides) if index % 2 == 0 else list(sides)[::-1]
             for side in order:
                 started = time.perf_counter()

@@ -20,6 +20,7 @@ class Context:
 
     Attributes:
         rows: how many rows the big tables have.
+        rounds: how often `changes` and `upkeep` run each side, after a round to warm up.
         part: of a measurement that has several; all of them unless given.
         row: the row of `slopes` that is measured; None measures all.
         large: whether `slopes` takes its largest tables too.
@@ -29,6 +30,7 @@ class Context:
     lake: frazil.Lake
     folder: Path
     rows: int
+    rounds: int = 3
     part: str | None = None
     row: int | None = None
     large: bool = False

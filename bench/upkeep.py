@@ -18,7 +18,6 @@ from bench.rows import FLAT_DDL, flat
 
 ROWS_PER_FILE = 20_000
 KEYS = 1_000_000
-ROUNDS = 3
 TABLE = "bench.upkeep"
 CONVERTED = "bench.upkeep_deletes"
 CHANGED = "bench.upkeep_changed"
@@ -66,7 +65,7 @@ def _compaction(context: Context, strategy: str) -> Iterator[Figure]:
         call = f"call java.system.rewrite_data_files(table => '{TABLE}'{text})"
         sides["java"] = lambda: context.spark.sql(call).collect()
     times: dict[str, list[float]] = {side: [] for side in sides}
-    for number in range(ROUNDS + 1):
+    for number in range(context.rounds + 1):
         for side in list(sides) if number % 2 == 0 else list(sides)[::-1]:
             context.lake.load_table(TABLE).set_current_snapshot(first.snapshot_id)
             started = time.perf_counter()
@@ -144,7 +143,7 @@ def _changed(context: Context) -> Iterator[Figure]:
 
     def read(branch: str) -> float:
         taken = []
-        for _ in range(ROUNDS + 1):
+        for _ in range(context.rounds + 1):
             started = time.perf_counter()
             run_all(lake.load_table(CHANGED).scan(ref=branch).to_df())
             taken.append(time.perf_counter() - started)
