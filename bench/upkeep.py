@@ -1,4 +1,4 @@
-"""Upkeep: compaction by each strategy, conversion, reads before and after, expiry, orphan files."""
+"""Upkeep: compaction, conversion, reads before and after, expiry, orphan files, manifests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from pyspark.sql import functions as F
 
 import frazil
-from bench import upkeep_files
+from bench import upkeep_files, upkeep_manifests
 from bench.context import Context, run_all
 from bench.equality_data import add_deletes
 from bench.figures import Bar, Figure, compare, report
@@ -169,5 +169,6 @@ PARTS: Mapping[str, Callable[[Context], Iterator[Figure]]] = {
     "reads": _changed,
     "expire": upkeep_files.expiry,
     "orphans": upkeep_files.orphans,
+    "manifests": upkeep_manifests.manifests,
 }
 """Each is one run's part by its name: `--part`."""

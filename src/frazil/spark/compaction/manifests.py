@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate
+from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
-import polars as pl
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
@@ -18,9 +17,14 @@ from frazil.format.manifests import ManifestFile
 from frazil.spark.compaction.results import ManifestsResult
 from frazil.spark.metadata_frames.cluster import TASK_ARROW, stated_manifest
 from frazil.spark.metadata_frames.entry_rows import manifest_of_task
-from frazil.spark.session import engine_summary, prepare_session
+from frazil.spark.session import (
+    engine_summary,
+    prepare_session,
+    shuffle_partitions,
+    spread_over_tasks,
+)
 from frazil.storage.avro.manifest_records import manifest_of, manifest_record
-from frazil.table.manifests.clusters import ClusterWriter, ManifestCluster
+from frazil.table.manifests.clusters import ClusterWriter, ManifestClusters
 from frazil.table.snapshots.producer import snapshot_options
 from frazil.table.snapshots.rewrite_manifests import RewriteManifests
 
@@ -29,7 +33,7 @@ if TYPE_CHECKING:
 
 ON_DRIVER_BYTES: Final = 64 * 1024 * 1024
 """Manifests of up to this size together are rewritten beside the session, which holds all of them
-unpacked meanwhile. Executors would read each as often as new manifests take entries of it."""
+unpacked meanwhile. Executors read each once, too, and shuffle what it gives to new ones."""
 
 _COUNTS: Final = {
     f"{status}_{what}_count": kind
@@ -44,6 +48,9 @@ _SUMMARY: Final = pa.struct(
         "upper_bound": pa.binary(),
     }
 )
+_TAKEN: Final = pa.list_(pa.struct({"cluster": pa.int32(), "rows": pa.list_(pa.int32())}))
+_PIECES: Final = pa.schema({"number": pa.int32(), "source": pa.int32(), "data": pa.binary()})
+_PIECES_SPARK: Final = "number int, source int, data binary"
 _WRITTEN: Final = pa.schema(
     {
         "number": pa.int32(),
@@ -96,52 +103,56 @@ def rewrite_manifests(
 
 
 def _write_clusters(
-    spark: SparkSession, writer: ClusterWriter, clusters: Sequence[ManifestCluster]
+    spark: SparkSession, writer: ClusterWriter, clusters: ManifestClusters
 ) -> list[ManifestFile]:
-    """Let executors write the new manifests, a task each."""
+    """Let executors read each source once, and write the new manifests of the pieces."""
     prepare_session(spark)
-    tasks = spark.createDataFrame(_tasks(clusters))
-    spread = tasks.repartitionByRange(len(clusters), "number")
-    written = spread.mapInArrow(_Writer(writer), _WRITTEN_SPARK).toArrow().to_pylist()
+    told = spread_over_tasks(spark.createDataFrame(_tasks(clusters)), len(clusters.sources))
+    pieces = told.mapInArrow(_Pieces(writer), _PIECES_SPARK)
+    tasks = min(len(clusters.paths), shuffle_partitions(spark))
+    together = pieces.repartition(tasks, "number")
+    ordered = together.sortWithinPartitions("number", "source")
+    join = _Joiner(writer, tuple(clusters.paths))
+    written = ordered.mapInArrow(join, _WRITTEN_SPARK).toArrow().to_pylist()
     written.sort(key=itemgetter("number"))
     return [manifest_of(row, file=row["manifest_path"]) for row in written]
 
 
-def _tasks(clusters: Sequence[ManifestCluster]) -> pa.Table:
-    """A row a cluster: its number, its path, and its sources with their rows."""
-    held = [source for cluster in clusters for source in cluster.sources]
-    told = pa.Table.from_pylist([stated_manifest(manifest) for manifest, _ in held], TASK_ARROW)
-    rows = pl.concat([taken for _, taken in held]).cast(pl.Int32).to_arrow()
-    of_source = pa.ListArray.from_arrays(_offsets([len(taken) for _, taken in held]), rows)
-    columns = [column.combine_chunks() for column in told.columns]
-    sources = pa.StructArray.from_arrays([*columns, of_source], [*told.column_names, "rows"])
-    of_cluster = _offsets([len(cluster.sources) for cluster in clusters])
-    return pa.table(
-        {
-            "number": pa.array(range(len(clusters)), pa.int32()),
-            "path": pa.array([cluster.path for cluster in clusters], pa.string()),
-            "sources": pa.ListArray.from_arrays(of_cluster, sources),
-        }
-    )
-
-
-def _offsets(lengths: Sequence[int]) -> pa.Int32Array:
-    return pa.array(list(accumulate(lengths, initial=0)), pa.int32())
+def _tasks(clusters: ManifestClusters) -> pa.Table:
+    """A row a source: what is told of it, and which of its entries go where."""
+    taken = clusters.by_source()
+    rows = [stated_manifest(clusters.sources[number]) for number in taken["source"]]
+    told = pa.Table.from_pylist(rows, TASK_ARROW)
+    for name, kind in (("source", pa.int32()), ("taken", _TAKEN)):
+        told = told.append_column(name, taken[name].to_arrow().cast(kind))
+    return told
 
 
 @dataclass(frozen=True, slots=True)
-class _Writer:
-    """Clusters to what a manifest list says of their manifests, in a Python worker."""
+class _Pieces:
+    """Sources to pieces of new manifests, in a Python worker."""
 
     writer: ClusterWriter
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for task in batch.to_pylist():
-                sources = tuple(
-                    (manifest_of_task(each), pl.Series("row", each["rows"], pl.Int64()))
-                    for each in task["sources"]
-                )
-                written = self.writer.write(ManifestCluster(task["path"], sources))
-                row = {"number": task["number"], **manifest_record(written)}
-                yield pa.RecordBatch.from_pylist([row], _WRITTEN)
+                taken = [(each["cluster"], each["rows"]) for each in task["taken"]]
+                for number, data in self.writer.pieces(manifest_of_task(task), taken):
+                    piece = {"number": number, "source": task["source"], "data": data}
+                    yield pa.RecordBatch.from_pylist([piece], _PIECES)
+
+
+@dataclass(frozen=True, slots=True)
+class _Joiner:
+    """Pieces, those of one manifest together, to what a list says of it, in a Python worker."""
+
+    writer: ClusterWriter
+    paths: Sequence[str]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        every = (piece for batch in batches for piece in batch.to_pylist())
+        for number, pieces in groupby(every, key=itemgetter("number")):
+            written = self.writer.write(self.paths[number], [piece["data"] for piece in pieces])
+            row = {"number": number, **manifest_record(written)}
+            yield pa.RecordBatch.from_pylist([row], _WRITTEN)

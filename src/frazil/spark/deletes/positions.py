@@ -27,6 +27,7 @@ from frazil.spark.deletes.position_files import (
     vector_positions,
 )
 from frazil.spark.read.parquet.native import ScanContext
+from frazil.spark.session import shuffle_partitions
 from frazil.storage.files import FileIO
 from frazil.storage.side_by_side import in_threads
 
@@ -270,8 +271,7 @@ def _one_row_a_key(context: ScanContext, rows: DataFrame, grain: Grain) -> DataF
 
 
 def _partitions(context: ScanContext, files: int) -> int:
-    shuffle = int(context.spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
-    return max(1, min(files, shuffle))
+    return max(1, min(files, shuffle_partitions(context.spark)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from frazil.planning.cache import ManifestCache
 from frazil.planning.load import listed_manifests
 from frazil.spark.metadata_frames.entry_rows import EntryTable, batches_of, entry_rows
 from frazil.spark.metadata_frames.shape import spark_schema
+from frazil.spark.session import shuffle_partitions, spread_over_tasks
 from frazil.spark.types import SparkTypeSupport
 from frazil.storage.files import FileIO
 from frazil.table.inspect.files import EntryTables
@@ -88,7 +89,7 @@ class Cluster:
     def tasks(self, manifests: Sequence[ManifestFile]) -> DataFrame:
         """A row a manifest."""
         table = pa.Table.from_pylist([stated_manifest(m) for m in manifests], TASK_ARROW)
-        return self._spread(self.spark.createDataFrame(table, _TASK_SPARK), len(manifests))
+        return spread_over_tasks(self.spark.createDataFrame(table, _TASK_SPARK), len(manifests))
 
     def tasks_of_snapshots(
         self, snapshots: Sequence[Snapshot], contents: frozenset[ManifestContent]
@@ -97,7 +98,7 @@ class Cluster:
         lists = self._snapshots(snapshots)
         found = lists.mapInArrow(_ListReader(self.io, contents), _TASK_SPARK)
         once = found.dropDuplicates(["manifest_path"])
-        return once.repartition(self._most_partitions)
+        return once.repartition(shuffle_partitions(self.spark))
 
     def entries(
         self, tasks: DataFrame, tables: EntryTables, table: EntryTable, columns: I.StructType
@@ -116,14 +117,7 @@ class Cluster:
         told = (replace(one, snapshot_id=stored_id(one.snapshot_id)) for one in snapshots)
         rows = [{name: getattr(one, name) for name in _SNAPSHOT_ARROW.names} for one in told]
         table = pa.Table.from_pylist(rows, _SNAPSHOT_ARROW)
-        return self._spread(self.spark.createDataFrame(table), len(snapshots))
-
-    def _spread(self, tasks: DataFrame, count: int) -> DataFrame:
-        return tasks.repartition(max(1, min(count, self._most_partitions)))
-
-    @property
-    def _most_partitions(self) -> int:
-        return int(self.spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
+        return spread_over_tasks(self.spark.createDataFrame(table), len(snapshots))
 
 
 @dataclass(frozen=True, slots=True)

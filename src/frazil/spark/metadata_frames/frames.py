@@ -17,7 +17,7 @@ from frazil.spark.metadata_frames.entry_rows import EntryTable
 from frazil.spark.metadata_frames.partitions import partitions_of
 from frazil.spark.metadata_frames.position_deletes import DeletedPositions
 from frazil.spark.metadata_frames.shape import dataframe_of, spark_schema
-from frazil.spark.session import prepare_session, type_support
+from frazil.spark.session import prepare_session, shuffle_partitions, type_support
 from frazil.storage.files import FileIO
 from frazil.storage.on_driver import OnDriver
 from frazil.table.inspect import schemas as columns
@@ -108,7 +108,7 @@ class MetadataFrames(OnDriver):
         counts = [manifest.added_files_count for manifest in manifests]
         counts += [manifest.existing_files_count for manifest in manifests]
         known = sum(count for count in counts if count is not None)
-        most = int(self._spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
+        most = shuffle_partitions(self._spark)
         partitions = most if None in counts else max(1, min(known, most))
         shown = columns.position_deletes_struct(
             self._metadata.schema,

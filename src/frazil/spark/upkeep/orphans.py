@@ -26,7 +26,12 @@ from frazil.planning.cache import ManifestCache
 from frazil.planning.load import ManifestLoader
 from frazil.spark.metadata_frames.cluster import Cluster, is_planned_here
 from frazil.spark.metadata_frames.entry_rows import manifest_of_task
-from frazil.spark.session import prepare_session, type_support
+from frazil.spark.session import (
+    prepare_session,
+    shuffle_partitions,
+    spread_over_tasks,
+    type_support,
+)
 from frazil.spark.upkeep.arrow_frames import arrow_of, polars_of
 from frazil.spark.upkeep.deleting import Deleter
 from frazil.storage.files import FileIO
@@ -129,7 +134,7 @@ class _OnCluster:
         if is_dry_run:
             done = orphans.select("path", "size", F.lit(None).cast("string").alias("reason"))
         else:
-            spread = orphans.select("path", "size").repartition(self._most_partitions)
+            spread = orphans.select("path", "size").repartition(shuffle_partitions(self.spark))
             deleter = Deleter(self.io, self.search.delete_threads)
             done = _kept(spread.mapInArrow(deleter, _DELETED), kept)
         return _result(done, is_dry_run=is_dry_run)
@@ -139,7 +144,7 @@ class _OnCluster:
         upper = self.spark.createDataFrame(arrow_of(beginning.files), _LISTED)
         rows = pa.table({"folder": pa.array(beginning.folders, pa.string())})
         folders = self.spark.createDataFrame(rows, "folder string")
-        spread = folders.repartition(max(1, min(len(rows), self._most_partitions)))
+        spread = spread_over_tasks(folders, len(rows))
         return upper.union(spread.mapInArrow(_Lister(self.io), _LISTED))
 
     def _orphans(
@@ -157,7 +162,7 @@ class _OnCluster:
         """
         held = (m.added_files_count for m in reachable.manifests)
         most = max(count, sum(each or 0 for each in held))
-        buckets = max(self._most_partitions, -(-most // _BUCKET_ROWS))
+        buckets = max(shuffle_partitions(self.spark), -(-most // _BUCKET_ROWS))
         bucket = F.pmod(F.xxhash64("key"), F.lit(buckets)).alias(_BUCKET)
         here = candidates.select(*LISTED, bucket).groupBy(_BUCKET)
         there = self._reached(table, reachable).select(*COMPARABLE, bucket).groupBy(_BUCKET)
@@ -188,10 +193,6 @@ class _OnCluster:
         paths = [row.path for row in some.collect()]
         listed = pl.DataFrame({"path": paths}, schema={"path": pl.String()})
         self.search.refuse_other_tables(listed, reachable.metadata_folders)
-
-    @property
-    def _most_partitions(self) -> int:
-        return int(self.spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from frazil.format.schema import Schema
 from frazil.format.sorting import NullOrder, SortDirection, SortField, SortOrder
+from frazil.spark.session import shuffle_partitions
 from frazil.spark.write.columns.partition_columns import column_of, transform_column
 
 SHUFFLE_PARTS: Final = 64
@@ -109,11 +110,10 @@ def in_order(df: DataFrame, *, keys: Iterable[str], ordering: Sequence[Column]) 
 
 
 def _hashed(df: DataFrame, keys: Sequence[Column]) -> DataFrame:
-    conf = df.sparkSession.conf
-    if str(conf.get("spark.sql.adaptive.enabled", "true")).lower() != "true":
+    spark = df.sparkSession
+    if str(spark.conf.get("spark.sql.adaptive.enabled", "true")).lower() != "true":
         return df.repartition(*keys)
-    partitions = int(conf.get("spark.sql.shuffle.partitions", "200") or 200)
-    return df.hint("rebalance", max(partitions, SHUFFLE_PARTS), *keys)
+    return df.hint("rebalance", max(shuffle_partitions(spark), SHUFFLE_PARTS), *keys)
 
 
 def order_columns(schema: Schema, order: SortOrder) -> list[Column]:

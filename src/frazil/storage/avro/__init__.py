@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from frazil.storage.avro.manifests import (
     decode_manifest_lists,
+    manifest_bytes,
     manifests_of,
     read_file_paths,
     read_manifest,
     read_manifest_list,
     read_stated_entries,
+    stated_entries,
     write_manifest,
     write_manifest_list,
 )
 
 __all__ = [
     "decode_manifest_lists",
+    "manifest_bytes",
     "manifests_of",
     "read_file_paths",
     "read_manifest",
     "read_manifest_list",
     "read_stated_entries",
+    "stated_entries",
     "write_manifest",
     "write_manifest_list",
 ]

@@ -129,6 +129,39 @@ def copy_manifest(
         InvalidManifestError: a manifest is damaged.
         AlreadyExistsError: there is another file of that name.
     """
+    copied = copied_bytes(
+        path,
+        sources,
+        spec=spec,
+        schema=schema,
+        format_version=format_version,
+        content=content,
+        snapshot_id=snapshot_id,
+        codec=codec,
+    )
+    if copied is None:
+        return None
+    manifest, data = copied
+    io.create_unique(path, data)
+    return manifest
+
+
+def copied_bytes(
+    path: str,
+    sources: Sequence[CarriedEntries],
+    *,
+    spec: PartitionSpec,
+    schema: Schema,
+    format_version: int,
+    content: ManifestContent,
+    snapshot_id: int,
+    codec: str,
+) -> tuple[ManifestFile, bytes] | None:
+    """Return what `copy_manifest` would write, as `manifest_bytes` does; nothing is written.
+
+    Raises:
+        InvalidManifestError: a manifest is damaged.
+    """
     joined = _joined(sources)
     if joined is None:
         return None
@@ -156,7 +189,6 @@ def copy_manifest(
     after = opened.after.filter("kept")
     if not _reads_as(data, flat, after):
         return None
-    io.create_unique(path, data)
     summaries = [FieldSummaryBuilder(field.field_type) for field in partition_type.fields]
     for values in partitions:
         for builder, value in zip(summaries, values, strict=True):
@@ -167,7 +199,7 @@ def copy_manifest(
         counts[f"{status.name.lower()}_files_count"] = len(rows)
         counts[f"{status.name.lower()}_rows_count"] = int(rows.sum())
     unassigned = UNASSIGNED_SEQUENCE_NUMBER if format_version > 1 else 0
-    return ManifestFile(
+    manifest = ManifestFile(
         manifest_path=path,
         manifest_length=len(data),
         partition_spec_id=spec.spec_id,
@@ -178,12 +210,13 @@ def copy_manifest(
         partitions=tuple(builder.summary() for builder in summaries),
         **counts,  # type: ignore[arg-type]
     )
+    return manifest, data
 
 
 def only_rows(source: CarriedEntries, rows: pl.Series) -> CarriedEntries | None:
     """Only these entries of a manifest, all EXISTING; None where its records cannot be told apart.
 
-    What is not needed of the manifest may be forgotten then.
+    What it costs grows with these entries, not with the manifest.
 
     Raises:
         InvalidManifestError: the manifest is damaged.

@@ -75,6 +75,35 @@ def write_manifest(
         ValidationError: entries contradict each other, the spec or the format version.
         AlreadyExistsError: there is another file of that name.
     """
+    manifest, data = manifest_bytes(
+        path,
+        entries,
+        spec=spec,
+        schema=schema,
+        format_version=format_version,
+        content=content,
+        snapshot_id=snapshot_id,
+        codec=codec,
+    )
+    io.create_unique(path, data)
+    return manifest
+
+
+def manifest_bytes(
+    path: str,
+    entries: Sequence[ManifestEntry],
+    *,
+    spec: PartitionSpec,
+    schema: Schema,
+    format_version: int,
+    content: ManifestContent,
+    snapshot_id: int,
+    codec: str = DEFAULT_CODEC,
+) -> tuple[ManifestFile, bytes]:
+    """Return a new manifest's row for a manifest list, and the file's bytes.
+
+    Arguments and errors are those of `write_manifest`; nothing is written.
+    """
     for entry in entries:
         _check_entry(entry, spec, content, format_version)
     entries = [
@@ -90,13 +119,12 @@ def write_manifest(
         metadata=manifest_header(spec, schema, format_version, content),
         codec=codec,
     )
-    io.create_unique(path, data)
     summaries = [FieldSummaryBuilder(field.field_type) for field in partition_type.fields]
     for values in partitions:
         for builder, value in zip(summaries, values, strict=True):
             builder.add(value)
     counts = _counts(entries)
-    return ManifestFile(
+    manifest = ManifestFile(
         manifest_path=path,
         manifest_length=len(data),
         partition_spec_id=spec.spec_id,
@@ -112,6 +140,7 @@ def write_manifest(
         deleted_rows_count=counts["deleted_rows_count"],
         partitions=tuple(builder.summary() for builder in summaries),
     )
+    return manifest, data
 
 
 def read_manifest(
@@ -146,6 +175,18 @@ def read_stated_entries(
     Raises:
         MissingFileError, InvalidManifestError, UnsupportedError: as `read_manifest`.
     """
+    data = io.read(manifest.manifest_path)
+    return stated_entries(data, manifest, specs=specs, schema=schema)
+
+
+def stated_entries(
+    data: bytes, manifest: ManifestFile, *, specs: Mapping[int, PartitionSpec], schema: Schema
+) -> list[ManifestEntry]:
+    """The same from the file's bytes.
+
+    Raises:
+        InvalidManifestError, UnsupportedError: as `read_manifest`.
+    """
     path = manifest.manifest_path
     spec = specs.get(manifest.partition_spec_id)
     if spec is None:
@@ -154,7 +195,7 @@ def read_stated_entries(
             f"has {sorted(specs)}",
             file=path,
         )
-    records = read_records(io.read(path), ENTRY_LEVEL, file=path)
+    records = read_records(data, ENTRY_LEVEL, file=path)
     types = tuple(field.field_type for field in spec.partition_type(schema).fields)
     reader = EntryReader.of(records, spec, types, file=path)
     return [reader.entry(row) for row in records.rows]

@@ -1,35 +1,57 @@
-"""Entries of many manifests as other manifests, each of which can be written by itself."""
+"""Entries of many manifests as other manifests, each of which can be written by itself.
+
+Each manifest is read once, and gives each new one a piece: its entries for it, as a manifest of
+their own.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import polars as pl
 
-from frazil.format.manifests import EntryStatus, ManifestContent, ManifestFile
+from frazil.format.manifests import (
+    EntryStatus,
+    ManifestContent,
+    ManifestEntry,
+    ManifestFile,
+    inherit,
+)
 from frazil.format.metadata import TableMetadata
 from frazil.format.table_properties import MANIFEST_CODEC
 from frazil.planning.load import ManifestLoader, manifest_batches
 from frazil.storage import avro
-from frazil.storage.avro.manifest_copy import CarriedEntries, copy_manifest, only_rows
+from frazil.storage.avro.manifest_copy import copied_bytes, only_rows
 from frazil.storage.files import FileIO
-from frazil.table.manifests.files import ManifestFiles, as_existing, read_entries
+from frazil.table.manifests.files import as_existing, carried_whole
 
 
-@dataclass(frozen=True, slots=True)
-class ManifestCluster:
-    """The entries of one new manifest.
+@dataclass(frozen=True)
+class ManifestClusters:
+    """What new manifests are made of.
 
     Attributes:
-        path: of the new manifest.
-        sources: manifests, and which of their entries by the numbers of their rows.
+        paths: of the new manifests.
+        sources: manifests that give them entries.
+        rows: one row an entry: `cluster` and `source`, numbers of those two, and `row`, its
+            number in its manifest.
     """
 
-    path: str
-    sources: tuple[tuple[ManifestFile, pl.Series], ...]
+    paths: Sequence[str]
+    sources: Sequence[ManifestFile]
+    rows: pl.DataFrame
+
+    def by_source(self) -> pl.DataFrame:
+        """Return a row a source: `source`, and `taken`, a list of `cluster` and `rows`."""
+        pieces = self.rows.group_by("source", "cluster", maintain_order=True).agg(
+            pl.col("row").sort().alias("rows")
+        )
+        taken = pl.struct("cluster", "rows").alias("taken")
+        return pieces.group_by("source", maintain_order=True).agg(taken)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,53 +92,89 @@ class ClusterWriter:
         )
         return cls(io, definition, spec_id, content, snapshot_id)
 
-    def write(self, cluster: ManifestCluster) -> ManifestFile:
-        """Write one new manifest; a second try writes the same.
+    def pieces(
+        self, source: ManifestFile, taken: Iterable[tuple[int, Sequence[int]]]
+    ) -> Iterator[tuple[int, bytes]]:
+        """Read a manifest and yield what it gives to each new one.
+
+        Args:
+            source: the manifest.
+            taken: numbers of new manifests, each with the rows of its entries.
+
+        Yields:
+            the number of a new manifest, and the bytes of its piece.
 
         Raises:
-            InvalidManifestError, MissingFileError: a manifest cannot be read.
+            InvalidManifestError, MissingFileError: the manifest cannot be read.
         """
-        spec = self.metadata.spec_by_id(self.spec_id)
-        definition = {
-            "spec": spec,
+        path = source.manifest_path
+        data = self.io.read(path)
+        [opened] = carried_whole(self.metadata, [(source, data)])
+        entries: list[ManifestEntry] | None = None
+        for number, rows in taken:
+            some = only_rows(opened, pl.Series(rows, dtype=pl.Int64))
+            piece = None if some is None else copied_bytes(path, [some], **self._definition)
+            if piece is None:
+                if entries is None:
+                    entries = self._entries(source, data)
+                existing = [as_existing(entries[row]) for row in rows]
+                piece = avro.manifest_bytes(path, existing, **self._definition)
+            yield number, piece[1]
+
+    def write(self, path: str, pieces: Sequence[bytes]) -> ManifestFile:
+        """Write one new manifest of its pieces; a second try writes the same.
+
+        Raises:
+            ValidationError: an entry does not fit the table.
+        """
+        files = [(self._manifest_of(path, piece), piece) for piece in pieces]
+        written = copied_bytes(path, carried_whole(self.metadata, files), **self._definition)
+        if written is None:
+            entries = [entry for manifest, data in files for entry in self._entries(manifest, data)]
+            written = avro.manifest_bytes(path, entries, **self._definition)
+        manifest, data = written
+        self.io.create_unique(path, data)
+        return manifest
+
+    def _manifest_of(self, path: str, piece: bytes) -> ManifestFile:
+        """A piece as a list would state it; its entries say themselves all that they are."""
+        return ManifestFile(
+            manifest_path=path,
+            manifest_length=len(piece),
+            partition_spec_id=self.spec_id,
+            content=self.content,
+        )
+
+    def _entries(self, manifest: ManifestFile, data: bytes) -> list[ManifestEntry]:
+        specs, schema = self.metadata.specs_by_id, self.metadata.schema
+        return list(
+            inherit(avro.stated_entries(data, manifest, specs=specs, schema=schema), manifest)
+        )
+
+    @property
+    def _definition(self) -> dict[str, Any]:
+        return {
+            "spec": self.metadata.spec_by_id(self.spec_id),
             "schema": self.metadata.schema,
             "format_version": self.metadata.format_version,
             "content": self.content,
             "snapshot_id": self.snapshot_id,
             "codec": MANIFEST_CODEC.of(self.metadata.properties),
         }
-        records = self._records(cluster)
-        if records is not None:
-            copied = copy_manifest(self.io, cluster.path, records, **definition)  # type: ignore[arg-type]
-            if copied is not None:
-                return copied
-        entries = [
-            as_existing(every[row])
-            for manifest, rows in cluster.sources
-            for every in [read_entries(self.io, self.metadata, manifest)]
-            for row in rows
-        ]
-        return avro.write_manifest(self.io, cluster.path, entries, **definition)  # type: ignore[arg-type]
-
-    def _records(self, cluster: ManifestCluster) -> list[CarriedEntries] | None:
-        """The records of a cluster; a few manifests at a time are in memory as a whole."""
-        files = ManifestFiles(self.io)
-        manifests = [manifest for manifest, _ in cluster.sources]
-        found: list[CarriedEntries] = []
-        for batch in manifest_batches(manifests, range(len(manifests))):
-            opened = files.opened(self.metadata, [manifests[index] for index in batch])
-            for index, source in zip(batch, opened, strict=True):
-                some = only_rows(source, cluster.sources[index][1])
-                if some is None:
-                    return None
-                found.append(some)
-        return found
 
 
-WriteClusters: TypeAlias = Callable[
-    [ClusterWriter, Sequence[ManifestCluster]], Sequence[ManifestFile]
-]
-"""Writes the new manifests somewhere, and returns them in the order of the clusters."""
+WriteClusters: TypeAlias = Callable[[ClusterWriter, ManifestClusters], Sequence[ManifestFile]]
+"""Writes the new manifests somewhere, and returns them in the order of their paths."""
+
+
+def write_here(writer: ClusterWriter, clusters: ManifestClusters) -> list[ManifestFile]:
+    """Write the new manifests in this process."""
+    pieces: dict[int, list[bytes]] = defaultdict(list)
+    for number, taken in clusters.by_source().iter_rows():
+        told = [(each["cluster"], each["rows"]) for each in taken]
+        for cluster, piece in writer.pieces(clusters.sources[number], told):
+            pieces[cluster].append(piece)
+    return [writer.write(path, pieces[number]) for number, path in enumerate(clusters.paths)]
 
 
 def partitions_of(
@@ -138,7 +196,7 @@ def live_rows(frames: Iterator[pl.DataFrame], columns: Sequence[str], count: int
         count: of clusters.
 
     Returns:
-        `cluster`, `source` (the number of the manifest) and `row`.
+        `cluster` (numbers without a gap), `source` (the number of the manifest) and `row`.
     """
     numbered = [
         frame.select(
@@ -154,5 +212,5 @@ def live_rows(frames: Iterator[pl.DataFrame], columns: Sequence[str], count: int
     keys = [column for column in columns if column in live.columns]
     ordered = live.sort(keys, nulls_last=False, maintain_order=True) if keys else live
     size = max(1, len(ordered))
-    cluster = pl.int_range(len(ordered), dtype=pl.Int64, eager=True) * count // size
+    cluster = pl.int_range(len(ordered), dtype=pl.Int64, eager=True) * min(count, size) // size
     return ordered.select(cluster.alias("cluster"), "source", "row")

@@ -82,19 +82,7 @@ class ManifestFiles:
             threads=_READERS,
             name="frazil-manifests",
         )
-        files = list(zip(manifests, data, strict=True))
-        found: list[CarriedEntries] = []
-        for batch in manifest_batches(manifests, range(len(manifests))):
-            some = [files[index] for index in batch]
-            decoded = open_manifests(some, specs=metadata.specs_by_id, schema=metadata.schema)
-            for (manifest, _), each in zip(some, decoded, strict=True):
-                carry = pl.Series(np.full(len(each.entries), int(Carry.AS_IT_IS), dtype=np.int8))
-                found.append(
-                    CarriedEntries(
-                        manifest, each.container, each.entries, carry, stated=each.stated
-                    )
-                )
-        return found
+        return carried_whole(metadata, list(zip(manifests, data, strict=True)))
 
     def carry(
         self,
@@ -274,6 +262,26 @@ def read_entries(
     return list(
         avro.read_manifest(io, manifest, specs=metadata.specs_by_id, schema=metadata.schema)
     )
+
+
+def carried_whole(
+    metadata: TableMetadata, files: Sequence[tuple[ManifestFile, bytes]]
+) -> list[CarriedEntries]:
+    """Manifests by their bytes, with all of their entries as they are.
+
+    Raises:
+        InvalidManifestError: one is damaged, or its spec is unknown.
+    """
+    found: list[CarriedEntries] = []
+    for batch in manifest_batches([manifest for manifest, _ in files], range(len(files))):
+        some = [files[index] for index in batch]
+        decoded = open_manifests(some, specs=metadata.specs_by_id, schema=metadata.schema)
+        for (manifest, _), each in zip(some, decoded, strict=True):
+            carry = pl.Series(np.full(len(each.entries), int(Carry.AS_IT_IS), dtype=np.int8))
+            found.append(
+                CarriedEntries(manifest, each.container, each.entries, carry, stated=each.stated)
+            )
+    return found
 
 
 def as_existing(entry: ManifestEntry) -> ManifestEntry:

@@ -22,10 +22,11 @@ from frazil.table.commit.kept import KeptBetweenTries
 from frazil.table.commit.operation import Changes
 from frazil.table.manifests.clusters import (
     ClusterWriter,
-    ManifestCluster,
+    ManifestClusters,
     WriteClusters,
     live_rows,
     partitions_of,
+    write_here,
 )
 from frazil.table.snapshots.producer import DEFAULT_OPTIONS, SnapshotOptions, SnapshotProducer
 from frazil.table.snapshots.summary import summarize
@@ -34,11 +35,6 @@ from frazil.table.snapshots.summary import summarize
 def always_small(manifests: Sequence[ManifestFile]) -> bool:
     """Say that any manifests can be rewritten in this process, all at once."""
     return True
-
-
-def write_here(writer: ClusterWriter, clusters: Sequence[ManifestCluster]) -> list[ManifestFile]:
-    """Write the clusters one after the other in this process."""
-    return [writer.write(cluster) for cluster in clusters]
 
 
 class RewriteManifests(SnapshotProducer):
@@ -52,7 +48,7 @@ class RewriteManifests(SnapshotProducer):
         sort_by: names of partition fields, the most important one first; all of the spec's, in
             their order, unless given.
         is_small: whether these manifests are rewritten here, all of them in memory.
-        write: writes the new manifests of others, each by itself.
+        write: writes the new manifests of others.
     """
 
     def __init__(
@@ -170,17 +166,11 @@ class RewriteManifests(SnapshotProducer):
         columns: Sequence[str],
         count: int,
     ) -> list[ManifestFile]:
-        """Only partitions are read here; each new manifest reads what it takes by itself."""
+        """Only partitions are read here, then each manifest once by whoever writes the new ones."""
         rows = live_rows(partitions_of(self.files.io, base, chosen, columns), columns, count)
-        clusters = [
-            ManifestCluster(
-                self.files.reserved_path(base),
-                tuple((chosen[number], taken) for number, taken in _by_source(members)),
-            )
-            for _, members in rows.group_by("cluster", maintain_order=True)
-        ]
-        if not clusters:
+        if rows.is_empty():
             return []
+        paths = [self.files.reserved_path(base) for _ in range(rows["cluster"].n_unique())]
         writer = ClusterWriter.of(
             self.files.io,
             base,
@@ -188,7 +178,7 @@ class RewriteManifests(SnapshotProducer):
             content=content,
             snapshot_id=self.snapshot_id,
         )
-        return list(self._write_clusters(writer, clusters))
+        return list(self._write_clusters(writer, ManifestClusters(paths, chosen, rows)))
 
 
 def partition_columns(spec: PartitionSpec, names: Sequence[str]) -> list[str]:

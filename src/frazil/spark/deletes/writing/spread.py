@@ -20,6 +20,7 @@ from frazil.spark.deletes.bitmap_rows import KEY, WORDS, Longs
 from frazil.spark.deletes.collect import Collected
 from frazil.spark.deletes.writing.earlier import EarlierDeletes, TouchedFiles
 from frazil.spark.deletes.writing.encode import Encoder, FileDeletes, NewEntry
+from frazil.spark.session import shuffle_partitions
 from frazil.spark.write.staging import StagedFolder
 from frazil.spark.write.wire import entry_from_text, entry_to_text
 from frazil.storage.file_kinds import FileKind
@@ -92,7 +93,7 @@ def _tasks(spark: SparkSession, found: Collected, touched: TouchedFiles) -> tupl
         .to_series()
         .to_numpy()
     )
-    most = int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
+    most = shuffle_partitions(spark)
     ends = np.cumsum(weights)
     total = int(ends[-1])
     count = max(1, min(most, len(weights), -(-total // WORDS_A_TASK)))

@@ -1,0 +1,100 @@
+"""Manifests rewritten by pieces: each is read once, and entries keep what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from table_cases import CountingIO, avro_files, data_file, live_entries, open_catalog
+from table_cases import make_table as made_by
+
+from frazil.format.manifests import ManifestFile
+from frazil.format.table_properties import MANIFEST_TARGET_SIZE
+from frazil.table.handle import TableHandle
+from frazil.table.manifests.clusters import ClusterWriter, ManifestClusters, write_here
+from frazil.table.snapshots.rewrite_manifests import RewriteManifests
+
+DAYS = ("mon", "tue", "wed", None)
+SOURCES = 6
+NO_MERGE = {"commit.manifest-merge.enabled": "false"}
+
+
+def never_small(manifests: Sequence[ManifestFile]) -> bool:
+    return False
+
+
+def told(table: TableHandle) -> list[tuple[Any, ...]]:
+    """What PyIceberg reads of the live entries."""
+    return sorted(
+        (
+            entry.data_file.file_path,
+            entry.snapshot_id,
+            entry.sequence_number,
+            entry.file_sequence_number,
+            repr(entry.data_file.partition),
+            entry.data_file.record_count,
+            repr(entry.data_file.lower_bounds),
+        )
+        for entry in live_entries(table)
+    )
+
+
+def filled(tmp_path: Path, io: CountingIO, version: int) -> TableHandle:
+    """Six manifests, of which each has a file of every day."""
+    catalog = open_catalog("filesystem", tmp_path, io=io)
+    table = made_by(catalog, version=version, properties=NO_MERGE)
+    for number in range(SOURCES):
+        if version == 1 and number == SOURCES // 2:
+            # The older manifests have no sequence numbers, and are laid out in another way.
+            table.upgrade(2)
+        table.commit_append([data_file(f"{day}{number}", day, ids=(0, number)) for day in DAYS])
+    table.commit_delete(removed=[data_file("mon3", "mon")])
+    return table
+
+
+def in_three(table: TableHandle) -> None:
+    """Let new manifests be so small that there are three."""
+    size = sum(table.inspect.manifests()["length"])
+    table.set_properties({MANIFEST_TARGET_SIZE.name: str(-(-size // 3))})
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_each_manifest_is_read_once_for_its_pieces(tmp_path: Path, version: int) -> None:
+    io = CountingIO()
+    table = filled(tmp_path, io, version)
+    in_three(table)
+    before, files = told(table), avro_files(table)
+    opened: list[int] = []
+
+    def write(writer: ClusterWriter, clusters: ManifestClusters) -> list[ManifestFile]:
+        assert len(clusters.paths) == 3
+        io.opened.clear()
+        written = write_here(writer, clusters)
+        opened.append(io.opened["manifest"])
+        return written
+
+    operation = RewriteManifests(io, is_small=never_small, write=write)
+    table._run(operation)
+    assert told(table) == before
+    assert opened == [len(operation.rewritten)]
+    assert len(operation.rewritten) == SOURCES
+    assert len(avro_files(table) - files) == 1 + len(operation.added)
+    # Neighbours by day are together: each manifest has two days at most.
+    days = [m["partition_summaries"][0] for m in table.inspect.manifests().to_dicts()]
+    assert len(days) == 3
+    assert [day["contains_null"] for day in days].count(True) == 1
+
+
+def test_entries_of_few_files_make_no_more_manifests_than_entries(tmp_path: Path) -> None:
+    io = CountingIO()
+    table = filled(tmp_path, io, 2)
+    gone = [(day, number) for number in range(SOURCES) for day in DAYS][2:]
+    table.commit_delete(removed=[data_file(f"{d}{n}", d) for d, n in gone if (d, n) != ("mon", 3)])
+    table.set_properties({MANIFEST_TARGET_SIZE.name: "100"})
+    before = told(table)
+    operation = RewriteManifests(io, is_small=never_small)
+    table._run(operation)
+    assert told(table) == before
+    assert len(operation.added) == len(before) == 2
