@@ -1,4 +1,4 @@
-"""Each row-level command over Spark Connect, in both modes; prints the rows."""
+"""Row-level commands in both modes and arriving changes, over Spark Connect; prints the rows."""
 
 from __future__ import annotations
 
@@ -38,6 +38,14 @@ def main(remote: str, warehouse: str) -> None:
         table.upsert(table.scan("id = 3").to_df().selectExpr("id", "v + 6 as v", "d"), "id")
         rows = table.to_df().selectExpr("id", "v", "string(d)").orderBy("id").collect()
         print("ROWS", [list(row) for row in rows])
+    table = lake.create_table("db.arriving", "id int, v int", format_version=3)
+    changes = [(1, 1, "u"), (2, 1, "u"), (1, None, "d"), (2, 2, "u"), (3, 1, "u")]
+    arrived = spark.createDataFrame(changes, "id int, v int, op string").coalesce(1)
+    for _ in range(2):
+        table.apply_changes(
+            arrived, keys="id", op="op", order_by=frazil.changes.ARRIVAL, mode="equality-deletes"
+        )
+    print("ROWS", sorted(list(row) for row in table.to_df().collect()))
     refused = []
     for wrong in (
         lambda: table.update({"v": "nope"}),

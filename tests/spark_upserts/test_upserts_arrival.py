@@ -12,6 +12,7 @@ import frazil
 from ci_share import only_in_soak
 from frazil.changes import ARRIVAL
 from frazil.errors import SchemaMismatchError, ValidationError
+from frazil.format import types as T
 from frazil.spark.upserts.arriving import Arrived
 
 DDL = "k {}, n int not null, part string"
@@ -181,6 +182,32 @@ def test_few_files_are_open_at_once(table, monkeypatch):
 def _with_most_open(count):
     write = Arrived.write
     return lambda self, figures, **more: write(self, figures, **more, most_open=count)
+
+
+OF_ICEBERG = {
+    "uuid": (
+        T.UUIDType(),
+        "string",
+        [f"7b1d2c3e-0000-4000-8000-00000000000{end}".upper() for end in "ab"],
+    ),
+    "fixed": (T.FixedType(2), "binary", [b"\0\xff", b"\xff\0"]),
+    "time": (T.TimeType(), "bigint", [3_600_000_000, 1]),
+}
+
+
+@pytest.mark.parametrize("kind", OF_ICEBERG)
+def test_keys_of_types_that_spark_has_not(lake, kind):
+    iceberg, stored, (one, other) = OF_ICEBERG[kind]
+    fields = (frazil.NestedField(1, "k", iceberg), frazil.NestedField(2, "n", T.IntegerType()))
+    table = lake.create_table("db.k", frazil.Schema(fields), format_version=3)
+    ddl = f"k {stored}, n int, op string"
+    # A uuid is the same in letters of either case.
+    same = one.lower() if kind == "uuid" else one
+    changes = [(one, 1, "u"), (other, 2, "u"), (same, 3, "u"), (None, 4, "u")]
+    apply(table, arriving(lake.spark, ddl, changes))
+    assert sorted(row.n for row in table.scan().to_df().collect()) == [2, 3, 4]
+    apply(table, arriving(lake.spark, ddl, [(same, None, "d"), (None, 5, "u")]))
+    assert sorted(row.n for row in table.scan().to_df().collect()) == [2, 5]
 
 
 def test_arrival_wins_over_the_order_of_a_format(table):

@@ -172,6 +172,23 @@ def test_columns_of_kafka_order_events(table):
     assert rows(table)[-1] == (3, "last")
 
 
+def test_events_of_debezium_in_the_order_of_their_arrival(table):
+    """Positions of the log are no order where several logs feed a topic."""
+    events = [
+        event("c", after={"id": 3, "name": "first"}, lsn=9),
+        event("u", after={"id": 3, "name": "last"}, lsn=2),
+        event("d", {"id": 1, "name": "a"}, lsn=8),
+        event("c", after={"id": 1, "name": "again"}, lsn=1),
+        event("u", {"id": 2, "name": "b"}, {"id": 9, "name": "b"}, lsn=5),
+        None,
+    ]
+    df = table.spark.createDataFrame([(text,) for text in events], "value string").coalesce(1)
+    table.apply_changes(
+        df, keys="id", order_by=frazil.changes.ARRIVAL, format=frazil.changes.debezium()
+    )
+    assert rows(table) == [(1, "again"), (3, "last"), (9, "b")]
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
