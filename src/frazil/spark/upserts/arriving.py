@@ -179,9 +179,10 @@ class Arrived:
         prepare_session(rows.sparkSession)
         kept = ~F.col(self.changes.gone)
         placing = partition_keys(write.schema, write.spec)
-        placed = rows.withColumns(_required(write.schema, self.keys, kept)).withColumns(
-            {name: F.when(kept, column) for name, column in placing.items()}
-        )
+        columns = _required(write.schema, self.keys, kept)
+        columns |= {name: F.when(kept, column) for name, column in placing.items()}
+        # Spark Connect takes no columns for a mistake.
+        placed = rows.withColumns(columns) if columns else rows
         task = ArrivalTask(
             finisher=write.finisher(),
             keys=self.keys.names,
