@@ -37,7 +37,7 @@ def main() -> None:
                 properties={"write.delete.mode": "merge-on-read"},
             )
             table.append(spark.range(rows).selectExpr("id", "id % 1000 as k", "int(id % 10) as p"))
-            sides = {"one by one": _deleting(table, rows), "as words": _deleting(table, 0)}
+            sides = {"one by one": _deleting(table, rows), "then as words": _deleting(table, 0)}
             for name, seconds in interleaved(sides, rounds=ROUNDS).items():
                 print(line(report(f"delete 1 % of {rows} rows, {name}", seconds, unit="s")))
     finally:

@@ -22,14 +22,16 @@ from frazil.errors import ValidationError
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.deletes.bitmap import Words
 from frazil.spark.deletes.bitmap_rows import KEY, WORDS, Longs
+from frazil.spark.few_rows import few_rows
 from frazil.spark.write.columns.row_checks import stop_with_text, value_problem
 
 WORDS_HERE: Final = 2_000_000
 """Up to so many words (32 MB) are collected by the driver; more stay with the executors."""
 
 ROWS_AT_ONCE: Final = 16_000_000
-"""Up to so many rows (128 MB) are collected one by one; to make words of more is a shuffle besides,
-which takes 0.15 s at any size."""
+"""Up to so many rows (128 MB) are collected one by one; to make words of more is a shuffle besides.
+Where there could be more, tasks give their share of so many, and are asked again if they have more.
+"""
 
 COUNTS: Final[dict[str, pl.DataType]] = {
     "ordinal": pl.Int64(),
@@ -40,6 +42,9 @@ COUNTS: Final[dict[str, pl.DataType]] = {
 
 _PACKED_BITS: Final = 25
 """The bits of an ordinal that stands in one number with a position."""
+
+_NUMBERED_ROWS: Final = 2
+"""A row that comes with its number in its task takes as much as so many without."""
 
 _LOW: Final = (1 << 32) - 1
 
@@ -91,12 +96,11 @@ def _checked(value: str, file: str, place: str, *, ordinal_bits: int) -> str:
     return f"if({fits}, {value}, {stop})"
 
 
-def _words_of_places(rows: DataFrame, *, ordinal: str, position: str) -> Words:
-    """Return the words of places that the driver has room for, one by one."""
+def _packed(rows: DataFrame, *, ordinal: str, position: str) -> DataFrame:
+    """Return places as one number each."""
     file, place = _as_longs(ordinal, position)
     packed = _checked(f"shiftleft({file}, 38) | {place}", file, place, ordinal_bits=_PACKED_BITS)
-    table = _arrow(rows.select(F.expr(packed).alias(KEY)))
-    return Words.of_values(table.column(KEY).to_numpy())
+    return rows.select(F.expr(packed).alias(KEY))
 
 
 def words_of(rows: DataFrame) -> Words:
@@ -108,25 +112,40 @@ def words_of(rows: DataFrame) -> Words:
 
 @contextmanager
 def collected(
-    rows: DataFrame, *, most_words: int, most_rows: int | None = None, most_ordinal: int = 0
+    rows: DataFrame,
+    *,
+    most_words: int,
+    most_rows: int | None = None,
+    most_ordinal: int = 0,
+    tasks: int | None = None,
 ) -> Iterator[Collected]:
     """Collect places: here where they are few, else kept by the executors while the block runs.
 
-    The rows are computed once.
+    The rows are computed once, or twice where `tasks` are given.
 
     Args:
         rows: the data file's ordinal and the row's position, as two columns.
         most_words: how many words there can be, by the files that the rows are of.
         most_rows: how many rows there can be; None where that is not known.
         most_ordinal: the highest that a data file has.
+        tasks: how many compute the rows, about, where a second time costs little and gives the
+            same; else None.
 
     Raises:
         ValidationError: an ordinal or a position is NULL, negative or too large.
     """
     ordinal, position = rows.columns
-    if most_rows is not None and most_rows <= ROWS_AT_ONCE and not most_ordinal >> _PACKED_BITS:
-        yield _here(_words_of_places(rows, ordinal=ordinal, position=position))
-        return
+    if not most_ordinal >> _PACKED_BITS:
+        packed = _packed(rows, ordinal=ordinal, position=position)
+        found: pa.Table | None = None
+        if most_rows is not None and most_rows <= ROWS_AT_ONCE:
+            found = _arrow(packed)
+        elif tasks is not None:
+            most = ROWS_AT_ONCE // _NUMBERED_ROWS // tasks
+            found = few_rows(packed, most_of_task=most, tasks=tasks, collect=_arrow)
+        if found is not None:
+            yield _here(Words.of_values(found.column(KEY).to_numpy()))
+            return
     sparse = sparse_rows(rows, ordinal=ordinal, position=position)
     if most_words <= WORDS_HERE:
         yield _here(words_of(sparse))

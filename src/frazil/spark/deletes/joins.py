@@ -20,7 +20,7 @@ from pyspark.sql import types as S
 
 from frazil.spark.deletes.bitmap import Words, word_rows
 from frazil.spark.deletes.bitmap_rows import KEY, WORDS, WORDS_PER_CONTAINER, Grain
-from frazil.spark.read.parquet.file_log import NAMED_PLACE, ORDINAL, POSITION, RowPlace
+from frazil.spark.read.parquet.file_log import NAMED_PLACE, RowPlace
 from frazil.storage.caches import BoundedCache
 
 BROADCAST_BYTES: Final = 32 * 1024 * 1024
@@ -52,10 +52,10 @@ _OF_FILES: Final = pa.list_(pa.field(_ELEMENT, _OF_FILE, nullable=False))
 class Bitmaps(Protocol):
     """The deleted positions of some data files."""
 
-    def without_deleted(self, rows: DataFrame) -> DataFrame:
-        """The rows whose position is not deleted; they need `ORDINAL` and `POSITION`."""
+    def without_deleted(self, rows: DataFrame, place: RowPlace = NAMED_PLACE) -> DataFrame:
+        """The rows whose position is not deleted, where a row's place is said so."""
 
-    def only_deleted(self, rows: DataFrame) -> DataFrame:
+    def only_deleted(self, rows: DataFrame, place: RowPlace = NAMED_PLACE) -> DataFrame:
         """The rows whose position is deleted."""
 
 
@@ -66,24 +66,23 @@ class JoinedBitmaps:
     rows: DataFrame
     grain: Grain
 
-    def without_deleted(self, rows: DataFrame) -> DataFrame:
+    def without_deleted(self, rows: DataFrame, place: RowPlace = NAMED_PLACE) -> DataFrame:
         """The rows that no bitmap row says deleted."""
-        return rows.join(self.rows, self._is_deleted, "left_anti")
+        return rows.join(self.rows, self._is_deleted(place), "left_anti")
 
-    def only_deleted(self, rows: DataFrame) -> DataFrame:
+    def only_deleted(self, rows: DataFrame, place: RowPlace = NAMED_PLACE) -> DataFrame:
         """The rows that a bitmap row says deleted."""
-        return rows.join(self.rows, self._is_deleted, "left_semi")
+        return rows.join(self.rows, self._is_deleted(place), "left_semi")
 
-    @property
-    def _is_deleted(self) -> Column:
+    def _is_deleted(self, place: RowPlace) -> Column:
         # One text is one call to the JVM; as functions it would be some fifty.
-        word = WORDS
+        word, position = WORDS, place.position
         if self.grain is Grain.DENSE:
-            place = f"CAST(shiftright({POSITION}, 6) & {WORDS_PER_CONTAINER - 1}L AS INT)"
-            word = f"get({WORDS}, {place})"
+            at = f"CAST(shiftright({position}, 6) & {WORDS_PER_CONTAINER - 1}L AS INT)"
+            word = f"get({WORDS}, {at})"
         return F.expr(
-            f"{KEY} = (shiftleft({ORDINAL}, 32) | shiftright({POSITION}, {self.grain.shift}))"
-            f" AND getbit({word}, CAST({POSITION} & 63L AS INT)) = 1"
+            f"{KEY} = (shiftleft({place.ordinal}, 32) | shiftright({position}, {self.grain.shift}))"
+            f" AND getbit({word}, CAST({position} & 63L AS INT)) = 1"
         )
 
 
@@ -105,13 +104,13 @@ class ArrayBitmaps:
         self.first = first
         self._conditions: dict[RowPlace, Column] = {}
 
-    def without_deleted(self, rows: DataFrame) -> DataFrame:
+    def without_deleted(self, rows: DataFrame, place: RowPlace = NAMED_PLACE) -> DataFrame:
         """The rows whose bit is not set."""
-        return rows.where(self.is_kept(NAMED_PLACE))
+        return rows.where(self.is_kept(place))
 
-    def only_deleted(self, rows: DataFrame) -> DataFrame:
+    def only_deleted(self, rows: DataFrame, place: RowPlace = NAMED_PLACE) -> DataFrame:
         """The rows whose bit is set."""
-        return rows.where(~self.is_kept(NAMED_PLACE))
+        return rows.where(~self.is_kept(place))
 
     def is_kept(self, place: RowPlace) -> Column:
         """The condition of rows that are not deleted, where a row's place is said so."""

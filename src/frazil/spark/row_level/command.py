@@ -173,14 +173,21 @@ class Command:
         self.written.extend(file.file_path for file in files)
         return files
 
-    def write_deletes(self, places: DataFrame, plan: ScanPlan, *, most_rows: int) -> WrittenDeletes:
-        """Write deletes of rows: the file's ordinal and the position of each."""
+    def write_deletes(
+        self, places: DataFrame, plan: ScanPlan, *, most_rows: int, tasks: int | None = None
+    ) -> WrittenDeletes:
+        """Write deletes of rows: the file's ordinal and the position of each.
+
+        Args:
+            tasks: how many find the rows, about, where a second look gives the same; else None.
+        """
         written = write_deletes(
             places,
             plan=plan,
             metadata=self.base,
             io=self.writes.io,
             most_rows=most_rows,
+            tasks=tasks,
             on_progress=self.options.on_progress,
         )
         self.written.extend(written.paths)

@@ -10,13 +10,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from frazil.format.predicates.sql.implied import words_of
+from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.types import NestedField
 from frazil.spark.conditions import Condition
+from frazil.spark.deletes.writing.write import WrittenDeletes
+from frazil.spark.few_rows import tasks_of_scan
 from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.expressions import check_not_random
 from frazil.spark.row_level.figures import Changed
 from frazil.spark.row_level.in_place import in_place
-from frazil.spark.row_level.target import Target, file_of, position_of
+from frazil.spark.row_level.places import as_file_and_position, words_of_places
+from frazil.spark.row_level.target import Target, file_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +51,7 @@ class Delete:
             return self._whole_files(command, every, whole, figures)
         test = repeatable(rest, self.condition)
         if command.merges_on_read:
-            deletes = command.write_deletes(
-                places_of(rest, test), rest.plan, most_rows=rest.plan.record_count
-            )
+            deletes = deletes_of(command, rest, test)
             if not deletes.deleted_rows:
                 return self._whole_files(command, every, whole, figures)
             figures["rows_deleted"] += deletes.deleted_rows
@@ -58,7 +60,7 @@ class Delete:
         if not counts:
             return self._whole_files(command, every, whole, figures)
         touched = rest.only(counts)
-        kept = test.not_matching(rows_to_test(touched, test)).select(*touched.written_names)
+        kept = rows_not_matching(touched, test)
         placement = None if isinstance(test, AtPlaces) else in_place(command, touched)
         added = command.write(kept, touched, placement=placement)
         figures["rows_deleted"] += sum(counts.values())
@@ -87,18 +89,9 @@ class AtPlaces:
     places: DataFrame
     place: str
 
-    def matching(self, rows: DataFrame) -> DataFrame:
-        """Return the rows that match."""
-        return rows.join(self.places, self.place, "left_semi")
-
-    def not_matching(self, rows: DataFrame) -> DataFrame:
-        """Return the others."""
-        return rows.join(self.places, self.place, "left_anti")
-
-    def flagged(self, rows: DataFrame, name: str) -> DataFrame:
-        """Return the rows with a column that says whether a row matches, never NULL."""
-        marked = rows.join(self.places.withColumn(name, F.lit(True)), self.place, "left")
-        return marked.withColumn(name, F.coalesce(F.col(name), F.lit(False)))
+    def joined(self, target: Target, how: str) -> DataFrame:
+        """Return the rows of a target beside the places, for places that are many."""
+        return target.rows(lineage=True).join(self.places, self.place, how)
 
 
 Test = Condition | AtPlaces
@@ -138,11 +131,35 @@ CLOCKS: Final = (
 )
 
 
-def rows_to_test(target: Target, test: Test) -> DataFrame:
-    """Return the rows of files with their lineage, and their places where the test needs them."""
-    if isinstance(test, AtPlaces):
-        return target.rows(lineage=True)
-    return target.rows_without_places()
+def rows_matching(target: Target, test: Test) -> DataFrame:
+    """Return the rows of files that match, with their lineage."""
+    if not isinstance(test, AtPlaces):
+        return test.matching(target.rows_without_places())
+    words = words_of_places(target, test.places)
+    rows = test.joined(target, "left_semi") if words is None else target.rows_at(words)
+    return rows.select(*target.written_names)
+
+
+def rows_not_matching(target: Target, test: Test) -> DataFrame:
+    """Return the other rows, with their lineage."""
+    if not isinstance(test, AtPlaces):
+        return test.not_matching(target.rows_without_places()).select(*target.written_names)
+    words = words_of_places(target, test.places)
+    rows = test.joined(target, "left_anti") if words is None else target.rows_but(words)
+    return rows.select(*target.written_names)
+
+
+def rows_flagged(target: Target, test: Test, name: str) -> DataFrame:
+    """Return all rows, with a column that says whether a row matches, never NULL."""
+    if not isinstance(test, AtPlaces):
+        return test.flagged(target.rows_without_places(), name)
+    words, flag = words_of_places(target, test.places), F.col(quote_name_always([name]))
+    if words is None:
+        marked = AtPlaces(test.places.withColumn(name, F.lit(True)), test.place)
+        rows = marked.joined(target, "left")
+        return rows.select(*target.written_names, F.coalesce(flag, F.lit(False)).alias(name))
+    matching = target.rows_at(words).select(*target.written_names, F.lit(True).alias(name))
+    return matching.unionByName(target.rows_but(words).withColumn(name, F.lit(False)))
 
 
 def matching_places(target: Target, test: Test) -> DataFrame:
@@ -163,10 +180,21 @@ def _tested_fields(target: Target, condition: Condition) -> list[NestedField]:
 def places_of(target: Target, test: Test) -> DataFrame:
     """Return the file and the position of the rows that match."""
     if isinstance(test, AtPlaces):
-        at = F.col(target.place)
-        return test.places.select(file_of(at).alias("file"), position_of(at).alias("position"))
+        return as_file_and_position(test.places, F.col(target.place))
     rows = test.matching(target.places(_tested_fields(target, test)))
     return rows.select(target.file, target.place)
+
+
+def deletes_of(command: Command, target: Target, test: Test) -> WrittenDeletes:
+    """Write deletes of the rows that match."""
+    # What conditions cost is the scan of some columns.
+    is_cheap = not isinstance(test, AtPlaces)
+    return command.write_deletes(
+        places_of(target, test),
+        target.plan,
+        most_rows=target.plan.record_count,
+        tasks=tasks_of_scan(target.spark, target.plan) if is_cheap else None,
+    )
 
 
 def rows_by_file(target: Target, test: Test) -> dict[int, int]:

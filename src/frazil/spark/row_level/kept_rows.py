@@ -26,6 +26,7 @@ from frazil.spark.row_level.delete import (
     matching_places,
     repeatable,
     rows_by_file,
+    rows_not_matching,
 )
 from frazil.spark.row_level.expressions import check_not_random
 from frazil.spark.row_level.target import Target
@@ -118,10 +119,7 @@ class Overwriting:
         target = replace(self.rewritten, spark=df.sparkSession)
         written = target.written_schema
         test = self._test_in(df.sparkSession)
-        if isinstance(test, AtPlaces):
-            kept = test.not_matching(target.rows(lineage=True)).drop(target.place)
-        else:
-            kept = test.not_matching(target.rows_without_places())
+        kept = rows_not_matching(target, test)
         new = align(df, target.schema, case_sensitive=is_case_sensitive(self.spark))
         for field in target.lineage:
             new = new.withColumn(field.name, F.lit(None).cast("bigint"))

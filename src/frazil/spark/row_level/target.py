@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Final
 
 import polars as pl
@@ -18,7 +19,10 @@ from frazil.format.snapshots import Snapshot
 from frazil.format.types import NestedField
 from frazil.planning.plan import plan_rewrite
 from frazil.planning.scan_plan import ScanPlan
+from frazil.spark.deletes.bitmap import Words
+from frazil.spark.deletes.joins import Bitmaps, bitmaps_of_words, in_arrays
 from frazil.spark.free_names import free_names
+from frazil.spark.read.parquet.file_log import RowPlace
 from frazil.spark.read.projection import (
     FILE_ORDINAL_FIELD,
     LAST_UPDATED_FIELD,
@@ -189,6 +193,47 @@ class Target:
         Args:
             fields: top-level columns; all of them unless given.
         """
+        named, place = self._rows_and_place(fields, lineage=lineage)
+        return self._with_place(named, place)
+
+    def rows_at(self, places: Mapping[int, Words]) -> DataFrame:
+        """Return the live rows at some places, with their lineage and their place.
+
+        Args:
+            places: positions in files by the files' ordinals.
+        """
+        parts: list[DataFrame] = []
+        for part in in_arrays(places):
+            named, place = self.only(part)._rows_and_place(None, lineage=True)
+            parts.append(self._with_place(self._bitmaps(part).only_deleted(named, place), place))
+        return reduce(DataFrame.unionByName, parts)
+
+    def rows_but(self, places: Mapping[int, Words]) -> DataFrame:
+        """Return the live rows at all other places, with their lineage.
+
+        Args:
+            places: positions in files by the files' ordinals.
+        """
+        every = {ordinal: places.get(ordinal, Words.none()) for ordinal in self.ordinals}
+        parts: list[DataFrame] = []
+        for part in in_arrays(every):
+            named, place = self.only(part)._rows_and_place(None, lineage=True)
+            left = self._bitmaps(part).without_deleted(named, place)
+            parts.append(left.select(*self.written_names))
+        return reduce(DataFrame.unionByName, parts)
+
+    def _bitmaps(self, places: Mapping[int, Words]) -> Bitmaps:
+        return bitmaps_of_words(self.spark, places, self.io.caches["bitmaps"])
+
+    def _with_place(self, rows: DataFrame, place: RowPlace) -> DataFrame:
+        ordinal, position = F.expr(place.ordinal), F.expr(place.position)
+        packed = F.shiftleft(ordinal, POSITION_BITS).bitwiseOR(position)
+        return rows.withColumn(self.place, packed).drop(ordinal, position)
+
+    def _rows_and_place(
+        self, fields: Sequence[NestedField] | None, *, lineage: bool
+    ) -> tuple[DataFrame, RowPlace]:
+        """The live rows with two more columns, and what these are called."""
         chosen = self.schema.fields if fields is None else tuple(fields)
         added = (ROW_ID_FIELD, LAST_UPDATED_FIELD) if lineage and self.keeps_lineage else ()
         projection = projection_beside((FILE_ORDINAL_FIELD, _POS, *added), self.schema, chosen)
@@ -200,8 +245,7 @@ class Target:
         names = [field.name for field in chosen]
         more = [field.name for field in self.lineage[: len(added)]]
         named = read.toDF(*names, self.file, position, *more)
-        place = F.shiftleft(F.col(self.file), POSITION_BITS).bitwiseOR(F.col(position))
-        return named.withColumn(self.place, place).drop(self.file, position)
+        return named, RowPlace(quote_name_always([self.file]), quote_name_always([position]))
 
     def ordinals_of(self, paths: Collection[str]) -> set[int]:
         """Return the ordinals of files by their paths."""

@@ -16,10 +16,11 @@ from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.delete import (
     AtPlaces,
     Test,
-    places_of,
+    deletes_of,
     repeatable,
     rows_by_file,
-    rows_to_test,
+    rows_flagged,
+    rows_matching,
 )
 from frazil.spark.row_level.figures import Changed
 from frazil.spark.row_level.in_place import in_place, partition_columns, without_queries
@@ -61,13 +62,11 @@ class Update:
         test = repeatable(target, self.condition)
         with command.discarding():
             if command.merges_on_read:
-                deletes = command.write_deletes(
-                    places_of(target, test), target.plan, most_rows=target.plan.record_count
-                )
+                deletes = deletes_of(command, target, test)
                 if not deletes.deleted_rows:
                     return command.commit_nothing(target.plan)
                 touched = target.named(deletes.referenced_paths)
-                changed = test.matching(rows_to_test(touched, test))
+                changed = rows_matching(touched, test)
                 added = command.write(
                     self._after(changed, touched, assignments, flag=None),
                     touched,
@@ -82,9 +81,8 @@ class Update:
                 return command.commit_nothing(target.plan)
             touched = target.only(counts)
             figures = {"rows_updated": sum(counts.values())}
-            rows = rows_to_test(touched, test)
             added = command.write(
-                self._all_rows(rows, test, touched, assignments),
+                self._all_rows(test, touched, assignments),
                 touched,
                 placement=self._placement(command, touched, test, assignments),
             )
@@ -109,12 +107,12 @@ class Update:
         after = assignments.columns_after(scope, type_support(target.spark), old=old)
         scope.select(*after.values()).schema  # noqa: B018
 
-    def _all_rows(
-        self, rows: DataFrame, test: Test, target: Target, assignments: Assignments
-    ) -> DataFrame:
+    def _all_rows(self, test: Test, target: Target, assignments: Assignments) -> DataFrame:
         """The rows of files that are rewritten."""
-        flag = free_name("_frazil_changed", rows.columns)
-        return self._after(test.flagged(rows, flag), target, assignments, flag=flag)
+        names = [field.name for field in target.written_schema.fields]
+        flag = free_name("_frazil_changed", [*names, target.place])
+        rows = rows_flagged(target, test, flag)
+        return self._after(rows, target, assignments, flag=flag)
 
     def _after(
         self, rows: DataFrame, target: Target, assignments: Assignments, *, flag: str | None

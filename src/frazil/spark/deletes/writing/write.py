@@ -82,6 +82,7 @@ def write_deletes(
     granularity: Granularity | None = None,
     target_size: int | None = None,
     most_rows: int | None = None,
+    tasks: int | None = None,
     on_progress: Callable[[WriteProgress], None] | None = None,
 ) -> WrittenDeletes:
     """Write deletes of rows of a plan's files; nothing is committed.
@@ -92,7 +93,8 @@ def write_deletes(
 
     Args:
         rows: two columns: the data file's ordinal in the plan, and the row's position in it. A
-            place may come more than once. They are computed once.
+            place may come more than once. They are computed once, or twice where `tasks` are
+            given.
         plan: with every position delete that applies to its files.
         metadata: of the table.
         io: of the table.
@@ -100,6 +102,8 @@ def write_deletes(
         target_size: of delete files, in bytes; `write.delete.target-file-size-bytes` unless given.
         most_rows: how many rows there are at most; few are collected as they are. None where that
             is not known.
+        tasks: how many compute the rows, about, where a second time costs little and gives the
+            same; else None.
         on_progress: called at each stage.
 
     Raises:
@@ -116,7 +120,9 @@ def write_deletes(
     files = plan.files
     room = most_words(files["record_count"])
     last = max(files["ordinal"], default=0)
-    with collected(rows, most_words=room, most_rows=most_rows, most_ordinal=last) as found:
+    with collected(
+        rows, most_words=room, most_rows=most_rows, most_ordinal=last, tasks=tasks
+    ) as found:
         touched = TouchedFiles.of(
             plan,
             found.counts["ordinal"],

@@ -1,14 +1,9 @@
-"""What a merge collects of few rows, so that no job of Spark need look them up again.
-
-Each task gives up to so many rows that all of them together have a bound in bytes. A task that had
-more is seen by the rows that it gave, and then none of them counts.
-"""
+"""What a merge collects of few rows, so that no job of Spark need look them up again."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil
 from typing import Any, Final
 
 import numpy as np
@@ -21,9 +16,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
 from frazil.format.predicates.sql.quoting import quote_name_always
+from frazil.spark.few_rows import RowLimit, few_rows
 from frazil.spark.row_level.merging.pruning import EqualColumns, hash_of_keys, plain_value
-from frazil.spark.row_level.target import Target
-from frazil.spark.session import is_connect
 
 MOST_BYTES: Final = 16 << 20
 """So much a source of one task gives of its keys; one of many tasks up to five times as much."""
@@ -37,16 +31,7 @@ LONGEST_TEXT: Final = 64
 _WIDTH: Final = 8
 _DECIMAL_WIDTH: Final = 16
 _PAIR_WIDTH: Final = 32
-_OPEN_COST: Final = 4 << 20
-_SPLIT: Final = 128 << 20
-"""Spark's own defaults of what a task of a scan reads."""
-
 _TASKS: Final = 64
-_TASK_BITS: Final = 33
-"""A number of `monotonically_increasing_id` is the task's, then so many bits of the row's."""
-
-_ROW: Final = (1 << _TASK_BITS) - 1
-_NTH: Final = "_frazil_nth"
 
 _TEXT: Final = "long_text"
 
@@ -82,7 +67,7 @@ class CollectedKeys:
         types = {field.name: field.dataType for field in rows.schema.fields}
         kinds = [types[key.source] for key in keys]
         most = MOST_BYTES // ((2 + len(beside)) * _WIDTH + sum(map(_width, kinds)))
-        limit = _Limit(most, _TASKS, falls=True)
+        limit = RowLimit(most, _TASKS, falls=True)
         columns = [F.col(quote_name_always([number])).alias("number")]
         if keys:
             columns.append(hash_of_keys(keys, of_source=True).alias("hash"))
@@ -133,13 +118,6 @@ def most_pairs_of_task(tasks: int) -> int:
     return MOST_PAIR_BYTES // _PAIR_WIDTH // max(tasks, 1)
 
 
-def tasks_of_scan(target: Target) -> int:
-    """Return how many tasks read the rows of a target, about."""
-    size = target.plan.size_in_bytes + _OPEN_COST * target.plan.file_count
-    cores = 1 if is_connect(target.spark) else target.spark.sparkContext.defaultParallelism
-    return max(1, ceil(size / _SPLIT), min(cores, ceil(size / _OPEN_COST)))
-
-
 def collected_pairs(pairs: DataFrame, *, tasks: int) -> pl.DataFrame | None:
     """Return rows that match in one job; None where they are many.
 
@@ -147,43 +125,8 @@ def collected_pairs(pairs: DataFrame, *, tasks: int) -> pl.DataFrame | None:
         pairs: their columns are as wide as four numbers, at most.
         tasks: how many tasks have some, about.
     """
-    limit = _Limit(most_pairs_of_task(tasks), tasks, falls=False)
-    numbered = pairs.withColumn(_NTH, F.monotonically_increasing_id())
-    found = numbered.where(limit.keeps(_NTH)).toArrow()
-    if not limit.holds_all(_longs(found.column(_NTH))):
-        return None
-    return pl.DataFrame(pl.from_arrow(found.drop_columns([_NTH])))
-
-
-@dataclass(frozen=True, slots=True)
-class _Limit:
-    """How many rows a task gives. What tasks beyond the known ones give adds up to twice as much.
-
-    Attributes:
-        most: of the first task; of each of the known ones where they share it.
-        tasks: the known ones.
-        falls: whether the second task gives a half of that, the third a third, and so on, so that
-            rows which are spread evenly are told as well as those of one task.
-    """
-
-    most: int
-    tasks: int
-    falls: bool
-
-    def keeps(self, number: str) -> Column:
-        """Return whether a row is among those that its task gives."""
-        name = quote_name_always([number])
-        task, nth = f"shiftright({name}, {_TASK_BITS})", f"({name} & {_ROW}L)"
-        beyond = f"greatest({task} - {self.tasks - 1}L, 1L)"
-        share = f"(least({task}, {self.tasks - 1}L) + 1L)" if self.falls else "1L"
-        return F.expr(f"{nth} <= {self.most}L div {share} div ({beyond} * {beyond})")
-
-    def holds_all(self, numbers: Longs) -> bool:
-        """Return whether no task had more rows than those that were given."""
-        task = numbers >> _TASK_BITS
-        beyond = np.maximum(task - (self.tasks - 1), 1)
-        share = np.minimum(task, self.tasks - 1) + 1 if self.falls else 1
-        return not ((numbers & _ROW) == self.most // share // (beyond * beyond)).any()
+    found = few_rows(pairs, most_of_task=most_pairs_of_task(tasks), tasks=tasks)
+    return None if found is None else pl.DataFrame(pl.from_arrow(found))
 
 
 def _longs(column: pa.ChunkedArray) -> Longs:

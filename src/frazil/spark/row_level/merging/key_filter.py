@@ -96,14 +96,22 @@ class KeyFilter:
 
     def passed(self, rows: DataFrame) -> DataFrame:
         """Return the rows of the table that may match; some of them match none."""
+        return rows.where(self._may_match)
+
+    def rejected(self, rows: DataFrame) -> DataFrame:
+        """Return the other rows of the table, which match none."""
+        return rows.where(~F.coalesce(self._may_match, F.lit(False)))
+
+    @property
+    def _may_match(self) -> Column:
         if self.first is None:
             hashed = hash_of_keys(self.keys, of_source=False)
-            return rows.where(self._is_set(hashed.bitwiseAND(F.lit(self.bits - 1))))
+            return self._is_set(hashed.bitwiseAND(F.lit(self.bits - 1)))
         key = F.col(quote_name_always(self.keys[0].target)).cast("bigint")
         last = min(self.first + self.bits - 1, _LARGEST)
         in_range = key.between(F.lit(self.first), F.lit(last))
         # Beyond the range the place could overflow: it must not be computed there.
-        return rows.where(F.when(in_range, self._is_set(key - F.lit(self.first))))
+        return F.when(in_range, self._is_set(key - F.lit(self.first)))
 
     def _is_set(self, place: Column) -> Column:
         word = F.get(self.words, F.shiftright(place, 6).cast("int"))

@@ -62,12 +62,16 @@ class Matching:
 
     def sent(self, rows: DataFrame, count: int) -> DataFrame:
         """Few rows go to every task, so that the table's rows need not be shuffled."""
-        return F.broadcast(rows) if _size(rows, count) <= BROADCAST_BYTES else rows
+        return F.broadcast(rows) if self.is_sent(rows, count) else rows
+
+    def is_sent(self, rows: DataFrame, count: int) -> bool:
+        """Whether so many rows are few enough to go to every task."""
+        return _size(rows, count) <= BROADCAST_BYTES
 
     @property
     def sends_source(self) -> bool:
         """Whether all of the source goes to every task."""
-        return _size(self.source.rows, self.source.count) <= BROADCAST_BYTES
+        return self.is_sent(self.source.rows, self.source.count)
 
     def matches(self, target: Target) -> DataFrame:
         """The pairs that match: the row's place, the source's row, and the clause, if any."""

@@ -6,7 +6,7 @@ the places of rows; the other columns are read only of files that are touched.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -15,16 +15,13 @@ from pyspark.sql import functions as F
 
 from frazil.format.manifests import DataFile
 from frazil.format.predicates.expressions import Expression, any_of
-from frazil.format.predicates.sql.quoting import quote_name_always
-from frazil.spark.free_names import free_names
-from frazil.spark.row_level.assignments import columns_named
 from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.figures import Changed
 from frazil.spark.row_level.in_place import partition_columns
+from frazil.spark.row_level.merging.acted_rows import ActedRows
 from frazil.spark.row_level.merging.clauses.checked import CheckedClauses
-from frazil.spark.row_level.merging.clauses.clause import Clause, Do, When
-from frazil.spark.row_level.merging.clauses.flags import first_that_holds, values_by_clause
-from frazil.spark.row_level.merging.clauses.unmatched import UnmatchedValues
+from frazil.spark.row_level.merging.clauses.clause import Clause, When
+from frazil.spark.row_level.merging.clauses.flags import first_that_holds
 from frazil.spark.row_level.merging.matching import Matching
 from frazil.spark.row_level.merging.one_join import rewritten_in_one_join, takes_one_join
 from frazil.spark.row_level.merging.pruning import (
@@ -34,8 +31,9 @@ from frazil.spark.row_level.merging.pruning import (
 )
 from frazil.spark.row_level.merging.source import Source
 from frazil.spark.row_level.merging.touched import CLAUSE, Touched
-from frazil.spark.row_level.target import Target, file_of, position_of
-from frazil.spark.session import prepare_session, type_support
+from frazil.spark.row_level.places import as_file_and_position
+from frazil.spark.row_level.target import Target
+from frazil.spark.session import prepare_session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +179,7 @@ class _Merging:
         parts = [] if new is None else [new]
         updated = target.only(touched.updated_files)
         if touched.updated:
-            parts.append(self._changed_rows(updated, touched, matches, orphans, "inner"))
+            parts.append(ActedRows(self.matching, updated, touched, matches, orphans).changed())
         added: list[DataFile] = []
         if parts:
             most = touched.updated + (0 if new is None else self.source.count)
@@ -191,7 +189,7 @@ class _Merging:
         if not touched.places:
             return self.command.commit_added(added, target.plan, where, figures)
         deletes = self.command.write_deletes(
-            _places(touched.acted(matches, orphans), target.place),
+            as_file_and_position(touched.acted(matches, orphans), F.col(target.place)),
             target.only(touched.files).plan,
             most_rows=touched.pairs,
         )
@@ -208,97 +206,11 @@ class _Merging:
         new: DataFrame | None,
     ) -> Changed:
         rewritten = target.only(touched.files)
-        rows = self._changed_rows(rewritten, touched, matches, orphans, "left")
-        parts = [rows] if new is None else [rows, new]
+        parts = ActedRows(self.matching, rewritten, touched, matches, orphans).all_after()
+        parts += [] if new is None else [new]
         most = rewritten.plan.record_count + (0 if new is None else self.source.count)
         added = self.command.write(reduce(DataFrame.unionByName, parts), rewritten, most_rows=most)
         written = sum(file.record_count for file in added)
         copied = rewritten.live_row_count - touched.places
         figures = touched.figures(added=written, copied=copied)
         return self.command.commit_rewrite(added, touched.files, target, where, figures)
-
-    def _changed_rows(
-        self,
-        target: Target,
-        touched: Touched,
-        matches: DataFrame,
-        orphans: DataFrame | None,
-        how: str,
-    ) -> DataFrame:
-        """Rows of files, changed by their clauses and without those that are deleted.
-
-        Args:
-            how: ``inner`` for the changed rows alone, ``left`` for the others too.
-        """
-        merge, number, place = self.merge, self.source.number, target.place
-        by_source = {
-            n: self.checked.updates[n]
-            for n, _ in self.matching.clauses(When.BY_SOURCE)
-            if n in self.checked.updates
-        }
-        acts = touched.acted(matches, None if by_source else orphans)
-        if how == "inner":
-            acts = acts.where(F.col(CLAUSE).isin(list(self.checked.updates)))
-        at, clause = free_names(
-            ["_frazil_at", "_frazil_act"],
-            [
-                *(field.name for field in target.written_schema.fields),
-                *self.source.names,
-                number,
-                CLAUSE,
-                place,
-            ],
-        )
-        acts = acts.withColumnRenamed(place, at).withColumnRenamed(CLAUSE, clause)
-        source = self.matching.sent(self.source.rows, self.source.count)
-        named = self.matching.sent(acts.join(source, number, "left"), touched.places)
-        rows = target.rows(lineage=True).alias(merge.target_name)
-        which = F.col(quote_name_always([merge.source_name, clause]))
-        apart: Mapping[int, Mapping[str, Column]] = {}
-        way = how
-        if by_source and orphans is not None:
-            unmatched = UnmatchedValues.of(
-                target.rows(lineage=True),
-                orphans.select(place, CLAUSE),
-                by_source,
-                target=target,
-                alias=merge.target_name,
-                beside=(*named.columns, *self.source.names),
-            )
-            rows, apart = unmatched.rows, unmatched.after
-            which, way = F.coalesce(which, unmatched.clause), "left"
-        joined = rows.join(
-            named.alias(merge.source_name),
-            F.col(quote_name_always([merge.target_name, place]))
-            == F.col(quote_name_always([merge.source_name, at])),
-            way,
-        )
-        if way != how:
-            joined = joined.where(which.isin(list(self.checked.updates)))
-        names = [field.name for field in target.schema.fields]
-        old = columns_named(merge.target_name, names)
-        support = type_support(self.spark)
-        after = {
-            n: made.columns_after(joined, support, old=old)
-            for n, made in self.checked.updates.items()
-            if n not in by_source
-        }
-        after.update({n: {**old, **values} for n, values in apart.items()})
-        if how == "left":
-            deletes = [n for n, c in enumerate(merge.clauses) if c.do is Do.DELETE]
-            if deletes:
-                joined = joined.where(which.isNull() | ~which.isin(deletes))
-        columns = values_by_clause(after, target.schema.fields, which=which, otherwise=old)
-        lineage = columns_named(merge.target_name, [each.name for each in target.lineage])
-        if lineage:
-            stays = F.when(which.isNull(), lineage[target.last_updated])
-            columns += [
-                lineage[target.row_id].alias(target.row_id),
-                stays.alias(target.last_updated),
-            ]
-        return joined.select(*columns)
-
-
-def _places(acts: DataFrame, place: str) -> DataFrame:
-    at = F.col(place)
-    return acts.select(file_of(at).alias("file"), position_of(at).alias("position"))

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from frazil.format.predicates.expressions import Expression
 from frazil.format.predicates.sql.implied import words_of
 from frazil.format.predicates.sql.quoting import quote_name_always
+from frazil.spark.few_rows import tasks_of_scan
 from frazil.spark.free_names import free_name
 from frazil.spark.row_level.assignments import columns_named
 from frazil.spark.row_level.delete import CLOCKS
@@ -31,8 +32,8 @@ from frazil.spark.row_level.merging.collected import (
     Longs,
     collected_pairs,
     most_pairs_of_task,
-    tasks_of_scan,
 )
+from frazil.spark.row_level.merging.key_filter import KeyFilter
 from frazil.spark.row_level.merging.matching import Matching
 from frazil.spark.row_level.merging.touched import CLAUSE, Touched
 from frazil.spark.row_level.target import Target
@@ -75,18 +76,20 @@ def rewritten_in_one_join(matching: Matching, target: Target, where: Expression)
     rewritten = target.only(touched.files)
     # Where every joined row is written, and no other, the files tell how many there are.
     deletes = any(each.do is Do.DELETE for _, each in matching.clauses(When.MATCHED))
-    count = None if new is None and not deletes else RowCount()
-    rows = _changed_rows(matching, rewritten, count)
-    parts = [rows] if new is None else [rows, new]
+    counts: list[RowCount] | None = None if new is None and not deletes else []
+    parts = _rows_after(matching, rewritten, matches.passing, counts)
+    parts += [] if new is None else [new]
     stays = new is None and not moved and compared is not None and matching.sends_source
     placement = in_place(command, rewritten) if stays else None
     added = command.write(reduce(DataFrame.unionByName, parts), target, placement=placement)
     live = rewritten.live_row_count
     written = sum(file.record_count for file in added)
     joined: int | None = written
-    if count is not None:
-        count.ask()
-        joined = count.told()
+    if counts is not None:
+        for count in counts:
+            count.ask()
+        told = [count.told() for count in counts]
+        joined = None if None in told else sum(each for each in told if each is not None)
     if joined != live:
         command.writes.io.delete_many(command.written)
         command.written.clear()
@@ -126,6 +129,7 @@ class _Matches:
         move_rows: whether one may move its row to another partition.
         pairs: where they are many, kept by the executors; else None.
         matched: where they are few, the numbers of the source's rows that match, each once.
+        passing: which rows of the target may match, where that was looked up.
     """
 
     matching: Matching
@@ -133,6 +137,7 @@ class _Matches:
     move_rows: bool
     pairs: DataFrame | None
     matched: Longs
+    passing: KeyFilter | None
 
     @classmethod
     def of(cls, matching: Matching, target: Target, compared: Mapping[str, str]) -> _Matches:
@@ -141,7 +146,7 @@ class _Matches:
         Args:
             compared: the table's columns that tell whether a row moves, and the source's beside.
         """
-        source, tasks = matching.source, tasks_of_scan(target)
+        source, tasks = matching.source, tasks_of_scan(target.spark, target.plan)
         # Where no row of the source matches two of the table, there are no more pairs than that.
         few = source.collected is not None and source.count <= most_pairs_of_task(tasks)
         passing = matching.key_filter(target)
@@ -175,7 +180,7 @@ class _Matches:
         numbers = np.zeros(0, dtype=np.int64)
         if found is not None:
             numbers = found["number"].unique().sort().to_numpy()
-        return cls(matching, touched, bool(counts["moved"].any()), kept, numbers)
+        return cls(matching, touched, bool(counts["moved"].any()), kept, numbers, passing)
 
     def inserted(self, target: Target) -> DataFrame | None:
         """The rows that are new, in the columns that are written; None if there are none."""
@@ -184,8 +189,35 @@ class _Matches:
         return self.matching.inserted(target, self.pairs, self.touched)
 
 
-def _changed_rows(matching: Matching, target: Target, count: RowCount | None) -> DataFrame:
-    """Rows of files, changed by their clauses and without those that are deleted."""
+def _rows_after(
+    matching: Matching,
+    target: Target,
+    passing: KeyFilter | None,
+    counts: list[RowCount] | None,
+) -> list[DataFrame]:
+    """The rows of files as they are afterwards, in parts that have no row in common.
+
+    Where not every task has the whole source, a join moves rows: those that surely match none are
+    left out of it.
+
+    Args:
+        counts: gets the number of rows of each part, before some are deleted.
+    """
+    rows = target.rows_without_places()
+    if passing is None or matching.sends_source:
+        return [_joined(matching, target, rows, counts)]
+    others = passing.rejected(rows)
+    if counts is not None:
+        counts.append(RowCount())
+        others = counts[-1].of(others)
+    joined = _joined(matching, target, passing.passed(rows), counts)
+    return [others.select(*target.written_names), joined]
+
+
+def _joined(
+    matching: Matching, target: Target, rows: DataFrame, counts: list[RowCount] | None
+) -> DataFrame:
+    """Rows changed by their clauses, without those that are deleted."""
     merge, source = matching.merge, matching.source
     fields = target.schema.fields
     clause = free_name(
@@ -193,7 +225,7 @@ def _changed_rows(matching: Matching, target: Target, count: RowCount | None) ->
         [*(field.name for field in target.written_schema.fields), *source.names, source.number],
     )
     beside = matching.sent(source.rows, source.count).alias(merge.source_name)
-    rows = target.rows_without_places().alias(merge.target_name)
+    rows = rows.alias(merge.target_name)
     tests = [
         (n, F.lit(True) if each.condition is None else condition_column(each.condition, "it"))
         for n, each in matching.clauses(When.MATCHED)
@@ -202,8 +234,9 @@ def _changed_rows(matching: Matching, target: Target, count: RowCount | None) ->
     joined = rows.join(beside, matching.checked.on, "left").withColumn(
         clause, F.when(matched, first_number(tests))
     )
-    if count is not None:
-        joined = count.of(joined)
+    if counts is not None:
+        counts.append(RowCount())
+        joined = counts[-1].of(joined)
     which = F.col(quote_name_always([clause]))
     old = columns_named(merge.target_name, [field.name for field in fields])
     support = type_support(matching.spark)
