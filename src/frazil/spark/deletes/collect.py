@@ -29,9 +29,12 @@ WORDS_HERE: Final = 2_000_000
 """Up to so many words (32 MB) are collected by the driver; more stay with the executors."""
 
 ROWS_AT_ONCE: Final = 16_000_000
-"""Up to so many rows (128 MB) are collected one by one; to make words of more is a shuffle besides.
-Where there could be more, tasks give their share of so many, and are asked again if they have more.
-"""
+"""Up to so many rows (128 MB) are collected one by one; words of more take a shuffle."""
+
+ROWS_LOOKED_AT: Final = 10 * ROWS_AT_ONCE
+"""Where there are more rows than fit, but not more than this, tasks give their share of those that
+fit, and are asked again if they have more. Of still more rows the share would be less than one in
+twenty, and a second look would cost more than the shuffle."""
 
 COUNTS: Final[dict[str, pl.DataType]] = {
     "ordinal": pl.Int64(),
@@ -140,7 +143,7 @@ def collected(
         found: pa.Table | None = None
         if most_rows is not None and most_rows <= ROWS_AT_ONCE:
             found = _arrow(packed)
-        elif tasks is not None:
+        elif tasks is not None and most_rows is not None and most_rows <= ROWS_LOOKED_AT:
             most = ROWS_AT_ONCE // _NUMBERED_ROWS // tasks
             found = few_rows(packed, most_of_task=most, tasks=tasks, collect=_arrow)
         if found is not None:
