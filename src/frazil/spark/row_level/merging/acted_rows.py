@@ -16,6 +16,7 @@ from frazil.spark.row_level.assignments import Assignments, columns_named
 from frazil.spark.row_level.merging.clauses.clause import Do, When
 from frazil.spark.row_level.merging.clauses.flags import values_by_clause
 from frazil.spark.row_level.merging.clauses.unmatched import UnmatchedValues
+from frazil.spark.row_level.merging.key_filter import pays
 from frazil.spark.row_level.merging.matching import Matching
 from frazil.spark.row_level.merging.touched import CLAUSE, Touched
 from frazil.spark.row_level.places import words_of_places
@@ -59,7 +60,8 @@ class ActedRows:
         rows that nothing happens to are read apart from the others: a join would move them.
         """
         acts = self._acts("left")
-        if acts.is_sent or (places := self._places()) is None:
+        may_part = pays(rows=self.target.plan.record_count, keys=self.touched.places)
+        if acts.is_sent or not may_part or (places := self._places()) is None:
             return [self._after(self.target.rows(lineage=True), acts, "left")]
         parts = [self.target.rows_but(places)]
         if self.touched.updated:

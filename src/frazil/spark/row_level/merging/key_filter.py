@@ -66,7 +66,7 @@ class KeyFilter:
         """
         if not source.keys or not 0 < source.count <= MOST_KEYS:
             return None
-        if rows < max(FEWEST_ROWS, _ROWS_A_KEY * source.count):
+        if not pays(rows=rows, keys=source.count):
             return None
         wanted = source.count * _BITS_A_KEY
         bits = min(_MOST_BITS, 1 << max(6, (wanted - 1).bit_length()))
@@ -117,6 +117,11 @@ class KeyFilter:
         word = F.get(self.words, F.shiftright(place, 6).cast("int"))
         bit = place.bitwiseAND(F.lit(63)).cast("int")
         return F.call_function("shiftright", word, bit).bitwiseAND(F.lit(1)) != 0
+
+
+def pays(*, rows: int, keys: int) -> bool:
+    """Whether to leave rows out of a join by their keys or places costs less than to join them."""
+    return rows >= max(FEWEST_ROWS, _ROWS_A_KEY * keys)
 
 
 def _whole_keys(source: Source) -> Longs | None:

@@ -33,7 +33,7 @@ from frazil.spark.row_level.merging.collected import (
     collected_pairs,
     most_pairs_of_task,
 )
-from frazil.spark.row_level.merging.key_filter import KeyFilter
+from frazil.spark.row_level.merging.key_filter import KeyFilter, pays
 from frazil.spark.row_level.merging.matching import Matching
 from frazil.spark.row_level.merging.touched import CLAUSE, Touched
 from frazil.spark.row_level.target import Target
@@ -203,8 +203,12 @@ def _rows_after(
     Args:
         counts: gets the number of rows of each part, before some are deleted.
     """
-    rows = target.rows_without_places()
-    if passing is None or matching.sends_source:
+    rows, few = target.rows_without_places(), matching.source.count
+    if (
+        passing is None
+        or matching.sends_source
+        or not pays(rows=target.plan.record_count, keys=few)
+    ):
         return [_joined(matching, target, rows, counts)]
     others = passing.rejected(rows)
     if counts is not None:
