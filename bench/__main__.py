@@ -60,7 +60,7 @@ def main() -> int:
     parser.add_argument("--only", choices=sorted(MEASUREMENTS), help="one measurement")
     parser.add_argument("--part", choices=sorted(upkeep.PARTS), help="of --only upkeep, one part")
     parser.add_argument("--rows", type=int, default=10_000_000, help="rows of the big tables")
-    parser.add_argument("--rounds", type=int, default=3, help="of changes and upkeep, to measure")
+    parser.add_argument("--rounds", type=int, default=3, help="of changes and upkeep; 0: cold")
     parser.add_argument("--row", type=int, choices=sorted(slopes.ROWS), help="one row of slopes")
     parser.add_argument("--large", action="store_true", help="the largest tables of slopes too")
     parser.add_argument("--json", type=Path, default=Path("bench-results.json"))

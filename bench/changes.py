@@ -149,7 +149,7 @@ class _Pair:
                 self._read(side)
                 ended = time.perf_counter()
                 self._back(side)
-                if index:
+                if index or not self._context.rounds:
                     took[side].append(between - started)
                     reads[side].append(ended - between)
         name = title + self._suffix

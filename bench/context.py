@@ -20,7 +20,8 @@ class Context:
 
     Attributes:
         rows: how many rows the big tables have.
-        rounds: how often `changes` and `upkeep` run each side, after a round to warm up.
+        rounds: how often `changes` and `upkeep` run each side, after a round to warm up; 0 for
+            that round alone, which counts then.
         part: of a measurement that has several; all of them unless given.
         row: the row of `slopes` that is measured; None measures all.
         large: whether `slopes` takes its largest tables too.
