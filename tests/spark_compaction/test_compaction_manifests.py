@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from compacted_tables import Modelled
 
+from ci_share import only_in_soak
 from frazil.errors import ValidationError
 from frazil.spark.compaction import manifests as on_spark
 from frazil.table.manifests import clusters
@@ -128,7 +129,7 @@ def written_twice_then_lost(*arguments):
     raise RuntimeError("lost")
 
 
-@pytest.mark.parametrize("version", [1, 3])
+@pytest.mark.parametrize("version", [only_in_soak(1), 3])
 def test_executors_write_the_manifests_that_the_driver_would(lake, monkeypatch, version):
     found = []
     for name, most in (("here", 1 << 30), ("there", -1)):

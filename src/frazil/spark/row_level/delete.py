@@ -19,8 +19,7 @@ from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.expressions import check_not_random
 from frazil.spark.row_level.figures import Changed
 from frazil.spark.row_level.in_place import in_place
-from frazil.spark.row_level.places import as_file_and_position, words_of_places
-from frazil.spark.row_level.target import Target, file_of
+from frazil.spark.row_level.target import Target, as_file_and_position, file_of, words_of_places
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ from frazil.format.snapshots import Snapshot
 from frazil.format.types import NestedField
 from frazil.planning.plan import plan_rewrite
 from frazil.planning.scan_plan import ScanPlan
-from frazil.spark.deletes.bitmap import Words
+from frazil.spark.deletes.bitmap import Words, by_file
+from frazil.spark.deletes.collect import collected, most_words
 from frazil.spark.deletes.joins import Bitmaps, bitmaps_of_words, in_arrays
 from frazil.spark.free_names import free_names
 from frazil.spark.read.parquet.file_log import RowPlace
@@ -266,3 +267,31 @@ def file_of(place: Column) -> Column:
 def position_of(place: Column) -> Column:
     """Return the position in its file of a place."""
     return place.bitwiseAND(F.lit((1 << POSITION_BITS) - 1))
+
+
+def words_of_places(
+    target: Target, places: DataFrame, *, most_rows: int | None = None
+) -> Mapping[int, Words] | None:
+    """Collect the places of rows of a target's files; None where they are too many for it.
+
+    Args:
+        places: with the column of places, each as often as it comes; computed once.
+        most_rows: how many there are at most; None where that is not known.
+
+    Returns:
+        the positions by the ordinal of those files of the target that have some.
+    """
+    files = target.plan.files
+    room, last = most_words(files["record_count"]), max(files["ordinal"], default=0)
+    rows = as_file_and_position(places, F.col(target.place))
+    with collected(rows, most_words=room, most_rows=most_rows, most_ordinal=last) as found:
+        if found.words is None:
+            return None
+        known = set(files["ordinal"])
+        held = [ordinal for ordinal in found.counts["ordinal"] if ordinal in known]
+        return by_file(found.words, held)
+
+
+def as_file_and_position(rows: DataFrame, place: Column) -> DataFrame:
+    """Return the ordinal of the file and the position of each place, as two columns."""
+    return rows.select(file_of(place).alias("file"), position_of(place).alias("position"))

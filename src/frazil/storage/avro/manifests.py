@@ -175,6 +175,7 @@ def read_stated_entries(
     Raises:
         MissingFileError, InvalidManifestError, UnsupportedError: as `read_manifest`.
     """
+    _spec_of(manifest, specs)
     data = io.read(manifest.manifest_path)
     return stated_entries(data, manifest, specs=specs, schema=schema)
 
@@ -187,18 +188,22 @@ def stated_entries(
     Raises:
         InvalidManifestError, UnsupportedError: as `read_manifest`.
     """
-    path = manifest.manifest_path
+    path, spec = manifest.manifest_path, _spec_of(manifest, specs)
+    records = read_records(data, ENTRY_LEVEL, file=path)
+    types = tuple(field.field_type for field in spec.partition_type(schema).fields)
+    reader = EntryReader.of(records, spec, types, file=path)
+    return [reader.entry(row) for row in records.rows]
+
+
+def _spec_of(manifest: ManifestFile, specs: Mapping[int, PartitionSpec]) -> PartitionSpec:
     spec = specs.get(manifest.partition_spec_id)
     if spec is None:
         raise InvalidManifestError(
             f"the manifest is of the partition spec {manifest.partition_spec_id}, and the table "
             f"has {sorted(specs)}",
-            file=path,
+            file=manifest.manifest_path,
         )
-    records = read_records(data, ENTRY_LEVEL, file=path)
-    types = tuple(field.field_type for field in spec.partition_type(schema).fields)
-    reader = EntryReader.of(records, spec, types, file=path)
-    return [reader.entry(row) for row in records.rows]
+    return spec
 
 
 def write_manifest_list(

@@ -19,8 +19,7 @@ from frazil.spark.row_level.merging.clauses.unmatched import UnmatchedValues
 from frazil.spark.row_level.merging.key_filter import pays
 from frazil.spark.row_level.merging.matching import Matching
 from frazil.spark.row_level.merging.touched import CLAUSE, Touched
-from frazil.spark.row_level.places import words_of_places
-from frazil.spark.row_level.target import Target
+from frazil.spark.row_level.target import Target, words_of_places
 from frazil.spark.session import type_support
 
 How = Literal["inner", "left"]

@@ -31,8 +31,7 @@ from frazil.spark.row_level.merging.pruning import (
 )
 from frazil.spark.row_level.merging.source import Source
 from frazil.spark.row_level.merging.touched import CLAUSE, Touched
-from frazil.spark.row_level.places import as_file_and_position
-from frazil.spark.row_level.target import Target
+from frazil.spark.row_level.target import Target, as_file_and_position
 from frazil.spark.session import prepare_session
 
 
