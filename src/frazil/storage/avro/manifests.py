@@ -144,11 +144,7 @@ def manifest_bytes(
 
 
 def read_manifest(
-    io: FileIO,
-    manifest: ManifestFile,
-    *,
-    specs: Mapping[int, PartitionSpec],
-    schema: Schema,
+    io: FileIO, manifest: ManifestFile, *, specs: Mapping[int, PartitionSpec], schema: Schema
 ) -> list[ManifestEntry]:
     """A manifest's entries with everything that they inherit (rules 107-141).
 
@@ -164,11 +160,7 @@ def read_manifest(
 
 
 def read_stated_entries(
-    io: FileIO,
-    manifest: ManifestFile,
-    *,
-    specs: Mapping[int, PartitionSpec],
-    schema: Schema,
+    io: FileIO, manifest: ManifestFile, *, specs: Mapping[int, PartitionSpec], schema: Schema
 ) -> list[ManifestEntry]:
     """A manifest's entries as they stand in the file, without what they inherit.
 
