@@ -28,6 +28,12 @@ def run(context: Context) -> Iterator[Figure]:
     """Each command on a table of its own on either side, rolled back after each round."""
     if not context.has_java:
         return
+    for name, part in PARTS.items():
+        if context.part in (None, name):
+            yield from part(context)
+
+
+def _one_partition(context: Context) -> Iterator[Figure]:
     for mode, short in MODES.items():
         pair = _Pair(context, mode=mode, version=2)
         yield from pair.measured(
@@ -42,6 +48,9 @@ def run(context: Context) -> Iterator[Figure]:
                 "delete 1 %, positions", _delete, _java_delete(context), _DELETE
             )
         pair.purge()
+
+
+def _every_partition(context: Context) -> Iterator[Figure]:
     for mode, short in MODES.items():
         pair = _Pair(context, mode=mode, version=2, partition=SPREAD)
         yield from pair.measured(
@@ -52,10 +61,12 @@ def run(context: Context) -> Iterator[Figure]:
         )
         yield from pair.measured(f"update 5 % of every partition, {short}", *_update(context))
         pair.purge()
+
+
+def _vectors(context: Context) -> Iterator[Figure]:
     pair = _Pair(context, mode="merge-on-read", version=3)
     yield from pair.measured("delete 1 %, vectors", _delete, _java_delete(context), _DELETE)
     pair.purge()
-    yield from _upsert(context)
 
 
 _DELETE = Bar(at_most=0.8)
@@ -218,3 +229,12 @@ def _upsert(context: Context) -> Iterator[Figure]:
     )
     for name in names.values():
         context.lake.purge_table(name)
+
+
+PARTS: Mapping[str, Callable[[Context], Iterator[Figure]]] = {
+    "one-partition": _one_partition,
+    "every-partition": _every_partition,
+    "vectors": _vectors,
+    "upsert": _upsert,
+}
+"""Each is one run's part by its name: `--part`."""

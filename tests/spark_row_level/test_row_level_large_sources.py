@@ -9,6 +9,7 @@ import pytest
 from ci_share import one_of_each
 from frazil.spark.row_level import delete
 from frazil.spark.row_level.merging import acted_rows, key_filter, matching
+from frazil.spark.row_level.merging import merge as merging
 
 MODES = ["copy-on-write", "merge-on-read"]
 CLAUSES = ["update", "delete and insert", "by source"]
@@ -27,6 +28,21 @@ def nothing_is_sent(monkeypatch):
 def no_room(monkeypatch):
     for module in (acted_rows, delete):
         monkeypatch.setattr(module, "words_of_places", lambda *args, **more: None)
+
+
+@pytest.fixture
+def joined_once(monkeypatch):
+    """Whether each merge was committed by one join."""
+    told = []
+    original = merging.rewritten_in_one_join
+
+    def tried(*args):
+        done = original(*args)
+        told.append(done is not None)
+        return done
+
+    monkeypatch.setattr(merging, "rewritten_in_one_join", tried)
+    return told
 
 
 def made(lake, mode, version):
@@ -60,7 +76,7 @@ def lineage_of(table):
 
 @pytest.mark.parametrize(("mode", "clauses", "told"), one_of_each(MODES, CLAUSES, TOLD))
 @pytest.mark.parametrize("version", [3])
-def test_each_kind_of_clause(lake, spark, monkeypatch, mode, clauses, told, version):
+def test_each_kind_of_clause(lake, spark, monkeypatch, joined_once, mode, clauses, told, version):
     if told == "by a join":
         no_room(monkeypatch)
     table, rows = made(lake, mode, version)
@@ -98,6 +114,7 @@ def test_each_kind_of_clause(lake, spark, monkeypatch, mode, clauses, told, vers
             elif p == 2:
                 del rows[k]
     assert rows_of(table) == rows
+    assert joined_once == [True] * (mode == "copy-on-write" and clauses != "by source")
     after = lineage_of(table)
     assert {k: after[k] for k in after if k in ids} == {k: ids[k] for k in after if k in ids}
 

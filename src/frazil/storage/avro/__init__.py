@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from frazil.storage.avro.manifests import (
+    ManifestDefinition,
     decode_manifest_lists,
     manifest_bytes,
     manifests_of,
@@ -16,6 +17,7 @@ from frazil.storage.avro.manifests import (
 )
 
 __all__ = [
+    "ManifestDefinition",
     "decode_manifest_lists",
     "manifest_bytes",
     "manifests_of",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
 from io import BytesIO
-from typing import Final
+from typing import Final, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +38,11 @@ from frazil.storage.avro.container import (
 from frazil.storage.avro.entry_records import FIRST_ROW_ID, HEAD, EntryRecords, flat_schema_of
 from frazil.storage.avro.manifest_layout import FlatSchema, flatten
 from frazil.storage.avro.manifest_records import ENTRY_LEVEL, EntryReader
-from frazil.storage.avro.manifests import manifest_header
+from frazil.storage.avro.manifests import (
+    DEFAULT_CODEC,
+    ManifestDefinition,
+    manifest_header,
+)
 from frazil.storage.avro.partition_summaries import (
     FieldSummaryBuilder,
     distinct_partitions,
@@ -111,13 +115,7 @@ def copy_manifest(
     io: FileIO,
     path: str,
     sources: Sequence[CarriedEntries],
-    *,
-    spec: PartitionSpec,
-    schema: Schema,
-    format_version: int,
-    content: ManifestContent,
-    snapshot_id: int,
-    codec: str,
+    **definition: Unpack[ManifestDefinition],
 ) -> ManifestFile | None:
     """Write a new manifest of the carried entries; None where their records cannot be copied.
 
@@ -129,16 +127,7 @@ def copy_manifest(
         InvalidManifestError: a manifest is damaged.
         AlreadyExistsError: there is another file of that name.
     """
-    copied = copied_bytes(
-        path,
-        sources,
-        spec=spec,
-        schema=schema,
-        format_version=format_version,
-        content=content,
-        snapshot_id=snapshot_id,
-        codec=codec,
-    )
+    copied = copied_bytes(path, sources, **definition)
     if copied is None:
         return None
     manifest, data = copied
@@ -147,21 +136,16 @@ def copy_manifest(
 
 
 def copied_bytes(
-    path: str,
-    sources: Sequence[CarriedEntries],
-    *,
-    spec: PartitionSpec,
-    schema: Schema,
-    format_version: int,
-    content: ManifestContent,
-    snapshot_id: int,
-    codec: str,
+    path: str, sources: Sequence[CarriedEntries], **definition: Unpack[ManifestDefinition]
 ) -> tuple[ManifestFile, bytes] | None:
     """Return what `copy_manifest` would write, as `manifest_bytes` does; nothing is written.
 
     Raises:
         InvalidManifestError: a manifest is damaged.
     """
+    spec, schema = definition["spec"], definition["schema"]
+    format_version, content = definition["format_version"], definition["content"]
+    snapshot_id = definition["snapshot_id"]
     joined = _joined(sources)
     if joined is None:
         return None
@@ -178,7 +162,7 @@ def copied_bytes(
     writer = ContainerWriter(
         avro_schema,
         metadata=manifest_header(spec, schema, format_version, content),
-        codec=codec,
+        codec=definition.get("codec", DEFAULT_CODEC),
         sync=sync_of(path),
     )
     try:

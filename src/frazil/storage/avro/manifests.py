@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NotRequired, TypedDict, Unpack
 
 from frazil.errors import InvalidManifestError, ValidationError
 from frazil.format.manifests import (
@@ -39,17 +39,31 @@ from frazil.storage.files import FileIO
 DEFAULT_CODEC = "gzip"
 
 
+class ManifestDefinition(TypedDict):
+    """What a new manifest is.
+
+    Attributes:
+        spec: of every entry's partition.
+        schema: the table's current one.
+        format_version: 1 to 3.
+        content: data or deletes.
+        snapshot_id: of the snapshot that adds the manifest.
+        codec: gzip, deflate, snappy, zstd or none (rule 105); gzip unless given.
+    """
+
+    spec: PartitionSpec
+    schema: Schema
+    format_version: int
+    content: ManifestContent
+    snapshot_id: int
+    codec: NotRequired[str]
+
+
 def write_manifest(
     io: FileIO,
     path: str,
     entries: Sequence[ManifestEntry],
-    *,
-    spec: PartitionSpec,
-    schema: Schema,
-    format_version: int,
-    content: ManifestContent,
-    snapshot_id: int,
-    codec: str = DEFAULT_CODEC,
+    **definition: Unpack[ManifestDefinition],
 ) -> ManifestFile:
     """Write a new manifest of entries of one spec and one kind of content.
 
@@ -59,13 +73,8 @@ def write_manifest(
     Args:
         io: where to.
         path: a new file's.
-        entries: entries without a snapshot id get ``snapshot_id``.
-        spec: of every entry's partition.
-        schema: the table's current one.
-        format_version: 1 to 3.
-        content: data or deletes.
-        snapshot_id: of the snapshot that adds the manifest.
-        codec: gzip, deflate, snappy, zstd or none (rule 105).
+        entries: entries without a snapshot id get the definition's.
+        definition: of the manifest.
 
     Returns:
         The manifest's row for a manifest list. Its sequence numbers are
@@ -75,35 +84,21 @@ def write_manifest(
         ValidationError: entries contradict each other, the spec or the format version.
         AlreadyExistsError: there is another file of that name.
     """
-    manifest, data = manifest_bytes(
-        path,
-        entries,
-        spec=spec,
-        schema=schema,
-        format_version=format_version,
-        content=content,
-        snapshot_id=snapshot_id,
-        codec=codec,
-    )
+    manifest, data = manifest_bytes(path, entries, **definition)
     io.create_unique(path, data)
     return manifest
 
 
 def manifest_bytes(
-    path: str,
-    entries: Sequence[ManifestEntry],
-    *,
-    spec: PartitionSpec,
-    schema: Schema,
-    format_version: int,
-    content: ManifestContent,
-    snapshot_id: int,
-    codec: str = DEFAULT_CODEC,
+    path: str, entries: Sequence[ManifestEntry], **definition: Unpack[ManifestDefinition]
 ) -> tuple[ManifestFile, bytes]:
     """Return a new manifest's row for a manifest list, and the file's bytes.
 
     Arguments and errors are those of `write_manifest`; nothing is written.
     """
+    spec, schema = definition["spec"], definition["schema"]
+    format_version, content = definition["format_version"], definition["content"]
+    snapshot_id = definition["snapshot_id"]
     for entry in entries:
         _check_entry(entry, spec, content, format_version)
     entries = [
@@ -117,7 +112,7 @@ def manifest_bytes(
         avro_schema,
         (entry_record(entry, _partition_columns(avro_schema)) for entry in entries),
         metadata=manifest_header(spec, schema, format_version, content),
-        codec=codec,
+        codec=definition.get("codec", DEFAULT_CODEC),
     )
     summaries = [FieldSummaryBuilder(field.field_type) for field in partition_type.fields]
     for values in partitions:

@@ -10,7 +10,7 @@ import dataclasses
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import polars as pl
 
@@ -152,7 +152,7 @@ class ClusterWriter:
         )
 
     @property
-    def _definition(self) -> dict[str, Any]:
+    def _definition(self) -> avro.ManifestDefinition:
         return {
             "spec": self.metadata.spec_by_id(self.spec_id),
             "schema": self.metadata.schema,

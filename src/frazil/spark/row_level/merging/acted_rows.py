@@ -14,7 +14,7 @@ from frazil.spark.deletes.bitmap import Words
 from frazil.spark.free_names import free_names
 from frazil.spark.row_level.assignments import Assignments, columns_named
 from frazil.spark.row_level.merging.clauses.clause import Do, When
-from frazil.spark.row_level.merging.clauses.flags import values_by_clause
+from frazil.spark.row_level.merging.clauses.flags import written_by_clause
 from frazil.spark.row_level.merging.clauses.unmatched import UnmatchedValues
 from frazil.spark.row_level.merging.key_filter import pays
 from frazil.spark.row_level.merging.matching import Matching
@@ -146,15 +146,8 @@ class ActedRows:
             deletes = [n for n, c in enumerate(merge.clauses) if c.do is Do.DELETE]
             if deletes:
                 joined = joined.where(which.isNull() | ~which.isin(deletes))
-        columns = values_by_clause(after, target.schema.fields, which=which, otherwise=old)
-        lineage = columns_named(merge.target_name, [each.name for each in target.lineage])
-        if lineage:
-            stays = F.when(which.isNull(), lineage[target.last_updated])
-            columns += [
-                lineage[target.row_id].alias(target.row_id),
-                stays.alias(target.last_updated),
-            ]
-        return joined.select(*columns)
+        alias = merge.target_name
+        return written_by_clause(joined, after, target=target, alias=alias, old=old, which=which)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
 from frazil.format.predicates.sql.quoting import quote_name_always
-from frazil.spark.few_rows import RowLimit, few_rows
+from frazil.spark.few_rows import Longs, RowLimit, few_rows
 from frazil.spark.row_level.merging.pruning import EqualColumns, hash_of_keys, plain_value
 
 MOST_BYTES: Final = 16 << 20
@@ -34,8 +33,6 @@ _PAIR_WIDTH: Final = 32
 _TASKS: Final = 64
 
 _TEXT: Final = "long_text"
-
-Longs = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

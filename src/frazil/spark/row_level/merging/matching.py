@@ -16,13 +16,13 @@ from frazil.format.predicates.expressions import Expression
 from frazil.format.predicates.sql.implied import words_of
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.types import NestedField
+from frazil.spark.few_rows import Longs
 from frazil.spark.free_names import free_name
 from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.figures import Changed
 from frazil.spark.row_level.merging.clauses.checked import CheckedClauses
 from frazil.spark.row_level.merging.clauses.clause import Clause, Do, When
 from frazil.spark.row_level.merging.clauses.flags import first_that_holds, values_by_clause
-from frazil.spark.row_level.merging.collected import Longs
 from frazil.spark.row_level.merging.key_filter import KeyFilter
 from frazil.spark.row_level.merging.pruning import named_fields
 from frazil.spark.row_level.merging.source import Source

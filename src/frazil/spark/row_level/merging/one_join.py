@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from frazil.format.predicates.expressions import Expression
 from frazil.format.predicates.sql.implied import words_of
 from frazil.format.predicates.sql.quoting import quote_name_always
-from frazil.spark.few_rows import tasks_of_scan
+from frazil.spark.few_rows import Longs, tasks_of_scan
 from frazil.spark.free_names import free_name
 from frazil.spark.row_level.assignments import columns_named
 from frazil.spark.row_level.delete import CLOCKS
@@ -27,9 +27,8 @@ from frazil.spark.row_level.figures import Changed
 from frazil.spark.row_level.in_place import in_place, partition_columns, without_queries
 from frazil.spark.row_level.merging.by_key import matches_by_key
 from frazil.spark.row_level.merging.clauses.clause import Do, When
-from frazil.spark.row_level.merging.clauses.flags import first_number, values_by_clause
+from frazil.spark.row_level.merging.clauses.flags import first_number, written_by_clause
 from frazil.spark.row_level.merging.collected import (
-    Longs,
     collected_pairs,
     most_pairs_of_task,
 )
@@ -251,12 +250,5 @@ def _joined(
     deletes = [n for n, each in enumerate(merge.clauses) if each.do is Do.DELETE]
     if deletes:
         joined = joined.where(which.isNull() | ~which.isin(deletes))
-    columns = values_by_clause(after, fields, which=which, otherwise=old)
-    lineage = columns_named(merge.target_name, [each.name for each in target.lineage])
-    if lineage:
-        stays = F.when(which.isNull(), lineage[target.last_updated])
-        columns += [
-            lineage[target.row_id].alias(target.row_id),
-            stays.alias(target.last_updated),
-        ]
-    return joined.select(*columns)
+    alias = merge.target_name
+    return written_by_clause(joined, after, target=target, alias=alias, old=old, which=which)

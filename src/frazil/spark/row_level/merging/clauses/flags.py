@@ -10,7 +10,9 @@ from pyspark.sql import functions as F
 
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.types import NestedField
+from frazil.spark.row_level.assignments import columns_named
 from frazil.spark.row_level.expressions import SUBQUERY_REFUSED, condition_column
+from frazil.spark.row_level.target import Target
 
 
 def first_that_holds(
@@ -91,3 +93,31 @@ def values_by_clause(
         assert column is not None, field.name
         columns.append(column.alias(field.name))
     return columns
+
+
+def written_by_clause(
+    rows: DataFrame,
+    after: Mapping[int, Mapping[str, Column]],
+    *,
+    target: Target,
+    alias: str,
+    old: Mapping[str, Column],
+    which: Column,
+) -> DataFrame:
+    """Return rows of files as they are written: columns as the row's clause says, and lineage.
+
+    Args:
+        rows: of the target under its alias, each beside what its clause needs.
+        after: the values of each clause, by the column's name.
+        old: the values that the rows have; a clause that keeps one has it from here.
+        which: the number of the row's clause, or NULL.
+    """
+    columns = values_by_clause(after, target.schema.fields, which=which, otherwise=old)
+    lineage = columns_named(alias, [each.name for each in target.lineage])
+    if lineage:
+        stays = F.when(which.isNull(), lineage[target.last_updated])
+        columns += [
+            lineage[target.row_id].alias(target.row_id),
+            stays.alias(target.last_updated),
+        ]
+    return rows.select(*columns)
