@@ -15,6 +15,7 @@ from pyspark.sql import types as S
 from frazil.cdc.catalog import LeafTable
 from frazil.cdc.connections import Dsn
 from frazil.cdc.values import ValueColumn, arrays_of
+from frazil.spark.executor_tasks import map_batches
 from frazil.spark.types import type_to_spark
 
 PAGES_A_TASK: Final = 32_768
@@ -45,7 +46,7 @@ def initial_rows(
         tasks += [(leaf.namespace, leaf.name, a, b) for a, b in zip(starts, ends, strict=True)]
     schema = S.StructType([S.StructField(c.name, _spark_type(c), True) for c in columns])
     spread = spark.createDataFrame(tasks, _TASKS).repartition(len(tasks))
-    return spread.mapInArrow(_LeafReader(dsn, tuple(columns), snapshot), schema)
+    return map_batches(spread, _LeafReader(dsn, tuple(columns), snapshot), schema)
 
 
 def _spark_type(column: ValueColumn) -> S.DataType:

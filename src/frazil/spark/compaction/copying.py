@@ -23,6 +23,7 @@ from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
 from frazil.spark.compaction.groups import FileGroup
+from frazil.spark.executor_tasks import map_batches
 from frazil.spark.read.projection import LAST_UPDATED_FIELD, ROW_ID_FIELD
 from frazil.spark.row_level.target import Target
 from frazil.spark.write.arrow import ArrowTask, arrow_schema
@@ -92,7 +93,7 @@ def copied(files: Target, *, options: dict[str, str], tasks: int) -> list[DataFi
     try:
         sources = _sources(spark, files, tasks)
         copy = _Copy(task, io, files.schema, files.lineage)
-        rows = sources.mapInArrow(copy, "entry string").collect()
+        rows = map_batches(sources, copy, "entry string").collect()
         staged = [entry_from_text(row["entry"], write.partition_type) for row in rows]
         write.staging.keep_only(staged)
         ordered = sorted(staged, key=lambda entry: entry.file_path)

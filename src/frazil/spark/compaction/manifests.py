@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from frazil.format.arguments import one_or_several
 from frazil.format.manifests import ManifestFile
 from frazil.spark.compaction.results import ManifestsResult
+from frazil.spark.executor_tasks import map_batches
 from frazil.spark.metadata_frames.cluster import TASK_ARROW, stated_manifest
 from frazil.spark.metadata_frames.entry_rows import manifest_of_task
 from frazil.spark.session import (
@@ -108,12 +109,12 @@ def _write_clusters(
     """Let executors read each source once, and write the new manifests of the pieces."""
     prepare_session(spark)
     told = spread_over_tasks(spark.createDataFrame(_tasks(clusters)), len(clusters.sources))
-    pieces = told.mapInArrow(_Pieces(writer), _PIECES_SPARK)
+    pieces = map_batches(told, _Pieces(writer), _PIECES_SPARK)
     tasks = min(len(clusters.paths), shuffle_partitions(spark))
     together = pieces.repartition(tasks, "number")
     ordered = together.sortWithinPartitions("number", "source")
     join = _Joiner(writer, tuple(clusters.paths))
-    written = ordered.mapInArrow(join, _WRITTEN_SPARK).toArrow().to_pylist()
+    written = map_batches(ordered, join, _WRITTEN_SPARK).toArrow().to_pylist()
     written.sort(key=itemgetter("number"))
     return [manifest_of(row, file=row["manifest_path"]) for row in written]
 

@@ -26,6 +26,7 @@ from frazil.spark.deletes.position_files import (
     deleted_rows,
     vector_positions,
 )
+from frazil.spark.executor_tasks import map_batches
 from frazil.spark.read.parquet.native import ScanContext
 from frazil.spark.session import shuffle_partitions
 from frazil.storage.files import FileIO
@@ -234,7 +235,7 @@ def _read_on_executors(
         spread = spark.createDataFrame(vectors.rechunk().to_arrow()).repartition(
             _partitions(context, len(vectors))
         )
-        parts.append(spread.mapInArrow(_VectorReader(io, grain), grain.spark_schema))
+        parts.append(map_batches(spread, _VectorReader(io, grain), grain.spark_schema))
     others = tasks.filter(pl.col("format") != "puffin")
     if len(others):
         by_path = S.StructType(
@@ -248,7 +249,7 @@ def _read_on_executors(
         spread = spark.createDataFrame(others.rechunk().to_arrow()).repartition(
             _partitions(context, len(others))
         )
-        found = spread.mapInArrow(_PositionReader(io, grain), by_path)
+        found = map_batches(spread, _PositionReader(io, grain), by_path)
         files = spark.createDataFrame(targets.rechunk().to_arrow())
         applies = (
             (found[_PATH] == files[_PATH])
@@ -267,7 +268,7 @@ def _read_on_executors(
 def _one_row_a_key(context: ScanContext, rows: DataFrame, grain: Grain) -> DataFrame:
     """The same bitmaps for a broadcast, whose join is cheapest where keys are unique."""
     spread = rows.repartition(_partitions(context, ON_DRIVER_FILES), KEY)
-    return spread.mapInArrow(_Merger(grain), grain.spark_schema)
+    return map_batches(spread, _Merger(grain), grain.spark_schema)
 
 
 def _partitions(context: ScanContext, files: int) -> int:

@@ -20,6 +20,7 @@ from frazil.format.snapshots import Snapshot
 from frazil.format.snapshots.json_form import stored_id
 from frazil.planning.cache import ManifestCache
 from frazil.planning.load import listed_manifests
+from frazil.spark.executor_tasks import map_batches
 from frazil.spark.metadata_frames.entry_rows import EntryTable, batches_of, entry_rows
 from frazil.spark.metadata_frames.shape import spark_schema
 from frazil.spark.session import shuffle_partitions, spread_over_tasks
@@ -96,7 +97,7 @@ class Cluster:
     ) -> DataFrame:
         """A row a manifest that some of the snapshots have; their lists are read by executors."""
         lists = self._snapshots(snapshots)
-        found = lists.mapInArrow(_ListReader(self.io, contents), _TASK_SPARK)
+        found = map_batches(lists, _ListReader(self.io, contents), _TASK_SPARK)
         once = found.dropDuplicates(["manifest_path"])
         return once.repartition(shuffle_partitions(self.spark))
 
@@ -111,7 +112,7 @@ class Cluster:
     ) -> DataFrame:
         """The rows of `all_manifests`."""
         reader = _ManifestReader(self.io, tables, columns, self.support)
-        return self._snapshots(snapshots).mapInArrow(reader, spark_schema(columns, self.support))
+        return map_batches(self._snapshots(snapshots), reader, spark_schema(columns, self.support))
 
     def _snapshots(self, snapshots: Sequence[Snapshot]) -> DataFrame:
         told = (replace(one, snapshot_id=stored_id(one.snapshot_id)) for one in snapshots)

@@ -20,6 +20,7 @@ from pyspark.sql import types as S
 
 from frazil.format import types as I
 from frazil.format.manifests import ManifestContent, ManifestFile
+from frazil.spark.executor_tasks import map_batches
 from frazil.spark.metadata_frames.shape import record_batch, spark_schema
 from frazil.spark.types import COMMENT_KEY, SparkTypeSupport
 from frazil.storage.files import FileIO
@@ -63,11 +64,11 @@ def entry_rows(
     """
     if table == "holdings":
         reader = EntryRows(io, tables, table, columns, support)
-        return tasks.mapInArrow(reader, spark_schema(columns, support))
+        return map_batches(tasks, reader, spark_schema(columns, support))
     place = I.NestedField(0, _PLACE, _PLACE_TYPE, required=True)
     plain = I.StructType((*without_maps(columns).fields, place))
     reader = EntryRows(io, tables, table, plain, support)
-    rows = tasks.mapInArrow(reader, spark_schema(plain, support))
+    rows = map_batches(tasks, reader, spark_schema(plain, support))
     maps = I.StructType(tables.maps_columns)
     with warnings.catch_warnings():
         # Spark would rather see type hints, which it cannot read from an object.

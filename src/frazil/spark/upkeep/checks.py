@@ -16,6 +16,7 @@ from frazil.format.partitions.sources import schema_with_sources
 from frazil.format.schema import Schema
 from frazil.planning.cache import ManifestCache
 from frazil.planning.load import ManifestLoader
+from frazil.spark.executor_tasks import map_batches
 from frazil.spark.metadata_frames.cluster import Cluster
 from frazil.spark.metadata_frames.entry_rows import manifest_of_task
 from frazil.spark.session import prepare_session, type_support
@@ -63,12 +64,12 @@ def _check_on_cluster(table: Table, manifests: Sequence[ManifestFile]) -> tuple[
     prepare_session(spark)
     cluster = Cluster(spark=spark, io=table.io, support=type_support(spark))
     reader = _StatedEntries(table.io, metadata.partition_specs, schema_with_sources(metadata))
-    stated = cluster.tasks(manifests).mapInArrow(reader, _STATED).distinct()
+    stated = map_batches(cluster.tasks(manifests), reader, _STATED).distinct()
     # All that is said of a file goes to one task, which opens it once.
     spread = stated.repartition(F.col("file_path")).persist()
     try:
         count = spread.select("file_path").distinct().count()
-        problems = spread.mapInArrow(_CheckedEntries(table.io), _PROBLEMS)
+        problems = map_batches(spread, _CheckedEntries(table.io), _PROBLEMS)
         found = problems.limit(MOST_PROBLEMS).toArrow()
     finally:
         spread.unpersist()

@@ -9,6 +9,7 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from frazil.spark.executor_tasks import map_batches
 from frazil.spark.session import prepare_session
 from frazil.storage.files import FileIO
 from frazil.table.maintenance.progress import DeleteFiles, Deleting, deleting_here
@@ -42,7 +43,7 @@ def deleting_by(spark: SparkSession, io: FileIO, *, threads: int) -> DeleteFiles
             some = paths[start : start + _AT_ONCE]
             rows = spark.createDataFrame(pa.table({"path": pa.array(some, pa.string())}))
             spread = rows.repartition(-(-len(some) // _TASK_FILES))
-            done = spread.mapInArrow(Deleter(io, threads), _REASONS)
+            done = map_batches(spread, Deleter(io, threads), _REASONS)
             failed = done.where("reason is not null").toArrow().to_pydict()
             failures.update(zip(failed["path"], failed["reason"], strict=True))
             deleting.several(len(some))

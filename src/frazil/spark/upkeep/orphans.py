@@ -24,6 +24,7 @@ from frazil.format.partitions.sources import schema_with_sources
 from frazil.format.schema import Schema
 from frazil.planning.cache import ManifestCache
 from frazil.planning.load import ManifestLoader
+from frazil.spark.executor_tasks import map_batches
 from frazil.spark.metadata_frames.cluster import Cluster, is_planned_here
 from frazil.spark.metadata_frames.entry_rows import manifest_of_task
 from frazil.spark.session import (
@@ -119,7 +120,7 @@ class _OnCluster:
     def run(
         self, table: Table, source: DataFrame, *, is_dry_run: bool, kept: ExitStack
     ) -> OrphanFilesResult:
-        keyed = _kept(source.mapInArrow(_Candidates(self.search), _KEYED), kept)
+        keyed = _kept(map_batches(source, _Candidates(self.search), _KEYED), kept)
         count = keyed.count()
         loaded = table._refresh()
         reachable = reachable_metadata(self.io, loaded)
@@ -128,7 +129,7 @@ class _OnCluster:
         orphans = self._orphans(candidates, loaded, reachable, count, kept)
         newest = loaded if is_dry_run else table._refresh()
         if newest.metadata_location != loaded.metadata_location:
-            again = orphans.mapInArrow(_Candidates(self.search), _KEYED).drop("is_candidate")
+            again = map_batches(orphans, _Candidates(self.search), _KEYED).drop("is_candidate")
             reachable = reachable_metadata(self.io, newest)
             orphans = self._orphans(again, newest, reachable, count, kept)
         if is_dry_run:
@@ -136,7 +137,7 @@ class _OnCluster:
         else:
             spread = orphans.select("path", "size").repartition(shuffle_partitions(self.spark))
             deleter = Deleter(self.io, self.search.delete_threads)
-            done = _kept(spread.mapInArrow(deleter, _DELETED), kept)
+            done = _kept(map_batches(spread, deleter, _DELETED), kept)
         return _result(done, is_dry_run=is_dry_run)
 
     def listed(self, beginning: Beginning) -> DataFrame:
@@ -145,7 +146,7 @@ class _OnCluster:
         rows = pa.table({"folder": pa.array(beginning.folders, pa.string())})
         folders = self.spark.createDataFrame(rows, "folder string")
         spread = spread_over_tasks(folders, len(rows))
-        return upper.union(spread.mapInArrow(_Lister(self.io), _LISTED))
+        return upper.union(map_batches(spread, _Lister(self.io), _LISTED))
 
     def _orphans(
         self,
@@ -183,7 +184,7 @@ class _OnCluster:
         tasks = cluster.tasks([each for each in reachable.manifests if each.has_live_files])
         own = self.search.paths.parts(pl.Series("path", sorted(reachable.paths), pl.String()))
         metadata_paths = self.spark.createDataFrame(arrow_of(own), _COMPARABLE)
-        return metadata_paths.union(tasks.mapInArrow(reader, _COMPARABLE))
+        return metadata_paths.union(map_batches(tasks, reader, _COMPARABLE))
 
     def _refuse_other_tables(self, keyed: DataFrame, reachable: ReachableMetadata) -> None:
         found = keyed.where(F.col("path").rlike(METADATA_FILE))

@@ -24,6 +24,7 @@ from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
+from frazil.spark.executor_tasks import map_batches
 from frazil.spark.read.parquet.locations import spark_path
 from frazil.spark.session import (
     WRITE_SETTINGS,
@@ -340,7 +341,7 @@ class FileWrite:
             kind=self.kind,
         )
         self.staging.make()
-        rows = placed.mapInArrow(task, "entry string").collect()
+        rows = map_batches(placed, task, "entry string").collect()
         staged = [entry_from_text(row["entry"], self.partition_type) for row in rows]
         self.staging.keep_only(staged)
         return sorted(staged, key=lambda entry: entry.file_path)

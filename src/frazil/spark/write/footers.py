@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from frazil.errors import InvalidDataFileError
 from frazil.format import types as I
 from frazil.format.manifests import DataFile
+from frazil.spark.executor_tasks import map_batches
 from frazil.spark.write.failures import lacks_packages, own_error
 from frazil.spark.write.finish import Finisher
 from frazil.spark.write.wire import entry_from_text, entry_to_text
@@ -96,7 +97,7 @@ def _on_executors(
     """The entries by a Spark job; None where executors lack what the driver has."""
     work = partial(_finish_some, finisher, partition_type, [(f.path, f.size) for f in files])
     try:
-        rows = spark.range(0, len(files), 1, tasks).mapInArrow(work, "entry string").collect()
+        rows = map_batches(spark.range(0, len(files), 1, tasks), work, "entry string").collect()
     except PySparkException as error:
         if lacks_packages(error):
             return None

@@ -20,6 +20,7 @@ from frazil.spark.deletes.bitmap_rows import KEY, WORDS, Longs
 from frazil.spark.deletes.collect import Collected
 from frazil.spark.deletes.writing.earlier import EarlierDeletes, TouchedFiles
 from frazil.spark.deletes.writing.encode import Encoder, FileDeletes, NewEntry
+from frazil.spark.executor_tasks import map_batches
 from frazil.spark.session import shuffle_partitions
 from frazil.spark.write.staging import StagedFolder
 from frazil.spark.write.wire import entry_from_text, entry_to_text
@@ -66,7 +67,7 @@ def written_by_executors(
         rows, read = _joined(spark, found.rows, touched, tasks), _joined_files
     task = _EncodeTask(staging.io, encoder, kind, staging.path, operation_id, read)
     placed = rows.repartitionById(count, _TASK).sortWithinPartitions(KEY)
-    told = placed.drop(_TASK).mapInArrow(task, _RESULT).toArrow()
+    told = map_batches(placed.drop(_TASK), task, _RESULT).toArrow()
     entries = [
         NewEntry(
             entry=entry_from_text(row["entry"], _UNPARTITIONED),

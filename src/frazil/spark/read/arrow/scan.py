@@ -15,6 +15,7 @@ from pyspark.sql import types as S
 from frazil.errors import UnsupportedError
 from frazil.format import types as I
 from frazil.format.values import from_json, to_json
+from frazil.spark.executor_tasks import map_batches
 from frazil.spark.read.arrow.convert import scan_type
 from frazil.spark.read.arrow.files import FilePart, TableColumns, read_batches
 from frazil.spark.read.parquet.file_log import ORDINAL, POSITION
@@ -75,7 +76,7 @@ def scan_with_arrow(
     )
     read = _FileReader(io=context.io, fields=wanted.fields, names=tuple(names), table=table)
     spread = context.spark.createDataFrame(tasks).repartition(len(files))
-    rows = spread.mapInArrow(read, schema)
+    rows = map_batches(spread, read, schema)
     kept = [*names]
     if wanted.ordinal:
         kept.append(ORDINAL)

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as S
 
 from frazil.errors import UnsupportedError
+from frazil.spark.executor_tasks import map_batches
 
 _RAW: Final = S.StructType(
     [
@@ -41,7 +42,7 @@ def with_variants_apart(rows: DataFrame) -> DataFrame:
         fields.append(S.StructField(field.name, _RAW if is_variant else field.dataType))
     if not places:
         return rows
-    return rows.mapInArrow(_Apart(tuple(places)), S.StructType(fields))
+    return map_batches(rows, _Apart(tuple(places)), S.StructType(fields))
 
 
 @dataclass(frozen=True, slots=True)
