@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,9 +15,11 @@ from frazil.format import types as I
 from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import UNPARTITIONED, spec_for
 from frazil.format.schema import Schema
+from frazil.format.snapshots import Snapshot
 from frazil.format.sorting import UNSORTED, order_for
-from frazil.spark.write import arrow
-from frazil.spark.write.files import ExpectedRows, FileWrite, write_data_files
+from frazil.spark.write import arrow, row_count
+from frazil.spark.write.files import FileWrite, write_data_files
+from frazil.spark.write.row_count import ExpectedRows, rows_of_last_appends
 from frazil.storage.files import FileIO, local_path
 
 pytestmark = pytest.mark.spark
@@ -42,7 +46,7 @@ COLUMNS = {
     "name": I.StringType(),
     "raw": I.BinaryType(),
 }
-FEW = ExpectedRows(most=200)
+FEW = ExpectedRows(rows=200)
 ROWS = """select id, int(id % 7) p, id % 3 = 0 b, float(id / 3) f,
     case id % 11 when 0 then double('NaN') when 1 then -0.0d else id / 7d end x,
     cast(id / 8 as decimal(7, 2)) small, cast(-id / 3 as decimal(38, 10)) large,
@@ -108,7 +112,7 @@ def test_files_of_few_rows_say_what_those_of_spark_say(spark, tmp_path, partitio
     [
         ([], FEW, {}),
         (["p"], None, {}),
-        (["p"], ExpectedRows(most=2_000_000, partitions=100), {}),
+        (["p"], ExpectedRows(rows=2_000_000, partitions=100), {}),
         (["p"], FEW, {"write.parquet.bloom-filter-enabled.column.id": "true"}),
         (["p"], FEW, {"write.parquet.compression-codec": "lz4"}),
     ],
@@ -123,7 +127,7 @@ def test_few_is_a_number_of_values_of_a_partition(spark, tmp_path, monkeypatch):
     monkeypatch.setattr(arrow, "FEW_VALUES", 50 * len(COLUMNS))
     metadata = table(tmp_path, partition_by=["p"], ordered="yes")
     for rows, writer in ((200, "parquet-cpp-arrow"), (201, "parquet-mr")):
-        entries = written(spark, metadata, expected=ExpectedRows(most=rows, partitions=4))
+        entries = written(spark, metadata, expected=ExpectedRows(rows=rows, partitions=4))
         assert {writer_of(each) for each in entries} == {writer}
         for each in entries:
             names = pq.read_table(local_path(each.file_path))["name"].to_pylist()
@@ -180,3 +184,60 @@ def test_spark_writes_them_where_executors_lack_the_packages(spark, tmp_path, mo
     assert {writer_of(each) for each in entries} == {"parquet-mr"}
     assert sorted(each.partition for each in entries) == [(n,) for n in range(7)]
     assert sum(each.record_count for each in entries) == 200
+
+
+def writers_of_last_append(table):
+    last = table.current_snapshot.snapshot_id
+    entries = table.inspect.entries().filter(pl.col("snapshot_id") == last)["data_file"]
+    paths = entries.struct.field("file_path")
+    return {pq.read_metadata(local_path(path)).created_by.split()[0] for path in paths}
+
+
+def test_an_append_is_expected_to_be_like_those_before(spark, lake, monkeypatch):
+    monkeypatch.setattr(arrow, "FEW_VALUES", 20)
+    monkeypatch.setattr(row_count, "MANY_PARTITIONS", 4)
+    table = lake.create_table("db.t", "id bigint, p int", partition_by=["p"])
+
+    def append(rows, partitions):
+        table.append(spark.range(rows).selectExpr("id", f"int(id % {partitions}) p"))
+        return writers_of_last_append(table)
+
+    spark_s, few = {"parquet-mr"}, {"parquet-cpp-arrow"}
+    assert append(40, 4) == spark_s  # nothing is known of the first
+    assert append(44, 4) == few  # ten rows of two columns were few
+    assert append(8, 4) == spark_s  # eleven were not, of the last five appends
+    table.delete("id = 7")  # three rows; tells nothing of appends
+    for _ in range(4):
+        assert append(8, 4) == spark_s
+    assert append(8, 4) == few
+    assert append(3, 3) == few
+    assert append(3, 3) == few  # as the append before the last, which had more rows a partition
+    for _ in range(5):
+        append(3, 3)
+    assert append(8, 4) == spark_s  # three partitions are not many
+    # On a branch it is the branch's own that count.
+    first = table.ancestors()[-1]
+    table.create_branch("old", snapshot_id=first.snapshot_id)
+    table.append(spark.range(8).selectExpr("id", "int(id % 4) p"), branch="old")
+    assert table.scan(ref="old").count() == 48
+    assert table.scan().count() == 40 + 44 + 7 * 8 + 7 * 3 - 3
+
+
+def test_summaries_of_other_writers_need_not_say_it():
+    def append(number, **summary):
+        return Snapshot(
+            snapshot_id=number,
+            parent_snapshot_id=number - 1 or None,
+            timestamp_ms=number,
+            summary={"operation": "append", **summary},
+        )
+
+    told = {"added-records": "1200", "changed-partition-count": "400"}
+    cases = [{}, {"added-records": "many", "changed-partition-count": "-1"}, told]
+    known = {n: append(n, **summary) for n, summary in enumerate(cases, 1)}
+    metadata = SimpleNamespace(snapshots_by_id=known)
+    assert rows_of_last_appends(metadata, None) is None
+    assert rows_of_last_appends(metadata, known[2]) is None
+    assert rows_of_last_appends(metadata, known[3]) == ExpectedRows(rows=1200, partitions=400)
+    # A parent that has expired ends the look.
+    assert rows_of_last_appends(SimpleNamespace(snapshots_by_id={}), known[3]).of_a_partition == 3

@@ -23,7 +23,7 @@ from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
 from frazil.spark.compaction.groups import FileGroup
-from frazil.spark.executor_tasks import map_batches
+from frazil.spark.executors.tasks import map_batches
 from frazil.spark.read.projection import LAST_UPDATED_FIELD, ROW_ID_FIELD
 from frazil.spark.row_level.target import Target
 from frazil.spark.write.arrow import ArrowTask, arrow_schema

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from frazil.format.arguments import one_or_several
 from frazil.format.manifests import ManifestFile
 from frazil.spark.compaction.results import ManifestsResult
-from frazil.spark.executor_tasks import map_batches
+from frazil.spark.executors.tasks import map_batches
 from frazil.spark.metadata_frames.cluster import TASK_ARROW, stated_manifest
 from frazil.spark.metadata_frames.entry_rows import manifest_of_task
 from frazil.spark.session import (

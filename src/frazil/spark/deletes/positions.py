@@ -26,7 +26,7 @@ from frazil.spark.deletes.position_files import (
     deleted_rows,
     vector_positions,
 )
-from frazil.spark.executor_tasks import map_batches
+from frazil.spark.executors.tasks import map_batches
 from frazil.spark.read.parquet.native import ScanContext
 from frazil.spark.session import shuffle_partitions
 from frazil.storage.files import FileIO

@@ -20,7 +20,7 @@ from frazil.format.snapshots import Snapshot
 from frazil.format.snapshots.json_form import stored_id
 from frazil.planning.cache import ManifestCache
 from frazil.planning.load import listed_manifests
-from frazil.spark.executor_tasks import map_batches
+from frazil.spark.executors.tasks import map_batches
 from frazil.spark.metadata_frames.entry_rows import EntryTable, batches_of, entry_rows
 from frazil.spark.metadata_frames.shape import spark_schema
 from frazil.spark.session import shuffle_partitions, spread_over_tasks

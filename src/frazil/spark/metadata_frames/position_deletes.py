@@ -20,7 +20,7 @@ from frazil.format import types as I
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.format.schema.name_mapping import mapping_for
-from frazil.spark.executor_tasks import map_batches
+from frazil.spark.executors.tasks import map_batches
 from frazil.spark.metadata_frames.entry_rows import BATCH_ROWS
 from frazil.spark.read.arrow.convert import converted, is_scanned, needs_conversion, scan_type
 from frazil.spark.read.arrow.files import FilePart, TableColumns, arrow_type, read_batches

@@ -17,7 +17,7 @@ from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.schema.name_mapping import NameMapping, mapping_for, with_names
 from frazil.format.schema.table_mapping import name_mapping_of
-from frazil.spark.executor_tasks import map_batches
+from frazil.spark.executors.tasks import map_batches
 from frazil.spark.migration.entries import EntryMaker, Found, find_some
 from frazil.spark.migration.sources import FileSource
 from frazil.spark.session import is_case_sensitive, prepare_session, time_zone_of

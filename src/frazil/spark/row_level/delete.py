@@ -14,7 +14,7 @@ from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.types import NestedField
 from frazil.spark.conditions import Condition
 from frazil.spark.deletes.writing.write import WrittenDeletes
-from frazil.spark.few_rows import tasks_of_scan
+from frazil.spark.executors.few_rows import tasks_of_scan
 from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.expressions import check_not_random
 from frazil.spark.row_level.figures import Changed

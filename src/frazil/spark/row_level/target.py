@@ -35,7 +35,7 @@ from frazil.spark.read.projection import (
 from frazil.spark.read.reader import TableReader
 from frazil.spark.session import type_support
 from frazil.spark.types import schema_to_spark
-from frazil.spark.write.files import ExpectedRows
+from frazil.spark.write.row_count import ExpectedRows
 from frazil.storage.files import FileIO
 
 POSITION_BITS: Final = 40
@@ -150,8 +150,8 @@ class Target:
         """Return how much a write of rows is that go to the partitions of the files."""
         partitions = self.plan.files.select("spec_id", "partition").n_unique()
         if not partitions:
-            return ExpectedRows(most=most_rows)
-        return ExpectedRows(most=most_rows, partitions=partitions)
+            return ExpectedRows(rows=most_rows)
+        return ExpectedRows(rows=most_rows, partitions=partitions)
 
     def rows_with_files(self, fields: Sequence[NestedField]) -> DataFrame:
         """Return these columns of the live rows and the ordinal of each row's file.

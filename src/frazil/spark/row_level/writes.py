@@ -16,7 +16,8 @@ from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.spark.row_level.kept_rows import Overwriting
 from frazil.spark.session import engine_summary, is_case_sensitive, time_zone_of
-from frazil.spark.write.files import ExpectedRows, WriteProgress, write_data_files
+from frazil.spark.write.files import WriteProgress, write_data_files
+from frazil.spark.write.row_count import ExpectedRows, rows_of_last_appends
 from frazil.spark.write.rows import known_row_count, rows_of
 from frazil.spark.write.write_audit_publish import Destination, destination
 from frazil.table.commit.definition import Definition
@@ -80,10 +81,11 @@ class Writes(TableOperations):
         """
         base = self._prepare()
         target = destination(self.spark, base, branch)
-        self._head(target, base)
+        head = self._head(target, base)
         settings = self._settings(base, target, snapshot_properties)
         rows = rows_of(self.spark, df)
-        files = self._write(base, rows, options, on_progress, expected=_expected(df))
+        expected = _expected(df, rows_of_last_appends(base, head))
+        files = self._write(base, rows, options, on_progress, expected=expected)
         self.commit_append(files, **owning(settings, files))
 
     def overwrite(
@@ -249,9 +251,12 @@ class Writes(TableOperations):
         )
 
 
-def _expected(rows: Rows) -> ExpectedRows | None:
-    most = known_row_count(rows)
-    return None if most is None else ExpectedRows(most=most)
+def _expected(rows: Rows, usual: ExpectedRows | None = None) -> ExpectedRows | None:
+    """How much is written: of rows that nobody has counted yet, what is usual."""
+    known = known_row_count(rows)
+    if known is None or usual is None:
+        return usual if known is None else ExpectedRows(rows=known)
+    return ExpectedRows(rows=known, partitions=usual.partitions)
 
 
 def owning(settings: SnapshotSettings, files: Sequence[DataFile]) -> SnapshotSettings:

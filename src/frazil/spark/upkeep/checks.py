@@ -16,7 +16,7 @@ from frazil.format.partitions.sources import schema_with_sources
 from frazil.format.schema import Schema
 from frazil.planning.cache import ManifestCache
 from frazil.planning.load import ManifestLoader
-from frazil.spark.executor_tasks import map_batches
+from frazil.spark.executors.tasks import map_batches
 from frazil.spark.metadata_frames.cluster import Cluster
 from frazil.spark.metadata_frames.entry_rows import manifest_of_task
 from frazil.spark.session import prepare_session, type_support

@@ -24,7 +24,7 @@ from frazil.format.partitions.sources import schema_with_sources
 from frazil.format.schema import Schema
 from frazil.planning.cache import ManifestCache
 from frazil.planning.load import ManifestLoader
-from frazil.spark.executor_tasks import map_batches
+from frazil.spark.executors.tasks import map_batches
 from frazil.spark.metadata_frames.cluster import Cluster, is_planned_here
 from frazil.spark.metadata_frames.entry_rows import manifest_of_task
 from frazil.spark.session import (

@@ -38,7 +38,8 @@ from frazil.spark.upserts.scope import (
     with_unpartitioned_spec,
 )
 from frazil.spark.write.columns.row_checks import value_problem
-from frazil.spark.write.files import ExpectedRows, WriteProgress, write_data_files
+from frazil.spark.write.files import WriteProgress, write_data_files
+from frazil.spark.write.row_count import ExpectedRows
 from frazil.spark.write.write_audit_publish import destination
 from frazil.storage.file_kinds import equality_delete_files
 from frazil.storage.side_by_side import in_threads
@@ -293,7 +294,7 @@ class _Application:
             metadata=self.table.metadata,
             io=self.table.io,
             options=self.settings.options,
-            expected=ExpectedRows(most=figures.keys - figures.deleted),
+            expected=ExpectedRows(rows=figures.keys - figures.deleted),
             on_progress=self.settings.on_progress,
         )
 
@@ -325,7 +326,7 @@ class _Application:
             },
             schema=schema,
             kind=equality_delete_files(keys.ids),
-            expected=ExpectedRows(most=figures.keys),
+            expected=ExpectedRows(rows=figures.keys),
         )
 
     def _commit(

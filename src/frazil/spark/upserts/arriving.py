@@ -25,7 +25,7 @@ from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.spark.deletes.bitmap import Words
 from frazil.spark.deletes.writing.write import write_deletes_of_new_files
-from frazil.spark.executor_tasks import map_batches
+from frazil.spark.executors.tasks import map_batches
 from frazil.spark.free_names import free_names
 from frazil.spark.session import prepare_session
 from frazil.spark.upserts.arrival_task import MOST_OPEN, RESULT, ArrivalTask

@@ -24,7 +24,7 @@ from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
-from frazil.spark.executor_tasks import map_batches
+from frazil.spark.executors.tasks import map_batches
 from frazil.spark.read.parquet.locations import spark_path
 from frazil.spark.session import (
     WRITE_SETTINGS,
@@ -42,7 +42,7 @@ from frazil.spark.write.finish import Finisher
 from frazil.spark.write.footers import read_entries
 from frazil.spark.write.joined import joined_pieces
 from frazil.spark.write.options import CODECS_OF_EVERY_SPARK, WriteOptions, write_options
-from frazil.spark.write.row_count import RowCount
+from frazil.spark.write.row_count import ExpectedRows, RowCount
 from frazil.spark.write.staging import StagedFolder
 from frazil.spark.write.wire import entry_from_text
 from frazil.storage.file_kinds import DATA_FILES, FileKind
@@ -91,19 +91,6 @@ class WriteProgress:
         return f"{self.files:,} files with {self.records:,} rows written"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectedRows:
-    """How much is written, where that is known before.
-
-    Attributes:
-        most: there are at most so many rows.
-        partitions: about so many partitions get rows; a guess where that is not known.
-    """
-
-    most: int
-    partitions: int = 10
-
-
 def write_data_files(
     spark: SparkSession,
     df: DataFrame,
@@ -129,7 +116,7 @@ def write_data_files(
             be written beside the table's (rule 148).
         kind: of the files; those of equality deletes hold the columns that are compared.
         placement: which task writes which row; as options and properties say unless given.
-        expected: how much is written, where that is known.
+        expected: how much is written, where there is an idea of it.
         on_progress: called at each stage.
 
     Returns:
@@ -213,7 +200,7 @@ class FileWrite:
             and placement is None
             and expected is not None
             and any(not field.is_void for field in spec.fields)
-            and writes_few(schema, settings, expected.most / expected.partitions)
+            and writes_few(schema, settings, expected.of_a_partition)
         )
         return cls(
             metadata, schema, spec, kind, settings, staging, operation_id, count, placement, few

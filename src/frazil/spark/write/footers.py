@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from frazil.errors import InvalidDataFileError
 from frazil.format import types as I
 from frazil.format.manifests import DataFile
-from frazil.spark.executor_tasks import map_batches
+from frazil.spark.executors.tasks import map_batches
 from frazil.spark.write.failures import lacks_packages, own_error
 from frazil.spark.write.finish import Finisher
 from frazil.spark.write.wire import entry_from_text, entry_to_text

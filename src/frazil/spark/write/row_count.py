@@ -1,8 +1,9 @@
-"""How many rows the tasks of a write handed to their files, as Spark counts them along the way."""
+"""How many rows a write has: as expected before, and as Spark counts them along the way."""
 
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from threading import Thread
 from typing import Final
 from uuid import uuid4
@@ -10,10 +11,74 @@ from uuid import uuid4
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
+from frazil.format.metadata import TableMetadata
+from frazil.format.snapshots import APPEND, Snapshot
+from frazil.format.snapshots.summaries import CHANGED_PARTITION_COUNT
+
 _ROWS: Final = "rows"
 _PATIENCE_SECONDS: Final = 30.0
 
+MANY_PARTITIONS: Final = 100
+"""So many partitions of an append are many: Spark's writer takes a hundredth of a second for each
+on a local disk, and to start Python on executors takes about one once."""
+
+_APPENDS_LOOKED_AT: Final = 5
+_SNAPSHOTS_LOOKED_AT: Final = 50
+
 _LOG: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedRows:
+    """How much is written, where there is an idea of it before.
+
+    Attributes:
+        rows: about so many rows, or at most so many.
+        partitions: about so many partitions get rows.
+    """
+
+    rows: int
+    partitions: int = 10
+
+    @property
+    def of_a_partition(self) -> float:
+        """Rows of one partition."""
+        return self.rows / self.partitions
+
+
+def rows_of_last_appends(metadata: TableMetadata, head: Snapshot | None) -> ExpectedRows | None:
+    """Return what the next append is like if it is like those before.
+
+    Of the last few appends it is that with the most rows a partition; None where there was none,
+    where their summaries do not say it, or where it had few partitions.
+
+    Args:
+        metadata: of the table.
+        head: the snapshot that the append builds on.
+    """
+    found: list[ExpectedRows] = []
+    snapshot = head
+    for _ in range(_SNAPSHOTS_LOOKED_AT):
+        if snapshot is None or len(found) == _APPENDS_LOOKED_AT:
+            break
+        if (told := _appended(snapshot)) is not None:
+            found.append(told)
+        parent = snapshot.parent_snapshot_id
+        snapshot = None if parent is None else metadata.snapshots_by_id.get(parent)
+    most = max(found, key=lambda each: each.of_a_partition, default=None)
+    return most if most is not None and most.partitions >= MANY_PARTITIONS else None
+
+
+def _appended(snapshot: Snapshot) -> ExpectedRows | None:
+    if snapshot.operation != APPEND or snapshot.summary is None:
+        return None
+    rows, partitions = (
+        int(text) if text.isdigit() else 0
+        for text in (
+            snapshot.summary.get(key, "") for key in ("added-records", CHANGED_PARTITION_COUNT)
+        )
+    )
+    return ExpectedRows(rows=rows, partitions=partitions) if rows and partitions else None
 
 
 class RowCount:

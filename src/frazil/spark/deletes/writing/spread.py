@@ -20,7 +20,7 @@ from frazil.spark.deletes.bitmap_rows import KEY, WORDS, Longs
 from frazil.spark.deletes.collect import Collected
 from frazil.spark.deletes.writing.earlier import EarlierDeletes, TouchedFiles
 from frazil.spark.deletes.writing.encode import Encoder, FileDeletes, NewEntry
-from frazil.spark.executor_tasks import map_batches
+from frazil.spark.executors.tasks import map_batches
 from frazil.spark.session import shuffle_partitions
 from frazil.spark.write.staging import StagedFolder
 from frazil.spark.write.wire import entry_from_text, entry_to_text

@@ -15,7 +15,7 @@ from pyspark.sql import types as S
 from frazil.errors import UnsupportedError
 from frazil.format import types as I
 from frazil.format.values import from_json, to_json
-from frazil.spark.executor_tasks import map_batches
+from frazil.spark.executors.tasks import map_batches
 from frazil.spark.read.arrow.convert import scan_type
 from frazil.spark.read.arrow.files import FilePart, TableColumns, read_batches
 from frazil.spark.read.parquet.file_log import ORDINAL, POSITION

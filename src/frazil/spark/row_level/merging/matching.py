@@ -16,7 +16,7 @@ from frazil.format.predicates.expressions import Expression
 from frazil.format.predicates.sql.implied import words_of
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.types import NestedField
-from frazil.spark.few_rows import Longs
+from frazil.spark.executors.few_rows import Longs
 from frazil.spark.free_names import free_name
 from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.figures import Changed

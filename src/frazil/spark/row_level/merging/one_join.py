@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from frazil.format.predicates.expressions import Expression
 from frazil.format.predicates.sql.implied import words_of
 from frazil.format.predicates.sql.quoting import quote_name_always
-from frazil.spark.few_rows import Longs, tasks_of_scan
+from frazil.spark.executors.few_rows import Longs, tasks_of_scan
 from frazil.spark.free_names import free_name
 from frazil.spark.row_level.assignments import columns_named
 from frazil.spark.row_level.delete import CLOCKS

@@ -1,0 +1,1 @@
+"""What runs on executors, and what comes back from them."""
