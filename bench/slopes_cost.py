@@ -1,4 +1,7 @@
-"""What a step costs: CPU seconds and memory of Python and of the virtual machine, and its slope."""
+"""What a step costs: CPU seconds and memory of Python and of the virtual machine, and its slope.
+
+The virtual machine's seconds are with those of its Python workers.
+"""
 
 from __future__ import annotations
 
@@ -116,10 +119,28 @@ class Slope:
 
 def _cpu(context: Context) -> float:
     own = os.times()
-    fields = Path(f"/proc/{_pid(context)}/stat").read_text().rsplit(")", 1)[1].split()
-    # Of user and system, with those of workers that have ended.
-    machine = sum(int(value) for value in fields[11:15]) / _TICKS
+    machine = sum(_ticks_of_family(_pid(context))) / _TICKS
     return own.user + own.system + own.children_user + own.children_system + machine
+
+
+def _ticks_of_family(pid: int) -> Iterator[int]:
+    """The CPU ticks of a process and of those that it started, living and ended."""
+    parents: dict[int, int] = {}
+    ticks: dict[int, int] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            # It ended meanwhile: its parent has its ticks.
+            continue
+        number = int(path.parent.name)
+        parents[number] = int(fields[1])
+        # Of user and system, with those of its own that have ended.
+        ticks[number] = sum(int(value) for value in fields[11:15])
+    family = [pid]
+    for member in family:
+        yield ticks.get(member, 0)
+        family += [number for number, parent in parents.items() if parent == member]
 
 
 def _pid(context: Context) -> int:
