@@ -274,7 +274,7 @@ def decode_manifest_lists(
         for row in records.rows:
             manifest_path = row["manifest_path"]
             before = known.get(manifest_path) if isinstance(manifest_path, str) else None
-            if before is None or before[0] != row:
+            if before is None or (before[0] is not row and before[0] != row):
                 before = (row, manifest_of(row, file=path))
                 known[manifest_path] = before
             manifests.append(before[1])

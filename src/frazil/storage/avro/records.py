@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from io import BytesIO
 from itertools import accumulate, pairwise
@@ -142,10 +143,16 @@ def _rebuilt(schema_text: bytes, level: Level, *, file: str) -> tuple[dict[str, 
 def _decoded(
     schema: Mapping[str, Any], containers: Sequence[AvroContainer], files: Sequence[str]
 ) -> list[list[dict[str, Any]]]:
-    """The rows of each container, which is a block: none reads the bytes of another."""
+    """The rows of each container, which is a block: none reads the bytes of another.
+
+    Where a container ends as the one before it, as a snapshot's list of manifests often does, only
+    what stands before that is decoded.
+    """
     blocks = [(container.count, b"".join(container.blocks)) for container in containers]
+    news = _new_rows(schema, blocks)
+    whole = [index for index in range(len(blocks)) if index not in news]
     try:
-        stream = BytesIO(as_container_of_blocks(schema, blocks))
+        stream = BytesIO(as_container_of_blocks(schema, [blocks[index] for index in whole]))
         rows = cast(list[dict[str, Any]], list(fastavro.reader(stream)))
     except Exception as error:
         if len(containers) > 1:
@@ -156,8 +163,36 @@ def _decoded(
             f"the records do not fit the Avro schema: {type(error).__name__}: {error}",
             file=files[0],
         ) from None
-    ends = list(accumulate((container.count for container in containers), initial=0))
-    return [rows[start:end] for start, end in pairwise(ends)]
+    ends = list(accumulate((blocks[index][0] for index in whole), initial=0))
+    decoded = iter([rows[start:end] for start, end in pairwise(ends)])
+    found: list[list[dict[str, Any]]] = []
+    for index in range(len(blocks)):
+        new = news.get(index)
+        found.append(next(decoded) if new is None else new + found[-1])
+    return found
+
+
+def _new_rows(
+    schema: Mapping[str, Any], blocks: Sequence[tuple[int, bytes]]
+) -> dict[int, list[dict[str, Any]]]:
+    """What stands before the rows of the block before, by the index of a block that ends in them.
+
+    A block has the bytes of the other at its end; and if its further rows end where those begin, a
+    decoder of the whole comes to the same rows.
+    """
+    found: dict[int, list[dict[str, Any]]] = {}
+    parsed: Any = None
+    for index, ((known, tail), (count, body)) in enumerate(pairwise(blocks), 1):
+        if not 0 < known <= count or not body.endswith(tail):
+            continue
+        stream, rows = BytesIO(body), []
+        # Damaged bytes are told of by the decoder of the whole.
+        with suppress(Exception):
+            parsed = parsed or fastavro.parse_schema(dict(schema))
+            rows = [fastavro.schemaless_reader(stream, parsed, None) for _ in range(count - known)]
+        if len(rows) == count - known and stream.tell() == len(body) - len(tail):
+            found[index] = cast(list[dict[str, Any]], rows)
+    return found
 
 
 class _MalformedError(Exception):
