@@ -20,7 +20,7 @@ from frazil.planning.removal import data_files
 
 DELETED = 0.05
 DELETE_COMMITS = 20
-SIZES = (1_000_000, 10_000_000, 60_000_000)
+SIZES = (10_000_000, 60_000_000)
 LARGEST = 200_000_000
 
 _KINDS: dict[str, tuple[int, Callable[[frazil.Table], None]]] = {
@@ -42,7 +42,7 @@ def deleted_rows(context: Context) -> Iterator[Figure]:
             f"read {{}} rows, {kind}, {query}",
             Bar(at_most=at_most),
             exponent=1.1,
-            least=SIZES[1],
+            least=SIZES[0],
         )
         for kind in _KINDS
         for query, (at_most, _) in _QUERIES.items()
@@ -65,7 +65,7 @@ def _reads(
     context: Context, slopes: dict[tuple[str, str], Slope], kind: str, name: str, rows: int
 ) -> Iterator[Figure]:
     # Where a read takes seconds one is enough beside that which is not counted.
-    rounds = 3 if rows <= SIZES[1] else 2
+    rounds = 3 if rows <= SIZES[0] else 2
     context.lake.clear_caches()
     table = context.lake.load_table(name)
     first = cpu_of(context, lambda: run_all(_QUERIES["one column"][1](table, context)))
@@ -83,7 +83,7 @@ def _reads(
             theirs = cpu_of(context, other)
         yield from slopes[kind, query].measure(rows, ours, other, rounds=rounds)
     if theirs:
-        bar = Bar(at_most=1) if rows >= SIZES[1] else Bar()
+        bar = Bar(at_most=1) if rows >= SIZES[0] else Bar()
         yield compare(f"first read of {rows:,} rows, {kind}", "Java runtime", first, theirs, bar)
 
 
