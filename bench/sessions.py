@@ -51,8 +51,5 @@ def start(folder: Path, *, memory: str = "6g") -> SparkSession:
             .config("spark.sql.catalog.java.cache-enabled", "false")
         )
     session = builder.getOrCreate()
-    # Python workers get packages on their path too, and no use from them: up to Python 3.11.3 each
-    # task reads all names of these jars anew, a sixth of a second of the Java runtime's.
-    session.sparkContext._python_includes = []
     session.sparkContext.setLogLevel("ERROR")
     return session

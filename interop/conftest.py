@@ -87,8 +87,6 @@ def spark(
     # Two processes that fetch the runtime at once would fetch it into one folder.
     with FileIO().lock(str(Path(__file__).parent)):
         session = builder.getOrCreate()
-    # Up to Python 3.11.3 each task of a Python worker would read all names of these jars anew.
-    session.sparkContext._python_includes = []
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()

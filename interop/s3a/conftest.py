@@ -57,8 +57,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("spark")))
     with FileIO().lock(str(Path(__file__).parent.parent)):
         session = builder.getOrCreate()
-    # Up to Python 3.11.3 each task of a Python worker would read all names of these jars anew.
-    session.sparkContext._python_includes = []
     # What it says is looked through for credentials.
     session.sparkContext.setLogLevel("INFO")
     yield session

@@ -123,6 +123,8 @@ def test_every_kind_of_file() -> None:
         ({"total-records": "x"}, None),
         ({"total-records": "-5"}, None),
         ({"total-records": "5"}, None),
+        ({"total-records": "٣٣"}, None),
+        ({"total-records": "9" * 5000}, None),
         ({"total-records": "100"}, "90"),
     ],
 )

@@ -19,7 +19,7 @@ from frazil.format.snapshots import Snapshot
 from frazil.format.sorting import UNSORTED, order_for
 from frazil.spark.write import arrow, row_count
 from frazil.spark.write.files import FileWrite, write_data_files
-from frazil.spark.write.row_count import ExpectedRows, rows_of_last_appends
+from frazil.spark.write.row_count import ExpectedRows, rows_of_last_writes
 from frazil.storage.files import FileIO, local_path
 
 pytestmark = pytest.mark.spark
@@ -186,9 +186,10 @@ def test_spark_writes_them_where_executors_lack_the_packages(spark, tmp_path, mo
     assert sum(each.record_count for each in entries) == 200
 
 
-def writers_of_last_append(table):
+def writers_of_last_write(table):
     last = table.current_snapshot.snapshot_id
-    entries = table.inspect.entries().filter(pl.col("snapshot_id") == last)["data_file"]
+    added = (pl.col("snapshot_id") == last) & (pl.col("status") == 1)
+    entries = table.inspect.entries().filter(added)["data_file"]
     paths = entries.struct.field("file_path")
     return {pq.read_metadata(local_path(path)).created_by.split()[0] for path in paths}
 
@@ -200,7 +201,7 @@ def test_an_append_is_expected_to_be_like_those_before(spark, lake, monkeypatch)
 
     def append(rows, partitions):
         table.append(spark.range(rows).selectExpr("id", f"int(id % {partitions}) p"))
-        return writers_of_last_append(table)
+        return writers_of_last_write(table)
 
     spark_s, few = {"parquet-mr"}, {"parquet-cpp-arrow"}
     assert append(40, 4) == spark_s  # nothing is known of the first
@@ -223,6 +224,19 @@ def test_an_append_is_expected_to_be_like_those_before(spark, lake, monkeypatch)
     assert table.scan().count() == 40 + 44 + 7 * 8 + 7 * 3 - 3
 
 
+def test_an_overwrite_of_partitions_is_expected_to_be_like_those_before(spark, lake, monkeypatch):
+    monkeypatch.setattr(row_count, "MANY_PARTITIONS", 4)
+    table = lake.create_table("db.t", "id bigint, p int", partition_by=["p"])
+    for writer in ("parquet-mr", "parquet-cpp-arrow"):
+        table.overwrite_partitions(spark.range(40).selectExpr("id", "int(id % 4) p"))
+        assert writers_of_last_write(table) == {writer}
+    assert sorted(row["id"] for row in table.scan().to_df().collect()) == list(range(40))
+
+
+def metadata_of(snapshots):
+    return SimpleNamespace(snapshots_by_id=snapshots)
+
+
 def test_summaries_of_other_writers_need_not_say_it():
     def append(number, **summary):
         return Snapshot(
@@ -234,10 +248,13 @@ def test_summaries_of_other_writers_need_not_say_it():
 
     told = {"added-records": "1200", "changed-partition-count": "400"}
     cases = [{}, {"added-records": "many", "changed-partition-count": "-1"}, told]
+    strange = [{**told, "added-records": text} for text in ("²", "٣", "9" * 5000, "")]
     known = {n: append(n, **summary) for n, summary in enumerate(cases, 1)}
-    metadata = SimpleNamespace(snapshots_by_id=known)
-    assert rows_of_last_appends(metadata, None) is None
-    assert rows_of_last_appends(metadata, known[2]) is None
-    assert rows_of_last_appends(metadata, known[3]) == ExpectedRows(rows=1200, partitions=400)
+    for number, summary in enumerate(strange, 4):
+        assert rows_of_last_writes(metadata_of({}), append(number, **summary)) is None
+    metadata = metadata_of(known)
+    assert rows_of_last_writes(metadata, None) is None
+    assert rows_of_last_writes(metadata, known[2]) is None
+    assert rows_of_last_writes(metadata, known[3]) == ExpectedRows(rows=1200, partitions=400)
     # A parent that has expired ends the look.
-    assert rows_of_last_appends(SimpleNamespace(snapshots_by_id={}), known[3]).of_a_partition == 3
+    assert rows_of_last_writes(metadata_of({}), known[3]).of_a_partition == 3

@@ -14,12 +14,16 @@ from frazil.format.schema import Schema
 from frazil.format.snapshots.model import OPERATIONS, Snapshot
 from frazil.format.table_properties import SUMMARY_PARTITION_LIMIT
 
+ADDED_RECORDS = "added-records"
 CHANGED_PARTITION_COUNT = "changed-partition-count"
+REPLACE_PARTITIONS = "replace-partitions"
 PARTITION_SUMMARIES_INCLUDED = "partition-summaries-included"
 PARTITION_PREFIX = "partitions."
 
+_MOST_DIGITS = 19
+
 _TOTALS = (
-    ("total-records", "added-records", "deleted-records"),
+    ("total-records", ADDED_RECORDS, "deleted-records"),
     ("total-files-size", "added-files-size", "removed-files-size"),
     ("total-data-files", "added-data-files", "deleted-data-files"),
     ("total-delete-files", "added-delete-files", "removed-delete-files"),
@@ -33,6 +37,16 @@ _POSITION_KEYS = (("delete-files", "position-delete-files"), "position-deletes")
 _EQUALITY_KEYS = (("delete-files", "equality-delete-files"), "equality-deletes")
 # Removed data files and their rows are "deleted", everything else is "removed".
 _DELETED = frozenset({"data-files", "records"})
+
+
+def count_in(summary: Mapping[str, str] | None, key: str) -> int | None:
+    """Return a count of a summary; None where it has none, or what is there is none.
+
+    A summary's values are any text: of other writers, and of users. A count fits into 64 bits.
+    """
+    text = str((summary or {}).get(key, ""))
+    is_count = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
+    return int(text) if is_count else None
 
 
 class SummaryBuilder:
@@ -181,16 +195,11 @@ def _totals(
 ) -> dict[str, str]:
     totals: dict[str, str] = {}
     for total, added, removed in _TOTALS:
-        before = "0" if previous is None else (previous.summary or {}).get(total)
-        start = _number(before)
+        start = 0 if previous is None else count_in(previous.summary, total)
         if start is None or total.partition("-")[2] in unknown:
             continue
-        now = start + (_number(summary.get(added)) or 0) - (_number(summary.get(removed)) or 0)
+        now = start + (count_in(summary, added) or 0) - (count_in(summary, removed) or 0)
         # A total that goes below zero was wrong before; an unknown one is better.
         if now >= 0:
             totals[total] = str(now)
     return totals
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isascii() and text.isdigit() else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -17,7 +18,7 @@ from frazil.format.snapshots import Snapshot
 from frazil.spark.row_level.kept_rows import Overwriting
 from frazil.spark.session import engine_summary, is_case_sensitive, time_zone_of
 from frazil.spark.write.files import WriteProgress, write_data_files
-from frazil.spark.write.row_count import ExpectedRows, rows_of_last_appends
+from frazil.spark.write.row_count import ExpectedRows, rows_of_last_writes
 from frazil.spark.write.rows import known_row_count, rows_of
 from frazil.spark.write.write_audit_publish import Destination, destination
 from frazil.table.commit.definition import Definition
@@ -84,7 +85,7 @@ class Writes(TableOperations):
         head = self._head(target, base)
         settings = self._settings(base, target, snapshot_properties)
         rows = rows_of(self.spark, df)
-        expected = _expected(df, rows_of_last_appends(base, head))
+        expected = _expected(df, base, head)
         files = self._write(base, rows, options, on_progress, expected=expected)
         self.commit_append(files, **owning(settings, files))
 
@@ -178,7 +179,8 @@ class Writes(TableOperations):
         settings = self._settings(base, target, snapshot_properties)
         validation = self._validation(target, head, isolation, validate_from_snapshot_id)
         rows = rows_of(self.spark, df)
-        files = self._write(base, rows, options, on_progress, expected=_expected(df))
+        expected = _expected(df, base, head)
+        files = self._write(base, rows, options, on_progress, expected=expected)
         if not files:
             return
         self.commit_replace_partitions(
@@ -251,12 +253,12 @@ class Writes(TableOperations):
         )
 
 
-def _expected(rows: Rows, usual: ExpectedRows | None = None) -> ExpectedRows | None:
-    """How much is written: of rows that nobody has counted yet, what is usual."""
-    known = known_row_count(rows)
-    if known is None or usual is None:
-        return usual if known is None else ExpectedRows(rows=known)
-    return ExpectedRows(rows=known, partitions=usual.partitions)
+def _expected(rows: Rows, base: TableMetadata, head: Snapshot | None) -> ExpectedRows | None:
+    """How much is written: as many rows as are known, else as many as usually."""
+    usual, known = rows_of_last_writes(base, head), known_row_count(rows)
+    if known is None:
+        return usual
+    return ExpectedRows(rows=known) if usual is None else replace(usual, rows=known)
 
 
 def owning(settings: SnapshotSettings, files: Sequence[DataFile]) -> SnapshotSettings:

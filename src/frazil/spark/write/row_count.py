@@ -13,16 +13,21 @@ from pyspark.sql import functions as F
 
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import APPEND, Snapshot
-from frazil.format.snapshots.summaries import CHANGED_PARTITION_COUNT
+from frazil.format.snapshots.summaries import (
+    ADDED_RECORDS,
+    CHANGED_PARTITION_COUNT,
+    REPLACE_PARTITIONS,
+    count_in,
+)
 
 _ROWS: Final = "rows"
 _PATIENCE_SECONDS: Final = 30.0
 
 MANY_PARTITIONS: Final = 100
-"""So many partitions of an append are many: Spark's writer takes a hundredth of a second for each
+"""So many partitions of a write are many: Spark's writer takes a hundredth of a second for each
 on a local disk, and to start Python on executors takes about one once."""
 
-_APPENDS_LOOKED_AT: Final = 5
+_WRITES_LOOKED_AT: Final = 5
 _SNAPSHOTS_LOOKED_AT: Final = 50
 
 _LOG: Final = logging.getLogger(__name__)
@@ -46,22 +51,22 @@ class ExpectedRows:
         return self.rows / self.partitions
 
 
-def rows_of_last_appends(metadata: TableMetadata, head: Snapshot | None) -> ExpectedRows | None:
-    """Return what the next append is like if it is like those before.
+def rows_of_last_writes(metadata: TableMetadata, head: Snapshot | None) -> ExpectedRows | None:
+    """Return what the next write is like if it is like those before.
 
-    Of the last few appends it is that with the most rows a partition; None where there was none,
-    where their summaries do not say it, or where it had few partitions.
+    Of the last few appends and overwrites of partitions it is that with the most rows a partition;
+    None where there was none, where their summaries do not say it, or where it had few partitions.
 
     Args:
         metadata: of the table.
-        head: the snapshot that the append builds on.
+        head: the snapshot that the write builds on.
     """
     found: list[ExpectedRows] = []
     snapshot = head
     for _ in range(_SNAPSHOTS_LOOKED_AT):
-        if snapshot is None or len(found) == _APPENDS_LOOKED_AT:
+        if snapshot is None or len(found) == _WRITES_LOOKED_AT:
             break
-        if (told := _appended(snapshot)) is not None:
+        if (told := _written(snapshot)) is not None:
             found.append(told)
         parent = snapshot.parent_snapshot_id
         snapshot = None if parent is None else metadata.snapshots_by_id.get(parent)
@@ -69,15 +74,11 @@ def rows_of_last_appends(metadata: TableMetadata, head: Snapshot | None) -> Expe
     return most if most is not None and most.partitions >= MANY_PARTITIONS else None
 
 
-def _appended(snapshot: Snapshot) -> ExpectedRows | None:
-    if snapshot.operation != APPEND or snapshot.summary is None:
+def _written(snapshot: Snapshot) -> ExpectedRows | None:
+    summary = snapshot.summary or {}
+    if snapshot.operation != APPEND and summary.get(REPLACE_PARTITIONS) != "true":
         return None
-    rows, partitions = (
-        int(text) if text.isdigit() else 0
-        for text in (
-            snapshot.summary.get(key, "") for key in ("added-records", CHANGED_PARTITION_COUNT)
-        )
-    )
+    rows, partitions = count_in(summary, ADDED_RECORDS), count_in(summary, CHANGED_PARTITION_COUNT)
     return ExpectedRows(rows=rows, partitions=partitions) if rows and partitions else None
 
 

@@ -11,6 +11,7 @@ import polars as pl
 
 from frazil.format.html_text import html_size, html_text
 from frazil.format.snapshots import Snapshot
+from frazil.format.snapshots.summaries import count_in
 
 Chart = dict[str, Any]
 
@@ -50,7 +51,7 @@ def snapshots_chart(snapshots: Sequence[Snapshot]) -> Chart:
             "line": {"shape": "hv", "color": color},
             "name": name,
             "x": times,
-            "y": [_count(each, key) for each in newest],
+            "y": [count_in(each.summary, key) for each in newest],
             "yaxis": axis,
             "text": operations,
             "hovertemplate": "%{y:,} " + name + "<br>%{text}<br>%{x}<extra></extra>",
@@ -179,8 +180,3 @@ def _whole_numbers(values: Sequence[int | None]) -> Chart:
 
 def _chart(traces: list[Chart], **layout: Any) -> Chart:
     return {"data": traces, "layout": {**_LAYOUT, **layout}}
-
-
-def _count(snapshot: Snapshot, key: str) -> int | None:
-    text = str((snapshot.summary or {}).get(key, ""))
-    return int(text) if text.isdecimal() else None

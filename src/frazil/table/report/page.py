@@ -9,6 +9,8 @@ from typing import Final
 from frazil.errors import UnsupportedError
 from frazil.format.html_text import html_script_json, html_size, html_table, html_text
 from frazil.format.metadata import TableMetadata
+from frazil.format.snapshots import Snapshot
+from frazil.format.snapshots.summaries import count_in
 from frazil.planning.plan import plan
 from frazil.storage.files import FileIO
 from frazil.table.optimizing.choices import OptimizingPlan
@@ -201,7 +203,7 @@ def _snapshots(metadata: TableMetadata) -> str:
             (
                 datetime.fromtimestamp(each.timestamp_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S"),
                 str(each.snapshot_id), each.operation or "?",
-                *(_number((each.summary or {}).get(key, "0")) for key in _SUMMARY_KEYS),
+                *(_told(each, key) for key in _SUMMARY_KEYS),
             )
             for each in newest[:_MOST_ROWS]
         ],
@@ -217,8 +219,10 @@ _SUMMARY_KEYS: Final = (
 )
 
 
-def _number(text: str) -> int | str:
-    return int(text) if text.isdecimal() else text
+def _told(snapshot: Snapshot, key: str) -> int | str:
+    """What a summary says: a count, or whatever stands there instead."""
+    count = count_in(snapshot.summary, key)
+    return (snapshot.summary or {}).get(key, 0) if count is None else count
 
 
 def _more(count: int) -> str:

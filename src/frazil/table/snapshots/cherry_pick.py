@@ -11,6 +11,7 @@ from frazil.format.manifests import DataFile, EntryStatus, ManifestContent
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import AlwaysTrue
 from frazil.format.snapshots import APPEND, OVERWRITE, Snapshot
+from frazil.format.snapshots.summaries import REPLACE_PARTITIONS
 from frazil.storage.files import FileIO
 from frazil.table.commit.operation import Changes, CompositeOperation, Operation
 from frazil.table.conflicts.history import Scope
@@ -23,7 +24,6 @@ from frazil.table.snapshots.producer import SnapshotOptions, branch_head, move_b
 WAP_ID = "wap.id"
 PUBLISHED_WAP_ID = "published-wap-id"
 SOURCE_SNAPSHOT_ID = "source-snapshot-id"
-REPLACE_PARTITIONS = "replace-partitions"
 
 
 class CherryPick(MergingProducer):

@@ -10,6 +10,7 @@ from frazil.format.manifests import DataFile, ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import AlwaysTrue
 from frazil.format.snapshots import APPEND, DELETE, OVERWRITE, Snapshot
+from frazil.format.snapshots.summaries import REPLACE_PARTITIONS
 from frazil.storage.files import FileIO
 from frazil.table.conflicts.history import Scope
 from frazil.table.conflicts.validation import (
@@ -176,7 +177,7 @@ class ReplacePartitions(MergingProducer):
         validation: Validation | None = None,
         options: SnapshotOptions = DEFAULT_OPTIONS,
     ) -> None:
-        snapshot_properties = {**options.snapshot_properties, "replace-partitions": "true"}
+        snapshot_properties = {**options.snapshot_properties, REPLACE_PARTITIONS: "true"}
         super().__init__(io, replace(options, snapshot_properties=snapshot_properties))
         self._validation = validation
         self._touched = PartitionSet()
