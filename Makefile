@@ -37,7 +37,7 @@ interop: .venv/.ready .venv41/.ready java
 # Other engines' tables, and every row-level case in both modes and versions: half an hour.
 conformance: .venv/.ready java
 	$(PY) tests/conformance/run.py
-	$(PY) ../shared/row_level/run.py frazil --show
+	$(PY) tests/conformance/run_row_level.py frazil --show
 
 bench: .venv/.ready .venv41/.ready java
 	$(PY41) -m bench $(if $(ONLY),--only $(ONLY)) $(if $(ROW),--row $(ROW)) --python43 $(PY)

@@ -19,7 +19,7 @@ def run(context: Context) -> Iterator[Figure]:
     known: set[str] = set()
     for number in range(COMMITS // 2):
         table.append(flat(context.spark, context.rows // COMMITS).coalesce(1))
-        files = table.data_files().select("file_path", "record_count").collect()
+        files = table.inspect.dataframes.data_files().select("file_path", "record_count").collect()
         new = {row.file_path: row.record_count for row in files if row.file_path not in known}
         delete_from(table, new, SHARE, name=str(number))
         known |= new.keys()

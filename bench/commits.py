@@ -29,7 +29,7 @@ table = TableHandle(catalog, catalog.load_table("bench.commits"))
 sys.stdin.readline()
 for number in range(int(commits)):
     path = f"{table.location}/data/{writer}-{number}.parquet"
-    table.commit_fast_append(
+    table.files.fast_append(
         [
             DataFile(
                 content=Content.DATA, file_path=path, file_format="parquet", spec_id=0,

@@ -78,7 +78,8 @@ def _sides(
     context: Context, name: str, query: Callable[[DataFrame], None]
 ) -> dict[str, Callable[[], object]]:
     table = context.lake.load_table(name)
-    paths = [row.file_path for row in table.data_files().select("file_path").collect()]
+    files = table.inspect.dataframes.data_files().select("file_path")
+    paths = [row.file_path for row in files.collect()]
     sides: dict[str, Callable[[], object]] = {
         "ours": lambda: query(context.lake.load_table(name).to_df()),
         "parquet": lambda: query(context.spark.read.parquet(*paths)),

@@ -37,13 +37,13 @@ def delete_positions(table: frazil.Table, share: float, *, commits: int = 1) -> 
             _position_file(table, path, np.sort(parts[number]), f"{number}-{place}")
             for place, (path, parts) in enumerate(chosen)
         ]
-        table.commit_row_delta(added_deletes=files)
+        table.files.row_delta(added_deletes=files)
 
 
 def delete_from(table: frazil.Table, counts: Mapping[str, int], share: float, *, name: str) -> None:
     """Delete this share of the rows of these data files, given with their counts, in one commit."""
     chance = np.random.default_rng(7)
-    table.commit_row_delta(
+    table.files.row_delta(
         added_deletes=[
             _position_file(
                 table,
@@ -71,7 +71,7 @@ def delete_by_vectors(table: frazil.Table, share: float) -> None:
     content = puffin.to_bytes()
     target = f"{table.location}/data/deletes.puffin"
     table.io.write(target, content)
-    table.commit_row_delta(
+    table.files.row_delta(
         added_deletes=[
             DataFile(
                 content=Content.POSITION_DELETES,
@@ -91,7 +91,7 @@ def delete_by_vectors(table: frazil.Table, share: float) -> None:
 def _chosen(table: frazil.Table, share: float) -> Iterator[tuple[str, np.ndarray]]:
     """Each data file with the positions of its rows that go, in random order."""
     chance = np.random.default_rng(7)
-    for row in table.data_files().select("file_path", "record_count").collect():
+    for row in table.inspect.dataframes.data_files().select("file_path", "record_count").collect():
         count = int(row.record_count)
         yield row.file_path, chance.choice(count, int(count * share), replace=False)
 

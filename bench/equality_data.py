@@ -49,7 +49,7 @@ def add_deletes(
     table.create_branch(branch)
     parts = np.array_split(ids, files)
     added = [_delete_file(table, f"{branch}-{n}", columns, part) for n, part in enumerate(parts)]
-    table.commit_row_delta(added_deletes=added, branch=branch)
+    table.files.row_delta(added_deletes=added, branch=branch)
 
 
 def _delete_file(

@@ -32,7 +32,7 @@ def run(context: Context) -> Iterator[Figure]:
     lake = context.lake
     table = lake.create_table("bench.flat", FLAT_DDL)
     table.append(flat(context.spark, context.rows))
-    paths = [row.file_path for row in table.data_files().select("file_path").collect()]
+    paths = [row.file_path for row in table.files().select("file_path").collect()]
 
     queries: dict[str, Callable[[DataFrame], None]] = {
         "full scan": full,

@@ -99,7 +99,7 @@ def overwrites_of_one_file(context: Context) -> Iterator[Figure]:
     for manifests in (10, 100, 1_000):
         while made < manifests:
             made += 1
-            table.commit_fast_append([_unpartitioned(table.location, made)])
+            table.files.fast_append([_unpartitioned(table.location, made)])
         found = plan(table.metadata, table.current_snapshot, table.io)
         planned = iter(data_files(table.metadata, found, [manifests // 2, manifests // 2 + 1]))
 
@@ -108,7 +108,7 @@ def overwrites_of_one_file(context: Context) -> Iterator[Figure]:
             io.opened.clear()
             old = next(planned)
             new = _unpartitioned(table.location, f"for {old.file_path.rsplit('/', 1)[-1]}")
-            table.commit_overwrite([new], removed=[old])
+            table.files.overwrite([new], removed=[old])
 
         took = Cost(min(cpu_of(context, overwrite) for _ in range(2)), 0)
         yield from list(slope.told(manifests, {"frazil": took}))[:1]
@@ -161,8 +161,8 @@ def expiry(context: Context) -> Iterator[Figure]:
 
         def expire(table: frazil.Table = table) -> None:
             context.lake.clear_caches()
-            oldest = [each.snapshot_id for each in table.snapshot_list[:_EXPIRED]]
-            table.expire_snapshots(snapshot_ids=oldest)
+            oldest = [each.snapshot_id for each in table.metadata.snapshots[:_EXPIRED]]
+            table.maintenance.expire_snapshots(snapshot_ids=oldest)
 
         theirs = None
         if context.has_java:
@@ -190,10 +190,10 @@ def _lists_read(context: Context, snapshots: int, *, replaces_files: bool) -> in
     catalog = FilesystemCatalog("counted", {"warehouse": str(warehouse)}, io=io)
     metadata = parse_metadata(FileIO().read(made), file=made)
     table = TableHandle(catalog, catalog.create_table("bench.counted", metadata))
-    oldest = [each.snapshot_id for each in table.snapshot_list[:_EXPIRED]]
+    oldest = [each.snapshot_id for each in table.metadata.snapshots[:_EXPIRED]]
     io.caches.clear()
     io.opened.clear()
-    table.expire_snapshots(snapshot_ids=oldest)
+    table.maintenance.expire_snapshots(snapshot_ids=oldest)
     return io.opened["list"]
 
 

@@ -37,7 +37,7 @@ def run(context: Context) -> Iterator[Figure]:
     table = lake.create_table("bench.small_read", FLAT_DDL)
     for _ in range(10):
         table.append(rows())
-    paths = [row.file_path for row in table.data_files().select("file_path").collect()]
+    paths = [row.file_path for row in table.files().select("file_path").collect()]
     sides = {
         "ours": lambda: lake.load_table("bench.small_read").to_df().collect(),
         "parquet": lambda: spark.read.parquet(*paths).collect(),

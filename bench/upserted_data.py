@@ -114,7 +114,7 @@ def _bounds(fields: Sequence[I.NestedField], rows: pa.Table, which: str) -> dict
 def make_table(spark: SparkSession, lake: frazil.Lake, rows: int, changes: int) -> Upserted:
     """The table with a branch for each key, on which nothing is deleted yet."""
     table = lake.create_table(TABLE, DDL, format_version=2)
-    with table.update_partitioning() as change:
+    with table.update_spec() as change:
         change.add_field("p")
     table.append(
         spark.range(0, rows, 1, 8).selectExpr(

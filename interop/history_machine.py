@@ -180,7 +180,7 @@ class History(RuleBasedStateMachine):
     def append(self, data: st.DataObject) -> None:
         """Rows."""
         added = self._files(self._rows(data), data.draw(st.booleans(), "stats"))
-        self.table.commit_append([each.file for each in added])
+        self.table.files.append([each.file for each in added])
         self._committed(added)
 
     @precondition(_has_data)
@@ -198,7 +198,7 @@ class History(RuleBasedStateMachine):
                 kept = {place for _, place in old.positions} if old else set()
                 removed += [old] if old else []
                 added.append(self.files.vector(positions[each.path] | kept, each))
-        self.table.commit_row_delta(
+        self.table.files.row_delta(
             added_deletes=[each.file for each in added],
             removed_deletes=[each.file for each in removed],
         )
@@ -213,7 +213,7 @@ class History(RuleBasedStateMachine):
             (about,) = self._neighbours(data, 1)
             is_global = not self.specs[about.place[0]]["fields"]
             added.append(self._keys(data, about.rows, about.place, is_global=is_global))
-        self.table.commit_row_delta(added_deletes=[each.file for each in added])
+        self.table.files.row_delta(added_deletes=[each.file for each in added])
         self._committed(added)
 
     @precondition(_has_data)
@@ -223,9 +223,7 @@ class History(RuleBasedStateMachine):
         rows = self._files(self._rows(data), data.draw(st.booleans(), "stats"))
         place = rows[0].place
         deletes = self._keys(data, rows[0].rows, place, is_global=not self.spec["fields"])
-        self.table.commit_row_delta(
-            added=[each.file for each in rows], added_deletes=[deletes.file]
-        )
+        self.table.files.row_delta(added=[each.file for each in rows], added_deletes=[deletes.file])
         self._committed([*rows, deletes])
 
     @precondition(_has_data)
@@ -234,7 +232,7 @@ class History(RuleBasedStateMachine):
         """Other rows in place of whole files."""
         removed = self._some(data, self.oracle.data, 2)
         added = self._files(self._rows(data), stats=True) if with_rows else []
-        self.table.commit_overwrite(
+        self.table.files.overwrite(
             [each.file for each in added], removed_paths=[each.path for each in removed]
         )
         self._committed(added, removed)
@@ -244,7 +242,7 @@ class History(RuleBasedStateMachine):
     def take_back(self, data: st.DataObject) -> None:
         """A delete file is removed: its rows come back."""
         removed = self._some(data, self.oracle.deletes_in_use(), 1)
-        self.table.commit_row_delta(removed_deletes=[each.file for each in removed])
+        self.table.files.row_delta(removed_deletes=[each.file for each in removed])
         self._committed((), removed)
 
     @precondition(_has_data)
@@ -277,7 +275,7 @@ class History(RuleBasedStateMachine):
         from_snapshot: int | None = None,
     ) -> None:
         vectors = [vector for each in removed if (vector := self.oracle.vector_of(each))]
-        self.table.commit_rewrite(
+        self.table.files.rewrite(
             removed=[each.file for each in removed],
             added=[each.file for each in added],
             removed_deletes=[each.file for each in vectors],
@@ -350,7 +348,7 @@ class History(RuleBasedStateMachine):
         ]
         chosen = data.draw(st.sampled_from([None, *choices]), "partitioning")
         now = [part for part in self.spec["fields"] if part["transform"] != "void"]
-        with self.table.update_partitioning() as update:
+        with self.table.update_spec() as update:
             for part in now:
                 update.remove_field(part["name"])
             if chosen is not None and chosen not in [_expression(part, names) for part in now]:

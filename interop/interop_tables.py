@@ -36,7 +36,7 @@ def write_with_frazil(spark: Any, lake: Lake, name: str, case: TypeCase, version
     previous: tuple[str, ...] = ()
     for stage, spec in enumerate(case.stages):
         if spec != previous:
-            with table.update_partitioning() as change:
+            with table.update_spec() as change:
                 for expression in previous:
                     change.remove_field(expression)
                 for expression in spec:

@@ -61,7 +61,7 @@ class Layout:
         for place, spec in enumerate(self.specs):
             before = self.specs[place - 1] if place else spec
             if spec != before:
-                with table.update_partitioning() as change:
+                with table.update_spec() as change:
                     for field in before:
                         change.remove_field(field)
                     for field in spec:

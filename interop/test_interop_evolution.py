@@ -140,7 +140,7 @@ def _by_frazil(spark: Any, lake: Lake, name: str, version: int) -> None:
         f"db.{name}", FIRST, partition_by=["truncate(10, a)"], format_version=version
     )
     table.append(_rows(spark, FIRST, FIRST_ROWS))
-    with table.update_partitioning() as change:
+    with table.update_spec() as change:
         change.remove_field("truncate(10, a)")
     with table.update_schema() as schema:
         schema.rename_column("a", "b")
@@ -156,7 +156,7 @@ def _by_frazil(spark: Any, lake: Lake, name: str, version: int) -> None:
         schema.add_column("m.value.r", "long")
     with table.update_schema() as schema:
         schema.add_column("gone", "int")
-    with table.update_partitioning() as change:
+    with table.update_spec() as change:
         change.add_field("bucket(4, b)")
         change.add_field("gone", name="gone_part")
     table.append(_rows(spark, THEN, THEN_ROWS))
@@ -231,7 +231,10 @@ def test_null_collections_in_the_files_of_pyiceberg(
     evolved: MakeEvolved,
 ) -> None:
     """They are empty in its files, where the rows have none."""
-    paths = [row.file_path for row in evolved("pyiceberg", 2).table.data_files().collect()]
+    paths = [
+        row.file_path
+        for row in evolved("pyiceberg", 2).table.inspect.dataframes.data_files().collect()
+    ]
     tables = [pq.read_table(path.removeprefix("file://")) for path in paths]
     rows = [row for table in tables for row in table.to_pylist()]
     without = [row for row in rows if row["id"] in (2, 5)]

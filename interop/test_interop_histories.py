@@ -193,10 +193,10 @@ def test_null_keys_in_structs(spark: Any, sql_lake: Lake, tmp_path: Path) -> Non
         files = FileMaker(folder)
         metadata = json.loads(Path(table.metadata_location.removeprefix("file://")).read_text())
         fields = metadata["schemas"][0]["fields"]
-        table.commit_append([files.data(fields, (0, ()), rows, stats=True).file])
+        table.files.append([files.data(fields, (0, ()), rows, stats=True).file])
         (x,) = [way for way in leaves(fields) if way[-1]["name"] == "x"]
         made = files.keys([x], [(key,) for key in keys], (0, ()), is_global=True, stats=True)
-        table.commit_row_delta(added_deletes=[made.file])
+        table.files.row_delta(added_deletes=[made.file])
         java = spark.table(f"java_sql.db.struct_keys_{number}")
         left[keys] = [sorted(row.id for row in df.collect()) for df in (table.to_df(), java)]
     assert left == {

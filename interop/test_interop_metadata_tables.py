@@ -114,7 +114,7 @@ def of_java(spark: Any, table: str) -> Callable[[str], tuple[Any, list[str]]]:
 def test_schemas_and_rows_are_those_of_java(sql_lake: Lake, table: str, of_java: Any) -> None:
     ours = sql_lake.load_table(f"db.{table}")
     for name in TABLES:
-        found = getattr(ours, name)()
+        found = getattr(ours.inspect.dataframes, name)()
         assert (schema_of(found, name), rows_of(found)) == of_java(name), name
 
 
@@ -125,7 +125,7 @@ def test_rows_that_executors_decode_are_those_of_java(
         monkeypatch.setattr(cluster, constant, 0)
     ours = sql_lake.load_table(f"db.{table}")
     for name in ("all_manifests", "all_entries", "files", "partitions", "position_deletes"):
-        found = getattr(ours, name)()
+        found = getattr(ours.inspect.dataframes, name)()
         assert (schema_of(found, name), rows_of(found)) == of_java(name), name
 
 

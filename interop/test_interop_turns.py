@@ -69,7 +69,7 @@ class Shared:
     def check_metadata_tables(self) -> None:
         """The Java runtime's metadata tables over the current metadata agree with Frazil's."""
         for name in ("files", "manifests", "snapshots", "history", "refs", "partitions", "entries"):
-            ours = getattr(self.table, name)()
+            ours = getattr(self.table.inspect.dataframes, name)()
             count = ours.count() if hasattr(ours, "collect") else len(ours)
             assert count == len(self.java(f"select * from {{t}}.{name}")), name
         partitions = self.java("select * from {t}.partitions")
@@ -110,7 +110,7 @@ def test_appends_and_evolution_in_turns(shared: Shared) -> None:
     rows += [(3, "c"), (4, None)]
     shared.check(*rows)
 
-    with shared.table.update_partitioning() as change:
+    with shared.table.update_spec() as change:
         change.add_field("truncate(1, v)")
     with shared.table.update_schema() as schema:
         schema.add_column("extra", "long")
@@ -163,7 +163,7 @@ def test_appends_and_evolution_in_turns(shared: Shared) -> None:
     shared.table.append(shared.frame((11, "k")))
     rows += [(11, "k")]
     shared.check(*rows)
-    shared.table.expire_snapshots(older_than="2999-01-01", retain_last=1)
+    shared.table.maintenance.expire_snapshots(older_than="2999-01-01", retain_last=1)
     shared.check(*rows)
     shared.check_metadata_tables()
 
@@ -194,7 +194,7 @@ def test_branches_and_tags(shared: Shared) -> None:
         assert sorted(row.id for row in theirs) == ids, ref
     refs = shared.java("select name, type, snapshot_id from {t}.refs")
     assert {row.name: (row.type.lower(), row.snapshot_id) for row in refs} == {
-        name: (ref.type, ref.snapshot_id) for name, ref in shared.table.references.items()
+        name: (ref.type, ref.snapshot_id) for name, ref in shared.table.metadata.refs.items()
     }
     first = shared.table.metadata.snapshots[0].snapshot_id
     assert [row.id for row in shared.java(f"select id from {{t}} version as of {first}")] == [1]

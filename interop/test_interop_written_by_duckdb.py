@@ -138,7 +138,7 @@ def test_null_variant(rest_lake: DuckDB, sql_lake: Lake) -> None:
     rest_lake.run(f"insert into {table} values (1, null)")
     assert rest_lake.run(f"select v is null from {table}") == [(True,)]
     ours = sql_lake.load_table("db.null_variant")
-    (file,) = ours.data_files().collect()
+    (file,) = ours.inspect.dataframes.data_files().collect()
     stored = pq.read_table(file.file_path).column("v").to_pylist()
     assert [value["value"] for value in stored] == [b"\x00"]
     (row,) = ours.to_df().selectExpr("v is null", "is_variant_null(v)").collect()
@@ -306,7 +306,7 @@ def test_positions_and_vectors(rest_lake: DuckDB, sql_lake: Lake, version: int, 
     for snapshot, *row in reduce(DataFrame.unionAll, frames).collect():
         found[snapshot].append(tuple(row))
     assert {number: _sorted(rows) for number, rows in found.items()} == history
-    written = ours.all_delete_files().select("file_format").distinct().collect()
+    written = ours.inspect.dataframes.all_delete_files().select("file_format").distinct().collect()
     assert [row.file_format for row in written] == ["PARQUET" if version == 2 else "PUFFIN"]
 
 
@@ -383,7 +383,7 @@ def test_refused_changes(rest_lake: DuckDB, sql_lake: Lake, spark: Any, case: st
     )
     ours.append(spark.sql("select 1 as id, 'a' as v, named_struct('x', 1) as s, 'c' as `a b`"))
     if added is not None:
-        with ours.update_partitioning() as change:
+        with ours.update_spec() as change:
             change.add_field(added)
     with pytest.raises(duckdb.Error, match=message):
         rest_lake.run(statement.format(t=f"lake.db.{name}"))
@@ -431,7 +431,7 @@ def test_turns(rest_lake: DuckDB, sql_lake: Lake, spark: Any, version: int) -> N
     shared.check((4, "d"), (7, "g"), (8, "h"))
     if version == 3:
         shared.check_metadata_tables()
-    ours.expire_snapshots(older_than="2999-01-01", retain_last=1)
+    ours.maintenance.expire_snapshots(older_than="2999-01-01", retain_last=1)
     check((4, "d"), (7, "g"), (8, "h"))
 
 

@@ -62,7 +62,7 @@ def test_java_reads_written_deletes(
             io=table.io,
             granularity=granularity,
         )
-        table.commit_row_delta(
+        table.files.row_delta(
             added_deletes=written.added,
             removed_deletes=written.removed,
             referenced_data_files=written.referenced_paths,
@@ -70,7 +70,9 @@ def test_java_reads_written_deletes(
         spark.sql(f"refresh table {name}")
         assert {row.id for row in spark.table(name).collect()} == expected
     theirs = spark.table(f"{name}.position_deletes").select("file_path", "pos").distinct()
-    ours = table.refresh().position_deletes().select("file_path", "pos").distinct()
+    ours = (
+        table.refresh().inspect.dataframes.position_deletes().select("file_path", "pos").distinct()
+    )
     assert sorted(theirs.collect()) == sorted(ours.collect())
 
     spark.sql(f"delete from {name} where id >= 100 and id < 120")

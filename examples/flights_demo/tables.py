@@ -50,7 +50,7 @@ def load_flights(lake: frazil.Lake, rows: DataFrame) -> frazil.Table:
             change.update_column("distance", "long")
         flights.create_tag("half-year")
     with step_on(flights, "Evolve the partitions: days instead of months, no buckets"):
-        with flights.update_partitioning() as change:
+        with flights.update_spec() as change:
             change.remove_field("departure_month")
             change.remove_field("tailnum_bucket")
             change.add_field("day(departure)")

@@ -120,7 +120,7 @@ def test_metadata_columns(spark: Any, lake: Lake, fresh: str) -> None:
     """The file of a row is spelled as the manifest spells it."""
     table = lake.create_table(fresh, "id int, city string", partition_by=["city"])
     table.append(spark.createDataFrame([(n, f"c{n % 2}") for n in range(6)], "id int, city string"))
-    files = {row["file_path"] for row in table.refresh().data_files().collect()}
+    files = {row["file_path"] for row in table.refresh().inspect.dataframes.data_files().collect()}
     found = table.scan(columns=["id", "_file", "_pos", "_spec_id"]).to_df().collect()
     assert {row["_file"] for row in found} == files
     assert all(path.startswith(f"{table.location}/data/") for path in files)
@@ -190,7 +190,7 @@ def test_moved_prefix(spark: Any, lake: Lake, client: Any, fresh: str, tmp_path:
     """A table that was copied to another prefix, with its deletes."""
     table = lake.create_table(fresh, "id int, city string")
     table.append(spark.createDataFrame([(1, "a b"), (2, "50%")], "id int, city string"))
-    table.refresh().commit_row_delta(added_deletes=[Deletes(client, table, tmp_path).keys([1])])
+    table.refresh().files.row_delta(added_deletes=[Deletes(client, table, tmp_path).keys([1])])
     target = f"s3://{BUCKET}/copy of/x%y"
     for key in below(client, table):
         name = f"copy of/x%y/{key.partition(table.location.rpartition('/')[2] + '/')[2]}"
@@ -243,11 +243,11 @@ def test_deletes(
             files = [made.positions({paths[0]: [0, 3], paths[10]: [9]})]
         else:
             files = [made.vector(paths[0], [0, 3]), made.vector(paths[10], [9])]
-        table.commit_row_delta(added_deletes=files)
+        table.files.row_delta(added_deletes=files)
         left = {n: f"v{n}" for n in range(20) if n not in (0, 3, 19)}
         assert read(table) == ordered(list(left.items()))
         before = table.refresh().current_snapshot.snapshot_id
-        table.commit_row_delta(added_deletes=[made.keys([5, 15])])
+        table.files.row_delta(added_deletes=[made.keys([5, 15])])
         left = {n: v for n, v in left.items() if n not in (5, 15)}
         assert read(table) == ordered(list(left.items()))
         assert table.scan().count() == len(left)
@@ -255,7 +255,7 @@ def test_deletes(
             (15, "DELETE"),
             (5, "DELETE"),
         ]
-        deleted = table.position_deletes().select("file_path", "pos")
+        deleted = table.inspect.dataframes.position_deletes().select("file_path", "pos")
         assert rows_of(deleted) == ordered([(paths[0], 0), (paths[0], 3), (paths[10], 9)])
         table.overwrite(spark.createDataFrame([(40, "new")], "id int, v string"), where="id = 7")
         left.pop(7)
@@ -278,7 +278,7 @@ def test_metadata_tables(spark: Any, lake: Lake, fresh: str) -> None:
     counts |= {"entries": 6, "files": 6, "data_files": 6, "delete_files": 0, "partitions": 2}
     counts |= {"all_entries": 6, "all_files": 6, "all_data_files": 6, "all_delete_files": 0}
     counts |= {"all_manifests": 6, "position_deletes": 0}
-    assert {name: getattr(table, name)().count() for name in counts} == counts
+    assert {name: getattr(table.inspect.dataframes, name)().count() for name in counts} == counts
 
 
 def test_expiry_and_purge(spark: Any, lake: Lake, client: Any, fresh: str) -> None:
@@ -288,7 +288,7 @@ def test_expiry_and_purge(spark: Any, lake: Lake, client: Any, fresh: str) -> No
         rows = [(number, "a b"), (number, "50%")]
         table.overwrite(spark.createDataFrame(rows, "id int, city string"))
     before = len(below(client, table))
-    result = table.refresh().expire_snapshots(older_than="2999-01-01", retain_last=1)
+    result = table.refresh().maintenance.expire_snapshots(older_than="2999-01-01", retain_last=1)
     assert result.deleted_data_files == 4
     assert read(table) == [(2, "50%"), (2, "a b")]
     assert len(below(client, table)) < before
@@ -325,7 +325,7 @@ def test_missing_files(spark: Any, lake: Lake, client: Any, fresh: str) -> None:
     """A data file that is gone is told by name, and without credentials."""
     table = lake.create_table(fresh, "id int, city string", partition_by=["city"])
     table.append(spark.createDataFrame([(1, "a b")], "id int, city string"))
-    path = table.refresh().data_files().first()["file_path"]
+    path = table.refresh().inspect.dataframes.data_files().first()["file_path"]
     client.delete_object(Bucket=BUCKET, Key=path.removeprefix(f"s3://{BUCKET}/"))
     with pytest.raises(errors.MissingFileError) as told:
         table.scan(where="id = 1").to_arrow()
@@ -392,6 +392,6 @@ def test_nothing_shows_the_secret(spark: Any, lake: Lake, fresh: str) -> None:
     table.append(spark.createDataFrame([(1, [1])], "id int, tags array<int>"))
     scan = table.refresh().scan(where="id = 1")
     shown = [repr(lake), repr(lake.catalog), repr(table), repr(table.io), repr(scan)]
-    frames = (scan.to_df(), table.files(), table.position_deletes())
+    frames = (scan.to_df(), table.files(), table.inspect.dataframes.position_deletes())
     shown += [frame._jdf.queryExecution().toString() for frame in frames]
     assert SECRET not in "\n".join(shown)

@@ -58,7 +58,7 @@ class Deletes:
 
     def data(self) -> list[Data]:
         """The table's data files."""
-        files = self._table.refresh().data_files().collect()
+        files = self._table.refresh().inspect.dataframes.data_files().collect()
         return [Data(None, file["file_path"], self.place, []) for file in files]
 
     def positions(self, chosen: dict[str, list[int]]) -> Any:

@@ -114,13 +114,6 @@ _HOMES: Final = {
     "open_table": "frazil.spark.lake",
 }
 
-# PyIceberg's and Java's names of errors.
-_OTHER_NAMES: Final = (
-    "CommitFailedException",
-    "CommitStateUnknownException",
-    "ValidationException",
-)
-
 
 def __getattr__(name: str) -> Any:
     # Spark's Python workers import this package for one function of it: all of it takes a second.
@@ -130,7 +123,7 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(_HOMES[name]), name)
     elif name == "__version__":
         value = import_module("importlib.metadata").version("frazil")
-    elif name in __all__ or name in _OTHER_NAMES:
+    elif name in __all__:
         value = getattr(import_module("frazil.errors"), name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -169,13 +169,3 @@ class StorageError(FrazilError, OSError):
 
 class MissingFileError(NotFoundError, StorageError):
     """A file that the table names is not there."""
-
-
-ValidationException = ValidationError
-"""The name of `ValidationError` in PyIceberg and in Java."""
-
-CommitFailedException = CommitFailedError
-"""The name of `CommitFailedError` in PyIceberg and in Java."""
-
-CommitStateUnknownException = CommitStateUnknownError
-"""The name of `CommitStateUnknownError` in PyIceberg and in Java."""

@@ -84,7 +84,7 @@ def test_branches_and_tags(run, told):
 
     def refs():
         return {
-            name: (ref.type, ref.snapshot_id) for name, ref in table.refresh().references.items()
+            name: (ref.type, ref.snapshot_id) for name, ref in table.refresh().metadata.refs.items()
         }
 
     run("branch", "db.trips", "fix")

@@ -56,12 +56,12 @@ def test_describe(run, place):
 
 def test_history_and_snapshots(run, place):
     table = place[1]
-    ids = [snapshot.snapshot_id for snapshot in table.snapshot_list]
+    ids = [snapshot.snapshot_id for snapshot in table.metadata.snapshots]
     history = document(run("history", "db.trips", "--json"))
     assert [row["snapshot_id"] for row in history] == ids
     assert [row["parent_id"] for row in history] == [None, *ids[:-1]]
     when = dt.datetime.fromisoformat(history[0]["made_current_at"])
-    assert when.timestamp() * 1000 == table.snapshot_list[0].timestamp_ms
+    assert when.timestamp() * 1000 == table.metadata.snapshots[0].timestamp_ms
     shown = run("history", "db.trips").splitlines()
     assert len(shown) == 4
     assert f"{when.replace(tzinfo=None).isoformat(' ', 'milliseconds')}Z" in shown[1]
@@ -103,7 +103,7 @@ def test_partitions(run):
 
 
 def test_refs_and_properties(run, place):
-    first, *_, last = place[1].snapshot_list
+    first, *_, last = place[1].metadata.snapshots
     refs = {row["name"]: row for row in document(run("refs", "db.trips", "--json"))}
     assert (refs["main"]["type"], refs["main"]["snapshot_id"]) == ("BRANCH", last.snapshot_id)
     assert (refs["v1"]["type"], refs["v1"]["snapshot_id"]) == ("TAG", first.snapshot_id)
@@ -146,7 +146,7 @@ def test_scan_of_columns(run):
 
 
 def test_scan_of_a_moment(run, place):
-    first = place[1].snapshot_list[0]
+    first = place[1].metadata.snapshots[0]
     when = dt.datetime.fromtimestamp(first.timestamp_ms / 1000, dt.UTC)
     # The commands print times with a space and a Z.
     printed = f"{when.replace(tzinfo=None).isoformat(' ', 'milliseconds')}Z"

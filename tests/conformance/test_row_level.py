@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-RUN = Path(__file__).resolve().parents[3] / "shared" / "row_level" / "run.py"
+RUN = Path(__file__).resolve().with_name("run_row_level.py")
+CASES = RUN.parents[3] / "shared" / "row_level"
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.skipif(not RUN.exists(), reason="the cases of ../shared are not here"),
+    pytest.mark.skipif(not CASES.exists(), reason="the cases of ../shared are not here"),
 ]
 
 

@@ -15,9 +15,8 @@ from frazil.format.predicates.columns import Column
 from frazil.format.table_properties import COLUMN_PROPERTIES, PROPERTIES
 from frazil.spark.transaction import TableTransaction
 from frazil.spark.write.options import _OPTIONS, _OTHER_OPTIONS
-from frazil.table.older_names import OlderName, OlderValue
-from frazil.table.updates.partitioning import UpdatePartitioning
 from frazil.table.updates.schema import UpdateSchema
+from frazil.table.updates.spec import UpdateSpec
 
 BLOCKS = [
     pytest.param(block.text, id=f"{path.relative_to(ROOT)}-{block.line}")
@@ -32,7 +31,7 @@ KNOWN = {
     "table": (frazil.Table,),
     "scan": (frazil.Scan,),
     "tx": (TableTransaction,),
-    "change": (UpdateSchema, UpdatePartitioning),
+    "change": (UpdateSchema, UpdateSpec),
     "col": (Column,),
 }
 """What the names in the examples are."""
@@ -79,8 +78,6 @@ def test_python_blocks_compile_and_name_what_there_is(text):
         shown = f"{name}.{'.'.join(path)}"
         owners = [owner for owner in owners if hasattr(owner, path[-1])]
         assert owners, f"{shown} does not exist"
-        older = isinstance(getattr(owners[0], path[-1]), OlderName | OlderValue)
-        assert not older, f"{shown} is an older name"
         if call is None:
             continue
         namespace = class_of(owners[0], path[-1])

@@ -8,7 +8,6 @@ import re
 from pathlib import Path
 
 import frazil
-from frazil.table.older_names import OlderName, OlderValue
 
 ROOT = Path(__file__).resolve().parents[2]
 # The others are for those who work on Frazil.
@@ -38,8 +37,6 @@ def public_functions():
         if inspect.isclass(found):
             for name, member in inspect.getmembers(found):
                 if name.startswith("_") or not inspect.isroutine(member):
-                    continue
-                if isinstance(member, OlderName | OlderValue):
                     continue
                 if (getattr(member, "__module__", "") or "").startswith("frazil."):
                     yield f"{path}.{name}", member

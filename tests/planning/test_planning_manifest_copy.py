@@ -273,7 +273,7 @@ import sys
 from frazil.catalog.filesystem import FilesystemCatalog
 from frazil.format.manifests import DataFile
 from frazil.format.new_table import new_table_metadata
-from frazil.format.partitioning import spec_for
+from frazil.format.partitions.partitioning import spec_for
 from frazil.format.schema import Schema
 from frazil.format.types import LongType, NestedField
 from frazil.table.handle import TableHandle
@@ -288,8 +288,8 @@ files = [
     DataFile(file_path=f"{{location}}/data/{{n}}.parquet", record_count=1, file_size_in_bytes=1)
     for n in range(3)
 ]
-table.commit_append(files[:2])
-table.commit_overwrite(files[2:], removed=files[:1])
+table.files.append(files[:2])
+table.files.overwrite(files[2:], removed=files[:1])
 assert len(table.inspect.files()) == 2
 print("pandas" in sys.modules)
 """

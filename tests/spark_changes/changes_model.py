@@ -227,19 +227,19 @@ class Model:
 
     def append(self, *files):
         """Add data files."""
-        self.table.commit_append([each.file for each in files])
+        self.table.files.append([each.file for each in files])
         self._committed(files)
 
     def overwrite(self, added, removed):
         """Replace data files."""
-        self.table.commit_overwrite(
+        self.table.files.overwrite(
             [each.file for each in added], removed_paths=[each.file.file_path for each in removed]
         )
         self._committed(added, removed)
 
     def delta(self, added=(), removed=()):
         """A merge-on-read commit of data and delete files."""
-        self.table.commit_row_delta(
+        self.table.files.row_delta(
             added=[each.file for each in added if isinstance(each, Data)],
             added_deletes=[each.file for each in added if isinstance(each, Delete)],
             removed_deletes=[each.file for each in removed if isinstance(each, Delete)],
@@ -251,7 +251,7 @@ class Model:
         rows = [row for each in removed for row in self.rows(each)]
         added = [self.data_file(rows)] if rows else []
         vectors = [self.vector_of(each) for each in removed if self.vector_of(each)]
-        self.table.commit_rewrite(
+        self.table.files.rewrite(
             removed=[each.file for each in removed],
             added=[each.file for each in added],
             removed_deletes=[each.file for each in vectors],

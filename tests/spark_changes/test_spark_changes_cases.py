@@ -189,7 +189,9 @@ def test_a_predicate_filters_both_sides_and_leaves_files_out(lake, spark):
     start = table.current_snapshot.snapshot_id
     table.overwrite(spark.sql("select 20L id, 'mon' day"), where="id in (1, 7)")
     missing = [
-        row["file_path"] for row in table.data_files().collect() if "tue" in row["file_path"]
+        row["file_path"]
+        for row in table.inspect.dataframes.data_files().collect()
+        if "tue" in row["file_path"]
     ]
     assert missing
     for path in missing:
@@ -225,7 +227,7 @@ def test_nested_values_are_compared(lake, spark):
     )
     again = [
         (r["_change_type"], r["id"])
-        for r in table.changes(table.snapshot_list[1].snapshot_id).collect()
+        for r in table.changes(table.metadata.snapshots[1].snapshot_id).collect()
     ]
     assert sorted(again) == [("DELETE", 2), ("INSERT", 2)]
 
@@ -251,7 +253,7 @@ def test_incremental_reads_appends_alone(model):
     assert ids(scan) == [3]
     assert scan.count() == 1
     assert table.incremental(model.ids[4]).count() == 0
-    times = [snapshot.timestamp_ms for snapshot in table.snapshot_list]
+    times = [snapshot.timestamp_ms for snapshot in table.metadata.snapshots]
     assert table.incremental(from_timestamp=times[-1]).count() == 0
 
 
@@ -259,7 +261,7 @@ def test_incremental_after_an_expired_snapshot(model):
     for place in range(3):
         model.append(model.data_file([(place, "p", None, None)]))
     table = model.table
-    table.expire_snapshots(snapshot_ids=[model.ids[0]])
+    table.maintenance.expire_snapshots(snapshot_ids=[model.ids[0]])
     assert sorted(r["id"] for r in table.incremental(model.ids[0]).to_df().collect()) == [1, 2]
     with pytest.raises(NoSuchSnapshotError, match="has expired"):
         table.changes(model.ids[0])

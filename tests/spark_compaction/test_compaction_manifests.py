@@ -99,7 +99,7 @@ def test_manifests_that_come_meanwhile_stay(lake, monkeypatch):
 def test_only_the_spec_that_was_asked_for_is_rewritten(lake):
     made = Modelled(lake, properties={"commit.manifest-merge.enabled": "false"})
     made.append(*range(20), files=3)
-    with made.table.update_partitioning() as update:
+    with made.table.update_spec() as update:
         update.add_field("part")
     made.append(*range(20, 40), files=2)
     assert made.table.maintenance.rewrite_manifests(spec_id=0).rewritten_manifests_count == 3

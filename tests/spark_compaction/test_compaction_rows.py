@@ -93,7 +93,7 @@ def test_a_condition_chooses_partitions(lake):
 def test_files_of_an_older_spec_come_out_in_the_current_one(lake):
     made = Modelled(lake)
     made.append(*range(40), files=5)
-    with made.table.update_partitioning() as update:
+    with made.table.update_spec() as update:
         update.add_field("part")
     made.append(*range(40, 80), files=3)
     result = made.table.compact(min_input_files=2)
@@ -334,7 +334,7 @@ def test_rows_that_nothing_changes_are_copied(lake, monkeypatch):
     made.append(*range(90), files=3)
     with made.table.update_schema() as change:
         change.rename_column("name", "called")
-        change.drop_column("v")
+        change.delete_column("v")
     made.rows = type(made.rows)({r[:3]: n for r, n in made.rows.items()})
     ids = [pq.read_table(path.removeprefix("file://"))["id"].to_pylist() for path in paths(made)]
     made.table.compact(rewrite_all=True)

@@ -44,7 +44,7 @@ def main(folder):
             spark.range(4000).selectExpr("id % 4 as file", "id div 4 as pos").where("pos % 5 = 0")
         )
         written = write.write_deletes(rows, plan=found, metadata=table.metadata, io=FailsOnce())
-        table.commit_row_delta(added_deletes=written.added)
+        table.files.row_delta(added_deletes=written.added)
         assert written.deleted_rows == 800, written.deleted_rows
         assert table.refresh().scan().count() == 3200
         left = {path.as_uri() for path in Path(folder).rglob(f"t{version}/**/*-deletes.*")}

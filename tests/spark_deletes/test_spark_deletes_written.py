@@ -42,9 +42,9 @@ def several_specs(lake, spark, version, **properties):
     )
     rows = "id", "element_at(array('Oslo', 'Lima', 'a/b', null), int(id % 4) + 1) as city"
     table.append(spark.range(0, 300).selectExpr(*rows).repartition(2))
-    table.update_partitioning().add_field("city").commit()
+    table.update_spec().add_field("city").commit()
     table.append(spark.range(300, 600).selectExpr(*rows).coalesce(1))
-    table.update_partitioning().add_field("bucket(3, id)").commit()
+    table.update_spec().add_field("bucket(3, id)").commit()
     table.append(spark.range(600, 900).selectExpr(*rows).coalesce(1))
     return table
 
@@ -83,7 +83,7 @@ def read(table):
 
 
 def commit(table, written: WrittenDeletes):
-    table.commit_row_delta(
+    table.files.row_delta(
         added_deletes=written.added,
         removed_deletes=written.removed,
         referenced_data_files=written.referenced_paths,

@@ -130,7 +130,7 @@ def test_partitionings_must_match(spark, lake, people, folder, tmp_path):
         add(swapped, folder)
     # A spec that the table had before takes the files of its partitions.
     table = lake.create_table("db.evolved", COLUMNS, partition_by=KEYS)
-    with table.update_partitioning() as update:
+    with table.update_spec() as update:
         update.remove_field("n")
     assert add(table, folder) == (5, 5)
     assert rows(table.to_df()) == rows(people)
@@ -299,7 +299,7 @@ def test_a_null_partition_is_null_whatever_the_default(spark, lake, tmp_path):
     table = lake.create_table("db.t", "id int", format_version=3)
     with table.update_schema() as update:
         update.add_column("k", "int", default=9)
-    with table.update_partitioning() as update:
+    with table.update_spec() as update:
         update.add_field("k")
     folder = tmp_path / "k=__HIVE_DEFAULT_PARTITION__"
     spark.sql("SELECT 1 AS id").write.orc(str(folder))

@@ -110,7 +110,7 @@ UNREADABLE = [
     "CALL",
     "CALL system.expire_snapshots",
     "CALL expire_snapshots('t')",
-    "CALL other.expire_snapshots('t')",
+    "CALL other.maintenance.expire_snapshots('t')",
     "CALL a.b.system.expire_snapshots('t')",
     "CALL system.expire_snapshots('t'",
     "CALL system.expire_snapshots('t') + 1",

@@ -47,7 +47,7 @@ def main(remote: str, folder: str) -> None:
             ).coalesce(1)
         )
         equality = {"content": Content.EQUALITY_DELETES, "partition": ("b",)}
-        table.commit_row_delta(
+        table.files.row_delta(
             added_deletes=[
                 delete_file(made, {ID: [1, 2, None]}, equality_ids=(1,), **equality),
                 delete_file(made, {ID: [3, 5], CITY: ["b", "a"]}, equality_ids=(1, 2), **equality),
@@ -58,7 +58,7 @@ def main(remote: str, folder: str) -> None:
         rows = table.scan(columns=["id", "_file", "_pos"]).to_df().collect()
         (six,) = [row for row in rows if row.id == 6]
         position = {PATH: [six._file], POS: [six._pos]}
-        table.commit_row_delta(
+        table.files.row_delta(
             added_deletes=[
                 delete_file(made, position, content=Content.POSITION_DELETES, partition=("a",))
             ]

@@ -40,7 +40,7 @@ def delete_keys(table: Any, folder: Path, ids: Sequence[int], column: pa.Field, 
         file_size_in_bytes=path.stat().st_size,
         equality_ids=tuple(ids),
     )
-    table.commit_row_delta(added_deletes=[file])
+    table.files.row_delta(added_deletes=[file])
 
 
 def rows(table: Any, **options: Any) -> list[Any]:
@@ -91,7 +91,7 @@ def test_a_field_dropped_from_a_struct(
     assert rows(table, snapshot_id=before) == [
         {"id": 2, "s": {"x": 2, "at": {"city": "Lima", "n": 8}}}
     ]
-    found = table.changes(table.snapshot_list[0].snapshot_id)
+    found = table.changes(table.metadata.snapshots[0].snapshot_id)
     assert sorted(row["id"] for row in found.where("_change_type = 'DELETE'").collect()) == [
         1, 3, 4,
     ]  # fmt: skip

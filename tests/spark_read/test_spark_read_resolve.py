@@ -201,7 +201,7 @@ def test_scans_resolve_by_the_session_setting(
             _delete_file(table, "strings", strings, {2: 1}),
             _delete_file(table, "days", days, {3: 0}),
         ]
-        table.commit_row_delta(added_deletes=deletes)
+        table.files.row_delta(added_deletes=deletes)
         expected = sorted(row for row in kept if row[0] not in (1, 2, 50))
 
         def read(where: str | None = None) -> list[tuple[Any, ...]]:

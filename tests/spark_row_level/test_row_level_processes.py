@@ -184,7 +184,7 @@ def test_acknowledged_changes_in_commit_order_give_the_rows_of_every_snapshot(
     table.refresh()
     # Every snapshot is of a change that was acknowledged, or whose process was killed, and each of
     # them made one at most.
-    snapshots = sorted(table.snapshot_list, key=lambda each: each.sequence_number)
+    snapshots = sorted(table.metadata.snapshots, key=lambda each: each.sequence_number)
     operations = [each.summary.get("op") for each in snapshots]
     assert operations[0] is None
     assert len(set(operations)) == len(operations)

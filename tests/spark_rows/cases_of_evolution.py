@@ -61,7 +61,7 @@ def _upgraded(bench: Bench) -> None:
     table.upgrade(3)
     table.delete("id = 3")
     table.update({"v": "v + 1"}, "id = 4")
-    with table.update_partitioning() as spec:
+    with table.update_spec() as spec:
         spec.add_field("truncate(2, id)")
     table.upsert(bench.frame(KV, (5, 50), (7, 70)), "id")
 

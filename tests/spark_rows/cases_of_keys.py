@@ -60,7 +60,7 @@ def _empty_sides(bench: Bench) -> None:
 def _evolved(bench: Bench) -> None:
     """The column of a dropped partition field is dropped, one of its name is another column."""
     table = bench.table
-    with table.update_partitioning() as spec:
+    with table.update_spec() as spec:
         spec.remove_field("p")
     with table.update_schema() as schema:
         schema.delete_column("p")

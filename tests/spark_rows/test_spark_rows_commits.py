@@ -81,7 +81,7 @@ def test_rows_that_equality_deletes_of_others_took_stay_away(
     path = tmp_path / "keys.parquet"
     column = pa.field("id", pa.int32(), metadata={"PARQUET:field_id": "1"})
     pq.write_table(pa.table([pa.array([2, None], pa.int32())], schema=pa.schema([column])), path)
-    table.commit_row_delta(
+    table.files.row_delta(
         added_deletes=[
             DataFile(
                 content=Content.EQUALITY_DELETES,

@@ -113,11 +113,11 @@ def test_partitions_that_evolve(spark, lake, stream):
     made = lambda i, city: spark.createDataFrame([(i, city)], ddl)  # noqa: E731
     table.append(made(1, "Oslo"))
     assert stream.drain() == [(1, "Oslo")]
-    with table.update_partitioning() as change:
+    with table.update_spec() as change:
         change.remove_field("city")
         change.add_field("bucket(4, id)")
     table.append(made(2, "a b/c=%41"))
-    with table.update_partitioning() as change:
+    with table.update_spec() as change:
         change.add_field("city")
     table.append(made(3, "é{}[]"))
     assert stream.drain() == [(2, "a b/c=%41"), (3, "é{}[]")]
@@ -128,7 +128,7 @@ def test_a_default_that_spark_cannot_fill_in(spark, lake, stream):
     table = lake.create_table("db.t", "id bigint", format_version=3)
     for i in (1, 2):
         table.append(spark.createDataFrame([(i,)], "id bigint"))
-    start = table.snapshot_list[0].snapshot_id
+    start = table.metadata.snapshots[0].snapshot_id
     with table.update_schema() as change:
         change.add_column("price", "decimal(9,2)", default="1.50")
     table.append(spark.createDataFrame([(3, None)], "id bigint, price decimal(9,2)"))

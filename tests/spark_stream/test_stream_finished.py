@@ -118,7 +118,7 @@ def test_nothing_is_removed_before_spark_removes_a_plan(table, stream, rows, spa
 
 def test_the_tables_own_files_stay(table, stream, rows):
     _drain_batches(table, stream, rows, range(5))
-    files = {row.file_path for row in table.refresh().data_files().collect()}
+    files = {row.file_path for row in table.refresh().inspect.dataframes.data_files().collect()}
     stream.read()
     assert all(os.path.exists(path.removeprefix("file://")) for path in files)
     assert sorted(row.id for row in table.to_df().collect()) == list(range(5))

@@ -133,7 +133,7 @@ def rewritten(table):
     new = write_data_files(
         table.spark, table.to_df().coalesce(1), metadata=table.metadata, io=table.io
     )
-    table.commit_rewrite(removed=old, added=new, from_snapshot=table.current_snapshot.snapshot_id)
+    table.files.rewrite(removed=old, added=new, from_snapshot=table.current_snapshot.snapshot_id)
 
 
 def live_files(table):
@@ -149,7 +149,9 @@ def live_files(table):
 def test_what_expired_before_it_was_read_is_told(begun, stream, rows):
     for i in range(4, 8):
         begun.append(rows(i))
-    begun.expire_snapshots(retain_last=1, older_than=begun.current_snapshot.timestamp_ms + 1)
+    begun.maintenance.expire_snapshots(
+        retain_last=1, older_than=begun.current_snapshot.timestamp_ms + 1
+    )
     with pytest.raises(NoSuchSnapshotError, match="expired"):
         stream.read()
 
@@ -158,7 +160,9 @@ def test_what_expired_after_it_was_read_does_not_matter(begun, stream, rows):
     begun.append(rows(4))
     assert ids(stream.drain()) == [4]
     begun.append(rows(5))
-    begun.expire_snapshots(retain_last=1, older_than=begun.current_snapshot.timestamp_ms + 1)
+    begun.maintenance.expire_snapshots(
+        retain_last=1, older_than=begun.current_snapshot.timestamp_ms + 1
+    )
     assert ids(stream.drain()) == [5]
 
 

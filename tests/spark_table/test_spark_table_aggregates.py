@@ -102,7 +102,7 @@ def test_all_together(table):
 
 
 def test_incremental_scans_aggregate_what_was_appended(table):
-    first = table.snapshot_list[0].snapshot_id
+    first = table.metadata.snapshots[0].snapshot_id
     scan = table.incremental(first)
     assert [tuple(r) for r in scan.aggregate(["count(*)", "min(id)"]).to_df().collect()] == [
         (10, 10)
@@ -157,7 +157,7 @@ def test_evolved_specs(lake, spark):
     """Files of a spec that knows the group are answered, the others are read."""
     made = lake.create_table("db.p", DDL)
     made.append(rows_of(spark, 0, 12))
-    with made.update_partitioning() as change:
+    with made.update_spec() as change:
         change.add_field("city")
     made.append(rows_of(spark, 6, 18))
     assert check(made, ["count(*)", "min(id)", "max(d)"], by=["city"]) == (4, 1)
@@ -220,7 +220,7 @@ def test_missing_metrics_are_not_guessed(lake, spark, lost):
     (file,) = data_files(made)
     moved = Path(file.file_path.removeprefix("file://")).with_suffix(".copy.parquet")
     moved.write_bytes(Path(file.file_path.removeprefix("file://")).read_bytes())
-    made.commit_append([replace(file, file_path=moved.as_uri(), **lost)])
+    made.files.append([replace(file, file_path=moved.as_uri(), **lost)])
     assert made.scan().count() == 20
     check(made, ["count(*)", "count(n)", "min(n)", "max(id)", "count(s.a)", "min(s.a)"])
 
@@ -247,7 +247,7 @@ def test_vectors_count_from_the_plan(lake, spark, tmp_path):
         row = files.row(place, named=True)
         made_vector = vector(folder, row["file_path"], positions)
         deletes.append(replace(made_vector, partition=(row["partition"]["city"],)))
-    made.commit_row_delta(added_deletes=deletes)
+    made.files.row_delta(added_deletes=deletes)
     assert made.scan().count() == 13
     # A group whose rows are all deleted is none.
     assert check(made, ["count(*)", "count(city)", "max(city)"], by=["city"]) == (4, 0)
@@ -263,7 +263,7 @@ def test_position_deletes_are_read(lake, spark, tmp_path):
     folder = tmp_path / "deletes"
     folder.mkdir()
     data = made.inspect.data_files()["file_path"][0]
-    made.commit_row_delta(added_deletes=[written(folder, "parquet", [(data, 1), (data, 1)])])
+    made.files.row_delta(added_deletes=[written(folder, "parquet", [(data, 1), (data, 1)])])
     made.append(rows_of(spark, 10, 20))
     assert made.scan().count() == 19
     assert check(made, ["count(*)", "min(id)", "max(id)"]) == (1, 1)
@@ -348,7 +348,7 @@ def check_any(lake, spark, folder, *, pieces, spec, later, version, gone, by, wh
                 change.update_column("i", "bigint")
                 change.update_column("x", "double")
             if later is not None and later not in spec:
-                with table.update_partitioning() as change:
+                with table.update_spec() as change:
                     change.add_field(later)
         values = [tuple(row[name] for name in "ixsk") for row in rows]
         integer, floating = ("int", "float") if number == 0 else ("bigint", "double")
@@ -357,7 +357,7 @@ def check_any(lake, spark, folder, *, pieces, spec, later, version, gone, by, wh
     if version > 1:
         for place, file in enumerate(data_files(table)):
             if place in gone:
-                table.commit_row_delta(added_deletes=[deletes_of(folder, file, version)])
+                table.files.row_delta(added_deletes=[deletes_of(folder, file, version)])
     check(table, RANDOM, by=by, where=where)
     check(table, ["count(*)", "count(i)"], by=by, where=where)
     assert table.scan(where=where).count() == table.scan(where=where).to_df().count()

@@ -30,7 +30,7 @@ def test_rows_of_several_appends(lake, spark, version):
     table.append(frame(spark, TWO))
     table.append(frame(spark, []))
     assert rows_of(table) == [*ONE, *TWO]
-    first, second, third = (s.summary for s in table.snapshot_list)
+    first, second, third = (s.summary for s in table.metadata.snapshots)
     assert first["job"] == "first"
     assert [s["total-records"] for s in (first, second, third)] == ["1", "2", "2"]
     theirs = StaticTable.from_metadata(table.metadata_location).scan().to_arrow().to_pylist()
@@ -139,7 +139,7 @@ def test_a_staged_write_is_published(lake, spark, session):
     session(spark__wap__id="job-7")
     table.append(frame(spark, TWO))
     assert rows_of(table) == ONE
-    staged = table.snapshot_list[-1]
+    staged = table.metadata.snapshots[-1]
     assert staged.summary["wap.id"] == "job-7"
     assert rows_of(table.scan(snapshot_id=staged.snapshot_id)) == [*ONE, *TWO]
     table.publish_changes("job-7")
@@ -161,7 +161,7 @@ def test_a_session_that_works_on_a_branch(lake, spark, session):
     table.append(frame(spark, ONE))
     assert rows_of(table) == [*ONE, *TWO]
     assert rows_of(table.scan(ref="main")) == ONE
-    assert set(table.references) == {"main", "audit"}
+    assert set(table.metadata.refs) == {"main", "audit"}
     with pytest.raises(ValidationError, match="audit"):
         table.append(frame(spark, ONE), branch="other")
     table.set_properties({"write.wap.enabled": "false"})
@@ -180,7 +180,7 @@ def test_a_transaction_is_one_commit(lake, spark):
     assert rows_of(table) == expected
     assert rows_of(lake.load_table("db.t")) == expected
     assert len(list(table.metadata.metadata_log)) == 1
-    assert [s.operation for s in table.snapshot_list] == ["append", "append", "overwrite"]
+    assert [s.operation for s in table.metadata.snapshots] == ["append", "append", "overwrite"]
 
 
 def test_a_transaction_that_fails_leaves_nothing(lake, spark, files):

@@ -55,7 +55,7 @@ def test_what_is_no_name_is_refused_with_its_value(lake, cities):
 
 
 def test_snapshot_ids_are_taken_as_digits(cities, spark, tmp_path):
-    first, second = (str(snapshot.snapshot_id) for snapshot in cities.snapshot_list)
+    first, second = (str(snapshot.snapshot_id) for snapshot in cities.metadata.snapshots)
     assert cities.scan(snapshot_id=first).count() == 1
     assert cities.snapshot(f" {first} ").snapshot_id == int(first)
     assert cities.files(snapshot_id=first).count() == 1
@@ -67,8 +67,8 @@ def test_snapshot_ids_are_taken_as_digits(cities, spark, tmp_path):
     cities.create_tag("t", snapshot_id=second)
     cities.replace_branch("b", snapshot_id=second)
     cities.replace_tag("t", snapshot_id=first)
-    assert cities.references["b"].snapshot_id == int(second)
-    assert cities.references["t"].snapshot_id == int(first)
+    assert cities.metadata.refs["b"].snapshot_id == int(second)
+    assert cities.metadata.refs["t"].snapshot_id == int(first)
     cities.rollback_to_snapshot(first)
     cities.cherrypick_snapshot(second)
     assert cities.current_snapshot.snapshot_id == int(second)
@@ -86,9 +86,9 @@ def test_snapshot_ids_are_taken_as_digits(cities, spark, tmp_path):
     )
     assert stream.isStreaming
     cities.remove_branch("b")
-    cities.remove_statistics(second)
-    cities.remove_partition_statistics(second)
-    expired = cities.expire_snapshots(snapshot_ids=second, older_than=0)
+    cities.maintenance.remove_statistics(second)
+    cities.maintenance.remove_partition_statistics(second)
+    expired = cities.maintenance.expire_snapshots(snapshot_ids=second, older_than=0)
     assert expired.snapshot_ids == (int(second),)
 
 
@@ -107,7 +107,7 @@ def test_what_is_no_snapshot_id_is_refused_with_its_value(cities, spark, wrong):
             lambda: cities.create_branch("b", snapshot_id=wrong),
             lambda: cities.create_tag("b", snapshot_id=wrong),
         ],
-        "snapshot_ids": [lambda: cities.expire_snapshots(snapshot_ids=[wrong])],
+        "snapshot_ids": [lambda: cities.maintenance.expire_snapshots(snapshot_ids=[wrong])],
         "from_snapshot_id": [
             lambda: cities.changes(from_snapshot_id=wrong),
             lambda: cities.incremental(from_snapshot_id=wrong),
@@ -146,7 +146,7 @@ def test_a_misspelt_column_is_answered_with_the_nearest_and_all(lake, cities):
             change(builder)
 
     def partition():
-        with cities.update_partitioning() as builder:
+        with cities.update_spec() as builder:
             builder.add_field("citty")
 
     calls = [

@@ -128,7 +128,7 @@ def test_names_of_pyiceberg_and_sql_do_the_same(numbers):
     with numbers.update_schema() as change:
         change.add_column("note", "string")
     with numbers.update_schema() as change:
-        change.drop_column("note")
+        change.delete_column("note")
         with pytest.raises(EvolutionError, match="'missing'"):
-            change.drop_column("missing")
+            change.delete_column("missing")
     assert [field.name for field in numbers.schema.fields] == ["id"]

@@ -52,7 +52,7 @@ def test_every_operation_keeps_them(spark, lake, spelled):
     check([dict(zip(names, each, strict=True)) for each in read], [row(n) for n in range(4)])
     # Files that keep rows are written with the rows' lineage beside the user's columns.
     table.replace_sort_order("id")
-    with table.update_partitioning() as change:
+    with table.update_spec() as change:
         change.remove_field("id_bucket").remove_field(names[1])
     table.append(rows(range(4, 8)).coalesce(1))
     first = table.current_snapshot.snapshot_id

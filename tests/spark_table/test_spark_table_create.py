@@ -136,7 +136,7 @@ def test_create_as_select_is_one_commit(lake, spark):
         "db.t", frame(spark, rows), partition_by=["city"], snapshot_properties={"job": "load"}
     )
     assert rows_of(table) == rows
-    assert [s.operation for s in table.snapshot_list] == ["append"]
+    assert [s.operation for s in table.metadata.snapshots] == ["append"]
     assert table.current_snapshot.summary["job"] == "load"
     assert table.current_snapshot.summary["changed-partition-count"] == "3"
     assert table.metadata_location.rpartition("/")[2].startswith("00000-")
@@ -189,7 +189,7 @@ def test_replace_keeps_history_and_ids_by_name(lake, spark, version):
     assert [f.name for f in replaced.spec.fields if not f.is_void] == ["day_month"]
     assert rows_of(replaced.scan(snapshot_id=first)) == old
     assert rows_of(replaced.scan(ref="before")) == old
-    assert len(replaced.snapshot_list) == 2
+    assert len(replaced.metadata.snapshots) == 2
     assert replaced.current_snapshot.parent_snapshot_id is None
     theirs = StaticTable.from_metadata(replaced.metadata_location).scan().to_arrow().to_pylist()
     assert sorted((r["day"], r["id"]) for r in theirs) == new
@@ -219,7 +219,7 @@ def test_create_or_replace(lake, spark):
         lake.create_or_replace_table_as_select("db.t", frame(spark, rows))
     table = lake.load_table("db.t")
     assert rows_of(table) == [(2, "b", 1.0)]
-    assert len(table.snapshot_list) == 2
+    assert len(table.metadata.snapshots) == 2
     with pytest.raises(ValidationError, match="location"):
         lake.create_or_replace_table_as_select("db.t", frame(spark, []), location="/x")
 

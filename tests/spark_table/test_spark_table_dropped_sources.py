@@ -34,7 +34,7 @@ def table(lake, spark):
             " named_struct('x', 7) point"
         )
     )
-    with made.update_partitioning() as update:
+    with made.update_spec() as update:
         for field in made.spec.fields:
             update.remove_field(field.name)
     with made.update_schema() as update:
@@ -62,19 +62,19 @@ def partitions_in(df):
 def test_partitions_have_the_values_that_they_were_made_of(table, monkeypatch, name, place):
     if place == "executors":
         monkeypatch.setattr(cluster, "ON_DRIVER_BYTES", 0)
-    assert partitions_in(getattr(table, name)()) == [NULLS, OSLO]
+    assert partitions_in(getattr(table.inspect.dataframes, name)()) == [NULLS, OSLO]
 
 
 def test_entries_manifests_and_position_deletes(table):
-    entries = table.entries().selectExpr("data_file.partition")
+    entries = table.inspect.dataframes.entries().selectExpr("data_file.partition")
     assert partitions_in(entries) == [NULLS, OSLO]
     bounds = [
         [(part.lower_bound, part.upper_bound) for part in row.partition_summaries]
-        for row in table.manifests().collect()
+        for row in table.inspect.dataframes.manifests().collect()
     ]
     shown = ("Oslo", "Os", "12.50", "2024-01-01", "0", "7")
     assert sorted(bounds) == [[], [(value, value) for value in shown]]
-    assert table.position_deletes().collect() == []
+    assert table.inspect.dataframes.position_deletes().collect() == []
 
 
 def test_the_partition_of_a_row(table):

@@ -42,7 +42,7 @@ def made(lake, spark, name, partition_by, version):
     table.append(rows)
     table.append(rows)
     table.overwrite(rows.where("id = 1"), where="city = 'c1'")
-    with table.update_partitioning() as change:
+    with table.update_spec() as change:
         change.add_field("bucket(4, id)")
     table.append(rows)
     return table
@@ -58,17 +58,17 @@ def shown(df):
 )
 def test_both_roads_give_equal_frames(lake, spark, executors, partition_by, version):
     table = made(lake, spark, "db.t", partition_by, version)
-    beside = {name: getattr(table, name)() for name in TABLES}
+    beside = {name: getattr(table.inspect.dataframes, name)() for name in TABLES}
     executors()
     for name, expected in beside.items():
-        found = getattr(table, name)()
+        found = getattr(table.inspect.dataframes, name)()
         assert found.schema == expected.schema, name
         assert shown(found) == shown(expected), name
 
 
 def test_a_moment_on_the_executors(lake, spark, executors):
     table = made(lake, spark, "db.t", ("city",), 2)
-    first = table.snapshot_list[0].snapshot_id
+    first = table.metadata.snapshots[0].snapshot_id
     executors()
     assert table.files(snapshot_id=first).count() == 3
     assert table.partitions(snapshot_id=first).count() == 3
@@ -78,7 +78,7 @@ def test_tables_without_snapshots(lake, executors):
     table = lake.create_table("db.t", "id bigint, city string", partition_by=["city"])
     executors()
     for name in TABLES:
-        assert getattr(table, name)().count() == 0, name
+        assert getattr(table.inspect.dataframes, name)().count() == 0, name
 
 
 @pytest.mark.parametrize("name", ["all_files", "all_entries"])
@@ -86,7 +86,7 @@ def test_what_is_made_of_maps_is_left_out_where_nobody_asks(lake, spark, executo
     """A function that decodes the maps of entries is no part of a count."""
     table = made(lake, spark, "db.t", ("city",), 2)
     executors()
-    rows = getattr(table, name)()
+    rows = getattr(table.inspect.dataframes, name)()
     file = "data_file." if name == "all_entries" else ""
     for asked, decodes in (
         (rows.groupBy().count(), False),
@@ -103,7 +103,7 @@ def test_nothing_is_collected(lake, spark, executors, capsys):
     table = made(lake, spark, "db.t", ("city",), 2)
     executors()
     for name in ("all_files", "partitions", "all_manifests"):
-        getattr(table, name)().explain()
+        getattr(table.inspect.dataframes, name)().explain()
         plan = capsys.readouterr().out
         assert "MapInArrow" in plan, name
         assert ".parquet" not in plan, name

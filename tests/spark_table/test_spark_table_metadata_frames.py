@@ -108,11 +108,14 @@ def test_unpartitioned_tables_have_no_partition(lake, spark):
     assert columns_of(table.partitions()) == PARTITIONS[2:]
     (row,) = table.partitions().collect()
     assert (row.record_count, row.file_count) == (1, 1)
-    assert "partition" not in table.entries().schema["data_file"].dataType.fieldNames()
+    assert (
+        "partition"
+        not in table.inspect.dataframes.entries().schema["data_file"].dataType.fieldNames()
+    )
 
 
 def test_what_they_tell(table):
-    first, second = table.snapshot_list
+    first, second = table.metadata.snapshots
     history = table.history().orderBy("made_current_at").collect()
     assert [(r.snapshot_id, r.parent_id, r.is_current_ancestor) for r in history] == [
         (first.snapshot_id, None, True),
@@ -135,35 +138,37 @@ def test_what_they_tell(table):
     assert live[1].readable_metrics.id.lower_bound == 4
     assert live[1].readable_metrics.city.upper_bound == "b"
     assert live[0].readable_metrics.x.null_value_count == 1
-    assert {row.status for row in table.entries().collect()} <= {0, 1, 2}
-    assert sum(r.added_data_files_count for r in table.manifests().collect()) == 1
+    assert {row.status for row in table.inspect.dataframes.entries().collect()} <= {0, 1, 2}
+    assert (
+        sum(r.added_data_files_count for r in table.inspect.dataframes.manifests().collect()) == 1
+    )
     assert rows_of(table.partitions(), "partition.city", "record_count") == [(None, 1), ("b", 1)]
     assert {r.last_updated_snapshot_id for r in table.partitions().collect()} == {
         first.snapshot_id, second.snapshot_id,
     }  # fmt: skip
-    log = table.metadata_log_entries().orderBy("timestamp").collect()
+    log = table.inspect.dataframes.metadata_log_entries().orderBy("timestamp").collect()
     assert log[-1].file == table.metadata_location
     assert log[-1].latest_snapshot_id == second.snapshot_id
-    assert table.delete_files().count() == 0
+    assert table.inspect.dataframes.delete_files().count() == 0
 
 
 def test_other_snapshots(table):
-    first = table.snapshot_list[0]
+    first = table.metadata.snapshots[0]
     for moment in ({"snapshot_id": first.snapshot_id}, {"ref": "first"},
                    {"as_of": first.timestamp_ms}):  # fmt: skip
         assert table.files(**moment).count() == 2
         assert rows_of(table.partitions(**moment), "partition.city") == [(None,), ("a",)]
-        assert table.manifests(**moment).count() == 1
-        assert table.entries(**moment).count() == 2
-    assert table.all_data_files().select("file_path").distinct().count() == 3
-    references = table.all_manifests().select("reference_snapshot_id").distinct()
+        assert table.inspect.dataframes.manifests(**moment).count() == 1
+        assert table.inspect.dataframes.entries(**moment).count() == 2
+    assert table.inspect.dataframes.all_data_files().select("file_path").distinct().count() == 3
+    references = table.inspect.dataframes.all_manifests().select("reference_snapshot_id").distinct()
     assert references.count() == 2
 
 
 def test_evolved_specs_show_every_field(lake, spark):
     table = lake.create_table("db.t", SIMPLE, partition_by=["city"])
     table.append(frame(spark, [(1, "a", 0.5)]))
-    with table.update_partitioning() as change:
+    with table.update_spec() as change:
         change.remove_field("city")
         change.add_field("bucket(4, id)")
     table.append(frame(spark, [(1, "a", 0.5)]))

@@ -43,7 +43,7 @@ MAP_KEY_VALUE, UNKNOWN = 2, 11
 
 def registered(table, path: Path, rows: int, file_format: str = "parquet"):
     """The table with a file that was there before it."""
-    table.commit_append(
+    table.files.append(
         [
             DataFile(
                 file_path=path.as_uri(),

@@ -123,7 +123,7 @@ def evolve_spec(spark, table, model):
     if len(table.specs) > 1:
         return
     city = name_of(model, "city")
-    with table.update_partitioning() as change:
+    with table.update_spec() as change:
         change.add_field(model.random.choice(["bucket(2, id)", f"truncate(1, `{city}`)"]))
 
 

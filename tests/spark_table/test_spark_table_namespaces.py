@@ -7,7 +7,6 @@ import pickle
 import pytest
 from polars.testing import assert_frame_equal
 
-from frazil import Table
 from frazil.errors import NoSuchRefError, UnsupportedError, ValidationError
 
 pytestmark = pytest.mark.spark
@@ -17,15 +16,6 @@ TABLES = (
     "data_files", "delete_files", "partitions", "all_manifests", "all_entries", "all_files",
     "all_data_files", "all_delete_files",
 )  # fmt: skip
-OLDER = {
-    "maintenance": (
-        "expire_snapshots", "expire_snapshots_keeping_files", "remove_unused_specs_and_schemas",
-        "set_statistics", "remove_statistics", "remove_partition_statistics",
-    ),
-    "inspect.dataframes": tuple({*TABLES, "position_deletes"} - {
-        "history", "snapshots", "refs", "partitions", "files",
-    }),
-}  # fmt: skip
 
 
 @pytest.fixture
@@ -88,27 +78,6 @@ def test_a_metadata_table_is_of_the_snapshot_that_is_named(cities):
         cities.inspect.files(first, ref="first")
     with pytest.raises(ValidationError, match="snapshot_id=…, as_of=… or ref=…"):
         cities.inspect.files("first")
-
-
-def test_older_spellings_work_and_are_not_shown(cities):
-    assert [s.snapshot_id for s in cities.snapshot_list] == [
-        row.snapshot_id for row in cities.snapshots().collect()
-    ]
-    assert set(cities.references) == {row.name for row in cities.refs().collect()}
-    for namespace, names in OLDER.items():
-        place = cities
-        for part in namespace.split("."):
-            place = getattr(place, part)
-        for name in names:
-            assert getattr(cities, name).__func__ is getattr(place, name).__func__
-            assert name not in dir(cities)
-    assert cities.commit_append.__func__ is cities.files.append.__func__
-    with cities.transaction() as change:
-        assert change.commit_rewrite.__func__ is change.files.rewrite.__func__
-    shown = [name for name in dir(Table) if not name.startswith("_")]
-    assert {"snapshot_list", "references", "commit_append"}.isdisjoint(dir(cities))
-    daily = [name for name in dir(cities) if not name.startswith("_")]
-    assert len(daily) < 78 < len(shown)
 
 
 def test_namespaces_stay_on_the_driver(cities):

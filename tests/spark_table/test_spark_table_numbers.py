@@ -84,7 +84,7 @@ def table_of(kind, lake, spark):
         start += len(values)
         if kind == "foreign":
             file = foreign_file(table, f"f{number}", values, with_bounds=number % 2 == 0)
-            table.commit_append([file])
+            table.files.append([file])
         elif kind == "arrow":
             table.append(part.selectExpr("i", "d", "uuid() as u"))
         else:

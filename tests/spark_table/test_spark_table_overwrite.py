@@ -107,7 +107,7 @@ def test_a_predicate_that_does_not_fit(lake, spark, files):
 def test_evolved_specs_and_schemas(lake, spark):
     table = lake.create_table("db.t", SIMPLE, partition_by=["city"])
     table.append(frame(spark, ROWS[:3]))
-    with table.update_partitioning() as change:
+    with table.update_spec() as change:
         change.remove_field("city")
         change.add_field("bucket(2, id)")
     with table.update_schema() as change:
@@ -142,7 +142,7 @@ def delete_file(table, name, content, columns, **more):
         content=content, file_path=path, spec_id=table.spec.spec_id, record_count=len(arrow),
         file_size_in_bytes=os.path.getsize(local), **more,
     )  # fmt: skip
-    table.commit_row_delta(added_deletes=[file])
+    table.files.row_delta(added_deletes=[file])
 
 
 def with_deletes(lake, spark):
@@ -280,7 +280,10 @@ def test_a_concurrent_commit(lake, spark, files, race, case):
         table.overwrite(frame(spark, [(99, "n", 0.0)]), where="id < 5", isolation=isolation)
     after = lake.load_table("db.t")
     assert 99 not in [row[0] for row in rows_of(after)]
-    known = {row.file_path for row in after.all_data_files().select("file_path").collect()}
+    known = {
+        row.file_path
+        for row in after.inspect.dataframes.all_data_files().select("file_path").collect()
+    }
     assert {path.rpartition("/")[2] for path in files()} == {p.rpartition("/")[2] for p in known}
 
 

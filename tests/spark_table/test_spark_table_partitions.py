@@ -27,11 +27,11 @@ def test_partitions_of_the_new_rows_go(lake, spark, case, version):
     table = lake.create_table_as_select(
         "db.t", frame(spark, ROWS), partition_by=["city"], format_version=version
     )
-    commits = len(table.snapshot_list)
+    commits = len(table.metadata.snapshots)
     table.overwrite_partitions(frame(spark, new), snapshot_properties={"job": "daily"})
     assert [row[0] for row in rows_of(table)] == ids
     if not new:
-        assert len(table.snapshot_list) == commits
+        assert len(table.metadata.snapshots) == commits
         return
     summary = table.current_snapshot.summary
     assert (summary["operation"], summary["replace-partitions"]) == ("overwrite", "true")
@@ -58,7 +58,7 @@ def test_an_unpartitioned_table_is_replaced_whole(lake, spark):
 def test_files_of_an_older_spec_stay(lake, spark):
     """Partitions of another spec are other partitions, as in Java."""
     table = lake.create_table_as_select("db.t", frame(spark, ROWS), partition_by=["city"])
-    with table.update_partitioning() as change:
+    with table.update_spec() as change:
         change.add_field("bucket(2, id)")
     table.append(frame(spark, [(6, "a", 0.0)]))
     table.overwrite_partitions(frame(spark, [(6, "a", 7.0)]))

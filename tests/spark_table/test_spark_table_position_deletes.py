@@ -118,9 +118,9 @@ def test_files_of_every_format(lake, spark, folder, monkeypatch, everything):
         written(folder, "orc", [(data, 5), (data, 5), ("file:///gone.parquet", 7)]),
         written(folder, "avro", [(data, 6)]),
     ]
-    table.commit_row_delta(added_deletes=deletes)
+    table.files.row_delta(added_deletes=deletes)
     files = [delete.file_path for delete in deletes]
-    found = table.position_deletes()
+    found = table.inspect.dataframes.position_deletes()
     assert found.columns == ["file_path", "pos", "row", "spec_id", "delete_file_path"]
     expected = [
         (data, 3, (3, "c3"), files[0]),
@@ -131,19 +131,24 @@ def test_files_of_every_format(lake, spark, folder, monkeypatch, everything):
         (data, 6, None, files[3]),
     ]
     assert pairs(found) == sorted(expected, key=repr)
-    assert table.position_deletes(snapshot_id=table.snapshot_list[0].snapshot_id).count() == 0
+    assert (
+        table.inspect.dataframes.position_deletes(
+            snapshot_id=table.metadata.snapshots[0].snapshot_id
+        ).count()
+        == 0
+    )
 
 
 def test_vectors_and_the_files_they_replace(lake, spark, folder):
     """An upgraded table holds both; where a vector lies is told, of a file it is NULL."""
     table, data = table_of(lake, spark, 2)
     old = written(folder, "parquet", [("file:///other.parquet", 1)])
-    table.commit_row_delta(added_deletes=[old])
+    table.files.row_delta(added_deletes=[old])
     table.upgrade(3)
     many = list(range(5000, 15000))
     dv = vector(folder, data, [0, 9, *many])
-    table.commit_row_delta(added_deletes=[dv])
-    found = table.position_deletes()
+    table.files.row_delta(added_deletes=[dv])
+    found = table.inspect.dataframes.position_deletes()
     assert found.columns[-2:] == ["content_offset", "content_size_in_bytes"]
     places = found.groupBy("delete_file_path", "content_offset", "content_size_in_bytes").count()
     assert sorted(map(tuple, places.collect())) == sorted([
@@ -158,11 +163,11 @@ def test_rows_follow_the_current_schema(lake, spark, folder):
     """By field id: renamed, added, widened to what Spark shows."""
     table, data = table_of(lake, spark, 2)
     deletes = written(folder, "parquet", [(data, 3)], [{"id": 3, "city": "c3"}])
-    table.commit_row_delta(added_deletes=[deletes])
+    table.files.row_delta(added_deletes=[deletes])
     with table.update_schema() as change:
         change.rename_column("city", "town")
         change.add_column("code", "uuid")
-    (found,) = table.position_deletes().collect()
+    (found,) = table.inspect.dataframes.position_deletes().collect()
     assert found.row.asDict() == {"id": 3, "town": "c3", "code": None}
 
 
@@ -170,9 +175,9 @@ def test_damaged_files_are_refused(lake, spark, folder):
     table, data = table_of(lake, spark, 2)
     deletes = written(folder, "parquet", [(data, 3)])
     Path(deletes.file_path.removeprefix("file://")).write_bytes(b"PAR1 no")
-    table.commit_row_delta(added_deletes=[deletes])
+    table.files.row_delta(added_deletes=[deletes])
     with pytest.raises(PySparkException, match=r"InvalidDataFileError.*cannot be read"):
-        table.position_deletes().collect()
+        table.inspect.dataframes.position_deletes().collect()
 
 
 def test_partitions_of_deletes(lake, spark, folder):
@@ -181,8 +186,8 @@ def test_partitions_of_deletes(lake, spark, folder):
     data = table.inspect.files().filter(table.inspect.files()["partition"].struct["city"] == "a")
     made = written(folder, "parquet", [(data["file_path"][0], 1)])
     fields = {name: getattr(made, name) for name in made.__slots__}
-    table.commit_row_delta(added_deletes=[DataFile(**{**fields, "partition": ("a",)})])
-    found = table.position_deletes()
+    table.files.row_delta(added_deletes=[DataFile(**{**fields, "partition": ("a",)})])
+    found = table.inspect.dataframes.position_deletes()
     assert found.schema["partition"].dataType.simpleString() == "struct<city:string>"
     (row,) = found.collect()
     assert (row.partition.city, row.spec_id, row.pos) == ("a", 0, 1)

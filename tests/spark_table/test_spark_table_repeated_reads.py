@@ -45,7 +45,7 @@ def table(lake: Lake, spark: Any) -> frazil.Table:
 
 def delete(table: frazil.Table, positions: Sequence[int]) -> None:
     """Delete these rows of the table's one file by a deletion vector."""
-    (path,) = [row.file_path for row in table.data_files().collect()]
+    (path,) = [row.file_path for row in table.inspect.dataframes.data_files().collect()]
     puffin = PuffinBuilder()
     place = puffin.add_deletion_vector(
         deletion_vector_to_bytes(list(positions)),
@@ -65,7 +65,7 @@ def delete(table: frazil.Table, positions: Sequence[int]) -> None:
         content_offset=place.offset,
         content_size_in_bytes=place.length,
     )
-    table.commit_row_delta(added_deletes=[vector])
+    table.files.row_delta(added_deletes=[vector])
 
 
 def test_a_snapshot_is_prepared_once(

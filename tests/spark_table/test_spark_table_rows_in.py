@@ -54,7 +54,7 @@ def test_tables_and_scans_are_rows(lake, table):
 def test_anything_else_is_a_typed_error(table, value):
     with pytest.raises(ValidationError, match="pandas or Polars"):
         table.append(value)
-    assert table.snapshot_list == ()
+    assert table.metadata.snapshots == ()
 
 
 UNFIT = {
@@ -70,7 +70,7 @@ def test_what_spark_cannot_hold_is_a_typed_error(lake, table, kind):
         table.append(UNFIT[kind])
     with pytest.raises(ValidationError):
         lake.create_table_as_select("db.unfit", UNFIT[kind])
-    assert table.refresh().snapshot_list == ()
+    assert table.refresh().metadata.snapshots == ()
     assert not lake.table_exists("db.unfit")
 
 

@@ -33,7 +33,7 @@ def history(lake, spark):
 
 
 def test_a_moment_is_read_with_its_schema(history):
-    first, second, third = history.snapshot_list
+    first, second, third = history.metadata.snapshots
     two = [(1, "x"), (2, "y")]
     assert rows_of(history.scan(snapshot_id=first.snapshot_id)) == two[:1]
     assert rows_of(history.scan(snapshot_id=second.snapshot_id)) == two
@@ -51,7 +51,7 @@ def test_a_branch_is_read_with_the_schema_of_the_table(history):
 
 
 def test_moments_that_are_not_there(history):
-    early = history.snapshot_list[0].timestamp_ms - 1
+    early = history.metadata.snapshots[0].timestamp_ms - 1
     with pytest.raises(NoSuchSnapshotError):
         history.scan(as_of=early)
     with pytest.raises(NoSuchSnapshotError):
@@ -65,7 +65,7 @@ def test_moments_that_are_not_there(history):
 
 
 def test_after_a_rollback(history, spark):
-    first, second, _ = (s.snapshot_id for s in history.snapshot_list)
+    first, second, _ = (s.snapshot_id for s in history.metadata.snapshots)
     history.rollback_to_snapshot(first)
     assert rows_of(history) == [(1, "x", None)]
     history.append(frame(spark, [(4, "w", 0)], "id int, a string, n int"))

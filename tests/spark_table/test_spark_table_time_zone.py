@@ -87,7 +87,7 @@ def test_an_overwrite_replaces_what_the_scan_reads(spark: Any, table: frazil.Tab
 
 
 def test_an_overwrite_of_part_of_a_file_too(spark: Any, table: frazil.Table) -> None:
-    with table.update_partitioning() as change:
+    with table.update_spec() as change:
         change.remove_field("ts_hour")
     table.overwrite(spark.sql(f"select * from {ROWS} as t(id, ts)").coalesce(1))
     new = spark.sql("select 3 as id, timestamp'2024-02-01T00:00:00Z' as ts")
@@ -181,7 +181,7 @@ def test_times_of_snapshots(
     local_zone(local)
     time.sleep(0.002)
     table.append(spark.sql("select 3 as id, timestamp'2024-02-01T00:00:00Z' as ts"))
-    first, second = table.snapshot_list
+    first, second = table.metadata.snapshots
     earlier, later = ways(spark, first.timestamp_ms), ways(spark, second.timestamp_ms)
     assert [table.scan(as_of=way).snapshot for way in earlier] == [first] * len(earlier)
     assert [table.snapshot(as_of=way) for way in later] == [second] * len(later)
@@ -191,9 +191,9 @@ def test_times_of_snapshots(
         assert table.changes(to_timestamp=way).count() == 2
         checkpoint = str(tmp_path / f"stream-{number}")
         assert table.read_stream(checkpoint=checkpoint, from_timestamp=way).isStreaming
-        assert not table.expire_snapshots_keeping_files(older_than=way).snapshot_ids
+        assert not table.maintenance.expire_snapshots_keeping_files(older_than=way).snapshot_ids
     table.rollback_to_timestamp(later[1])
     assert table.current_snapshot == first
     table.set_current_snapshot(second.snapshot_id)
-    expired = table.expire_snapshots_keeping_files(older_than=later[1]).snapshot_ids
+    expired = table.maintenance.expire_snapshots_keeping_files(older_than=later[1]).snapshot_ids
     assert expired == (first.snapshot_id,)

@@ -87,12 +87,12 @@ def files(tmp_path: Path) -> dict[str, DataFile]:
 
 
 def upsert_at_once(table: Any, files: dict[str, DataFile]) -> None:
-    table.commit_row_delta(added=[files["c"]], added_deletes=[files["b"]])
+    table.files.row_delta(added=[files["c"]], added_deletes=[files["b"]])
 
 
 def deletes_first(table: Any, files: dict[str, DataFile]) -> None:
-    table.commit_row_delta(added_deletes=[files["b"]])
-    table.commit_append([files["c"]])
+    table.files.row_delta(added_deletes=[files["b"]])
+    table.files.append([files["c"]])
 
 
 # Sequence numbers of the files, and of (content, manifest, its oldest entry) at the end.
@@ -120,11 +120,11 @@ def test_three_snapshots(
     numbers, manifests = expected
     table = lake.create_table("db.t", "id bigint, v string", format_version=2)
     ids = {}
-    table.commit_append([files["a"]])
+    table.files.append([files["a"]])
     ids[1] = table.current_snapshot.snapshot_id
     upsert(table, files)
     ids[2] = table.current_snapshot.snapshot_id
-    table.commit_row_delta(added=[files["e"]], added_deletes=[files["d"]])
+    table.files.row_delta(added=[files["e"]], added_deletes=[files["d"]])
     ids[3] = table.current_snapshot.snapshot_id
 
     assert table.metadata.last_sequence_number == max(numbers.values())

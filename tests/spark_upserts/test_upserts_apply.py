@@ -158,7 +158,7 @@ def test_an_update_of_a_partition_column_deletes_the_old_row(lake):
 def test_deletes_reach_files_of_earlier_specs(lake):
     table = lake.create_table("db.p", DDL, partition_by=["bucket(2, id)"], format_version=2)
     table.append(lake.spark.createDataFrame([(1, "a", "x"), (2, "b", "y")], DDL))
-    with table.update_partitioning() as change:
+    with table.update_spec() as change:
         change.replace_field("id_bucket", "bucket(8, id)")
     changed(table, [(1, "new", "x", "U", 1)])
     assert rows(table) == [(1, "new", "x"), (2, "b", "y")]
@@ -184,7 +184,7 @@ def test_a_spec_that_another_commit_brings_is_reached(lake, monkeypatch):
         files = original(*args, **options)
         if not done:
             done.append(True)
-            with other.update_partitioning() as change:
+            with other.update_spec() as change:
                 change.replace_field("id_bucket", "bucket(8, id)")
             other.append(lake.spark.createDataFrame([(7, "theirs", "x")], DDL))
         return files

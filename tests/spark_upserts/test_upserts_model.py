@@ -90,7 +90,7 @@ def run(lake, seed, mode, kind, partitions, version, batches):
         if number == batches // 3:
             source.add_column()
         if number == 2 * batches // 3:
-            with table.update_partitioning() as change:
+            with table.update_spec() as change:
                 change.add_field("bucket(5, k)", name=f"more{number}")
         changes = source.batch()
         df = spark.createDataFrame(changes, f"k {kind}, {source.ddl}, op string, seq int")

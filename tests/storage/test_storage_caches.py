@@ -9,7 +9,6 @@ import pytest
 
 from frazil.catalog.config import CatalogConfig, open_catalog
 from frazil.errors import ConfigurationError
-from frazil.planning.cache import clear_cache
 from frazil.storage.caches import BoundedCache, Caches, Sized
 
 
@@ -71,14 +70,6 @@ def test_sizes_come_from_properties_and_one_call_clears_all() -> None:
     caches["footers"].put("a", object(), 1)
     caches.clear()
     assert caches.statistics["footers"].entries == 0
-
-
-def test_the_older_name_clears_what_every_lake_keeps() -> None:
-    lakes = [Caches(), Caches()]
-    for caches in lakes:
-        caches["manifests"].put("key", "value", 1)
-    clear_cache()
-    assert [caches["manifests"].statistics.entries for caches in lakes] == [0, 0]
 
 
 def test_a_lake_does_not_see_what_another_one_keeps() -> None:

@@ -28,7 +28,7 @@ def planned(table: TableHandle) -> int:
 USES = {
     "plan": planned,
     "inspect": lambda table: len(table.refresh().inspect.files()),
-    "rewrite": lambda table: table.commit_delete(where="id = 1"),
+    "rewrite": lambda table: table.files.delete(where="id = 1"),
 }
 
 

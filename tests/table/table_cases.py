@@ -221,4 +221,4 @@ def columns_by_pyiceberg(table: TableHandle) -> list[tuple[int, str, str]]:
 
 def ids(table: TableHandle) -> list[int]:
     """Snapshot ids in the order of commits."""
-    return [snapshot.snapshot_id for snapshot in table.snapshot_list]
+    return [snapshot.snapshot_id for snapshot in table.metadata.snapshots]

@@ -57,7 +57,7 @@ def append(kind: str, folder: str, writer: int, count: int) -> None:
     table = TableHandle(catalog, catalog.load_table("db.t"))
     for number in range(count):
         name = f"w{writer}-{number}"
-        table.commit_fast_append([data_file(name)])
+        table.files.fast_append([data_file(name)])
         # In one step: an unbuffered print ends its line in another, and all share one pipe.
         os.write(1, f"{name}\n".encode())
 
@@ -65,10 +65,10 @@ def append(kind: str, folder: str, writer: int, count: int) -> None:
 def commits(table: TableHandle, step: int, log: Path) -> None:
     """An append and an overwrite of two files each; the overwrite replaces the append's."""
     added = [data_file(f"a{step}-{part}", f"day{step}") for part in "xy"]
-    table.commit_append(added)
+    table.files.append(added)
     acknowledge(log, "append")
     rewritten = [data_file(f"b{step}-{part}", f"day{step}") for part in "xy"]
-    table.commit_overwrite(rewritten, removed=added)
+    table.files.overwrite(rewritten, removed=added)
     acknowledge(log, "append overwrite")
 
 

@@ -69,10 +69,10 @@ def test_a_source_of_the_partitioning_stays(files_catalog: Catalog) -> None:
         table.update_schema().delete_column("day")
 
 
-@pytest.mark.parametrize("builder", ["update_schema", "update_partitioning", "transaction"])
+@pytest.mark.parametrize("builder", ["update_schema", "update_spec", "transaction"])
 def test_an_exception_in_the_block_commits_nothing(catalog: Catalog, builder: str) -> None:
     table = make_table(catalog)
-    table.commit_append([A])
+    table.files.append([A])
     before = table.metadata_location
     with pytest.raises(ZeroDivisionError), getattr(table, builder)() as u:
         fail_after(u)
@@ -87,7 +87,7 @@ def fail_after(u: Any) -> None:
     elif hasattr(u, "add_field"):
         u.add_field("bucket(4, id)")
     else:
-        u.commit_append([B])
+        u.files.append([B])
         u.set_properties(x="y")
     raise ZeroDivisionError
 
@@ -118,13 +118,13 @@ def test_properties_follow_their_column(files_catalog: Catalog) -> None:
 def test_partitioning_evolves_as_pyiceberg_reads_it(catalog: Catalog, version: int) -> None:
     """Rules 72, 74, 90: v1 keeps what it drops as void, v2 takes an id back."""
     table = make_table(catalog, version=version)
-    with table.update_partitioning() as u:
+    with table.update_spec() as u:
         u.add_field("bucket(16, id)")
         u.remove_field("day")
     fields = [(f.field_id, f.name, str(f.transform)) for f in peer(table).spec().fields]
     bucket = (1001, "id_bucket_16", "bucket[16]")
     assert fields == ([(1000, "day", "void"), bucket] if version == 1 else [bucket])
-    with table.update_partitioning() as u:
+    with table.update_spec() as u:
         u.add_field("day")
     fields = [(f.field_id, str(f.transform)) for f in peer(table).spec().fields]
     if version == 1:
@@ -165,11 +165,11 @@ REFUSED: dict[str, Callable[[TableHandle], None]] = {
     "main cannot be removed": lambda t: t.remove_branch("main"),
     "for branches": lambda t: t.create_tag("g", retention=Retention(min_snapshots_to_keep=3)),
     "must be positive": lambda t: t.create_branch("b", retention=Retention(max_ref_age_ms=0)),
-    "at least 1": lambda t: t.expire_snapshots(retain_last=0),
+    "at least 1": lambda t: t.maintenance.expire_snapshots(retain_last=0),
     "no name": lambda t: t.create_tag(" "),
-    "staged": lambda t: t.commit_append([B], branch="x", wap_id="w"),
-    "must remove files": lambda t: t.commit_rewrite(added=[B], from_snapshot=head(t)),
-    "cannot add 20 rows": lambda t: t.commit_rewrite(
+    "staged": lambda t: t.files.append([B], branch="x", wap_id="w"),
+    "must remove files": lambda t: t.files.rewrite(added=[B], from_snapshot=head(t)),
+    "cannot add 20 rows": lambda t: t.files.rewrite(
         removed=[A], added=[data_file("n", rows=20)], from_snapshot=head(t)
     ),
 }
@@ -178,7 +178,7 @@ REFUSED: dict[str, Callable[[TableHandle], None]] = {
 @pytest.mark.parametrize("message", REFUSED)
 def test_what_contradicts_the_table_is_refused(files_catalog: Catalog, message: str) -> None:
     table = make_table(files_catalog)
-    table.commit_append([A])
+    table.files.append([A])
     before = table.metadata_location
     with pytest.raises(ValidationError, match=message):
         REFUSED[message](table)
@@ -188,13 +188,13 @@ def test_what_contradicts_the_table_is_refused(files_catalog: Catalog, message: 
 def test_a_file_that_is_there_twice_is_replaced_as_often(files_catalog: Catalog) -> None:
     table = make_table(files_catalog)
     for _ in range(2):
-        table.commit_append([A])
+        table.files.append([A])
     new = data_file("n", rows=20)
     before = table.metadata_location
     with pytest.raises(ValidationError, match="2 times and the rewrite replaces 1 of them"):
-        table.commit_rewrite(removed=[A], added=[data_file("m")], from_snapshot=head(table))
+        table.files.rewrite(removed=[A], added=[data_file("m")], from_snapshot=head(table))
     assert table.refresh().metadata_location == before
-    table.commit_rewrite(removed=[A, A], added=[new], from_snapshot=head(table))
+    table.files.rewrite(removed=[A, A], added=[new], from_snapshot=head(table))
     assert names(table) == ["n"]
 
 
@@ -206,8 +206,8 @@ def test_versions_that_are_not_adopted_are_refused(files_catalog: Catalog) -> No
 
 def test_the_location_of_new_files_moves(tmp_path: Path) -> None:
     table = make_table(open_catalog("sql", tmp_path))
-    table.commit_append([A])
+    table.files.append([A])
     table.set_location(f"{tmp_path}/elsewhere")
-    table.commit_append([B])
+    table.files.append([B])
     assert "/elsewhere/metadata/" in table.metadata_location
     assert names(table) == ["a", "b"]

@@ -50,7 +50,7 @@ class RacingCatalog(FilesystemCatalog):
         if self.races > 0:
             self.races -= 1
             rival = FilesystemCatalog(self.name, self.properties)
-            TableHandle(rival, rival.load_table(identifier)).commit_fast_append(
+            TableHandle(rival, rival.load_table(identifier)).files.fast_append(
                 [data_file(f"rival{self.races}", "wed")]
             )
         return super().commit_table(identifier, requirements, updates)
@@ -81,10 +81,10 @@ def test_a_retry_reuses_manifests_and_writes_a_list_a_try(tmp_path: Path) -> Non
     io = CountingIO()
     catalog = racing(tmp_path, io)
     table = make_table(catalog)
-    table.commit_append([A])
+    table.files.append([A])
     io.created.clear()
     catalog.races = 3
-    table.commit_fast_append([B, C])
+    table.files.fast_append([B, C])
     assert io.created["manifest"] == 1
     assert io.created["list"] == 4
     assert names(table) == ["a", "b", "c", "rival0", "rival1", "rival2"]
@@ -95,10 +95,10 @@ def test_a_retried_overwrite_filters_a_manifest_once(tmp_path: Path) -> None:
     io = CountingIO()
     catalog = racing(tmp_path, io)
     table = make_table(catalog)
-    table.commit_append([A, B])
+    table.files.append([A, B])
     io.created.clear()
     catalog.races = 2
-    table.commit_overwrite([C], removed=[A])
+    table.files.overwrite([C], removed=[A])
     # One manifest for c, one for the list of a and b without a.
     assert (io.created["manifest"], io.created["list"]) == (2, 3)
     assert names(table) == ["b", "c", "rival0", "rival1"]
@@ -108,9 +108,9 @@ def test_a_retried_overwrite_filters_a_manifest_once(tmp_path: Path) -> None:
 def test_merged_manifests_of_lost_tries_are_removed(tmp_path: Path) -> None:
     catalog = racing(tmp_path)
     table = make_table(catalog, properties={"commit.manifest.min-count-to-merge": "2"})
-    table.commit_append([A])
+    table.files.append([A])
     catalog.races = 2
-    table.commit_append([B])
+    table.files.append([B])
     assert names(table) == ["a", "b", "rival0", "rival1"]
     assert avro_files(table) == avro_files_in_use(table)
 
@@ -118,10 +118,10 @@ def test_merged_manifests_of_lost_tries_are_removed(tmp_path: Path) -> None:
 def test_too_many_lost_races_leave_nothing_behind(tmp_path: Path) -> None:
     catalog = racing(tmp_path)
     table = make_table(catalog, properties={"commit.retry.num-retries": "2"})
-    table.commit_append([A])
+    table.files.append([A])
     catalog.races = 5
     with pytest.raises(CommitFailedError, match="3 tries"):
-        table.commit_append([B])
+        table.files.append([B])
     assert catalog.races == 2
     table.refresh()
     assert names(table) == ["a", "rival2", "rival3", "rival4"]
@@ -131,10 +131,10 @@ def test_too_many_lost_races_leave_nothing_behind(tmp_path: Path) -> None:
 def test_a_conflict_is_not_tried_again_and_leaves_nothing_behind(tmp_path: Path) -> None:
     catalog = racing(tmp_path)
     table = make_table(catalog)
-    table.commit_append([A])
+    table.files.append([A])
     catalog.races = 3
     with pytest.raises(ConflictError):
-        table.commit_overwrite(
+        table.files.overwrite(
             [B], where="true", validation=Validation(table.metadata.current_snapshot_id)
         )
     assert catalog.races == 2
@@ -157,8 +157,8 @@ def test_files_that_a_store_took_without_an_answer_are_the_commits(
             catalog = FilesystemCatalog("test", properties)
         table = make_table(catalog)
         for file in (A, B):
-            table.commit_append([file])
-        assert [s.sequence_number for s in table.refresh().snapshot_list] == [1, 2]
+            table.files.append([file])
+        assert [s.sequence_number for s in table.refresh().metadata.snapshots] == [1, 2]
         found = table.inspect.files()["file_path"].to_list()
         assert sorted(found) == [A.file_path, B.file_path]
 
@@ -169,16 +169,16 @@ def test_a_commit_without_an_answer_that_took_place_is_found(
 ) -> None:
     catalog = SilentCatalog("test", {"warehouse": f"{tmp_path}/warehouse"})
     table = make_table(catalog)
-    table.commit_append([A])
+    table.files.append([A])
     catalog.silent = True
     if operation == "append":
-        table.commit_append([B])
+        table.files.append([B])
     elif operation == "overwrite":
-        table.commit_overwrite([B], where="day = 'sun'")
+        table.files.overwrite([B], where="day = 'sun'")
     else:
         with table.transaction() as tx:
             tx.set_properties(x="y")
-            tx.commit_append([B])
+            tx.files.append([B])
     assert names(table) == ["a", "b"]
 
 
@@ -186,13 +186,11 @@ def test_a_commit_without_an_answer_that_took_place_is_found(
 def test_an_unknown_outcome_deletes_nothing(tmp_path: Path, commits: bool) -> None:
     catalog = SilentCatalog("test", {"warehouse": f"{tmp_path}/warehouse"})
     table = make_table(catalog)
-    table.commit_append([A])
+    table.files.append([A])
     catalog.silent, catalog.commits = True, commits
     before = avro_files(table)
     # Nobody can tell whose property it is, so its outcome stays unknown.
-    change = (
-        (lambda: table.set_properties(x="y")) if commits else (lambda: table.commit_append([B]))
-    )
+    change = (lambda: table.set_properties(x="y")) if commits else (lambda: table.files.append([B]))
     with pytest.raises(CommitStateUnknownError):
         change()
     written = avro_files(table) - before
@@ -225,16 +223,16 @@ def test_a_full_disk_changes_nothing(tmp_path: Path, fail_at: int, kind: str) ->
     io = FailingIO()
     catalog = open_catalog(kind, tmp_path, io=io)
     table = make_table(catalog)
-    table.commit_append([A])
+    table.files.append([A])
     before = table.metadata
     io.fail_at = fail_at
     with pytest.raises(StorageError):
-        table.commit_append([B])
+        table.files.append([B])
     io.fail_at = None
     assert table.refresh().metadata == before
     if fail_at < 3:
         assert avro_files(table) == avro_files_in_use(table)
-    table.commit_append([B])
+    table.files.append([B])
     assert names(table) == ["a", "b"]
 
 
@@ -248,7 +246,7 @@ def test_old_metadata_files_are_trimmed(catalog: Catalog) -> None:
         },
     )
     for number in range(8):
-        table.commit_append([data_file(f"f{number}")])
+        table.files.append([data_file(f"f{number}")])
     log = [entry.metadata_file for entry in table.metadata.metadata_log]
     assert len(log) == 3
     lying = {info.path for info in table.io.list(table.location) if "metadata.json" in info.path}
@@ -263,7 +261,7 @@ def test_a_table_under_the_same_name_is_another_table(catalog: Catalog) -> None:
     with pytest.raises(ValidationError, match="uuid"):
         table.refresh()
     with pytest.raises(ValidationError, match="uuid"):
-        table.commit_append([A])
+        table.files.append([A])
 
 
 def test_nothing_to_change_commits_nothing(catalog: Catalog) -> None:
@@ -275,7 +273,7 @@ def test_nothing_to_change_commits_nothing(catalog: Catalog) -> None:
     table.replace_sort_order()
     with table.update_schema():
         pass
-    with table.update_partitioning():
+    with table.update_spec():
         pass
     with table.transaction():
         pass
@@ -288,7 +286,7 @@ def test_a_malformed_retry_property_is_named(files_catalog: Catalog, value: str)
     foreign = SetProperties({"commit.manifest.min-count-to-merge": value})
     files_catalog.commit_table(table.identifier, (), [foreign])
     with pytest.raises(ConfigurationError, match="min-count-to-merge"):
-        table.commit_append([A])
+        table.files.append([A])
 
 
 def test_waits_grow_and_stay_below_the_maximum() -> None:

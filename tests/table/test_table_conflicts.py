@@ -29,35 +29,35 @@ Ours = Callable[[TableOperations, Validation], None]
 
 def overwrite_mon(table: TableOperations, validation: Validation) -> None:
     """Overwrite by predicate."""
-    table.commit_overwrite([data_file("o")], where="day = 'mon'", validation=validation)
+    table.files.overwrite([data_file("o")], where="day = 'mon'", validation=validation)
 
 
 def overwrite_low_mon(table: TableOperations, validation: Validation) -> None:
     """Overwrite by predicate of what the partition does not tell."""
     where = "day = 'mon' and id < 5"
-    table.commit_overwrite([data_file("o", ids=(0, 4))], where=where, validation=validation)
+    table.files.overwrite([data_file("o", ids=(0, 4))], where=where, validation=validation)
 
 
 def rewrite_a(table: TableOperations, validation: Validation) -> None:
     """Copy-on-write of one file."""
-    table.commit_overwrite([data_file("o")], removed=[A], validation=validation)
+    table.files.overwrite([data_file("o")], removed=[A], validation=validation)
 
 
 def replace_mon(table: TableOperations, validation: Validation) -> None:
     """Dynamic overwrite."""
-    table.commit_replace_partitions([data_file("o")], validation=validation)
+    table.files.replace_partitions([data_file("o")], validation=validation)
 
 
 def delete_rows_of_a(table: TableOperations, validation: Validation) -> None:
     """Merge-on-read delete."""
-    table.commit_row_delta(
+    table.files.row_delta(
         added_deletes=[position_deletes("ours", about="a")], validation=validation
     )
 
 
 def compact(table: TableOperations, validation: Validation) -> None:
     """Compaction that keeps its age."""
-    table.commit_rewrite(
+    table.files.rewrite(
         removed=[A, B],
         added=[data_file("ab", rows=20)],
         data_sequence_number=1,
@@ -67,7 +67,7 @@ def compact(table: TableOperations, validation: Validation) -> None:
 
 def compact_anew(table: TableOperations, validation: Validation) -> None:
     """Compaction whose files are new."""
-    table.commit_rewrite(
+    table.files.rewrite(
         removed=[A, B],
         added=[data_file("ab", rows=20)],
         from_snapshot=validation.from_snapshot,
@@ -76,22 +76,22 @@ def compact_anew(table: TableOperations, validation: Validation) -> None:
 
 def append(day: str, ids: tuple[int, int] | None = None) -> Step:
     """Theirs: an append."""
-    return lambda t: t.commit_append([data_file("theirs", day, ids=ids)])
+    return lambda t: t.files.append([data_file("theirs", day, ids=ids)])
 
 
 def overwrite(file: Any, day: str = "mon") -> Step:
     """Theirs: an overwrite of one file."""
-    return lambda t: t.commit_overwrite([data_file("theirs", day)], removed=[file])
+    return lambda t: t.files.overwrite([data_file("theirs", day)], removed=[file])
 
 
 def add_deletes(delete: Any) -> Step:
     """Theirs: a delete."""
-    return lambda t: t.commit_row_delta(added_deletes=[delete])
+    return lambda t: t.files.row_delta(added_deletes=[delete])
 
 
 def remove(*files: Any) -> Step:
     """Theirs: files go."""
-    return lambda t: t.commit_delete(removed=files)
+    return lambda t: t.files.delete(removed=files)
 
 
 SERIALIZABLE: dict[str, Any] = {}
@@ -209,7 +209,7 @@ EVERY_CASE = CASES | OF_VERSION_3
 
 def table_of(catalog: Catalog, case: str) -> TableHandle:
     table = make_table(catalog, version=3 if case in OF_VERSION_3 else 2)
-    table.commit_append([A, B, C])
+    table.files.append([A, B, C])
     return table
 
 
@@ -240,7 +240,7 @@ def test_the_second_step_of_a_transaction_conflicts_as_it_does_alone(
 
     def both_steps() -> None:
         with table.transaction() as tx:
-            tx.commit_append([data_file("step1", "wed")])
+            tx.files.append([data_file("step1", "wed")])
             # A step validates from what it sees, which is the first step's snapshot.
             ours(tx, Validation(tx.metadata.current_snapshot_id, **options))
             theirs(rival)
@@ -257,7 +257,7 @@ def test_the_second_step_of_a_transaction_conflicts_as_it_does_alone(
 # What a conversion of equality deletes, and a compaction that keeps its age, do to each other.
 def convert(table: TableOperations, read: int, *, about: str = "a") -> None:
     """The equality delete becomes positions of one file."""
-    table.commit_rewrite(
+    table.files.rewrite(
         removed_deletes=[equality_deletes("eq")],
         added_deletes=[position_deletes("converted", about=about)],
         from_snapshot=read,
@@ -266,7 +266,7 @@ def convert(table: TableOperations, read: int, *, about: str = "a") -> None:
 
 def compact_a(table: TableOperations, read: int) -> None:
     """The file is rewritten as it was before the equality delete, and counts as that old."""
-    table.commit_rewrite(
+    table.files.rewrite(
         removed=[A], added=[data_file("aa")], data_sequence_number=1, from_snapshot=read
     )
 
@@ -276,9 +276,9 @@ def test_a_conversion_and_a_compaction_that_did_not_see_it_do_not_both_stand(
     files_catalog: Catalog, first: str
 ) -> None:
     table = make_table(files_catalog)
-    table.commit_append([A])
+    table.files.append([A])
     planned = head(table)
-    table.commit_row_delta(added_deletes=[equality_deletes("eq")])
+    table.files.row_delta(added_deletes=[equality_deletes("eq")])
     deleted = head(table)
     if first == "conversion":
         convert(table, deleted)
@@ -293,9 +293,9 @@ def test_a_conversion_and_a_compaction_that_did_not_see_it_do_not_both_stand(
 def test_equality_deletes_stay_while_a_rewritten_file_needs_them(files_catalog: Catalog) -> None:
     """The conversion is about another file; the compacted one would lose the delete."""
     table = make_table(files_catalog)
-    table.commit_append([A, B])
+    table.files.append([A, B])
     planned = head(table)
-    table.commit_row_delta(added_deletes=[equality_deletes("eq")])
+    table.files.row_delta(added_deletes=[equality_deletes("eq")])
     deleted = head(table)
     compact_a(table, planned)
     with pytest.raises(ConflictError, match="equality deletes"):
@@ -322,14 +322,14 @@ def test_a_second_vector_is_a_conflict_whatever_the_filter(
 ) -> None:
     """Rule 217: checked by the referenced file, always."""
     table = make_table(files_catalog, version=3)
-    table.commit_append([A, B])
+    table.files.append([A, B])
     read = table.metadata.current_snapshot_id
-    table.commit_row_delta(added_deletes=[vector("theirs", "a")])
+    table.files.row_delta(added_deletes=[vector("theirs", "a")])
     with pytest.raises(ConflictError, match=r"a\.parquet"):
-        table.commit_row_delta(
+        table.files.row_delta(
             added_deletes=[vector("ours", "a")], validation=Validation(read, **options)
         )
-    table.commit_row_delta(
+    table.files.row_delta(
         added_deletes=[vector("ours", "b")],
         validation=Validation(read, conflict_filter="day = 'tue'"),
     )
@@ -337,11 +337,11 @@ def test_a_second_vector_is_a_conflict_whatever_the_filter(
 
 def test_a_second_vector_is_refused_without_any_validation(files_catalog: Catalog) -> None:
     table = make_table(files_catalog, version=3)
-    table.commit_append([A])
-    table.commit_row_delta(added_deletes=[vector("first", "a")])
+    table.files.append([A])
+    table.files.row_delta(added_deletes=[vector("first", "a")])
     with pytest.raises(ConflictError, match="at most one a data file"):
-        table.commit_row_delta(added_deletes=[vector("second", "a")])
-    table.commit_row_delta(
+        table.files.row_delta(added_deletes=[vector("second", "a")])
+    table.files.row_delta(
         added_deletes=[vector("second", "a")], removed_deletes=[vector("first", "a")]
     )
     assert table.inspect.delete_files()["file_path"].to_list() == ["file:///data/second.puffin"]
@@ -350,21 +350,21 @@ def test_a_second_vector_is_refused_without_any_validation(files_catalog: Catalo
 def test_a_lost_vector_update_is_a_conflict(files_catalog: Catalog) -> None:
     """Both replace the same vector: the second would lose the first one's deletes."""
     table = make_table(files_catalog, version=3)
-    table.commit_append([A])
-    table.commit_row_delta(added_deletes=[vector("v0", "a")])
-    table.commit_row_delta(added_deletes=[vector("v1", "a")], removed_deletes=[vector("v0", "a")])
+    table.files.append([A])
+    table.files.row_delta(added_deletes=[vector("v0", "a")])
+    table.files.row_delta(added_deletes=[vector("v1", "a")], removed_deletes=[vector("v0", "a")])
     with pytest.raises(ConflictError):
-        table.commit_row_delta(
+        table.files.row_delta(
             added_deletes=[vector("v2", "a")], removed_deletes=[vector("v0", "a")]
         )
 
 
 def test_a_history_that_is_gone_is_a_conflict(files_catalog: Catalog) -> None:
     table = make_table(files_catalog)
-    table.commit_append([A])
+    table.files.append([A])
     read = table.metadata.current_snapshot_id
-    table.commit_append([B])
-    table.expire_snapshots(older_than="2999-01-01")
+    table.files.append([B])
+    table.maintenance.expire_snapshots(older_than="2999-01-01")
     with pytest.raises(ConflictError, match="not known"):
         overwrite_mon(table, Validation(read))
 
@@ -394,7 +394,7 @@ def test_a_schema_change_and_an_append_both_stand(catalog: Catalog) -> None:
     other = TableHandle(catalog, catalog.load_table("db.t"))
     with table.update_schema() as u:
         u.add_column("mine", "int")
-        other.commit_append([A])
+        other.files.append([A])
     assert len(table.metadata.snapshots) == 1
     assert len(table.schema.fields) == 4
 
@@ -402,21 +402,21 @@ def test_a_schema_change_and_an_append_both_stand(catalog: Catalog) -> None:
 def test_two_branches_do_not_conflict(catalog: Catalog) -> None:
     """Another branch takes the sequence number: the commit is tried again, not refused."""
     table = make_table(catalog)
-    table.commit_append([A])
+    table.files.append([A])
     table.create_branch("side")
     with table.transaction() as tx:
-        tx.commit_append([B])
+        tx.files.append([B])
         other = TableHandle(catalog, catalog.load_table("db.t"))
-        other.commit_append([C], branch="side")
+        other.files.append([C], branch="side")
     numbers = [snapshot.sequence_number for snapshot in table.metadata.snapshots]
     assert numbers == [1, 2, 3]
 
 
 def test_no_retries_means_one_try(files_catalog: Catalog) -> None:
     table = make_table(files_catalog, properties={"commit.retry.num-retries": "0"})
-    table.commit_append([A])
+    table.files.append([A])
     tx = table.transaction()
-    tx.commit_append([B])
-    TableHandle(files_catalog, files_catalog.load_table("db.t")).commit_append([C])
+    tx.files.append([B])
+    TableHandle(files_catalog, files_catalog.load_table("db.t")).files.append([C])
     with pytest.raises(CommitFailedError, match="num-retries"):
         tx.commit()

@@ -86,15 +86,15 @@ def test_files_written_for_an_earlier_schema(files_catalog: Catalog, change: str
     theirs, fits = CHANGES[change]
     schema = Schema((*SCHEMA.fields, NestedField(4, "n", IntegerType(), False)))
     table = make_table(files_catalog, schema=schema)
-    table.commit_append([A])
+    table.files.append([A])
     written_for = Definition.of(table.metadata)
     theirs(TableHandle(files_catalog, files_catalog.load_table("db.t")))
     if fits:
-        table.commit_append([B], definition=written_for)
+        table.files.append([B], definition=written_for)
         assert "b" in names(table)
         return
     with pytest.raises(ConflictError, match="write them again"):
-        table.commit_append([B], definition=written_for)
+        table.files.append([B], definition=written_for)
 
 
 def test_a_replaced_column_of_another_type_is_another_column(files_catalog: Catalog) -> None:
@@ -108,7 +108,7 @@ def test_a_replaced_column_of_another_type_is_another_column(files_catalog: Cata
 
 
 def evolve(table: TableHandle) -> None:
-    with table.update_partitioning() as u:
+    with table.update_spec() as u:
         u.add_field("bucket(4, id)")
 
 
@@ -116,9 +116,9 @@ def test_a_spec_that_files_are_written_for_is_not_lost(files_catalog: Catalog) -
     table = make_table(files_catalog)
     written_for = Definition.of(table.metadata)
     evolve(table)
-    table.remove_unused_specs_and_schemas()
+    table.maintenance.remove_unused_specs_and_schemas()
     with pytest.raises(ConflictError, match="partition spec 0"):
-        table.commit_append([A], definition=written_for)
+        table.files.append([A], definition=written_for)
 
 
 @pytest.mark.parametrize("rival", ["main", "branch", "staged"])
@@ -132,13 +132,13 @@ def test_a_removal_sees_what_is_committed_before_it(files_catalog: Catalog, riva
     def late(identifier, requirements, updates):  # type: ignore[no-untyped-def]
         files_catalog.commit_table = real  # type: ignore[method-assign]
         if rival == "branch":
-            other.commit_append([A], branch="b", starts_branch=True)
+            other.files.append([A], branch="b", starts_branch=True)
         else:
-            other.commit_append([A], wap_id="w" if rival == "staged" else None)
+            other.files.append([A], wap_id="w" if rival == "staged" else None)
         return real(identifier, requirements, updates)
 
     files_catalog.commit_table = late  # type: ignore[method-assign]
-    table.remove_unused_specs_and_schemas()
-    [snapshot] = table.refresh().snapshot_list
+    table.maintenance.remove_unused_specs_and_schemas()
+    [snapshot] = table.refresh().metadata.snapshots
     assert len(plan(table.metadata, snapshot, table.io).files) == 1
     assert sorted(table.specs) == [0, 1]

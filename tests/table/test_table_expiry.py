@@ -51,45 +51,48 @@ def lying(table: TableHandle) -> set[str]:
 def test_expiry_deletes_what_nothing_reaches_any_more(files_catalog: Catalog, version: int) -> None:
     table = make_table(files_catalog, version=version)
     made = real_files(table, "a", "b", "c", "d")
-    table.commit_append([made["a"], made["b"]])
+    table.files.append([made["a"], made["b"]])
     table.create_tag("kept")
-    table.commit_append([made["c"]])
-    table.commit_delete(removed=[made["c"]])
-    table.commit_append([made["d"]])
-    result = table.expire_snapshots(older_than="2999-01-01")
+    table.files.append([made["c"]])
+    table.files.delete(removed=[made["c"]])
+    table.files.append([made["d"]])
+    result = table.maintenance.expire_snapshots(older_than="2999-01-01")
     # The tag keeps a and b; only the second and third snapshot reached c.
     assert lying(table) == {"a", "b", "d"}
     assert (result.deleted_data_files, len(result.snapshot_ids)) == (1, 2)
     assert avro_files(table) == avro_files_in_use(table)
     table.remove_tag("kept")
-    table.commit_delete(removed=[made["a"]])
-    table.expire_snapshots(older_than="2999-01-01")
+    table.files.delete(removed=[made["a"]])
+    table.maintenance.expire_snapshots(older_than="2999-01-01")
     assert lying(table) == {"b", "d"}
-    assert len(table.snapshot_list) == 1
+    assert len(table.metadata.snapshots) == 1
     assert avro_files(table) == avro_files_in_use(table)
 
 
 def test_expiry_keeps_the_newest_and_the_young(files_catalog: Catalog) -> None:
     table = make_table(files_catalog)
     for name in "abcd":
-        table.commit_append([data_file(name)])
-    assert table.expire_snapshots().snapshot_ids == ()
-    assert len(table.expire_snapshots(older_than="2999-01-01", retain_last=3).snapshot_ids) == 1
-    assert len(table.snapshot_list) == 3
+        table.files.append([data_file(name)])
+    assert table.maintenance.expire_snapshots().snapshot_ids == ()
+    assert (
+        len(table.maintenance.expire_snapshots(older_than="2999-01-01", retain_last=3).snapshot_ids)
+        == 1
+    )
+    assert len(table.metadata.snapshots) == 3
     middle = ids(table)[1]
-    table.expire_snapshots(snapshot_ids=[middle])
+    table.maintenance.expire_snapshots(snapshot_ids=[middle])
     assert middle not in ids(table)
     with pytest.raises(ValidationError, match="main"):
-        table.expire_snapshots(snapshot_ids=[ids(table)[-1]])
+        table.maintenance.expire_snapshots(snapshot_ids=[ids(table)[-1]])
 
 
 def test_expiry_counts_by_kind_and_keeps_files_when_told(files_catalog: Catalog) -> None:
     table = make_table(files_catalog)
     made = real_files(table, "a", "b")
-    table.commit_append([made["a"]])
-    table.commit_row_delta(added_deletes=[position_deletes("gone")])
-    table.commit_delete(where="true")
-    kept = table.expire_snapshots_keeping_files(older_than="2999-01-01", retain_last=2)
+    table.files.append([made["a"]])
+    table.files.row_delta(added_deletes=[position_deletes("gone")])
+    table.files.delete(where="true")
+    kept = table.maintenance.expire_snapshots_keeping_files(older_than="2999-01-01", retain_last=2)
     assert (len(kept.snapshot_ids), lying(table)) == (1, {"a", "b"})
     told: list[DeleteProgress] = []
     result = table.maintenance.expire_snapshots(older_than="2999-01-01", on_progress=told.append)
@@ -106,33 +109,33 @@ def test_expiry_counts_by_kind_and_keeps_files_when_told(files_catalog: Catalog)
 
 def test_expiry_needs_gc(files_catalog: Catalog) -> None:
     table = make_table(files_catalog, properties={"gc.enabled": "false"})
-    table.commit_append([A])
+    table.files.append([A])
     with pytest.raises(ValidationError, match=r"gc\.enabled"):
-        table.expire_snapshots(older_than="2999-01-01")
+        table.maintenance.expire_snapshots(older_than="2999-01-01")
 
 
 def test_unused_specs_and_schemas_go(files_catalog: Catalog) -> None:
     table = make_table(files_catalog)
-    table.commit_append([A])
+    table.files.append([A])
     with table.update_schema() as u:
         u.add_column("x", "int")
     for field in ("bucket(4, id)", "bucket(8, id)"):
-        with table.update_partitioning() as u:
+        with table.update_spec() as u:
             u.add_field(field) if field == "bucket(4, id)" else u.rename_field(
                 "id_bucket_4", "shard"
             )
-    table.commit_append([data_file("n", spec_id=2, partition=("mon", 1))])
-    table.remove_unused_specs_and_schemas()
+    table.files.append([data_file("n", spec_id=2, partition=("mon", 1))])
+    table.maintenance.remove_unused_specs_and_schemas()
     assert sorted(table.specs) == [0, 2]
-    table.commit_delete(removed=[A])
-    table.expire_snapshots(older_than="2999-01-01")
-    table.commit_rewrite(
+    table.files.delete(removed=[A])
+    table.maintenance.expire_snapshots(older_than="2999-01-01")
+    table.files.rewrite(
         removed=[data_file("n", spec_id=2, partition=("mon", 1))],
         added=[data_file("m", spec_id=2, partition=("mon", 1))],
         from_snapshot=head(table),
     )
-    table.expire_snapshots(older_than="2999-01-01")
-    table.remove_unused_specs_and_schemas()
+    table.maintenance.expire_snapshots(older_than="2999-01-01")
+    table.maintenance.remove_unused_specs_and_schemas()
     assert (sorted(table.specs), sorted(table.schemas)) == ([2], [1])
     assert names(table) == ["m"]
 
@@ -140,11 +143,11 @@ def test_unused_specs_and_schemas_go(files_catalog: Catalog) -> None:
 def test_expiry_reads_no_manifest_that_was_read_before(files_catalog: Catalog) -> None:
     table = make_table(files_catalog)
     made = real_files(table, "a", "b", "c")
-    table.commit_append([made["a"], made["b"]])
-    table.commit_delete(removed=[made["a"]])
-    table.commit_append([made["c"]])
+    table.files.append([made["a"], made["b"]])
+    table.files.delete(removed=[made["a"]])
+    table.files.append([made["c"]])
     table.io.caches.clear()
-    before, after = table.metadata, replace(table.metadata, snapshots=table.snapshot_list[-1:])
+    before, after = table.metadata, replace(table.metadata, snapshots=table.metadata.snapshots[-1:])
     first = unreachable_files(table.io, before, after)
     assert [path.rsplit("/", 1)[-1] for path in first.data_files] == ["a.parquet"]
     manifests = [path for path in avro_files(table) if kind_of(path) == "manifest"]
@@ -156,8 +159,8 @@ def test_a_dry_run_tells_what_an_expiry_removes_and_removes_nothing(files_catalo
     table = make_table(files_catalog)
     made = real_files(table, "a", "b", "c")
     for file in made.values():
-        table.commit_append([file])
-    table.commit_delete(removed=[made["b"]])
+        table.files.append([file])
+    table.files.delete(removed=[made["b"]])
     before = (lying(table), avro_files(table), table.metadata)
     told = table.maintenance.expire_snapshots(older_than="2999-01-01", dry_run=True)
     assert (lying(table), avro_files(table), table.refresh().metadata) == before
@@ -178,20 +181,20 @@ def test_a_first_commit_to_main_during_an_expiry_is_not_lost(
     """Only staged snapshots are there when the expiry looks, and no branch that could move."""
     table = make_table(files_catalog)
     made = real_files(table, "staged", "theirs")
-    table.commit_append([made["staged"]], wap_id="w")
+    table.files.append([made["staged"]], wap_id="w")
     other = TableHandle(files_catalog, files_catalog.load_table("db.t"))
     real = files_catalog.commit_table
 
     def late(identifier, requirements, updates):  # type: ignore[no-untyped-def]
         files_catalog.commit_table = real  # type: ignore[method-assign]
         if rival == "append":
-            other.commit_append([made["theirs"]])
+            other.files.append([made["theirs"]])
         else:
             other.publish_changes("w")
         return real(identifier, requirements, updates)
 
     files_catalog.commit_table = late  # type: ignore[method-assign]
-    expired = table.expire_snapshots(older_than="2999-01-01").snapshot_ids
+    expired = table.maintenance.expire_snapshots(older_than="2999-01-01").snapshot_ids
     stays = "theirs" if rival == "append" else "staged"
     assert names(table.refresh()) == [stays]
     assert stays in lying(table)

@@ -50,7 +50,7 @@ def written(table: TableOperations, name: str, day: str = "mon") -> DataFile:
 def append(table: TableOperations) -> None:
     """One commit of one step."""
     new = [written(table, "new"), written(table, "newer", "tue")]
-    table.commit_append(new, own_files=tuple(file.file_path for file in new))
+    table.files.append(new, own_files=tuple(file.file_path for file in new))
 
 
 def transaction(table: TableHandle) -> None:
@@ -59,7 +59,7 @@ def transaction(table: TableHandle) -> None:
         tx.set_properties(step="1")
         append(tx)
         new = written(tx, "newest", "tue")
-        tx.commit_overwrite([new], where="day = 'tue'", own_files=(new.file_path,))
+        tx.files.overwrite([new], where="day = 'tue'", own_files=(new.file_path,))
 
 
 CHANGES: dict[str, Callable[[TableHandle], None]] = {
@@ -91,8 +91,8 @@ def test_a_fault_at_any_call_leaves_a_whole_commit_or_none(
     for step in itertools.count(1):
         name = f"db.t{step}"
         table = make_table(catalog, name=name, properties=TRIMMING)
-        table.commit_append([written(table, "old")])
-        table.commit_append([written(table, "older", "tue")])
+        table.files.append([written(table, "old")])
+        table.files.append([written(table, "older", "tue")])
         sent.clear()
         io.left = step
         try:

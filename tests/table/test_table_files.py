@@ -35,57 +35,57 @@ A, B, C, D = (
 Change = Callable[[TableHandle], None]
 CASES: dict[str, tuple[Change, list[str], dict[str, str]]] = {
     "append": (
-        lambda t: t.commit_append([D]),
+        lambda t: t.files.append([D]),
         ["a", "b", "c", "d"],
         {"operation": "append", "added-data-files": "1", "total-data-files": "4"},
     ),
     "fast append": (
-        lambda t: t.commit_fast_append([D]),
+        lambda t: t.files.fast_append([D]),
         ["a", "b", "c", "d"],
         {"operation": "append", "added-records": "10", "total-records": "40"},
     ),
     "delete by partition": (
-        lambda t: t.commit_delete(where="day = 'mon'"),
+        lambda t: t.files.delete(where="day = 'mon'"),
         ["c"],
         {"operation": "delete", "deleted-data-files": "2", "total-records": "10"},
     ),
     "delete everything": (
-        lambda t: t.commit_delete(where="true"),
+        lambda t: t.files.delete(where="true"),
         [],
         {"operation": "delete", "deleted-data-files": "3", "total-data-files": "0"},
     ),
     "delete what is not there": (
-        lambda t: t.commit_delete(where="day = 'sun'"),
+        lambda t: t.files.delete(where="day = 'sun'"),
         ["a", "b", "c"],
         {"operation": "delete", "total-data-files": "3"},
     ),
     "delete by file": (
-        lambda t: t.commit_delete(removed=[B]),
+        lambda t: t.files.delete(removed=[B]),
         ["a", "c"],
         {"operation": "delete", "deleted-data-files": "1"},
     ),
     "delete by path": (
-        lambda t: t.commit_delete(removed_paths=[B.file_path, C.file_path]),
+        lambda t: t.files.delete(removed_paths=[B.file_path, C.file_path]),
         ["a"],
         {"operation": "delete", "deleted-records": "20"},
     ),
     "overwrite by predicate": (
-        lambda t: t.commit_overwrite([D], where="day in ('mon', 'tue')"),
+        lambda t: t.files.overwrite([D], where="day in ('mon', 'tue')"),
         ["d"],
         {"operation": "overwrite", "added-data-files": "1", "deleted-data-files": "3"},
     ),
     "overwrite by files": (
-        lambda t: t.commit_overwrite([D], removed=[A]),
+        lambda t: t.files.overwrite([D], removed=[A]),
         ["b", "c", "d"],
         {"operation": "overwrite", "deleted-data-files": "1"},
     ),
     "replace partitions": (
-        lambda t: t.commit_replace_partitions([data_file("n", "mon")]),
+        lambda t: t.files.replace_partitions([data_file("n", "mon")]),
         ["c", "n"],
         {"operation": "overwrite", "replace-partitions": "true", "deleted-data-files": "2"},
     ),
     "rewrite": (
-        lambda t: t.commit_rewrite(
+        lambda t: t.files.rewrite(
             removed=[A, B], added=[data_file("ab", rows=20)], from_snapshot=head(t)
         ),
         ["ab", "c"],
@@ -99,8 +99,8 @@ CASES: dict[str, tuple[Change, list[str], dict[str, str]]] = {
 def test_files_and_summary_after_a_change(files_catalog: Catalog, case: str, version: int) -> None:
     change, expected, counts = CASES[case]
     table = make_table(files_catalog, version=version)
-    table.commit_append([A, B])
-    table.commit_append([C])
+    table.files.append([A, B])
+    table.files.append([C])
     change(table)
     if version < 3:
         assert names(table) == expected
@@ -111,44 +111,44 @@ def test_files_and_summary_after_a_change(files_catalog: Catalog, case: str, ver
 
 def test_a_partly_matching_file_is_an_error_that_names_it(files_catalog: Catalog) -> None:
     table = make_table(files_catalog)
-    table.commit_append([data_file("low", ids=(0, 9)), data_file("mid", ids=(5, 15))])
+    table.files.append([data_file("low", ids=(0, 9)), data_file("mid", ids=(5, 15))])
     with pytest.raises(ValidationError, match=r"mid\.parquet"):
-        table.commit_delete(where="id < 10")
+        table.files.delete(where="id < 10")
     assert names(table) == ["low", "mid"]
-    table.commit_delete(where="id < 16")
+    table.files.delete(where="id < 16")
     assert names(table) == []
 
 
 def test_metrics_alone_can_select_whole_files(files_catalog: Catalog) -> None:
     table = make_table(files_catalog)
-    table.commit_append([data_file("low", ids=(0, 9)), data_file("high", ids=(10, 15))])
-    table.commit_delete(where="id < 10")
+    table.files.append([data_file("low", ids=(0, 9)), data_file("high", ids=(10, 15))])
+    table.files.delete(where="id < 10")
     assert names(table) == ["high"]
 
 
 def test_a_file_without_metrics_is_never_dropped_by_a_predicate(files_catalog: Catalog) -> None:
     table = make_table(files_catalog)
-    table.commit_append([data_file("unknown")])
+    table.files.append([data_file("unknown")])
     with pytest.raises(ValidationError, match="unknown"):
-        table.commit_delete(where="id < 10")
+        table.files.delete(where="id < 10")
 
 
 def test_removing_a_file_twice_is_a_conflict(files_catalog: Catalog) -> None:
     table = make_table(files_catalog)
-    table.commit_append([A, B])
-    table.commit_delete(removed=[A])
+    table.files.append([A, B])
+    table.files.delete(removed=[A])
     before = table.current_snapshot
     with pytest.raises(ConflictError, match=r"a\.parquet"):
-        table.commit_delete(removed=[A])
+        table.files.delete(removed=[A])
     assert table.refresh().current_snapshot == before
 
 
 def test_files_of_several_specs_get_a_manifest_each(files_catalog: Catalog) -> None:
     table = make_table(files_catalog)
-    with table.update_partitioning() as u:
+    with table.update_spec() as u:
         u.add_field("bucket(4, id)")
     new = data_file("n", spec_id=1, partition=("mon", 3))
-    table.commit_append([A, new])
+    table.files.append([A, new])
     assert sorted(table.inspect.manifests()["partition_spec_id"].to_list()) == [0, 1]
     assert names(table) == ["a", "n"]
 
@@ -167,7 +167,7 @@ def test_files_that_do_not_fit_are_refused(files_catalog: Catalog, case: str) ->
     version, files, message = BAD_FILES[case]
     table = make_table(files_catalog, version=version)
     with pytest.raises(ValidationError, match=message):
-        table.commit_append(files)
+        table.files.append(files)
     assert table.refresh().current_snapshot is None
 
 
@@ -192,18 +192,18 @@ BAD_DELETES: dict[str, tuple[int, DataFile, str]] = {
 def test_delete_files_that_the_version_does_not_allow(files_catalog: Catalog, case: str) -> None:
     version, delete, message = BAD_DELETES[case]
     table = make_table(files_catalog, version=version)
-    table.commit_append([A])
+    table.files.append([A])
     with pytest.raises(ValidationError, match=message):
-        table.commit_row_delta(added_deletes=[delete])
+        table.files.row_delta(added_deletes=[delete])
 
 
 def test_sequence_numbers_as_other_engines_inherit_them(files_catalog: Catalog) -> None:
     """Rules 112, 132, 134: kept entries keep theirs when their manifest is rewritten."""
     table = make_table(files_catalog)
-    table.commit_append([A, B])
-    table.commit_append([C])
-    table.commit_delete(removed=[A])
-    table.commit_rewrite(
+    table.files.append([A, B])
+    table.files.append([C])
+    table.files.delete(removed=[A])
+    table.files.rewrite(
         removed=[C],
         added=[data_file("cc", "tue")],
         data_sequence_number=2,
@@ -219,15 +219,15 @@ def test_sequence_numbers_as_other_engines_inherit_them(files_catalog: Catalog) 
 def test_dropping_a_data_file_drops_deletes_about_it_alone(files_catalog: Catalog) -> None:
     """Rule 219, and the same for position delete files of one data file."""
     table = make_table(files_catalog)
-    table.commit_append([A, B])
-    table.commit_row_delta(
+    table.files.append([A, B])
+    table.files.row_delta(
         added_deletes=[
             position_deletes("p-a", about="a"),
             position_deletes("p-b", about="b"),
             position_deletes("p-all"),
         ]
     )
-    table.commit_delete(removed=[A])
+    table.files.delete(removed=[A])
     assert names(table) == ["b", "p-all", "p-b"]
     assert summary(table)["removed-position-delete-files"] == "1"
 
@@ -236,11 +236,9 @@ def test_dropping_a_data_file_drops_its_vector_and_no_other_of_the_puffin_file(
     files_catalog: Catalog,
 ) -> None:
     table = make_table(files_catalog, version=3)
-    table.commit_append([A, B])
-    table.commit_row_delta(
-        added_deletes=[vector("dv", "a", offset=4), vector("dv", "b", offset=44)]
-    )
-    table.commit_rewrite(removed=[A], added=[data_file("aa", rows=8)], from_snapshot=head(table))
+    table.files.append([A, B])
+    table.files.row_delta(added_deletes=[vector("dv", "a", offset=4), vector("dv", "b", offset=44)])
+    table.files.rewrite(removed=[A], added=[data_file("aa", rows=8)], from_snapshot=head(table))
     deletes = table.inspect.delete_files()
     assert deletes["referenced_data_file"].to_list() == [B.file_path]
     assert deletes["content_offset"].to_list() == [44]
@@ -249,11 +247,11 @@ def test_dropping_a_data_file_drops_its_vector_and_no_other_of_the_puffin_file(
 
 def test_deletes_older_than_every_data_file_are_dropped(files_catalog: Catalog) -> None:
     table = make_table(files_catalog)
-    table.commit_append([A])
-    table.commit_row_delta(added_deletes=[equality_deletes("old")])
-    table.commit_append([B])
-    table.commit_row_delta(added_deletes=[equality_deletes("new")])
-    table.commit_delete(removed=[A])
+    table.files.append([A])
+    table.files.row_delta(added_deletes=[equality_deletes("old")])
+    table.files.append([B])
+    table.files.row_delta(added_deletes=[equality_deletes("new")])
+    table.files.delete(removed=[A])
     # b has the sequence number 3: the delete of 2 reaches nothing, that of 4 does.
     assert names(table) == ["b", "new"]
 
@@ -263,9 +261,9 @@ def test_a_rewrite_that_keeps_its_age_keeps_the_deletes_that_reach_it(
 ) -> None:
     """Rule 133: the new file counts as old, so the equality delete still applies to it."""
     table = make_table(files_catalog)
-    table.commit_append([A])
-    table.commit_row_delta(added_deletes=[equality_deletes("eq")])
-    table.commit_rewrite(
+    table.files.append([A])
+    table.files.row_delta(added_deletes=[equality_deletes("eq")])
+    table.files.rewrite(
         removed=[A], added=[data_file("aa")], data_sequence_number=1, from_snapshot=head(table)
     )
     assert names(table) == ["aa", "eq"]
@@ -273,18 +271,18 @@ def test_a_rewrite_that_keeps_its_age_keeps_the_deletes_that_reach_it(
 
 def test_a_partition_delete_takes_its_delete_files_along(files_catalog: Catalog) -> None:
     table = make_table(files_catalog)
-    table.commit_append([A, C])
-    table.commit_row_delta(
+    table.files.append([A, C])
+    table.files.row_delta(
         added_deletes=[equality_deletes("eq-mon", "mon"), equality_deletes("eq-tue", "tue")]
     )
-    table.commit_delete(where="day = 'mon'")
+    table.files.delete(where="day = 'mon'")
     assert names(table) == ["c", "eq-tue"]
 
 
 def test_a_delete_file_is_not_dropped_by_its_metrics(files_catalog: Catalog) -> None:
     """Rule 229: bounds of other columns in it say nothing of the rows that it applies to."""
     table = make_table(files_catalog)
-    table.commit_append([data_file("low", ids=(0, 9)), data_file("high", ids=(10, 20))])
+    table.files.append([data_file("low", ids=(0, 9)), data_file("high", ids=(10, 20))])
     delete = replace(
         equality_deletes("eq"),
         lower_bounds=data_file("x", ids=(1, 1)).lower_bounds,
@@ -292,8 +290,8 @@ def test_a_delete_file_is_not_dropped_by_its_metrics(files_catalog: Catalog) -> 
         value_counts={1: 1},
         null_value_counts={1: 0},
     )
-    table.commit_row_delta(added_deletes=[delete])
-    table.commit_delete(where="id < 10")
+    table.files.row_delta(added_deletes=[delete])
+    table.files.delete(where="id < 10")
     assert names(table) == ["eq", "high"]
 
 
@@ -302,10 +300,10 @@ def test_first_row_ids_follow_the_specifications_example(files_catalog: Catalog)
     table = make_table(
         files_catalog, version=3, properties={"commit.manifest-merge.enabled": "false"}
     )
-    table.commit_append([data_file("a", rows=75), data_file("b", rows=25)])
-    table.commit_append([data_file("c", rows=50), data_file("d", rows=50)])
+    table.files.append([data_file("a", rows=75), data_file("b", rows=25)])
+    table.files.append([data_file("c", rows=50), data_file("d", rows=50)])
     assert table.metadata.next_row_id == 200
-    table.commit_delete(removed=[data_file("c", rows=50)])
+    table.files.delete(removed=[data_file("c", rows=50)])
     snapshot = table.current_snapshot
     assert snapshot is not None
     # The rewritten manifest gets a range of its own, though its file keeps the id it had.
@@ -322,12 +320,12 @@ def test_first_row_ids_follow_the_specifications_example(files_catalog: Catalog)
 def test_an_upgraded_table_gets_row_ids_with_its_next_snapshot(files_catalog: Catalog) -> None:
     """Rules 150, 151."""
     table = make_table(files_catalog, version=2)
-    table.commit_fast_append([data_file("a", rows=30)])
+    table.files.fast_append([data_file("a", rows=30)])
     table.upgrade(3)
     assert table.metadata.next_row_id == 0
     assert table.current_snapshot is not None
     assert table.current_snapshot.first_row_id is None
-    table.commit_fast_append([data_file("b", rows=5)])
+    table.files.fast_append([data_file("b", rows=5)])
     files = table.inspect.data_files()
     ids = dict(zip(map(short, files["file_path"]), files["first_row_id"], strict=False))
     assert ids == {"b": 0, "a": 5}
@@ -337,10 +335,10 @@ def test_an_upgraded_table_gets_row_ids_with_its_next_snapshot(files_catalog: Ca
 @pytest.mark.parametrize("start", [1, 2])
 def test_a_table_keeps_its_files_when_it_is_upgraded(files_catalog: Catalog, start: int) -> None:
     table = make_table(files_catalog, version=start)
-    table.commit_append([A, B])
+    table.files.append([A, B])
     table.upgrade(start + 1)
-    table.commit_delete(removed=[A])
-    table.commit_append([C])
+    table.files.delete(removed=[A])
+    table.files.append([C])
     assert sorted(map(short, table.inspect.files()["file_path"])) == ["b", "c"]
     by_name = {
         short(file): number
@@ -360,7 +358,7 @@ def test_manifests_merge_when_enough_are_there(files_catalog: Catalog) -> None:
     table = make_table(files_catalog, properties=properties)
     counts = []
     for number in range(7):
-        table.commit_append([data_file(f"f{number}")])
+        table.files.append([data_file(f"f{number}")])
         counts.append(len(table.inspect.manifests()))
     # The third merges three into one, the fifth that one and two more.
     assert counts == [1, 2, 1, 2, 1, 2, 1]
@@ -368,15 +366,15 @@ def test_manifests_merge_when_enough_are_there(files_catalog: Catalog) -> None:
     numbers = {short(e.data_file.file_path): e.sequence_number for e in live_entries(table)}
     assert numbers == {f"f{number}": number + 1 for number in range(7)}
     snapshots = {e.snapshot_id for e in live_entries(table)}
-    assert snapshots == {s.snapshot_id for s in table.snapshot_list}
+    assert snapshots == {s.snapshot_id for s in table.metadata.snapshots}
 
 
 def test_a_merge_drops_what_older_snapshots_deleted(files_catalog: Catalog) -> None:
     properties = {"commit.manifest.min-count-to-merge": "2"}
     table = make_table(files_catalog, properties=properties)
-    table.commit_append([A, B])
-    table.commit_delete(removed=[A])
-    table.commit_append([C])
+    table.files.append([A, B])
+    table.files.delete(removed=[A])
+    table.files.append([C])
     manifests = manifests_of(table.io, table.current_snapshot)
     entries = [
         entry
@@ -395,7 +393,7 @@ def test_merging_keeps_row_ids(files_catalog: Catalog) -> None:
     properties = {"commit.manifest.min-count-to-merge": "2"}
     table = make_table(files_catalog, version=3, properties=properties)
     for number in range(4):
-        table.commit_append([data_file(f"f{number}", rows=10 + number)])
+        table.files.append([data_file(f"f{number}", rows=10 + number)])
         files = table.inspect.data_files()
         ids = dict(zip(map(short, files["file_path"]), files["first_row_id"], strict=False))
         if number == 0:
@@ -411,30 +409,30 @@ def test_merging_keeps_row_ids(files_catalog: Catalog) -> None:
 
 def test_snapshot_properties_are_kept_and_counts_win(files_catalog: Catalog) -> None:
     table = make_table(files_catalog)
-    table.commit_append([A], snapshot_properties={"job": "7", "added-data-files": "99"})
+    table.files.append([A], snapshot_properties={"job": "7", "added-data-files": "99"})
     found = summary(table)
     assert (found["job"], found["added-data-files"], found["engine-name"]) == ("7", "1", "frazil")
     with pytest.raises(ValidationError, match="operation"):
-        table.commit_append([B], snapshot_properties={"operation": "append"})
+        table.files.append([B], snapshot_properties={"operation": "append"})
 
 
 def test_writes_go_to_a_branch_and_never_to_a_tag(files_catalog: Catalog) -> None:
     table = make_table(files_catalog)
-    table.commit_append([A])
+    table.files.append([A])
     table.create_branch("audit")
     table.create_tag("v1")
-    table.commit_append([B], branch="audit")
+    table.files.append([B], branch="audit")
     assert names(table) == ["a"]
     assert names(table, ref="audit") == ["a", "b"]
     with pytest.raises(ValidationError, match="tag"):
-        table.commit_append([C], branch="v1")
+        table.files.append([C], branch="v1")
     with pytest.raises(NoSuchRefError, match="nowhere"):
-        table.commit_append([C], branch="nowhere")
+        table.files.append([C], branch="nowhere")
 
 
 def test_a_large_append_is_split_into_manifests(files_catalog: Catalog) -> None:
     table = make_table(files_catalog)
-    table.commit_fast_append([data_file(f"f{number}") for number in range(10_001)])
+    table.files.fast_append([data_file(f"f{number}") for number in range(10_001)])
     assert sorted(table.inspect.manifests()["added_data_files_count"].to_list()) == [1, 10_000]
 
 
@@ -443,14 +441,14 @@ def test_nan_and_signed_zero_are_partitions_of_their_own(files_catalog: Catalog)
     schema = Schema((NestedField(1, "x", DoubleType(), False),))
     table = make_table(files_catalog, schema=schema, partition_by=["x"])
     nan = float("nan")
-    table.commit_append(
+    table.files.append(
         [
             data_file("nan", partition=(nan,)),
             data_file("zero", partition=(0.0,)),
             data_file("minus", partition=(-0.0,)),
         ]
     )
-    table.commit_replace_partitions(
+    table.files.replace_partitions(
         [data_file("nan2", partition=(-nan,)), data_file("minus2", partition=(-0.0,))]
     )
     assert names(table) == ["minus2", "nan2", "zero"]

@@ -17,7 +17,7 @@ ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="threads have name
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     table = make_table(open_catalog("sql", tmp_path))
-    table.commit_append([data_file("a")])
+    table.files.append([data_file("a")])
     return tmp_path
 
 

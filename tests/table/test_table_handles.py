@@ -48,14 +48,14 @@ def test_threads_that_share_a_handle_lose_no_file(files_catalog: Catalog) -> Non
         threading.Thread(target=until_stopped(work))
         for work in (
             table.refresh,
-            lambda: table.expire_snapshots(older_than="2999-01-01", retain_last=1),
+            lambda: table.maintenance.expire_snapshots(older_than="2999-01-01", retain_last=1),
         )
     ]
     for thread in threads:
         thread.start()
     for number in range(25):
         path = real_file(table, f"f{number}")
-        table.commit_append([data_file(f"f{number}", path=path)])
+        table.files.append([data_file(f"f{number}", path=path)])
     stop.set()
     for thread in threads:
         thread.join(60)
@@ -82,19 +82,19 @@ def test_a_refresh_that_began_earlier_does_not_go_back(files_catalog: Catalog) -
     thread = threading.Thread(target=table.refresh, name="refresher")
     thread.start()
     loaded.wait(10)
-    table.commit_append([data_file("a")])
+    table.files.append([data_file("a")])
     committed.set()
     thread.join(10)
-    assert len(table.snapshot_list) == 1
+    assert len(table.metadata.snapshots) == 1
 
 
 def test_a_catalog_that_was_set_back_is_followed(tmp_path: Path) -> None:
     """An administrator may register an earlier metadata file: that is what the table is then."""
     catalog = open_catalog("sql", tmp_path)
     table = make_table(catalog)
-    table.commit_append([data_file("a")])
+    table.files.append([data_file("a")])
     earlier = table.metadata_location
-    table.commit_append([data_file("b")])
+    table.files.append([data_file("b")])
     catalog.drop_table("db.t")
     catalog.register_table("db.t", earlier)
     assert names(table.refresh()) == ["a"]
@@ -106,20 +106,20 @@ def test_a_branch_is_made_of_what_the_table_is_when_it_is_committed(
 ) -> None:
     table = make_table(files_catalog)
     if rival_is_first:
-        TableHandle(files_catalog, files_catalog.load_table("db.t")).commit_append([data_file("a")])
+        TableHandle(files_catalog, files_catalog.load_table("db.t")).files.append([data_file("a")])
     before = len(files_catalog.load_table("db.t").metadata.metadata_log)
     table.create_branch("b", retention=Retention(min_snapshots_to_keep=3))
     assert names(table, ref="b") == (["a"] if rival_is_first else [])
-    assert table.references["b"].min_snapshots_to_keep == 3
+    assert table.metadata.refs["b"].min_snapshots_to_keep == 3
     # One commit, retention included.
     assert len(table.metadata.metadata_log) == before + 1
 
 
 def test_an_expiry_keeps_a_tag_that_was_made_meanwhile(files_catalog: Catalog) -> None:
     table = make_table(files_catalog)
-    table.commit_append([data_file("a")])
+    table.files.append([data_file("a")])
     first = table.metadata.current_snapshot_id
-    table.commit_append([data_file("b")])
+    table.files.append([data_file("b")])
     other = TableHandle(files_catalog, files_catalog.load_table("db.t"))
     real = files_catalog.commit_table
 
@@ -129,19 +129,19 @@ def test_an_expiry_keeps_a_tag_that_was_made_meanwhile(files_catalog: Catalog) -
         return real(identifier, requirements, updates)
 
     files_catalog.commit_table = late  # type: ignore[method-assign]
-    result = table.expire_snapshots(older_than="2999-01-01", retain_last=1)
+    result = table.maintenance.expire_snapshots(older_than="2999-01-01", retain_last=1)
     assert result.snapshot_ids == ()
-    assert sorted(table.references) == ["keep", "main"]
+    assert sorted(table.metadata.refs) == ["keep", "main"]
 
 
 def test_an_append_beside_an_expiry_is_tried_again(files_catalog: Catalog) -> None:
     """The first try's parent is expired, and its manifest list deleted, while it is read."""
     table = make_table(files_catalog)
-    table.commit_append([data_file("a")])
+    table.files.append([data_file("a")])
     other = TableHandle(files_catalog, files_catalog.load_table("db.t"))
     stale = files_catalog.load_table("db.t")
-    other.commit_append([data_file("b")])
-    other.expire_snapshots(older_than="2999-01-01", retain_last=1)
+    other.files.append([data_file("b")])
+    other.maintenance.expire_snapshots(older_than="2999-01-01", retain_last=1)
     real = files_catalog.load_table
 
     def first_stale(identifier):  # type: ignore[no-untyped-def]
@@ -149,7 +149,7 @@ def test_an_append_beside_an_expiry_is_tried_again(files_catalog: Catalog) -> No
         return stale
 
     files_catalog.load_table = first_stale  # type: ignore[method-assign]
-    table.commit_append([data_file("c")])
+    table.files.append([data_file("c")])
     assert names(table) == ["a", "b", "c"]
 
 
@@ -161,8 +161,8 @@ def test_a_clock_that_is_ahead_is_said(
     hour_ahead = producer.now_ms() + 3_600_000
     with monkeypatch.context() as patched:
         patched.setattr(producer, "now_ms", lambda: hour_ahead)
-        table.commit_append([data_file("a")])
+        table.files.append([data_file("a")])
     assert caplog.messages == []
-    table.commit_append([data_file("b")])
-    assert [s.timestamp_ms for s in table.snapshot_list] == [hour_ahead, hour_ahead]
+    table.files.append([data_file("b")])
+    assert [s.timestamp_ms for s in table.metadata.snapshots] == [hour_ahead, hour_ahead]
     assert "ahead of this machine's clock" in caplog.text

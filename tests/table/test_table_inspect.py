@@ -51,11 +51,11 @@ COLUMNS = {
 def busy_table(catalog: Catalog) -> TableHandle:
     """A table with some history."""
     table = make_table(catalog)
-    table.commit_append([data_file("a", ids=(1, 5)), data_file("b", None, rows=3)])
-    table.commit_append([data_file("c", "tue", ids=(-7, 9))])
+    table.files.append([data_file("a", ids=(1, 5)), data_file("b", None, rows=3)])
+    table.files.append([data_file("c", "tue", ids=(-7, 9))])
     table.create_tag("t")
-    table.commit_row_delta(added_deletes=[position_deletes("p"), equality_deletes("e", "tue")])
-    table.commit_delete(removed=[data_file("b", None, rows=3)])
+    table.files.row_delta(added_deletes=[position_deletes("p"), equality_deletes("e", "tue")])
+    table.files.delete(removed=[data_file("b", None, rows=3)])
     return table
 
 
@@ -110,6 +110,6 @@ def test_readable_metrics_show_bounds_as_values(files_catalog: Catalog) -> None:
 
 def test_a_snapshot_can_be_asked_for(files_catalog: Catalog) -> None:
     table = busy_table(files_catalog)
-    first = table.snapshot_list[0]
+    first = table.metadata.snapshots[0]
     assert len(table.inspect.files(first)) == 2
     assert len(table.inspect.all_data_files()["file_path"].unique()) == 3

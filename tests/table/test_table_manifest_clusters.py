@@ -49,8 +49,8 @@ def filled(tmp_path: Path, io: CountingIO, version: int) -> TableHandle:
         if version == 1 and number == SOURCES // 2:
             # The older manifests have no sequence numbers, and are laid out in another way.
             table.upgrade(2)
-        table.commit_append([data_file(f"{day}{number}", day, ids=(0, number)) for day in DAYS])
-    table.commit_delete(removed=[data_file("mon3", "mon")])
+        table.files.append([data_file(f"{day}{number}", day, ids=(0, number)) for day in DAYS])
+    table.files.delete(removed=[data_file("mon3", "mon")])
     return table
 
 
@@ -91,7 +91,7 @@ def test_entries_of_few_files_make_no_more_manifests_than_entries(tmp_path: Path
     io = CountingIO()
     table = filled(tmp_path, io, 2)
     gone = [(day, number) for number in range(SOURCES) for day in DAYS][2:]
-    table.commit_delete(removed=[data_file(f"{d}{n}", d) for d, n in gone if (d, n) != ("mon", 3)])
+    table.files.delete(removed=[data_file(f"{d}{n}", d) for d, n in gone if (d, n) != ("mon", 3)])
     table.set_properties({MANIFEST_TARGET_SIZE.name: "100"})
     before = told(table)
     operation = RewriteManifests(io, is_small=never_small)

@@ -44,27 +44,27 @@ def run(
         return {name: d for name, d in now.items() if d != day}
 
     steps: dict[str, tuple[Callable[[], None], Effect]] = {
-        "append": (lambda: table.commit_append(added), lambda now: {**now, **new}),
-        "fast": (lambda: table.commit_fast_append(added), lambda now: {**now, **new}),
-        "delete day": (lambda: table.commit_delete(where=f"day = '{day}'"), without_day),
+        "append": (lambda: table.files.append(added), lambda now: {**now, **new}),
+        "fast": (lambda: table.files.fast_append(added), lambda now: {**now, **new}),
+        "delete day": (lambda: table.files.delete(where=f"day = '{day}'"), without_day),
         "overwrite": (
-            lambda: table.commit_overwrite(added, where=f"day = '{day}'"),
+            lambda: table.files.overwrite(added, where=f"day = '{day}'"),
             lambda now: {**without_day(now), **new},
         ),
         "replace": (
-            lambda: table.commit_replace_partitions(added),
+            lambda: table.files.replace_partitions(added),
             lambda now: {**without_day(now), **new},
         ),
     }
     if one is not None:
         steps["delete file"] = (
-            lambda: table.commit_delete(removed=[data_file(one, model[one])]),
+            lambda: table.files.delete(removed=[data_file(one, model[one])]),
             lambda now: {name: d for name, d in now.items() if name != one},
         )
     if there:
         kept = dict(list(new.items())[: len(there)])
         steps["rewrite"] = (
-            lambda: table.commit_rewrite(
+            lambda: table.files.rewrite(
                 removed=[data_file(name, day) for name in there],
                 added=[data_file(name, day) for name in kept],
                 from_snapshot=head(table),
@@ -95,12 +95,12 @@ def run_together(
     with table.transaction() as tx:
         for at, step in enumerate(steps):
             if at == rival_at and rival_day is not None:
-                rival.commit_append([data_file(f"r{number}", rival_day)])
+                rival.files.append([data_file(f"r{number}", rival_day)])
             effect = run(tx, visible, step, f"{number}-{at}")
             if effect is not None:
                 visible, after = effect(visible), effect(after)
         if rival_at >= len(steps) and rival_day is not None:
-            rival.commit_append([data_file(f"r{number}", rival_day)])
+            rival.files.append([data_file(f"r{number}", rival_day)])
     return after
 
 
@@ -136,7 +136,7 @@ def test_the_table_holds_what_the_model_holds(
                 table.refresh()
             summary = dict(table.current_snapshot.summary) if table.current_snapshot else {}
             assert int(summary.get("total-data-files", 0)) == len(model)
-            numbers = [s.sequence_number for s in table.snapshot_list]
+            numbers = [s.sequence_number for s in table.metadata.snapshots]
             assert numbers == (
                 [0] * len(numbers) if version == 1 else list(range(1, len(numbers) + 1))
             )
@@ -146,7 +146,7 @@ def test_the_table_holds_what_the_model_holds(
         if version < 3:
             assert names(table) == sorted(model)
             live = live_entries(table)
-            number_of = {s.snapshot_id: s.sequence_number for s in table.snapshot_list}
+            number_of = {s.snapshot_id: s.sequence_number for s in table.metadata.snapshots}
             assert all(e.file_sequence_number == number_of[e.snapshot_id] for e in live)
             return
         ranges = sorted(

@@ -44,8 +44,10 @@ def test_every_append_of_many_processes_is_there_once(
     assert worker.returncode == 0
     assert len(acknowledged) == writers * commits
     table = TableHandle(catalog, catalog.load_table("db.t"))
-    assert len(table.snapshot_list) == writers * commits
-    assert [s.sequence_number for s in table.snapshot_list] == list(range(1, writers * commits + 1))
+    assert len(table.metadata.snapshots) == writers * commits
+    assert [s.sequence_number for s in table.metadata.snapshots] == list(
+        range(1, writers * commits + 1)
+    )
     assert sorted(map(short, table.inspect.files()["file_path"])) == sorted(acknowledged)
     assert names(table) == sorted(acknowledged)
 
@@ -63,7 +65,7 @@ def test_a_killed_writer_leaves_whole_commits_or_none(
 ) -> None:
     catalog = open_catalog(kind, tmp_path)
     table = make_table(catalog)
-    table.commit_append([data_file("first")])
+    table.files.append([data_file("first")])
     mode, *rest = killer
     worker = start(mode, kind, str(tmp_path), *rest)
     outcomes = [json.loads(line) for line in worker.communicate()[0].splitlines()]
@@ -92,5 +94,5 @@ def test_a_killed_writer_leaves_whole_commits_or_none(
         assert here in allowed, outcome
         expected |= here
     assert found == expected
-    table.commit_append([data_file("last")])
+    table.files.append([data_file("last")])
     assert set(names(table)) == expected | {"last"}

@@ -101,7 +101,7 @@ def set_by_another_engine(table: TableHandle, **properties: str) -> TableHandle:
 @pytest.mark.parametrize("kind", CATALOGS)
 def test_every_wrong_value_of_another_engine_can_be_mended(kind: str, tmp_path: Path) -> None:
     table = make_table(open_catalog(kind, tmp_path))
-    table.commit_append([data_file("a")])
+    table.files.append([data_file("a")])
     wrong = {name: "wrong" for name in PROPERTIES if not name.endswith("path")}
     wrong["write.metadata.compression-codec"] = "none"
     wrong["write.metadata.previous-versions-max"] = "1"
@@ -111,18 +111,18 @@ def test_every_wrong_value_of_another_engine_can_be_mended(kind: str, tmp_path: 
     assert len(table.inspect.files()) == 1
     assert table.snapshot(table.metadata.current_snapshot_id) is not None
     table.remove_properties(*wrong)
-    table.commit_append([data_file("b")])
+    table.files.append([data_file("b")])
 
 
 def test_what_needs_a_wrong_value_fails_with_its_name(files_catalog: Catalog) -> None:
     table = make_table(files_catalog)
-    table.commit_append([data_file("a")])
+    table.files.append([data_file("a")])
     set_by_another_engine(table, gc_enabled="no", commit_manifest_target__size__bytes="8MB")
     with pytest.raises(ConfigurationError, match=r"gc\.enabled is 'no'"):
-        table.expire_snapshots()
+        table.maintenance.expire_snapshots()
     with pytest.raises(ConfigurationError, match="target-size-bytes is '8MB'"):
-        table.commit_append([data_file("b")])
-    table.commit_fast_append([data_file("b")])
+        table.files.append([data_file("b")])
+    table.files.fast_append([data_file("b")])
 
 
 def test_a_lost_race_with_a_wrong_retry_property_leaves_no_file(
@@ -140,6 +140,6 @@ def test_a_lost_race_with_a_wrong_retry_property_leaves_no_file(
 
     monkeypatch.setattr(files_catalog, "commit_table", send_after_the_rival)
     with pytest.raises(ConfigurationError, match=r"commit\.retry\.num-retries is 'often'"):
-        table.commit_append([data_file("a")])
+        table.files.append([data_file("a")])
     assert table.refresh().properties["owner"] == "rival"
     assert list(tmp_path.rglob("*.avro")) == []

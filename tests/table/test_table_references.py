@@ -23,11 +23,11 @@ A, B, C = data_file("a"), data_file("b"), data_file("c", "tue")
 
 def test_branches_and_tags_are_what_pyiceberg_reads(catalog: Catalog) -> None:
     table = make_table(catalog)
-    table.commit_append([A])
+    table.files.append([A])
     table.create_tag("first", retention=Retention(max_ref_age_ms=1000))
-    table.commit_append([B])
+    table.files.append([B])
     table.create_branch("side", snapshot_id=ids(table)[0])
-    table.commit_append([C], branch="side")
+    table.files.append([C], branch="side")
     refs = peer(table).metadata.refs
     assert {name: (ref.snapshot_id, str(ref.snapshot_ref_type)) for name, ref in refs.items()} == {
         "main": (ids(table)[1], "branch"),
@@ -38,16 +38,16 @@ def test_branches_and_tags_are_what_pyiceberg_reads(catalog: Catalog) -> None:
     assert names(table, ref="side") == ["a", "c"]
     table.rename_branch("side", "other")
     table.remove_tag("first")
-    assert sorted(table.references) == ["main", "other"]
+    assert sorted(table.metadata.refs) == ["main", "other"]
 
 
 def test_a_commit_keeps_the_retention_of_its_branch(files_catalog: Catalog) -> None:
     table = make_table(files_catalog)
-    table.commit_append([A])
+    table.files.append([A])
     kept = Retention(min_snapshots_to_keep=7, max_snapshot_age_ms=5)
     table.set_retention("main", kept)
-    table.commit_append([B])
-    main = table.references["main"]
+    table.files.append([B])
+    main = table.metadata.refs["main"]
     assert (main.min_snapshots_to_keep, main.max_snapshot_age_ms) == (7, 5)
 
 
@@ -55,7 +55,7 @@ def test_names_of_references_are_checked(files_catalog: Catalog) -> None:
     table = make_table(files_catalog)
     with pytest.raises(NoSuchSnapshotError, match="empty"):
         table.create_tag("g")
-    table.commit_append([A])
+    table.files.append([A])
     table.create_tag("g")
     with pytest.raises(AlreadyExistsError, match="g"):
         table.create_branch("g")
@@ -69,7 +69,7 @@ def test_a_branch_of_an_empty_table_starts_empty(files_catalog: Catalog) -> None
     table = make_table(files_catalog)
     table.create_branch("side")
     assert table.current_snapshot is None
-    table.commit_append([A], branch="side")
+    table.files.append([A], branch="side")
     assert names(table, ref="side") == ["a"]
     table.fast_forward("main", "side")
     assert names(table) == ["a"]
@@ -78,7 +78,7 @@ def test_a_branch_of_an_empty_table_starts_empty(files_catalog: Catalog) -> None
 def test_rolling_back_and_setting_the_current_snapshot(catalog: Catalog) -> None:
     table = make_table(catalog)
     for file in (A, B, C):
-        table.commit_append([file])
+        table.files.append([file])
     first, second, third = ids(table)
     table.rollback_to_snapshot(first)
     assert names(table) == ["a"]
@@ -87,7 +87,7 @@ def test_rolling_back_and_setting_the_current_snapshot(catalog: Catalog) -> None
     table.set_current_snapshot(third)
     assert names(table) == ["a", "b", "c"]
     moment = table.metadata.snapshot_by_id(third).timestamp_ms
-    times = {s.snapshot_id: s.timestamp_ms for s in table.snapshot_list}
+    times = {s.snapshot_id: s.timestamp_ms for s in table.metadata.snapshots}
     older = [s for s in (first, second) if times[s] < moment]
     if older:
         table.rollback_to_timestamp(moment)
@@ -98,10 +98,10 @@ def test_rolling_back_and_setting_the_current_snapshot(catalog: Catalog) -> None
 
 def test_fast_forward_needs_an_ancestor(files_catalog: Catalog) -> None:
     table = make_table(files_catalog)
-    table.commit_append([A])
+    table.files.append([A])
     table.create_branch("side")
-    table.commit_append([B], branch="side")
-    table.commit_append([C])
+    table.files.append([B], branch="side")
+    table.files.append([C])
     with pytest.raises(ValidationError, match="ancestor"):
         table.fast_forward("main", "side")
     table.fast_forward("copy", "side")
@@ -110,10 +110,10 @@ def test_fast_forward_needs_an_ancestor(files_catalog: Catalog) -> None:
 
 def test_staged_changes_are_published_once(files_catalog: Catalog) -> None:
     table = make_table(files_catalog)
-    table.commit_append([A])
-    table.commit_append([B], wap_id="w1")
+    table.files.append([A])
+    table.files.append([B], wap_id="w1")
     assert names(table) == ["a"]
-    table.commit_append([C])
+    table.files.append([C])
     table.publish_changes("w1")
     assert names(table) == ["a", "b", "c"]
     assert summary(table)["published-wap-id"] == "w1"
@@ -126,33 +126,33 @@ def test_staged_changes_are_published_once(files_catalog: Catalog) -> None:
 
 def test_a_staged_child_of_the_head_becomes_the_head(files_catalog: Catalog) -> None:
     table = make_table(files_catalog)
-    table.commit_append([A])
-    table.commit_delete(where="true", wap_id="w1")
+    table.files.append([A])
+    table.files.delete(where="true", wap_id="w1")
     table.cherrypick_snapshot(ids(table)[1])
     assert table.metadata.current_snapshot_id == ids(table)[1]
-    assert len(table.snapshot_list) == 2
+    assert len(table.metadata.snapshots) == 2
 
 
 def test_a_dynamic_overwrite_is_picked_only_while_its_partitions_are_as_they_were(
     files_catalog: Catalog,
 ) -> None:
     table = make_table(files_catalog)
-    table.commit_append([A, C])
-    table.commit_replace_partitions([B], wap_id="w1")
-    table.commit_append([data_file("d", "tue")])
+    table.files.append([A, C])
+    table.files.replace_partitions([B], wap_id="w1")
+    table.files.append([data_file("d", "tue")])
     table.publish_changes("w1")
     assert names(table) == ["b", "c", "d"]
-    table.commit_replace_partitions([data_file("e")], wap_id="w2")
-    table.commit_append([data_file("f")])
+    table.files.replace_partitions([data_file("e")], wap_id="w2")
+    table.files.append([data_file("f")])
     with pytest.raises(ConflictError):
         table.publish_changes("w2")
 
 
 def test_only_appends_and_dynamic_overwrites_are_picked(files_catalog: Catalog) -> None:
     table = make_table(files_catalog)
-    table.commit_append([A])
-    table.commit_delete(removed=[A], wap_id="w1")
-    table.commit_append([B])
+    table.files.append([A])
+    table.files.delete(removed=[A], wap_id="w1")
+    table.files.append([B])
     with pytest.raises(ValidationError, match="neither an append"):
         table.publish_changes("w1")
 
@@ -161,7 +161,7 @@ def test_snapshots_are_found_by_time_reference_and_id(files_catalog: Catalog) ->
     """Rule 188."""
     table = make_table(files_catalog)
     assert table.snapshot() is None
-    table.commit_append([A])
+    table.files.append([A])
     table.create_tag("g")
     first = table.current_snapshot
     assert first is not None
@@ -186,9 +186,9 @@ def test_snapshots_are_found_by_time_reference_and_id(files_catalog: Catalog) ->
 
 def test_statistics_are_registered_and_forgotten(files_catalog: Catalog) -> None:
     table = make_table(files_catalog)
-    table.commit_append([A])
+    table.files.append([A])
     snapshot = ids(table)[0]
-    table.set_statistics(
+    table.maintenance.set_statistics(
         StatisticsFile(
             snapshot_id=snapshot,
             statistics_path="file:///s.puffin",
@@ -196,13 +196,13 @@ def test_statistics_are_registered_and_forgotten(files_catalog: Catalog) -> None
             file_footer_size_in_bytes=5,
         )
     )
-    table.set_statistics(
+    table.maintenance.set_statistics(
         PartitionStatisticsFile(
             snapshot_id=snapshot, statistics_path="file:///p.parquet", file_size_in_bytes=10
         )
     )
     assert peer(table).metadata.statistics[0].statistics_path == "file:///s.puffin"
     assert len(peer(table).metadata.partition_statistics) == 1
-    table.remove_statistics(snapshot)
-    table.remove_partition_statistics(snapshot)
+    table.maintenance.remove_statistics(snapshot)
+    table.maintenance.remove_partition_statistics(snapshot)
     assert (table.metadata.statistics, table.metadata.partition_statistics) == ((), ())

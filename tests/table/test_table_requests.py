@@ -50,7 +50,7 @@ def table(tmp_path: Path, io: CountingIO) -> TableHandle:
     """A table of as many manifests as files, all of one partition."""
     table = made_by(open_catalog("filesystem", tmp_path, io=io), properties=NO_MERGE)
     for number in range(MANY):
-        table.commit_append([data_file(f"f{number:02d}")])
+        table.files.append([data_file(f"f{number:02d}")])
     table.io.caches.clear()
     io.opened.clear()
     return table
@@ -69,7 +69,7 @@ def test_removing_a_planned_file_opens_its_manifest_alone(
     (file,) = planned(table, "f07")
     table.io.caches.clear()
     io.opened.clear()
-    table.commit_overwrite([data_file("new")], removed=[file])
+    table.files.overwrite([data_file("new")], removed=[file])
     # For its columns, and for the bytes that are copied.
     assert io.opened["manifest"] <= 2
     assert io.opened["list"] == 1
@@ -81,49 +81,49 @@ def test_a_planned_file_is_found_in_the_manifest_that_another_commit_wrote(
 ) -> None:
     first, second = planned(table, "f07"), planned(table, "f08")
     table.set_properties(MERGE)
-    table.commit_append([data_file("merging")])
-    table.commit_delete(removed=first)
+    table.files.append([data_file("merging")])
+    table.files.delete(removed=first)
     assert "f07" not in names(table)
     with pytest.raises(ConflictError, match="f07"):
-        table.commit_delete(removed=[*first, *second])
+        table.files.delete(removed=[*first, *second])
     assert "f08" in names(table)
 
 
 def test_a_file_that_is_listed_twice_goes_from_both_manifests(table: TableHandle) -> None:
-    table.commit_fast_append([data_file("f07")])
+    table.files.fast_append([data_file("f07")])
     both = planned(table, "f07")
     assert len(both) == 2
-    table.commit_delete(removed=both)
+    table.files.delete(removed=both)
     assert "f07" not in names(table)
 
 
 def test_expiry_asks_for_the_lists_beside_what_expires(table: TableHandle, io: CountingIO) -> None:
-    oldest = [snapshot.snapshot_id for snapshot in table.snapshot_list[:10]]
-    table.expire_snapshots(snapshot_ids=oldest)
+    oldest = [snapshot.snapshot_id for snapshot in table.metadata.snapshots[:10]]
+    table.maintenance.expire_snapshots(snapshot_ids=oldest)
     # Ten that expire, and the one that follows them.
     assert io.opened["list"] == 11
-    assert len(table.snapshot_list) == MANY - 10
+    assert len(table.metadata.snapshots) == MANY - 10
     io.opened.clear()
     table.io.caches.clear()
     # The oldest one's parent is not known any more, and nothing kept is as old.
-    oldest = [snapshot.snapshot_id for snapshot in table.snapshot_list[:2]]
-    table.expire_snapshots(snapshot_ids=oldest)
+    oldest = [snapshot.snapshot_id for snapshot in table.metadata.snapshots[:2]]
+    table.maintenance.expire_snapshots(snapshot_ids=oldest)
     assert io.opened["list"] == 3
     assert avro_files(table) == avro_files_in_use(table)
 
 
 def test_expiry_keeps_what_a_tag_behind_a_gap_needs(table: TableHandle) -> None:
     """The tagged snapshot and the expired one are linked by a snapshot that went before."""
-    tagged, gone, last = table.snapshot_list[3:6]
+    tagged, gone, last = table.metadata.snapshots[3:6]
     table.create_tag("kept", snapshot_id=tagged.snapshot_id)
     table.create_branch("kept too", snapshot_id=tagged.snapshot_id)
-    table.expire_snapshots(snapshot_ids=[gone.snapshot_id])
+    table.maintenance.expire_snapshots(snapshot_ids=[gone.snapshot_id])
     table.io.caches.clear()
     table.set_properties(MERGE)
-    table.commit_append([data_file("merging")])
-    others = [each.snapshot_id for each in table.snapshot_list[4:-1]]
+    table.files.append([data_file("merging")])
+    others = [each.snapshot_id for each in table.metadata.snapshots[4:-1]]
     assert last.snapshot_id in others
-    table.expire_snapshots(snapshot_ids=others)
+    table.maintenance.expire_snapshots(snapshot_ids=others)
     assert avro_files(table) == avro_files_in_use(table)
     assert names(table, ref="kept") == [f"f{number:02d}" for number in range(4)]
 
@@ -133,14 +133,14 @@ def test_expiry_keeps_a_file_that_was_published_from_a_staged_snapshot(tmp_path:
     table = made_by(open_catalog("filesystem", tmp_path), properties=NO_MERGE)
     path = f"{table.location}/data/staged.parquet"
     table.io.create(path, b"rows")
-    table.commit_append([data_file("a")])
-    table.commit_append([replace(data_file("staged"), file_path=path)], wap_id="w")
-    table.commit_append([data_file("b")])
+    table.files.append([data_file("a")])
+    table.files.append([replace(data_file("staged"), file_path=path)], wap_id="w")
+    table.files.append([data_file("b")])
     table.publish_changes("w")
-    table.commit_append([data_file("c")])
-    (staged,) = [s for s in table.snapshot_list if (s.summary or {}).get("wap.id") == "w"]
+    table.files.append([data_file("c")])
+    (staged,) = [s for s in table.metadata.snapshots if (s.summary or {}).get("wap.id") == "w"]
     table.io.caches.clear()
-    table.expire_snapshots(snapshot_ids=[staged.snapshot_id])
+    table.maintenance.expire_snapshots(snapshot_ids=[staged.snapshot_id])
     assert table.io.exists(path)
     assert names(table) == ["a", "b", "c", "staged"]
     assert avro_files(table) == avro_files_in_use(table)
@@ -160,30 +160,30 @@ def test_a_commit_parses_no_metadata_that_this_process_wrote(
     monkeypatch.setattr(metadata_files, "parse_metadata", counted)
     table = made_by(catalog, properties={"write.metadata.compression-codec": codec})
     for number in range(5):
-        table.commit_append([data_file(f"f{number}")])
+        table.files.append([data_file(f"f{number}")])
     assert parsed == []
     table.io.caches.clear()
-    table.commit_append([data_file("after")])
+    table.files.append([data_file("after")])
     assert len(parsed) == 1
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_what_is_kept_of_metadata_is_what_its_file_says(catalog: Catalog, version: int) -> None:
     table = made_by(catalog, version=version)
-    table.commit_append([data_file("a"), data_file("b")])
+    table.files.append([data_file("a"), data_file("b")])
     table.set_properties({"a": "1", "comment": "Größe \U0001f600"})
     with table.update_schema() as u:
         u.add_column("more", MORE, doc="what was added")
         u.rename_column("id", "number")
-    with table.update_partitioning() as u:
+    with table.update_spec() as u:
         u.add_field("bucket(4, number)")
     table.create_tag("t", retention=Retention(max_ref_age_ms=1_000_000))
     table.create_branch("b", retention=Retention(min_snapshots_to_keep=3))
-    table.commit_append([data_file("c")], branch="b", snapshot_properties={"who": "me"})
+    table.files.append([data_file("c")], branch="b", snapshot_properties={"who": "me"})
     if version > 1:
-        table.commit_row_delta(added_deletes=[position_deletes("d")] if version == 2 else [])
-    table.commit_delete(removed=[data_file("a")])
-    table.expire_snapshots_keeping_files(older_than="2999-01-01")
+        table.files.row_delta(added_deletes=[position_deletes("d")] if version == 2 else [])
+    table.files.delete(removed=[data_file("a")])
+    table.maintenance.expire_snapshots_keeping_files(older_than="2999-01-01")
     kept = catalog.load_table(table.identifier).metadata
     catalog.io.caches.clear()
     assert catalog.load_table(table.identifier).metadata == kept
@@ -194,14 +194,14 @@ def test_what_is_kept_of_a_written_list_is_what_its_file_says(
     catalog: Catalog, version: int
 ) -> None:
     table = made_by(catalog, version=version)
-    table.commit_append([data_file("a"), data_file("b", None)])
-    table.commit_append([data_file("c", "tue")])
-    table.commit_overwrite([data_file("d")], removed=[data_file("a")])
+    table.files.append([data_file("a"), data_file("b", None)])
+    table.files.append([data_file("c", "tue")])
+    table.files.overwrite([data_file("d")], removed=[data_file("a")])
     if version == 2:
-        table.commit_row_delta(added_deletes=[position_deletes("e")])
+        table.files.row_delta(added_deletes=[position_deletes("e")])
     table.set_properties(MERGE)
-    table.commit_append([data_file("f")])
-    for snapshot in table.snapshot_list:
+    table.files.append([data_file("f")])
+    for snapshot in table.metadata.snapshots:
         kept = ManifestCache.of(table.io).manifest_list(
             (store_key(table.io), snapshot.manifest_list)
         )
@@ -211,5 +211,5 @@ def test_what_is_kept_of_a_written_list_is_what_its_file_says(
 def test_a_commit_reads_no_list_that_this_process_wrote(tmp_path: Path, io: CountingIO) -> None:
     table = made_by(open_catalog("filesystem", tmp_path, io=io), properties=NO_MERGE)
     for number in range(3):
-        table.commit_append([data_file(f"f{number}")])
+        table.files.append([data_file(f"f{number}")])
     assert io.opened["list"] == 0

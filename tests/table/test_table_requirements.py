@@ -32,7 +32,7 @@ def evolved(catalog: Catalog) -> TableHandle:
     table = make_table(catalog)
     with table.update_schema() as schema:
         schema.add_column("x", "int")
-    with table.update_partitioning() as spec:
+    with table.update_spec() as spec:
         spec.add_field("bucket(4, id)")
     return table
 
@@ -49,11 +49,11 @@ def asked(table: TableHandle, *updates: Update) -> set[Requirement]:
 def test_a_removal_asks_that_no_branch_or_tag_moved(files_catalog: Catalog, removal: str) -> None:
     table = evolved(files_catalog)
     spec = table.metadata.default_spec_id
-    table.commit_append([data_file("a", spec_id=spec, partition=("mon", 1))])
+    table.files.append([data_file("a", spec_id=spec, partition=("mon", 1))])
     first = head(table)
     table.create_branch("side")
     table.create_tag("kept")
-    table.commit_append([data_file("b", spec_id=spec, partition=("mon", 1))])
+    table.files.append([data_file("b", spec_id=spec, partition=("mon", 1))])
     update, more = REMOVALS[removal]
     refs = {"main": head(table), "side": first, "kept": first}
     assert asked(table, update) == {*more, *(AssertRefSnapshotId(*ref) for ref in refs.items())}

@@ -43,8 +43,8 @@ def test_an_unknown_partition_is_not_taken_for_one_that_matches(
     files_catalog: Catalog, content: ManifestContent, where: str
 ) -> None:
     table = make_table(files_catalog)
-    table.commit_append([data_file("a", "tue")])
-    table.commit_row_delta(added_deletes=[position_deletes("p", "tue")])
+    table.files.append([data_file("a", "tue")])
+    table.files.row_delta(added_deletes=[position_deletes("p", "tue")])
     (manifest,) = (m for m in table.inspect.manifests_of() if m.content is content)
     manifest = without_partition(table, manifest)
     row_filter = RowFilter(where)

@@ -37,8 +37,8 @@ METADATA_TABLES = (
 @pytest.fixture
 def table(files_catalog: Catalog) -> TableHandle:
     made = make_table(files_catalog, version=3)
-    made.commit_append([data_file("a", rows=3)])
-    made.commit_append([data_file("b", rows=4)])
+    made.files.append([data_file("a", rows=3)])
+    made.files.append([data_file("b", rows=4)])
     made.create_tag("t")
     return made
 
@@ -138,7 +138,7 @@ def test_free_text_that_is_no_unicode_is_shown_as_java_shows_it(table: TableHand
 def test_unsigned_snapshot_ids_are_the_longs_that_manifests_hold(table: TableHandle) -> None:
     """Some writers' JSON says 2^64 - n for what their manifests say is -n."""
     text = table.io.read(table.metadata_location).decode()
-    first, second = (snapshot.snapshot_id for snapshot in table.snapshot_list)
+    first, second = (snapshot.snapshot_id for snapshot in table.metadata.snapshots)
     text = text.replace(f'-id": {second}', f'-id": {2**64 + second - 2**63}')
     metadata = parse_metadata(text.encode())
     assert metadata.current_snapshot_id == 2**63 + second

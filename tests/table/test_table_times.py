@@ -124,17 +124,22 @@ def test_expiry_keeps_what_is_younger_than_a_local_time(
 ) -> None:
     local_zone(zone)
     table = make_table(files_catalog)
-    table.commit_append([data_file("a")])
-    table.commit_append([data_file("b")])
+    table.files.append([data_file("a")])
+    table.files.append([data_file("b")])
     ago, hence = datetime.now() - timedelta(hours=6), datetime.now() + timedelta(hours=6)
     for older_than in (ago, ago.isoformat()):
-        assert table.expire_snapshots_keeping_files(older_than=older_than).snapshot_ids == ()
+        assert (
+            table.maintenance.expire_snapshots_keeping_files(older_than=older_than).snapshot_ids
+            == ()
+        )
     assert table.snapshot(as_of=hence.isoformat()) == table.snapshot(as_of=hence)
     assert table.snapshot(as_of=hence) == table.current_snapshot
     with pytest.raises(NoSuchSnapshotError):
         table.rollback_to_timestamp(ago)
-    first = table.snapshot_list[0].snapshot_id
-    assert table.expire_snapshots_keeping_files(older_than=hence).snapshot_ids == (first,)
+    first = table.metadata.snapshots[0].snapshot_id
+    assert table.maintenance.expire_snapshots_keeping_files(older_than=hence).snapshot_ids == (
+        first,
+    )
 
 
 def test_defaults_of_columns_follow_the_same_rule(files_catalog: Catalog, local_zone: Any) -> None:

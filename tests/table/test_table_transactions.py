@@ -38,32 +38,32 @@ def test_a_transaction_is_one_commit_and_each_step_sees_the_last(catalog: Catalo
     with table.transaction() as tx:
         with tx.update_schema() as u:
             u.add_column("hour", "int")
-        with tx.update_partitioning() as u:
+        with tx.update_spec() as u:
             u.add_field("hour")
         new = data_file("n", spec_id=tx.metadata.default_spec_id, partition=("mon", 3))
-        tx.commit_append([A, new])
-        tx.commit_delete(removed=[A])
+        tx.files.append([A, new])
+        tx.files.delete(removed=[A])
         tx.set_properties(x="y")
         assert table.metadata.current_snapshot is None
     assert names(table) == ["n"]
     assert len(table.metadata.metadata_log) == versions + 1
     # The log tells what was current, and the first snapshot never was (rule 189).
     assert len(table.metadata.snapshot_log) == 1
-    assert len(table.snapshot_list) == 2
+    assert len(table.metadata.snapshots) == 2
     with pytest.raises(ValidationError, match="closed"):
         tx.set_properties(x="z")
 
 
 def test_a_transaction_is_run_again_as_a_whole(catalog: Catalog) -> None:
     table = make_table(catalog)
-    table.commit_append([A])
+    table.files.append([A])
     other = TableHandle(catalog, catalog.load_table("db.t"))
     with table.transaction() as tx:
-        tx.commit_append([B])
-        tx.commit_delete(removed=[A])
-        other.commit_append([C])
+        tx.files.append([B])
+        tx.files.delete(removed=[A])
+        other.files.append([C])
     assert names(table) == ["b", "c"]
-    assert [s.sequence_number for s in table.snapshot_list] == [1, 2, 3, 4]
+    assert [s.sequence_number for s in table.metadata.snapshots] == [1, 2, 3, 4]
     assert avro_files(table) == avro_files_in_use(table)
 
 
@@ -75,13 +75,13 @@ def test_a_retry_gives_rows_the_numbers_of_its_own_try(
     table = make_table(
         files_catalog, version=3, properties={"commit.manifest.min-count-to-merge": min_count}
     )
-    table.commit_append([data_file("base", rows=3)])
+    table.files.append([data_file("base", rows=3)])
     other = TableHandle(files_catalog, files_catalog.load_table("db.t"))
     with table.transaction() as tx:
-        tx.commit_append([data_file("one", rows=2)])
-        tx.commit_append([data_file("two", rows=2)])
-        tx.commit_delete(removed=[data_file("base", rows=3)])
-        other.commit_append([data_file("rival", rows=5)])
+        tx.files.append([data_file("one", rows=2)])
+        tx.files.append([data_file("two", rows=2)])
+        tx.files.delete(removed=[data_file("base", rows=3)])
+        other.files.append([data_file("rival", rows=5)])
     found = {
         short(path): (number, first)
         for path, number, first in table.inspect.entries()
@@ -116,12 +116,12 @@ def test_rows_keep_the_ids_that_a_rival_published_after_an_upgrade(
     files_catalog: Catalog,
 ) -> None:
     table = make_table(files_catalog)
-    table.commit_append([A])
+    table.files.append([A])
     table.upgrade(3)
     other = TableHandle(files_catalog, files_catalog.load_table("db.t"))
     with table.transaction() as tx:
-        tx.commit_append([B])
-        other.commit_append([C])
+        tx.files.append([B])
+        other.files.append([C])
         published = row_ids(other)
     assert published == {key: row_ids(table)[key] for key in published}
 
@@ -134,10 +134,10 @@ def row_ids(table: TableHandle) -> dict[str, int]:
 
 def test_changes_that_a_transaction_staged_are_published_together(catalog: Catalog) -> None:
     table = make_table(catalog)
-    table.commit_append([A])
+    table.files.append([A])
     with table.transaction() as tx:
-        tx.commit_append([B], wap_id="w")
-        tx.commit_append([C], wap_id="w")
+        tx.files.append([B], wap_id="w")
+        tx.files.append([C], wap_id="w")
     assert names(table) == ["a"]
     table.publish_changes("w")
     assert names(table) == ["a", "b", "c"]
@@ -148,9 +148,9 @@ def test_changes_that_a_transaction_staged_are_published_together(catalog: Catal
 def test_staged_changes_are_published_after_another_commit(catalog: Catalog) -> None:
     table = make_table(catalog)
     with table.transaction() as tx:
-        tx.commit_append([A], wap_id="w")
-        tx.commit_append([B], wap_id="w")
-    table.commit_append([C])
+        tx.files.append([A], wap_id="w")
+        tx.files.append([B], wap_id="w")
+    table.files.append([C])
     table.publish_changes("w")
     assert names(table) == ["a", "b", "c"]
     with pytest.raises(ConflictError, match="already"):
@@ -159,9 +159,9 @@ def test_staged_changes_are_published_after_another_commit(catalog: Catalog) -> 
 
 def test_a_branch_and_its_first_snapshot_are_one_commit(catalog: Catalog) -> None:
     table = make_table(catalog)
-    table.commit_append([A])
+    table.files.append([A])
     before = len(table.metadata.metadata_log)
-    table.commit_append([B], branch="audit", starts_branch=True)
+    table.files.append([B], branch="audit", starts_branch=True)
     assert len(table.metadata.metadata_log) == before + 1
     assert (names(table), names(table, ref="audit")) == (["a"], ["a", "b"])
 
@@ -170,14 +170,14 @@ def test_a_table_is_created_with_its_first_rows(catalog: Catalog) -> None:
     catalog.create_namespace("db")
     metadata = new_table_metadata(SCHEMA, location=catalog.default_table_location("db.new"))
     with CreateTransaction(catalog, "db.new", metadata) as tx:
-        tx.commit_append([data_file("a", partition=())])
+        tx.files.append([data_file("a", partition=())])
         assert not catalog.table_exists("db.new")
     table = TableHandle(catalog, tx.created)
     assert names(table) == ["a"]
     assert table.metadata.metadata_log == ()
     before = avro_files(table)
     late = CreateTransaction(catalog, "db.new", metadata)
-    late.commit_append([data_file("b", partition=())])
+    late.files.append([data_file("b", partition=())])
     with pytest.raises(TableAlreadyExistsError):
         late.create()
     assert avro_files(table) == before
@@ -185,19 +185,19 @@ def test_a_table_is_created_with_its_first_rows(catalog: Catalog) -> None:
 
 def test_a_replaced_table_keeps_its_history(catalog: Catalog) -> None:
     table = make_table(catalog, properties={"kept": "1"})
-    table.commit_append([A])
+    table.files.append([A])
     uuid = table.uuid
     schema = Schema(
         (NestedField(1, "note", StringType(), False), NestedField(2, "size", LongType(), False))
     )
     replacing = table.replace_transaction(schema, partition_by=["note"], properties={"new": "2"})
     with replacing as tx:
-        tx.commit_append([data_file("n", spec_id=tx.metadata.default_spec_id, partition=("x",))])
+        tx.files.append([data_file("n", spec_id=tx.metadata.default_spec_id, partition=("x",))])
     assert names(table) == ["n"]
     assert columns_by_pyiceberg(table) == [(3, "note", "string"), (4, "size", "long")]
     assert table.uuid == uuid
     assert (table.properties["kept"], table.properties["new"]) == ("1", "2")
-    assert len(table.snapshot_list) == 2
+    assert len(table.metadata.snapshots) == 2
     assert table.current_snapshot is not None
     assert table.current_snapshot.parent_snapshot_id is None
 
@@ -206,7 +206,7 @@ def test_a_replacement_gives_way_to_a_concurrent_schema_change(catalog: Catalog)
     table = make_table(catalog)
     schema = Schema((NestedField(1, "other", LongType(), False),))
     replacing = table.replace_transaction(schema)
-    replacing.commit_append([data_file("n", spec_id=1, partition=())])
+    replacing.files.append([data_file("n", spec_id=1, partition=())])
     with TableHandle(catalog, catalog.load_table("db.t")).update_schema() as u:
         u.add_column("x", "int")
     with pytest.raises(ConflictError, match="definition"):

@@ -21,7 +21,7 @@ Books = list[tuple[int, str]]
 
 
 def compared(table: TableHandle) -> list[Compared]:
-    snapshots: list[Snapshot] = list(table.snapshot_list)
+    snapshots: list[Snapshot] = list(table.metadata.snapshots)
     return [Compared(s, p) for s, p in zip(snapshots, [None, *snapshots], strict=False)]
 
 
@@ -54,10 +54,10 @@ def test_histories_of_appends_and_overwrites(
     for place, (step, which) in enumerate(steps):
         new = f"f{place:02d}"
         if step == "a" or not live:
-            table.commit_append([data_file(new)])
+            table.files.append([data_file(new)])
         else:
             old = live.pop(which % len(live))
-            table.commit_overwrite([data_file(new)], removed=[data_file(old)])
+            table.files.overwrite([data_file(new)], removed=[data_file(old)])
             removed.append((place, old))
         live.append(new)
         added.append((place, new))
@@ -68,10 +68,10 @@ def test_deletes_that_come_are_compared_alone_and_what_went_under_them_too(
     tmp_path: Path,
 ) -> None:
     table = make_table(open_catalog("filesystem", tmp_path), properties=MERGING)
-    table.commit_append([data_file("a"), data_file("b")])
-    table.commit_row_delta(added_deletes=[position_deletes("d")])
-    table.commit_append([data_file("c")])
-    table.commit_overwrite([data_file("e")], removed=[data_file("b")])
+    table.files.append([data_file("a"), data_file("b")])
+    table.files.row_delta(added_deletes=[position_deletes("d")])
+    table.files.append([data_file("c")])
+    table.files.overwrite([data_file("e")], removed=[data_file("b")])
     added, removed, alone = compare(table.metadata, table)
     assert added == [(0, "a"), (0, "b"), (2, "c")]
     assert removed == []
@@ -80,16 +80,16 @@ def test_deletes_that_come_are_compared_alone_and_what_went_under_them_too(
 
 def test_a_file_that_is_listed_twice_counts_twice_and_comes_again(tmp_path: Path) -> None:
     table = make_table(open_catalog("filesystem", tmp_path), properties=MERGING)
-    table.commit_fast_append([data_file("a")])
-    table.commit_fast_append([data_file("a")])
-    first = table.snapshot_list[0].snapshot_id
-    table.commit_append([data_file("b")])
+    table.files.fast_append([data_file("a")])
+    table.files.fast_append([data_file("a")])
+    first = table.metadata.snapshots[0].snapshot_id
+    table.files.append([data_file("b")])
     table.rollback_to_snapshot(first)
-    table.commit_append([data_file("c")])
-    snapshots = {s.snapshot_id: s for s in table.snapshot_list}
-    newest = table.snapshot_list[-1]
+    table.files.append([data_file("c")])
+    snapshots = {s.snapshot_id: s for s in table.metadata.snapshots}
+    newest = table.metadata.snapshots[-1]
     # The snapshot before the last is not its parent: it was rolled back.
-    pairs = [Compared(newest, snapshots[table.snapshot_list[2].snapshot_id])]
+    pairs = [Compared(newest, snapshots[table.metadata.snapshots[2].snapshot_id])]
     found = whole_changes(table.metadata, pairs, FileIO())
     assert (told(found.added), told(found.removed)) == ([(0, "c")], [(0, "a"), (0, "b")])
 
@@ -105,7 +105,7 @@ def test_each_manifest_is_opened_once_for_many_snapshots(
         properties={"commit.manifest-merge.enabled": "false"},
     )
     for number in range(40):
-        table.commit_append([data_file(f"f{number:02d}")])
+        table.files.append([data_file(f"f{number:02d}")])
     io.caches.clear()
     io.opened.clear()
     found = whole_changes(table.metadata, compared(table), io)

@@ -241,7 +241,7 @@ def test_partitions_of_every_type_are_counted(spark, lake):
     table = lake.create_table("db.t", ddl, partition_by=list(columns))
     values = [f"cast({kind[1]} as {kind[0]}) as {name}" for name, kind in columns.items()]
     table.append(spark.range(3).selectExpr(*values))
-    with table.update_partitioning() as update:
+    with table.update_spec() as update:
         update.add_field("bucket(4, l)")
     table.append(spark.range(2).selectExpr(*values))
     result = table.maintenance.compute_partition_stats()

@@ -15,7 +15,7 @@ from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.planning.frames import memory_of
 from frazil.planning.scan_plan import ScanPlan
-from frazil.storage.caches import BoundedCache, CacheStatistics, clear_every_lake
+from frazil.storage.caches import BoundedCache, CacheStatistics
 from frazil.storage.files import FileIO
 
 _BYTES_PER_LISTED_MANIFEST = 768
@@ -95,11 +95,6 @@ class ManifestCache:
     def statistics(self) -> CacheStatistics:
         """What is kept, and hits and misses since the start."""
         return self._kept.statistics
-
-
-def clear_cache() -> None:
-    """Forget what every lake of this process keeps: the older name of `lake.clear_caches()`."""
-    clear_every_lake()
 
 
 def memory_of_plan(plan: ScanPlan) -> int:

@@ -39,7 +39,6 @@ from frazil.spark.write.write_audit_publish import branch_to_read, refuse_replac
 from frazil.table.commit.transaction import CreateTransaction
 from frazil.table.handle import TableHandle
 from frazil.table.inspect.inspector import SnapshotChoice
-from frazil.table.older_names import OlderName
 from frazil.table.optimizing.choices import OptimizingPlan
 from frazil.table.report.write import write_report
 from frazil.table.snapshots.producer import SnapshotSettings, snapshot_options
@@ -354,17 +353,3 @@ class Table(ChangeCommands, TableChanges, TableStreams, TableHandle):
     @property
     def _inspected(self) -> MetadataFrames:
         return self.inspect.dataframes
-
-    # -- older names -----------------------------------------------------------------------------
-
-    metadata_log_entries = OlderName("inspect.dataframes", MetadataFrames.metadata_log_entries)
-    manifests = OlderName("inspect.dataframes", MetadataFrames.manifests)
-    entries = OlderName("inspect.dataframes", MetadataFrames.entries)
-    data_files = OlderName("inspect.dataframes", MetadataFrames.data_files)
-    delete_files = OlderName("inspect.dataframes", MetadataFrames.delete_files)
-    position_deletes = OlderName("inspect.dataframes", MetadataFrames.position_deletes)
-    all_manifests = OlderName("inspect.dataframes", MetadataFrames.all_manifests)
-    all_entries = OlderName("inspect.dataframes", MetadataFrames.all_entries)
-    all_files = OlderName("inspect.dataframes", MetadataFrames.all_files)
-    all_data_files = OlderName("inspect.dataframes", MetadataFrames.all_data_files)
-    all_delete_files = OlderName("inspect.dataframes", MetadataFrames.all_delete_files)

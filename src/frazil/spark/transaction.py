@@ -54,7 +54,7 @@ class TableTransaction(RowCommands, HandleTransaction):
         base = self._prepare()
         settings = self._settings(base, Destination(), snapshot_properties)
         files = self._write(base, rows_of(self.spark, df), options, on_progress)
-        self.commit_append(files, **owning(settings, files))
+        self.files.append(files, **owning(settings, files))
 
     def _head(self, target: Destination, base: TableMetadata) -> Snapshot | None:
         if target.wap_id is not None:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Final, Generic, TypeVar
-from weakref import WeakSet
 
 from frazil.format.property_kinds import LONG_MAX, Property, whole_number
 
@@ -192,15 +191,6 @@ class BoundedCache(Generic[Value]):
             self._release(self._items.popitem(last=False)[1])
 
 
-_every_lake: Final[WeakSet[Caches]] = WeakSet()
-
-
-def clear_every_lake() -> None:
-    """Forget what the lakes of this process keep."""
-    for caches in list(_every_lake):
-        caches.clear()
-
-
 class Caches:
     """The caches of one lake, by the names of `CACHE_SIZES`. Safe under threads.
 
@@ -217,7 +207,6 @@ class Caches:
         self._of_name: dict[str, BoundedCache[Any]] = {
             name: BoundedCache(size.of(stated)) for name, size in CACHE_SIZES.items()
         }
-        _every_lake.add(self)
 
     def __getitem__(self, name: str) -> BoundedCache[Any]:
         """Return the cache of a name."""

@@ -13,7 +13,7 @@ from frazil.format.html_text import html_table, notebook_card
 from frazil.format.metadata import TableMetadata
 from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
 from frazil.format.schema import Schema
-from frazil.format.snapshots import Snapshot, SnapshotRef
+from frazil.format.snapshots import Snapshot
 from frazil.format.sorting import SortField, SortOrder
 from frazil.storage.files import FileIO
 from frazil.storage.on_driver import OnDriver
@@ -22,20 +22,11 @@ from frazil.table.commit.operation import Operation
 from frazil.table.commit.transaction import Transaction
 from frazil.table.inspect.inspector import Inspector
 from frazil.table.maintenance.upkeep import Maintenance
-from frazil.table.older_names import OlderName, OlderValue
 from frazil.table.operations import TableOperations
 from frazil.table.time_travel import Moment, find_snapshot
 from frazil.table.updates.replacement import ReplaceDefinition
 
 _MOST_COLUMNS_SHOWN: Final = 20
-
-
-def _snapshots(handle: TableHandle) -> tuple[Snapshot, ...]:
-    return handle.metadata.snapshots
-
-
-def _references(handle: TableHandle) -> Mapping[str, SnapshotRef]:
-    return dict(handle.metadata.refs)
 
 
 class TableHandle(OnDriver, TableOperations):
@@ -299,18 +290,6 @@ class TableHandle(OnDriver, TableOperations):
 
     def _followed(self, metadata: TableMetadata, made: frozenset[int]) -> None:
         """Take note of snapshots that were made through this handle."""
-
-    # -- older names ----
-
-    snapshot_list = OlderValue(_snapshots)
-    references = OlderValue(_references)
-    expire_snapshots = OlderName("maintenance", Maintenance.expire_snapshots)
-    expire_snapshots_keeping_files = OlderName(
-        "maintenance", Maintenance.expire_snapshots_keeping_files
-    )
-    remove_unused_specs_and_schemas = OlderName(
-        "maintenance", Maintenance.remove_unused_specs_and_schemas
-    )
 
 
 class HandleTransaction(OnDriver, Transaction):

@@ -17,18 +17,17 @@ from frazil.storage.files import FileIO
 from frazil.table.commit.operation import Operation
 from frazil.table.file_changes import FileChanges
 from frazil.table.maintenance.upkeep import StatisticsChanges
-from frazil.table.older_names import OlderName, OlderNames
 from frazil.table.snapshots.cherry_pick import CherryPick, publication
 from frazil.table.snapshots.create_branch import CreateBranch
 from frazil.table.time_travel import Moment, timestamp_ms_of
 from frazil.table.updates import properties, references
 from frazil.table.updates import sort_order as sort_update
-from frazil.table.updates.partitioning import UpdatePartitioning
 from frazil.table.updates.references import DEFAULT_RETENTION, Retention
 from frazil.table.updates.schema import UpdateSchema
+from frazil.table.updates.spec import UpdateSpec
 
 
-class TableOperations(OlderNames, ABC):
+class TableOperations(ABC):
     """The operations of a table, by readable names.
 
     They are applied at once on a handle, and with the rest of the block in a transaction.
@@ -74,13 +73,9 @@ class TableOperations(OlderNames, ABC):
             text_zone=self._text_zone,
         )
 
-    def update_partitioning(self, *, case_sensitive: bool = True) -> UpdatePartitioning:
+    def update_spec(self, *, case_sensitive: bool = True) -> UpdateSpec:
         """Return a builder of changes to the partitioning, for a `with` block."""
-        return UpdatePartitioning(self._prepare(), self._run, case_sensitive=case_sensitive)
-
-    def update_spec(self, *, case_sensitive: bool = True) -> UpdatePartitioning:
-        """Return what `update_partitioning` returns; this is PyIceberg's name."""
-        return self.update_partitioning(case_sensitive=case_sensitive)
+        return UpdateSpec(self._prepare(), self._run, case_sensitive=case_sensitive)
 
     def replace_sort_order(
         self, *fields: str | SortExpr | SortField, case_sensitive: bool = True
@@ -242,18 +237,3 @@ class TableOperations(OlderNames, ABC):
             ConflictError: it was published already.
         """
         self._run(publication(self.io, self._prepare(), wap_id))
-
-    # -- older names ----
-
-    commit_append = OlderName("files", FileChanges.append)
-    commit_fast_append = OlderName("files", FileChanges.fast_append)
-    commit_overwrite = OlderName("files", FileChanges.overwrite)
-    commit_replace_partitions = OlderName("files", FileChanges.replace_partitions)
-    commit_delete = OlderName("files", FileChanges.delete)
-    commit_row_delta = OlderName("files", FileChanges.row_delta)
-    commit_rewrite = OlderName("files", FileChanges.rewrite)
-    set_statistics = OlderName("maintenance", StatisticsChanges.set_statistics)
-    remove_statistics = OlderName("maintenance", StatisticsChanges.remove_statistics)
-    remove_partition_statistics = OlderName(
-        "maintenance", StatisticsChanges.remove_partition_statistics
-    )

@@ -139,10 +139,6 @@ class SchemaEvolution:
         self._tree.remove(field_id)
         return self
 
-    def drop_column(self, name: ColumnName) -> Self:
-        """Remove a column: the same as `delete_column`, by SQL's name."""
-        return self.delete_column(name)
-
     def rename_column(self, name: ColumnName, new_name: str) -> Self:
         """Give a column another name; ``new_name`` is its own name, without those around it."""
         field_id = self._find(name, "rename")

@@ -87,7 +87,7 @@ class Writes(TableOperations):
         rows = rows_of(self.spark, df)
         expected = _expected(df, base, head)
         files = self._write(base, rows, options, on_progress, expected=expected)
-        self.commit_append(files, **owning(settings, files))
+        self.files.append(files, **owning(settings, files))
 
     def overwrite(
         self,
@@ -142,7 +142,7 @@ class Writes(TableOperations):
         )
         rows, schema = overwriting.rows(rows_of(self.spark, df))
         files = self._write(base, rows, options, on_progress, schema=schema)
-        self.commit_overwrite(
+        self.files.overwrite(
             files,
             removed=overwriting.removed,
             where=overwriting.where,
@@ -183,7 +183,7 @@ class Writes(TableOperations):
         files = self._write(base, rows, options, on_progress, expected=expected)
         if not files:
             return
-        self.commit_replace_partitions(
+        self.files.replace_partitions(
             files,
             validation=validation if isolation is not None else None,
             **owning(settings, files),

@@ -416,7 +416,3 @@ class FileWrite:
         return self.kind.file_path(
             self.metadata, name, spec=self.spec, schema=self.schema, partition=entry.partition
         )
-
-
-_Write = FileWrite
-"""The older name."""

@@ -61,7 +61,7 @@ class Transaction(TableOperations):
         if kind is None:
             self.commit()
         else:
-            self.roll_back()
+            self.rollback()
 
     @property
     def metadata(self) -> TableMetadata:
@@ -86,7 +86,7 @@ class Transaction(TableOperations):
         self.committed = commit(self._catalog, self._base.identifier, staged, base=self._base)
         return self.committed
 
-    def roll_back(self) -> None:
+    def rollback(self) -> None:
         """Forget everything, and remove what the operations wrote."""
         self._check_open()
         self._is_open = False

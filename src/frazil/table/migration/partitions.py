@@ -49,7 +49,7 @@ def compatible_spec(metadata: TableMetadata, names: Sequence[str], source: str) 
     raise ValidationError(
         f"no partition spec of the table matches the partition columns {list(names)} of {source}: "
         f"its specs are {shown}. A spec of just these columns, unchanged and in this order, can be "
-        "added with update_partitioning()"
+        "added with update_spec()"
     )
 
 

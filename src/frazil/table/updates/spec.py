@@ -1,4 +1,4 @@
-"""UpdatePartitioning: how new data is partitioned; existing files keep their spec (rules 68-92)."""
+"""UpdateSpec: how new data is partitioned; existing files keep their spec (rules 68-92)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from frazil.table.commit.operation import MetadataOperation, Operation
 LAST_ADDED = -1
 
 
-class UpdatePartitioning:
+class UpdateSpec:
     """Collects changes of the partition spec; leaving the `with` block commits them.
 
-        with table.update_partitioning() as u:
+        with table.update_spec() as u:
             u.add_field("day(ts)")
             u.remove_field("ts_month")
 
