@@ -13,8 +13,8 @@ from frazil.format.manifests import DataFile
 from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import spec_for
 from frazil.format.schema import Schema
+from frazil.format.schema.types_json import parse_type
 from frazil.format.sorting import order_for
-from frazil.format.types import parse_type
 from frazil.table.handle import TableHandle
 from frazil.table.updates.references import Retention
 

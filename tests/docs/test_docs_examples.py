@@ -12,7 +12,7 @@ from pages import DOCUMENTS, ROOT, blocks_of
 
 import frazil
 from frazil.format.predicates.columns import Column
-from frazil.format.table_properties import COLUMN_PROPERTIES, PROPERTIES
+from frazil.format.properties.table import COLUMN_PROPERTIES, PROPERTIES
 from frazil.spark.transaction import TableTransaction
 from frazil.spark.write.options import _OPTIONS, _OTHER_OPTIONS
 from frazil.table.updates.schema import UpdateSchema

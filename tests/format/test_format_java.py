@@ -14,6 +14,7 @@ from frazil.format.partitions.partitioning import PartitionEvolution, PartitionS
 from frazil.format.partitions.transforms import parse_transform
 from frazil.format.schema import Schema
 from frazil.format.schema.ids import assign_fresh_ids
+from frazil.format.schema.types_json import parse_type
 from frazil.format.types import (
     DateType,
     IntegerType,
@@ -23,7 +24,6 @@ from frazil.format.types import (
     StringType,
     StructType,
     TimestamptzType,
-    parse_type,
 )
 from frazil.format.values import from_bytes, from_json, to_bytes, to_json
 

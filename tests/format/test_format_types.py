@@ -18,6 +18,7 @@ from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.schema.defaults import check_added_field, initial_value, write_value
 from frazil.format.schema.ids import assign_fresh_ids, assign_fresh_type_ids
+from frazil.format.schema.types_json import parse_type, type_to_json
 from frazil.format.sorting import SortOrder
 from frazil.format.types import (
     BinaryType,
@@ -46,8 +47,6 @@ from frazil.format.types import (
     UUIDType,
     VariantType,
     as_type,
-    parse_type,
-    type_to_json,
 )
 
 JSON_FORMS = [

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frazil.errors import InvalidFormatError, UnsupportedError, ValidationError
+from frazil.format.schema.types_json import parse_type
 from frazil.format.types import (
     IcebergType,
     ListType,
@@ -27,7 +28,6 @@ from frazil.format.types import (
     StructType,
     TimestampType,
     VariantType,
-    parse_type,
 )
 from frazil.format.values import civil, coerce, from_bytes, from_json, to_bytes, to_json, to_python
 from frazil.format.values.hashing import bucket_hash

@@ -15,11 +15,11 @@ from pyiceberg.table.update.schema import UpdateSchema as PeerUpdate
 
 from ci_share import examples
 from frazil.errors import EvolutionError, ValidationError
+from frazil.format.evolution.schema import SchemaEvolution
 from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import PartitionField
 from frazil.format.partitions.transforms import parse_transform
 from frazil.format.schema import Schema
-from frazil.format.schema.evolution import SchemaEvolution
 from frazil.format.types import (
     DateType,
     DecimalType,

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from frazil.errors import InvalidMetadataError
+from frazil.format.evolution.schema import SchemaEvolution
 from frazil.format.schema import Schema
-from frazil.format.schema.evolution import SchemaEvolution
 from frazil.format.schema.name_mapping import (
     FileColumn,
     FileColumnIds,

@@ -34,6 +34,7 @@ from frazil.format.manifests.avro_schema import decimal_width, record_schema, sa
 from frazil.format.manifests.deletes import applies, deletes_for, partition_key
 from frazil.format.partitions.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
 from frazil.format.partitions.transforms import IdentityTransform, VoidTransform
+from frazil.format.schema.types_json import parse_type
 from frazil.format.types import (
     DecimalType,
     ListType,
@@ -44,7 +45,6 @@ from frazil.format.types import (
     UnknownType,
     UUIDType,
     VariantType,
-    parse_type,
 )
 
 NOTHING = StructType(())

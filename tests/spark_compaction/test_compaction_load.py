@@ -8,8 +8,8 @@ import pytest
 
 from frazil.format.predicates.expressions import AlwaysTrue
 from frazil.format.schema import Schema
+from frazil.planning.delete_load import delete_load
 from frazil.planning.deletes.index import DeleteIndex
-from frazil.planning.deletes.load import delete_load
 from frazil.planning.deletes.runs import Runs
 from frazil.planning.scan_plan import ScanPlan
 

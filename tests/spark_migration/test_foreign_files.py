@@ -18,7 +18,8 @@ from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import spec_for
 from frazil.format.schema import Schema
 from frazil.format.schema.name_mapping import NAME_MAPPING_PROPERTY, mapping_for, with_names
-from frazil.format.types import NestedField, parse_type
+from frazil.format.schema.types_json import parse_type
+from frazil.format.types import NestedField
 from frazil.spark.migration.entries import EntryMaker
 from frazil.storage.files import FileIO
 from frazil.table.handle import TableHandle

@@ -18,8 +18,8 @@ from frazil.format.predicates.expressions import AlwaysTrue
 from frazil.format.puffin.deletion_vectors import deletion_vector_to_bytes
 from frazil.format.schema import Schema
 from frazil.format.types import IntegerType, LongType, NestedField, StringType
-from frazil.planning.deletes.index import DeleteIndex
-from frazil.planning.scan_plan import GLOBAL_SCOPE, ScanPlan
+from frazil.planning.deletes.index import GLOBAL_SCOPE, DeleteIndex
+from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.resolve import EqualityReading
 from frazil.spark.read.dataframe import prepared_read
 from frazil.spark.read.projection import project

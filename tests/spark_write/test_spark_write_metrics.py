@@ -18,16 +18,16 @@ from hypothesis import strategies as st
 
 from frazil.errors import ConfigurationError, InvalidDataFileError
 from frazil.format import types as I
-from frazil.format.schema import Schema
-from frazil.format.table_properties import METRICS_DEFAULT
-from frazil.storage.parquet.footer import footer_of, patch_file, patch_footer
-from frazil.storage.parquet.metrics import MetricsReader
-from frazil.storage.parquet.metrics_modes import (
+from frazil.format.properties.column_metrics import (
     metrics_modes,
     truncate_bytes_up,
     truncate_string_down,
     truncate_string_up,
 )
+from frazil.format.properties.table import METRICS_DEFAULT
+from frazil.format.schema import Schema
+from frazil.storage.parquet.footer import footer_of, patch_file, patch_footer
+from frazil.storage.parquet.metrics import MetricsReader
 
 
 def schema_of(*types):

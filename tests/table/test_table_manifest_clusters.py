@@ -11,7 +11,7 @@ from table_cases import CountingIO, avro_files, data_file, live_entries, open_ca
 from table_cases import make_table as made_by
 
 from frazil.format.manifests import ManifestFile
-from frazil.format.table_properties import MANIFEST_TARGET_SIZE
+from frazil.format.properties.table import MANIFEST_TARGET_SIZE
 from frazil.table.handle import TableHandle
 from frazil.table.manifests.clusters import ClusterWriter, ManifestClusters, write_here
 from frazil.table.snapshots.rewrite_manifests import RewriteManifests

@@ -11,7 +11,7 @@ from table_cases import CATALOGS, data_file, make_table, open_catalog
 from frazil.catalog.base import Catalog, LoadedTable
 from frazil.errors import ConfigurationError, ValidationError
 from frazil.format.changes import SetProperties
-from frazil.format.table_properties import COLUMN_PROPERTIES, PROPERTIES
+from frazil.format.properties.table import COLUMN_PROPERTIES, PROPERTIES
 from frazil.table.handle import TableHandle
 
 # One wrong value of each kind, as somebody may write it.

@@ -27,7 +27,7 @@ from frazil.format.changes import (
     with_previous_metadata,
 )
 from frazil.format.metadata import TableMetadata
-from frazil.format.table_properties import DELETE_AFTER_COMMIT
+from frazil.format.properties.table import DELETE_AFTER_COMMIT
 from frazil.storage.files import FileIO
 from frazil.storage.paths import redact_properties
 

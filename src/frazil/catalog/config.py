@@ -20,7 +20,7 @@ from frazil.catalog.filesystem import FilesystemCatalog
 from frazil.catalog.sql import SqlCatalog
 from frazil.catalog.sql.engine import CONNECT_TIMEOUT, STATEMENT_TIMEOUT, sqlite_uri
 from frazil.errors import ConfigurationError, UnsupportedError
-from frazil.format.table_properties import (
+from frazil.format.properties.table import (
     STATUS_CHECKS,
     STATUS_MAX_WAIT,
     STATUS_MIN_WAIT,

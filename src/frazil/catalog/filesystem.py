@@ -43,7 +43,7 @@ from frazil.errors import (
     ValidationError,
 )
 from frazil.format.metadata import TableMetadata
-from frazil.format.table_properties import METADATA_CODEC, METADATA_PATH
+from frazil.format.properties.table import METADATA_CODEC, METADATA_PATH
 from frazil.storage.files import FileIO
 from frazil.storage.locations import metadata_extension
 from frazil.storage.paths import is_local, join, normalize_location, parent_of

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from frazil.errors import AlreadyExistsError, CommitStateUnknownError, FrazilError
-from frazil.format.table_properties import (
+from frazil.format.properties.table import (
     STATUS_CHECKS,
     STATUS_MAX_WAIT,
     STATUS_MIN_WAIT,

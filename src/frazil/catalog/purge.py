@@ -7,8 +7,8 @@ from itertools import chain
 from frazil.errors import InvalidFormatError, MissingFileError, StorageError, ValidationError
 from frazil.format.manifests import ManifestFile
 from frazil.format.metadata import TableMetadata
+from frazil.format.properties.table import GC_ENABLED
 from frazil.format.snapshots import Snapshot
-from frazil.format.table_properties import GC_ENABLED
 from frazil.planning.load import ManifestLoader, listed_manifests
 from frazil.storage.avro import read_file_paths
 from frazil.storage.files import FileIO

@@ -27,7 +27,7 @@ from frazil.errors import (
     ValidationError,
 )
 from frazil.format.predicates.sql.quoting import quote_name_always
-from frazil.format.table_properties import SCHEMA_EVOLUTION
+from frazil.format.properties.table import SCHEMA_EVOLUTION
 from frazil.spark.table import Table
 from frazil.spark.upserts.once import Batch, BatchAppliedError, mark
 

@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from frazil.format.metadata import TableMetadata
+from frazil.format.metadata.partition_sources import schema_with_sources
 from frazil.format.partitions.partitioning import unified_partition_type
-from frazil.format.partitions.sources import schema_with_sources
 from frazil.format.values import coerce
 
 

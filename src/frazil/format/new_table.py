@@ -24,6 +24,7 @@ from frazil.format.changes.updates import (
     Update,
     UpgradeFormatVersion,
 )
+from frazil.format.evolution.promotion import can_promote, keeps_partition_values
 from frazil.format.metadata.table_metadata import DEFAULT_FORMAT_VERSION, TableMetadata
 from frazil.format.partitions.partitioning import (
     UNPARTITIONED,
@@ -32,18 +33,17 @@ from frazil.format.partitions.partitioning import (
     rebind_spec,
 )
 from frazil.format.partitions.transforms import VoidTransform
+from frazil.format.properties.table import (
+    PARQUET_CODEC,
+    check_properties,
+    stored_properties,
+)
 from frazil.format.schema import Schema
 from frazil.format.schema.defaults import check_new_defaults
 from frazil.format.schema.ids import assign_fresh_ids
 from frazil.format.snapshots import MAIN_BRANCH
 from frazil.format.sorting import UNSORTED, SortOrder, rebind_order
-from frazil.format.table_properties import (
-    PARQUET_CODEC,
-    check_properties,
-    stored_properties,
-)
 from frazil.format.types import IcebergType, NestedField
-from frazil.format.types.promotion import can_promote, keeps_partition_values
 
 
 def new_table_metadata(

@@ -11,8 +11,8 @@ import polars as pl
 
 from frazil.format.manifests import ManifestFile
 from frazil.format.metadata import TableMetadata
+from frazil.format.metadata.partition_sources import schema_with_sources
 from frazil.format.partitions.partitioning import PartitionSpec
-from frazil.format.partitions.sources import schema_with_sources
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.planning.cache import ManifestCache, store_key

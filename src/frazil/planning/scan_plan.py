@@ -11,12 +11,7 @@ import polars as pl
 from frazil.format.html_text import ShownInNotebooks
 from frazil.format.predicates.expressions import AlwaysTrue, Expression, SparkCondition
 from frazil.format.schema import Schema
-from frazil.planning.deletes.index import DeleteIndex
-
-POSITION_DELETES = 1
-EQUALITY_DELETES = 2
-GLOBAL_SCOPE = -1
-"""The scope of an equality delete that applies to every partition."""
+from frazil.planning.deletes.index import POSITION_DELETES, DeleteIndex
 
 
 class SkipReason(StrEnum):

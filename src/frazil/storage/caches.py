@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Final, Generic, TypeVar
 
-from frazil.format.property_kinds import LONG_MAX, Property, whole_number
+from frazil.format.properties.kinds import LONG_MAX, Property, whole_number
 
 Value = TypeVar("Value")
 Part = TypeVar("Part", bound=Hashable)

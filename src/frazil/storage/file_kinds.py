@@ -9,18 +9,18 @@ from typing import Any, Final
 from frazil.format.manifests import Content
 from frazil.format.manifests.model import FileFormat
 from frazil.format.metadata import TableMetadata
-from frazil.format.metrics_mode import FULL, MetricsMode
 from frazil.format.partitions.partitioning import PartitionSpec
-from frazil.format.property_kinds import Property
+from frazil.format.properties.column_metrics import metrics_modes
+from frazil.format.properties.kinds import Property
+from frazil.format.properties.metrics_mode import FULL, MetricsMode
+from frazil.format.properties.table import DELETE_TARGET_FILE_SIZE, TARGET_FILE_SIZE
 from frazil.format.schema import Schema
-from frazil.format.table_properties import DELETE_TARGET_FILE_SIZE, TARGET_FILE_SIZE
 from frazil.storage.locations import (
     data_file_name,
     data_file_path,
     delete_file_name,
     partition_folders,
 )
-from frazil.storage.parquet.metrics_modes import metrics_modes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from hashlib import sha256
 import mmh3
 
 from frazil.format.metadata import TableMetadata
-from frazil.format.table_properties import (
+from frazil.format.properties.table import (
     DATA_PATH,
     FOLDER_STORAGE_PATH,
     METADATA_CODEC,

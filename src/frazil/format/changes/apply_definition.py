@@ -11,8 +11,8 @@ from frazil.format.metadata.table_metadata import (
     SUPPORTED_FORMAT_VERSIONS,
 )
 from frazil.format.partitions.partitioning import FIRST_PARTITION_FIELD_ID, PartitionSpec
+from frazil.format.properties.table import stored_properties
 from frazil.format.sorting import reuse_order
-from frazil.format.table_properties import stored_properties
 
 
 def assign_uuid(state: MetadataState, update: u.AssignUUID) -> None:

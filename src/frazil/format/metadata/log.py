@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from frazil.format.metadata.table_metadata import TableMetadata
+from frazil.format.properties.table import PREVIOUS_VERSIONS_MAX
 from frazil.format.snapshots import MetadataLogEntry
-from frazil.format.table_properties import PREVIOUS_VERSIONS_MAX
 
 
 def with_previous_metadata(

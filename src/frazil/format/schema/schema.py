@@ -11,15 +11,8 @@ from frazil.errors import InvalidMetadataError, ValidationError
 from frazil.format.arguments import what_there_is
 from frazil.format.schema.checks import check_identifier_fields, check_schema
 from frazil.format.schema.index import SchemaIndex, index_fields
-from frazil.format.types import (
-    IcebergType,
-    ListType,
-    MapType,
-    NestedField,
-    StructType,
-    field_to_json,
-    parse_type,
-)
+from frazil.format.schema.types_json import field_to_json, parse_type
+from frazil.format.types import IcebergType, ListType, MapType, NestedField, StructType
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from frazil.errors import ValidationError
+from frazil.format.properties.table import MAX_REF_AGE, MAX_SNAPSHOT_AGE, MIN_SNAPSHOTS
 from frazil.format.snapshots.model import MAIN_BRANCH, Snapshot, SnapshotRef
-from frazil.format.table_properties import MAX_REF_AGE, MAX_SNAPSHOT_AGE, MIN_SNAPSHOTS
 
 
 class SnapshotHistory(Protocol):

@@ -10,9 +10,9 @@ from frazil.errors import ValidationError
 from frazil.format.manifests import Content, DataFile, ManifestContent, ManifestFile
 from frazil.format.manifests.deletes import partition_key
 from frazil.format.partitions.partitioning import PartitionSpec
+from frazil.format.properties.table import SUMMARY_PARTITION_LIMIT
 from frazil.format.schema import Schema
 from frazil.format.snapshots.model import OPERATIONS, Snapshot
-from frazil.format.table_properties import SUMMARY_PARTITION_LIMIT
 
 ADDED_RECORDS = "added-records"
 CHANGED_PARTITION_COUNT = "changed-partition-count"

@@ -1,4 +1,4 @@
-"""Iceberg's types and their JSON (SPEC rules 14-29, 197, 198)."""
+"""Iceberg's types and their names (SPEC rules 14-29, 197)."""
 
 from __future__ import annotations
 
@@ -34,10 +34,7 @@ from frazil.format.types.text import (
     UUIDType,
     VariantType,
     as_type,
-    field_from_json,
-    field_to_json,
-    parse_type,
-    type_to_json,
+    type_named,
 )
 
 __all__ = [
@@ -72,8 +69,5 @@ __all__ = [
     "UnknownType",
     "VariantType",
     "as_type",
-    "field_from_json",
-    "field_to_json",
-    "parse_type",
-    "type_to_json",
+    "type_named",
 ]

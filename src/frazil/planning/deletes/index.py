@@ -10,6 +10,11 @@ import polars as pl
 
 from frazil.planning.deletes.runs import Integers, Runs
 
+POSITION_DELETES = 1
+EQUALITY_DELETES = 2
+GLOBAL_SCOPE = -1
+"""The scope of an equality delete that applies to every partition."""
+
 PAIRS_SCHEMA: Mapping[str, pl.DataType] = {"ordinal": pl.Int64(), "delete": pl.Int64()}
 
 

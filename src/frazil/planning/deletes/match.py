@@ -23,11 +23,10 @@ from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.predicates.expressions import BoundRef
 from frazil.format.schema import Schema
 from frazil.format.types import IcebergType, UnknownType, UUIDType
-from frazil.planning.deletes.index import DeleteIndex
+from frazil.planning.deletes.index import GLOBAL_SCOPE, DeleteIndex
 from frazil.planning.deletes.runs import Integers, Runs, older_files, overlapping_files, shortest
 from frazil.planning.frames import partition_keys
 from frazil.planning.prune import Ranges, ranges_of
-from frazil.planning.scan_plan import GLOBAL_SCOPE
 from frazil.storage.avro.columns import value_column
 from frazil.storage.avro.manifest_layout import PARTITION_PREFIX
 

@@ -11,8 +11,8 @@ import polars as pl
 
 from frazil.errors import ConflictError
 from frazil.format.manifests import Content
+from frazil.format.properties.table import RETRIES
 from frazil.format.snapshots import MAIN_BRANCH, Snapshot
-from frazil.format.table_properties import RETRIES
 from frazil.planning.plan import plan
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.compaction.results import FailedGroup

@@ -19,8 +19,8 @@ from frazil.errors import ConflictError
 from frazil.format.manifests import Content
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import AlwaysTrue, Expression
+from frazil.format.properties.table import RETRIES
 from frazil.format.snapshots import MAIN_BRANCH, Snapshot
-from frazil.format.table_properties import RETRIES
 from frazil.planning.plan import plan, plan_rewrite
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.compaction.compact import files_condition

@@ -10,8 +10,8 @@ import polars as pl
 from frazil.errors import ConflictError
 from frazil.format.manifests import Content, DataFile, ManifestContent
 from frazil.format.metadata import TableMetadata
+from frazil.format.properties.table import RETRIES
 from frazil.format.snapshots import MAIN_BRANCH, Snapshot
-from frazil.format.table_properties import RETRIES
 from frazil.planning.entries import entries
 from frazil.planning.frames import live_entries
 from frazil.planning.load import listed_manifests

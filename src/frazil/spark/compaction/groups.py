@@ -9,8 +9,8 @@ from typing import Any, Final
 import polars as pl
 
 from frazil.format.metadata import TableMetadata
-from frazil.format.partitions.sources import schema_with_sources
-from frazil.planning.deletes.load import delete_load
+from frazil.format.metadata.partition_sources import schema_with_sources
+from frazil.planning.delete_load import delete_load
 from frazil.planning.frames import partition_keys
 from frazil.planning.removal import data_files
 from frazil.planning.scan_plan import ScanPlan

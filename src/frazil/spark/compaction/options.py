@@ -8,7 +8,7 @@ from typing import Any, Final, TypedDict
 
 from frazil.errors import ConfigurationError, UnsupportedError
 from frazil.format.metadata import TableMetadata
-from frazil.format.property_kinds import (
+from frazil.format.properties.kinds import (
     FLAG,
     INT_MAX,
     LONG_MAX,
@@ -19,7 +19,7 @@ from frazil.format.property_kinds import (
     value_of,
     whole_number,
 )
-from frazil.format.table_properties import DELETE_TARGET_FILE_SIZE, TARGET_FILE_SIZE
+from frazil.format.properties.table import DELETE_TARGET_FILE_SIZE, TARGET_FILE_SIZE
 from frazil.spark.compaction.sizes import FileSizes
 
 _GIBIBYTE: Final = 1 << 30

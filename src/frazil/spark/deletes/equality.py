@@ -16,7 +16,7 @@ from frazil.errors import UnsupportedError
 from frazil.format import types as I
 from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
-from frazil.planning.scan_plan import GLOBAL_SCOPE
+from frazil.planning.deletes.index import GLOBAL_SCOPE
 from frazil.spark.deletes.bitmap import is_in_words
 from frazil.spark.deletes.integer_keys import as_long, is_integer, key_bits
 from frazil.spark.read.arrow.files import TableColumns

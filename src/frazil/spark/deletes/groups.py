@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from frazil.errors import InvalidManifestError
-from frazil.planning.deletes.index import DeleteIndex
-from frazil.planning.scan_plan import EQUALITY_DELETES, GLOBAL_SCOPE, ScanPlan
+from frazil.planning.deletes.index import EQUALITY_DELETES, GLOBAL_SCOPE, DeleteIndex
+from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.equality import EqualityDeletes
 
 

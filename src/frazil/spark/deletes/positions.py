@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
 from frazil.planning.cache import store_key
-from frazil.planning.deletes.index import DeleteIndex
-from frazil.planning.scan_plan import POSITION_DELETES, ScanPlan
+from frazil.planning.deletes.index import POSITION_DELETES, DeleteIndex
+from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.bitmap import Words, words_by_file, words_of_rows
 from frazil.spark.deletes.bitmap_rows import KEY, BitmapSize, Grain, Longs, bitmap_rows, merged_rows
 from frazil.spark.deletes.deletion_cache import DeletedWords, Known, pending_pairs, sets_by_file

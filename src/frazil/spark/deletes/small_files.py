@@ -18,7 +18,8 @@ from frazil.errors import FrazilError
 from frazil.format import types as I
 from frazil.format.schema import Schema
 from frazil.planning.cache import store_key
-from frazil.planning.scan_plan import GLOBAL_SCOPE, ScanPlan
+from frazil.planning.deletes.index import GLOBAL_SCOPE
+from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.bitmap import Words, words_by_file
 from frazil.spark.deletes.equality import BY_VALUE
 from frazil.spark.read.arrow.files import FilePart, TableColumns, arrow_type, read_batches

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from frazil.format.html_text import ShownInNotebooks
+from frazil.format.metadata.table_mapping import name_mapping_of
 from frazil.format.schema.name_mapping import NAME_MAPPING_PROPERTY
-from frazil.format.schema.table_mapping import name_mapping_of
 from frazil.format.snapshots.summaries import CHANGED_PARTITION_COUNT
 from frazil.spark.migration.importing import Importer
 from frazil.spark.migration.sources import source_of

@@ -13,9 +13,9 @@ from typing import Final
 
 from frazil.errors import SchemaMismatchError
 from frazil.format import types as I
+from frazil.format.evolution.promotion import can_promote
 from frazil.format.schema import Schema
 from frazil.format.schema.name_mapping import MappedField, NameMapping
-from frazil.format.types.promotion import can_promote
 from frazil.spark.read.layout.footers import INT96, FooterColumn, has_ids
 
 _DICTIONARY: Final = re.compile(r"dictionary<values=(.*), indices=.*>")

@@ -18,8 +18,9 @@ from frazil.format import types as I
 from frazil.format.manifests import Content, DataFile
 from frazil.format.manifests.model import FileFormat
 from frazil.format.metadata import TableMetadata
-from frazil.format.metrics_mode import COUNTS, FULL
 from frazil.format.partitions.partitioning import PartitionSpec
+from frazil.format.properties.column_metrics import metrics_modes
+from frazil.format.properties.metrics_mode import COUNTS, FULL
 from frazil.format.schema import Schema
 from frazil.format.schema.name_mapping import NameMapping
 from frazil.format.values import from_bytes, to_bytes
@@ -36,7 +37,6 @@ from frazil.spark.write.wire import entry_to_text
 from frazil.storage.files import FileIO
 from frazil.storage.parquet.footer import read_description
 from frazil.storage.parquet.metrics import FileMetrics, MetricsReader
-from frazil.storage.parquet.metrics_modes import metrics_modes
 from frazil.storage.side_by_side import in_threads
 
 FORMATS: Final[tuple[FileFormat, ...]] = ("parquet", "orc", "avro")

@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 from frazil.errors import InvalidDataFileError, ValidationError
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
+from frazil.format.metadata.table_mapping import name_mapping_of
 from frazil.format.schema.name_mapping import NameMapping, mapping_for, with_names
-from frazil.format.schema.table_mapping import name_mapping_of
 from frazil.spark.executors.tasks import map_batches
 from frazil.spark.migration.entries import EntryMaker, Found, find_some
 from frazil.spark.migration.sources import FileSource

@@ -22,14 +22,14 @@ from frazil.errors import (
 from frazil.format.metadata import TableMetadata
 from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import spec_for
-from frazil.format.schema.name_mapping import NAME_MAPPING_PROPERTY
-from frazil.format.table_properties import (
+from frazil.format.properties.table import (
     DATA_PATH,
     FOLDER_STORAGE_PATH,
     GC_ENABLED,
     METADATA_PATH,
     OBJECT_STORAGE_PATH,
 )
+from frazil.format.schema.name_mapping import NAME_MAPPING_PROPERTY
 from frazil.spark.migration.importing import Importer
 from frazil.spark.migration.sources import (
     FileSource,

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.format.metadata import TableMetadata
+from frazil.format.metadata.table_mapping import name_mapping_of
 from frazil.format.predicates.expressions import AlwaysTrue
-from frazil.format.schema.table_mapping import name_mapping_of
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.resolve import EqualityReading, equality_reading
 from frazil.spark.read.dataframe import prepared_read

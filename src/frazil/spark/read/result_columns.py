@@ -11,8 +11,8 @@ from pyspark.sql import types as S
 
 from frazil.format import types as I
 from frazil.format.metadata import TableMetadata
+from frazil.format.metadata.partition_sources import schema_with_sources
 from frazil.format.partitions.partitioning import unified_partition_type
-from frazil.format.partitions.sources import schema_with_sources
 from frazil.format.schema import Schema
 from frazil.spark.deletes.equality import (
     ROW_SEQUENCE,

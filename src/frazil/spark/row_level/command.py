@@ -18,9 +18,9 @@ from frazil.errors import (
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import Expression
-from frazil.format.properties_of_commands import COMMANDS
+from frazil.format.properties.commands import COMMANDS
+from frazil.format.properties.table import RETRIES
 from frazil.format.snapshots import Snapshot
-from frazil.format.table_properties import RETRIES
 from frazil.planning.removal import data_files
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.writing.write import WrittenDeletes, write_deletes

@@ -13,7 +13,7 @@ from frazil.errors import ValidationError
 from frazil.format.arguments import one_or_several
 from frazil.format.predicates.expressions import Expression
 from frazil.format.predicates.sql.quoting import quote_name_always
-from frazil.format.table_properties import SCHEMA_EVOLUTION
+from frazil.format.properties.table import SCHEMA_EVOLUTION
 from frazil.spark.conditions import condition_of
 from frazil.spark.row_level.command import (
     Command,

@@ -14,7 +14,7 @@ from pyspark.sql import Column
 
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.sql.implied import words_of
-from frazil.format.table_properties import DISTRIBUTION_MODE, TARGET_FILE_SIZE
+from frazil.format.properties.table import DISTRIBUTION_MODE, TARGET_FILE_SIZE
 from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.target import Target
 from frazil.spark.write.distribute import Placement

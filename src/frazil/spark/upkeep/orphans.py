@@ -19,8 +19,8 @@ from pyspark.sql import functions as F
 
 from frazil.catalog.base import LoadedTable
 from frazil.format.manifests import EntryStatus
+from frazil.format.metadata.partition_sources import schema_with_sources
 from frazil.format.partitions.partitioning import PartitionSpec
-from frazil.format.partitions.sources import schema_with_sources
 from frazil.format.schema import Schema
 from frazil.planning.cache import ManifestCache
 from frazil.planning.load import ManifestLoader

@@ -16,9 +16,9 @@ from frazil.format.html_text import ShownInNotebooks
 from frazil.format.manifests import Content, DataFile
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.predicates.sql.quoting import quote_name_always
+from frazil.format.properties.table import RETRIES, SCHEMA_EVOLUTION
 from frazil.format.schema import Schema
 from frazil.format.snapshots import MAIN_BRANCH, Snapshot
-from frazil.format.table_properties import RETRIES, SCHEMA_EVOLUTION
 from frazil.spark.row_level.command import MERGE_ON_READ, Command, Options
 from frazil.spark.row_level.commands import SOURCE, TARGET, RowCommands
 from frazil.spark.row_level.merging.clauses.clause import Clause, Do, When

@@ -7,8 +7,8 @@ from typing import Final, Literal, get_args
 
 from frazil.errors import UnsupportedError, ValidationError
 from frazil.format.metadata import TableMetadata
+from frazil.format.properties.table import DELETE_FORMAT, WRITE_FORMAT
 from frazil.format.snapshots import Snapshot
-from frazil.format.table_properties import DELETE_FORMAT, WRITE_FORMAT
 
 Mode = Literal["equality-deletes", "merge", "auto"]
 

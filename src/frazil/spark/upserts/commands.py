@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from frazil.errors import CommitFailedError, ConflictError, ValidationError
-from frazil.format.table_properties import RETRIES
+from frazil.format.properties.table import RETRIES
 from frazil.spark.row_level.commands import RowCommands
 from frazil.spark.row_level.writes import OnProgress, Rows, owning
 from frazil.spark.upserts.apply import AppliedChanges, ChangeSettings, apply_batch

@@ -26,8 +26,8 @@ from pyspark import TaskContext
 from frazil.errors import SchemaMismatchError
 from frazil.format import types as I
 from frazil.format.manifests import DataFile
+from frazil.format.properties.table import PAGE_ROWS
 from frazil.format.schema import Schema
-from frazil.format.table_properties import PAGE_ROWS
 from frazil.spark.write.finish import Finisher
 from frazil.spark.write.floating import FloatMetrics, with_statistics
 from frazil.spark.write.options import WriteOptions

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from frazil.format import types as I
 from frazil.format.manifests import DataFile
-from frazil.format.metrics_mode import NONE, MetricsMode
+from frazil.format.properties.metrics_mode import NONE, MetricsMode
 
 _LAYOUTS: Final[Mapping[type[I.IcebergType], str]] = {I.FloatType: "<f", I.DoubleType: "<d"}
 _PHYSICAL: Final = ("FLOAT", "DOUBLE")

@@ -9,7 +9,7 @@ from math import ceil
 from typing import Final
 
 from frazil.format.metadata import TableMetadata
-from frazil.format.table_properties import ROW_GROUP_SIZE
+from frazil.format.properties.table import ROW_GROUP_SIZE
 from frazil.storage.files import FileInfo, local_path
 from frazil.storage.locations import new_data_folder
 from frazil.storage.parquet.joining import join_files

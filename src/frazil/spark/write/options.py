@@ -10,15 +10,14 @@ from frazil.errors import ConfigurationError, UnsupportedError
 from frazil.format import types as I
 from frazil.format.manifests import Content
 from frazil.format.metadata import TableMetadata
-from frazil.format.property_kinds import (
+from frazil.format.properties.kinds import (
     FLAG,
     ColumnProperty,
     Property,
     optional,
     whole_number,
 )
-from frazil.format.schema import Schema
-from frazil.format.table_properties import (
+from frazil.format.properties.table import (
     BLOOM_FILTER,
     BLOOM_FILTER_ADAPTIVE,
     BLOOM_FILTER_SHARE,
@@ -46,6 +45,7 @@ from frazil.format.table_properties import (
     WRITE_FORMAT,
     parquet_level,
 )
+from frazil.format.schema import Schema
 from frazil.storage.file_kinds import DATA_FILES, FileKind
 
 CODECS_OF_EVERY_SPARK: Final = ("zstd", "snappy", "gzip", "lz4", "uncompressed")

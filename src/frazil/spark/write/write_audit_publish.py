@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 
 from frazil.errors import ValidationError
 from frazil.format.metadata import TableMetadata
+from frazil.format.properties.table import WAP_ENABLED
 from frazil.format.snapshots import MAIN_BRANCH, Snapshot
-from frazil.format.table_properties import WAP_ENABLED
 
 WAP_ID = "spark.wap.id"
 WAP_BRANCH = "spark.wap.branch"

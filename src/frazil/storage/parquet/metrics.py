@@ -20,14 +20,14 @@ import pyarrow.parquet as pq
 
 from frazil.errors import InvalidDataFileError
 from frazil.format import types as I
-from frazil.format.metrics_mode import NONE, MetricsMode
-from frazil.format.schema import Schema
-from frazil.storage.parquet.metrics_modes import (
+from frazil.format.properties.column_metrics import (
     metrics_modes,
     truncate_bytes_up,
     truncate_string_down,
     truncate_string_up,
 )
+from frazil.format.properties.metrics_mode import NONE, MetricsMode
+from frazil.format.schema import Schema
 
 _FOUR_BYTES: Final = (I.IntegerType, I.DateType)
 _EIGHT_BYTES: Final = (

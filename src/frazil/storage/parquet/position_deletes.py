@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 
 from frazil.format import types as I
 from frazil.format.manifests import DataFile
-from frazil.format.schema import Schema
-from frazil.format.table_properties import (
+from frazil.format.properties.table import (
     DELETE_DICTIONARY_SIZE,
     DELETE_PAGE_SIZE,
     DELETE_ROW_GROUP_SIZE,
@@ -24,6 +23,7 @@ from frazil.format.table_properties import (
     ROW_GROUP_SIZE,
     delete_codec,
 )
+from frazil.format.schema import Schema
 from frazil.storage.file_kinds import POSITION_DELETE_FILES
 from frazil.storage.parquet.field_ids import field_id_metadata
 from frazil.storage.parquet.metrics import MetricsReader

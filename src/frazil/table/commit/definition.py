@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from frazil.errors import ConflictError
+from frazil.format.evolution.promotion import can_promote
 from frazil.format.metadata import TableMetadata
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.types import NestedField
-from frazil.format.types.promotion import can_promote
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from frazil.errors import (
 )
 from frazil.format.changes import AssertMetadataLocation
 from frazil.format.metadata import TableMetadata
-from frazil.format.table_properties import (
+from frazil.format.properties.table import (
     RETRIES,
     RETRY_MAX_WAIT,
     RETRY_MIN_WAIT,

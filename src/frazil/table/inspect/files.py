@@ -9,8 +9,8 @@ import polars as pl
 
 from frazil.format.manifests import EntryStatus, ManifestFile
 from frazil.format.metadata import TableMetadata
+from frazil.format.metadata.partition_sources import schema_with_sources
 from frazil.format.partitions.partitioning import PartitionSpec
-from frazil.format.partitions.sources import schema_with_sources
 from frazil.format.schema import Schema
 from frazil.format.snapshots.json_form import stored_id
 from frazil.format.types import (

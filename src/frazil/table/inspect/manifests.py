@@ -10,8 +10,8 @@ import polars as pl
 from frazil.errors import InvalidManifestError
 from frazil.format.manifests import FieldSummary, ManifestContent, ManifestFile
 from frazil.format.metadata import TableMetadata
+from frazil.format.metadata.partition_sources import schema_with_sources
 from frazil.format.partitions.partitioning import PartitionSpec
-from frazil.format.partitions.sources import schema_with_sources
 from frazil.format.schema import Schema
 from frazil.format.values import from_bytes
 

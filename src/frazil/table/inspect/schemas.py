@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Final
 
 from frazil.format.metadata import TableMetadata
+from frazil.format.metadata.partition_sources import schema_with_sources
 from frazil.format.partitions.partitioning import unified_partition_type
-from frazil.format.partitions.sources import schema_with_sources
 from frazil.format.schema import Schema
 from frazil.format.types import (
     BinaryType,

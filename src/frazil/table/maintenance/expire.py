@@ -18,8 +18,8 @@ from frazil.format.changes import (
 from frazil.format.html_text import ShownInNotebooks
 from frazil.format.manifests import ManifestFile
 from frazil.format.metadata import TableMetadata
+from frazil.format.properties.table import GC_ENABLED
 from frazil.format.snapshots import Snapshot, snapshots_to_expire
-from frazil.format.table_properties import GC_ENABLED
 from frazil.planning.load import lists_of_manifests
 from frazil.storage.files import FileIO
 from frazil.table.commit.operation import Changes, MetadataOperation

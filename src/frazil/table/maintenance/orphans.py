@@ -16,7 +16,7 @@ from frazil.catalog.static import StaticCatalog
 from frazil.errors import UnsupportedError, ValidationError
 from frazil.format.html_text import ShownInNotebooks, html_size
 from frazil.format.metadata import TableMetadata
-from frazil.format.table_properties import GC_ENABLED
+from frazil.format.properties.table import GC_ENABLED
 from frazil.storage.files import FileIO
 from frazil.storage.listing import LISTED, Beginning, list_beginning, list_folders
 from frazil.storage.paths import local_path, normalize_location

@@ -22,7 +22,7 @@ from frazil.format.manifests import (
     inherit,
 )
 from frazil.format.metadata import TableMetadata
-from frazil.format.table_properties import MANIFEST_CODEC
+from frazil.format.properties.table import MANIFEST_CODEC
 from frazil.planning.load import ManifestLoader, manifest_batches
 from frazil.storage import avro
 from frazil.storage.avro.manifest_copy import copied_bytes, only_rows

@@ -17,8 +17,8 @@ from frazil.format.manifests import (
     ManifestFile,
 )
 from frazil.format.metadata import TableMetadata
+from frazil.format.properties.table import MANIFEST_CODEC
 from frazil.format.snapshots import Snapshot
-from frazil.format.table_properties import MANIFEST_CODEC
 from frazil.planning.cache import ManifestCache, store_key
 from frazil.planning.load import listed_manifests, manifest_batches
 from frazil.storage import avro, locations

@@ -10,7 +10,7 @@ import polars as pl
 
 from frazil.format.manifests import EntryStatus, ManifestFile
 from frazil.format.metadata import TableMetadata
-from frazil.format.table_properties import (
+from frazil.format.properties.table import (
     MANIFEST_MERGE,
     MANIFEST_MIN_COUNT,
     MANIFEST_TARGET_SIZE,

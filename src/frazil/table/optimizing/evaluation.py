@@ -8,8 +8,8 @@ import polars as pl
 
 from frazil.format.manifests import Content
 from frazil.format.metadata import TableMetadata
-from frazil.format.partitions.sources import schema_with_sources
-from frazil.planning.deletes.load import delete_load
+from frazil.format.metadata.partition_sources import schema_with_sources
+from frazil.planning.delete_load import delete_load
 from frazil.planning.frames import partition_numbers
 from frazil.planning.removal import partitions_of
 from frazil.planning.scan_plan import ScanPlan

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 
-from frazil.format.table_properties import (
+from frazil.format.properties.table import (
     OPTIMIZING_DELETED_RATIO,
     OPTIMIZING_ENABLED,
     OPTIMIZING_FILE_COUNT,

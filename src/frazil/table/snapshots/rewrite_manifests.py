@@ -13,8 +13,8 @@ from frazil.format.changes import Update
 from frazil.format.manifests import ManifestContent, ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.partitions.partitioning import PartitionSpec
+from frazil.format.properties.table import MANIFEST_TARGET_SIZE
 from frazil.format.snapshots import REPLACE, Snapshot
-from frazil.format.table_properties import MANIFEST_TARGET_SIZE
 from frazil.storage.avro.manifest_copy import CarriedEntries, Carry
 from frazil.storage.avro.manifest_layout import PARTITION_PREFIX
 from frazil.storage.files import FileIO

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
+from frazil.format.properties.table import SUMMARY_PARTITION_LIMIT
 from frazil.format.snapshots import Snapshot, SummaryBuilder
-from frazil.format.table_properties import SUMMARY_PARTITION_LIMIT
 
 
 def summarize(

@@ -14,7 +14,7 @@ from frazil.format.changes import (
     UpgradeFormatVersion,
 )
 from frazil.format.metadata import SUPPORTED_FORMAT_VERSIONS, TableMetadata
-from frazil.format.table_properties import FORMAT_VERSION, RESERVED, check_properties
+from frazil.format.properties.table import FORMAT_VERSION, RESERVED, check_properties
 from frazil.storage.files import normalize_location
 from frazil.table.commit.operation import MetadataOperation
 

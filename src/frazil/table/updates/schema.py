@@ -17,11 +17,11 @@ from frazil.format.changes import (
     SetProperties,
     Update,
 )
+from frazil.format.evolution.schema import SchemaEvolution
 from frazil.format.metadata import TableMetadata
+from frazil.format.properties.table import COLUMN_PROPERTIES, NAME_MAPPING
 from frazil.format.schema import Schema
-from frazil.format.schema.evolution import SchemaEvolution
 from frazil.format.schema.name_mapping import evolved_mapping
-from frazil.format.table_properties import COLUMN_PROPERTIES, NAME_MAPPING
 from frazil.table.commit.operation import MetadataOperation, Operation
 
 COLUMN_PROPERTY_PREFIXES = tuple(each.prefix for each in COLUMN_PROPERTIES)

@@ -19,9 +19,9 @@ from pyspark.sql import SparkSession
 from frazil.errors import ValidationError
 from frazil.format.manifests import Content, DataFile
 from frazil.format.metadata import TableMetadata
-from frazil.planning.deletes.index import DeleteIndex
+from frazil.planning.deletes.index import POSITION_DELETES, DeleteIndex
 from frazil.planning.removal import partitions_of
-from frazil.planning.scan_plan import POSITION_DELETES, ScanPlan
+from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.bitmap import Words, words_by_file
 from frazil.spark.deletes.position_files import comparable_paths, deleted_rows, vector_positions
 from frazil.spark.deletes.positions import PositionDeletes

@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 from frazil.errors import UnsupportedError, ValidationError
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
-from frazil.format.partitions.sources import schema_with_sources
-from frazil.format.table_properties import DELETE_FORMAT, DELETE_GRANULARITY, WRITE_FORMAT
+from frazil.format.metadata.partition_sources import schema_with_sources
+from frazil.format.properties.table import DELETE_FORMAT, DELETE_GRANULARITY, WRITE_FORMAT
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.bitmap import Words, by_file
 from frazil.spark.deletes.collect import Collected, collected, most_words, word_counts

@@ -11,9 +11,9 @@ from pyspark.sql import types as S
 
 from frazil.errors import FrazilError
 from frazil.format import types as I
+from frazil.format.evolution.promotion import can_promote
 from frazil.format.predicates.columns import split_name
 from frazil.format.schema import Schema
-from frazil.format.types.promotion import can_promote
 from frazil.spark.row_level.assignments import value_of
 from frazil.spark.row_level.merging.clauses.clause import Do, When
 from frazil.spark.types import primitive_from_spark, query_schema_from_spark

@@ -22,11 +22,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from frazil.format.metadata import TableMetadata
+from frazil.format.metadata.table_mapping import name_mapping_of
 from frazil.format.partitions.partitioning import UNPARTITIONED
 from frazil.format.predicates.expressions import Expression
 from frazil.format.schema import Schema
 from frazil.format.schema.name_mapping import NameMapping
-from frazil.format.schema.table_mapping import name_mapping_of
 from frazil.format.snapshots import Snapshot
 from frazil.format.sorting import UNSORTED
 from frazil.format.types import IntegerType, LongType, NestedField, StringType

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from frazil.errors import InvalidMetadataError
 from frazil.format.metadata.table_metadata import TableMetadata
+from frazil.format.properties.table import NAME_MAPPING
 from frazil.format.schema import Schema
 from frazil.format.schema.name_mapping import NAME_MAPPING_PROPERTY, MappedField, NameMapping
-from frazil.format.table_properties import NAME_MAPPING
 from frazil.format.types import NestedField
 
 

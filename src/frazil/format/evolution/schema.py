@@ -8,6 +8,12 @@ from datetime import UTC, tzinfo
 from typing import Any, Final, Self
 
 from frazil.errors import EvolutionError, FrazilError, ValidationError
+from frazil.format.evolution.promotion import (
+    PROMOTIONS,
+    can_promote,
+    keeps_partition_values,
+    promote_value,
+)
 from frazil.format.partitions.partitioning import PartitionField
 from frazil.format.schema import Schema
 from frazil.format.schema.defaults import check_default_value, check_new_defaults
@@ -22,12 +28,6 @@ from frazil.format.types import (
     StructType,
     UnknownType,
     as_type,
-)
-from frazil.format.types.promotion import (
-    PROMOTIONS,
-    can_promote,
-    keeps_partition_values,
-    promote_value,
 )
 from frazil.format.values import coerce
 

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from frazil.errors import ConfigurationError, ValidationError
-from frazil.format.metrics_mode import TRUNCATE_16
-from frazil.format.property_kinds import (
+from frazil.format.properties.kinds import (
     FLAG,
     LEVEL,
     LONG_MAX,
@@ -25,6 +24,7 @@ from frazil.format.property_kinds import (
     value_of,
     whole_number,
 )
+from frazil.format.properties.metrics_mode import TRUNCATE_16
 
 _MEBIBYTE: Final = 1 << 20
 _COUNT: Final = whole_number()

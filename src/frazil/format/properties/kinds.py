@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from frazil.errors import ConfigurationError, FrazilError
-from frazil.format.metrics_mode import MetricsMode, metrics_mode_of
+from frazil.format.properties.metrics_mode import MetricsMode, metrics_mode_of
 from frazil.format.schema.name_mapping import NameMapping
 
 Value = TypeVar("Value")

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 from typing import Final
 
-from frazil.format.metrics_mode import FULL, NONE, TRUNCATE_16, MetricsMode
+from frazil.format.properties.metrics_mode import FULL, NONE, TRUNCATE_16, MetricsMode
+from frazil.format.properties.table import METRICS_DEFAULT, METRICS_LIMIT, METRICS_OF_COLUMN
 from frazil.format.schema import Schema
-from frazil.format.table_properties import METRICS_DEFAULT, METRICS_LIMIT, METRICS_OF_COLUMN
 from frazil.format.types import NestedField, StructType
 
 _MAX_CODE_POINT: Final = 0x10FFFF

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from frazil.format import table_properties as P
-from frazil.format.property_kinds import Property
+from frazil.format.properties import table as P
+from frazil.format.properties.kinds import Property
 
 
 @dataclass(frozen=True, slots=True)

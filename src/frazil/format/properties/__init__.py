@@ -1,0 +1,1 @@
+"""Table properties: their names, kinds and defaults."""
