@@ -8,7 +8,7 @@ import pytest
 
 from ci_share import only_in_soak
 from frazil.planning.plan import plan
-from frazil.spark.deletes.writing import write
+from frazil.spark.delete_files import write
 from frazil.spark.lake import Lake
 
 

@@ -26,7 +26,7 @@ from frazil.catalog.static import StaticCatalog
 from frazil.errors import FrazilError
 from frazil.format import types as I
 from frazil.spark.scan import Scan
-from frazil.spark.session import type_support
+from frazil.spark.session.facts import type_support
 from frazil.spark.types import type_to_spark
 from frazil.storage.moved import MovedFileIO
 

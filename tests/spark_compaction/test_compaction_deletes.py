@@ -8,7 +8,7 @@ from compacted_tables import Modelled, files_in_metadata, files_on_disk
 from ci_share import one_of_each, only_in_soak
 from frazil.errors import ConflictError
 from frazil.spark.compaction import conversion
-from frazil.spark.deletes.writing import write as deletes_write
+from frazil.spark.delete_files import write as deletes_write
 
 pytestmark = pytest.mark.spark
 

@@ -8,8 +8,8 @@ import pytest
 
 import frazil
 from frazil.planning.plan import plan as plan_of
+from frazil.spark.delete_files import spread, write
 from frazil.spark.deletes import collect
-from frazil.spark.deletes.writing import spread, write
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 import frazil
 from frazil.planning.plan import plan
-from frazil.spark.deletes.writing import spread, write
+from frazil.spark.delete_files import spread, write
 from frazil.storage.files import FileIO
 
 

@@ -25,7 +25,7 @@ from frazil.errors import (
     UnsupportedError,
     ValidationError,
 )
-from frazil.spark.deletes.writing.write import WrittenDeletes, write_deletes
+from frazil.spark.delete_files.write import WrittenDeletes, write_deletes
 from frazil.storage import avro
 from frazil.storage.files import FileIO
 from frazil.table.manifests.files import read_entries

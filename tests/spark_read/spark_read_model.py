@@ -21,8 +21,8 @@ from frazil.format.types import IntegerType, LongType, NestedField, StringType
 from frazil.planning.deletes.index import GLOBAL_SCOPE, DeleteIndex
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.resolve import EqualityReading
+from frazil.spark.files.projection import project
 from frazil.spark.read.dataframe import prepared_read
-from frazil.spark.read.projection import project
 from frazil.spark.types import SparkTypeSupport
 from frazil.storage.files import FileIO
 

@@ -13,7 +13,7 @@ from ci_share import one_of_each
 from frazil.spark.deletes import joins as bitmaps
 from frazil.spark.deletes.bitmap import Words
 from frazil.spark.deletes.joins import ArrayBitmaps, Bitmaps, JoinedBitmaps, bitmaps_of_words
-from frazil.spark.read.parquet.file_log import ORDINAL, POSITION
+from frazil.spark.files.parquet.file_log import ORDINAL, POSITION
 from frazil.storage.caches import BoundedCache
 
 Deleted = Mapping[int, set[int]]

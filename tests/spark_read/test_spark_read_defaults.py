@@ -18,10 +18,10 @@ from spark_read_model import file_row, plan_of, with_id
 from frazil.format import types as I
 from frazil.format.new_table import new_table_metadata
 from frazil.format.schema import Schema
+from frazil.spark.files import file_layouts as survey
+from frazil.spark.files.projection import project
 from frazil.spark.read.dataframe import prepared_read
-from frazil.spark.read.layout import file_layouts as survey
-from frazil.spark.read.projection import project
-from frazil.spark.session import prepare_session, type_support
+from frazil.spark.session.facts import prepare_session, type_support
 from frazil.spark.types import type_to_spark
 from frazil.storage.files import FileIO
 

@@ -13,7 +13,7 @@ from spark_read_model import MadeTable
 from frazil.errors import InvalidDataFileError, UnsupportedError
 from frazil.spark.deletes import joins
 from frazil.spark.deletes import positions as position_deletes
-from frazil.spark.session import prepare_session
+from frazil.spark.session.facts import prepare_session
 
 pytestmark = pytest.mark.spark
 

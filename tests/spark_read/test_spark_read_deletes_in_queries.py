@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from spark_read_model import MadeTable
 
-from frazil.spark.session import prepare_session
+from frazil.spark.session.facts import prepare_session
 
 pytestmark = pytest.mark.spark
 

@@ -13,7 +13,7 @@ import pytest
 
 from frazil.format import types as I
 from frazil.spark.deletes.position_files import deleted_rows
-from frazil.spark.read.arrow.files import FilePart, TableColumns, read_batches
+from frazil.spark.files.arrow.files import FilePart, TableColumns, read_batches
 from frazil.storage.files import FileIO
 
 PAGES = ("1.0", "2.0")

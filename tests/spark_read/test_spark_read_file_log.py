@@ -19,14 +19,14 @@ from spark_read_model import with_id
 
 from frazil.errors import ConfigurationError
 from frazil.planning.deletes.index import DeleteIndex
-from frazil.spark.read.layout.weights import weighed_by_deletes
-from frazil.spark.read.parquet.file_log import (
+from frazil.spark.files.layout.weights import weighed_by_deletes
+from frazil.spark.files.parquet.file_log import (
     FILE_LOG_SETTING,
     encode_paths,
     log_lines,
     read_parquet,
 )
-from frazil.spark.session import prepare_session, temporary_settings
+from frazil.spark.session.facts import prepare_session, temporary_settings
 from frazil.storage.files import FileIO
 
 ODD_NAMES = [

@@ -57,7 +57,7 @@ PARTS = ("s.{0}", "s.at.{1}", "l.{2}[0]", "m['k'].{3}")
 def test_parts_of_renamed_columns(
     lake: Lake, spark: Any, monkeypatch: pytest.MonkeyPatch, checked: int
 ) -> None:
-    monkeypatch.setattr("frazil.spark.read.layout.file_layouts.CHECKED_FILES", checked)
+    monkeypatch.setattr("frazil.spark.files.file_layouts.CHECKED_FILES", checked)
     table = lake.create_table("db.t", DDL)
     table.append(spark.sql(row(1, table)))
     before = [part.format("x", "u", "a", "a") for part in PARTS]

@@ -15,9 +15,9 @@ from frazil.format import types as I
 from frazil.format.new_table import new_table_metadata
 from frazil.format.schema import Schema
 from frazil.format.schema.name_mapping import NameMapping
+from frazil.spark.files.projection import project
 from frazil.spark.read.dataframe import prepared_read
-from frazil.spark.read.projection import project
-from frazil.spark.session import prepare_session
+from frazil.spark.session.facts import prepare_session
 from frazil.spark.types import SparkTypeSupport
 from frazil.storage.files import FileIO
 

@@ -7,8 +7,8 @@ import pytest
 from frazil.errors import ValidationError
 from frazil.format.schema import Schema
 from frazil.format.types import LongType, NestedField, StringType, StructType
-from frazil.spark.read.projection import FILE, project
-from frazil.spark.read.scan_names import names_of_schemas, scan_names
+from frazil.spark.files.projection import FILE, project
+from frazil.spark.files.scan_names import names_of_schemas, scan_names
 
 POINT = StructType((NestedField(3, "x", LongType()), NestedField(4, "y", LongType())))
 SCHEMA = Schema(

@@ -18,7 +18,7 @@ from frazil.format.manifests import Content, DataFile
 from frazil.spark.deletes import integer_keys as key_bits
 from frazil.spark.deletes import resolve, small_files
 from frazil.spark.deletes.resolve import EQUALITY_SETTING, EqualityReading
-from frazil.spark.session import prepare_session
+from frazil.spark.session.facts import prepare_session
 
 pytestmark = pytest.mark.spark
 RESOLVE, KNOWN = EqualityReading.RESOLVE, EqualityReading.KNOWN

@@ -12,9 +12,9 @@ import frazil
 from ci_share import one_of_each
 from frazil.errors import ConfigurationError
 from frazil.spark.deletes import joins as bitmaps
-from frazil.spark.read.parquet.file_log import ROW_NUMBERS_SETTING
-from frazil.spark.read.scan_names import ROW_INDEX_NAME
-from frazil.spark.session import prepare_session, temporary_settings
+from frazil.spark.files.parquet.file_log import ROW_NUMBERS_SETTING
+from frazil.spark.files.scan_names import ROW_INDEX_NAME
+from frazil.spark.session.facts import prepare_session, temporary_settings
 
 pytestmark = pytest.mark.spark
 

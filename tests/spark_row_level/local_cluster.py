@@ -12,8 +12,8 @@ from collections import Counter
 from pyspark.sql import SparkSession
 
 import frazil
+from frazil.spark.delete_files import write as deletes
 from frazil.spark.deletes import small_files
-from frazil.spark.deletes.writing import write as deletes
 
 DDL = "id bigint not null, p string, v string"
 

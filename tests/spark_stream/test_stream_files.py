@@ -10,7 +10,7 @@ import pytest
 
 from frazil.catalog.static import StaticCatalog
 from frazil.errors import ValidationError
-from frazil.spark.read.layout.variants import with_variants_apart
+from frazil.spark.files.layout.variants import with_variants_apart
 from frazil.spark.table import Table
 from frazil.storage.moved import MovedFileIO
 

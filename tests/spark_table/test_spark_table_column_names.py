@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 from ci_share import only_in_soak
-from frazil.spark.free_names import free_name, free_names
+from frazil.spark.session.free_names import free_name, free_names
 from frazil.storage.files import local_path
 
 pytestmark = pytest.mark.spark

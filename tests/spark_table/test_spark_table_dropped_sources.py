@@ -12,7 +12,7 @@ from ci_share import one_of_each
 from frazil.cli.format import partition_text
 from frazil.spark.metadata_frames import cluster
 from frazil.spark.metadata_frames.shape import dataframe_of
-from frazil.spark.session import type_support
+from frazil.spark.session.facts import type_support
 from frazil.table.inspect.inspector import Inspector
 from frazil.table.inspect.schemas import partition_struct_type, partitions_struct
 

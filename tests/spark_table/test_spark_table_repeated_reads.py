@@ -13,9 +13,9 @@ from table_rows import frame, rows_of
 import frazil
 from frazil.format.manifests import Content, DataFile
 from frazil.format.puffin import PuffinBuilder, deletion_vector_to_bytes
+from frazil.spark.files.parquet.file_log import FILE_LOG_SETTING
 from frazil.spark.lake import Lake
 from frazil.spark.read import reader
-from frazil.spark.read.parquet.file_log import FILE_LOG_SETTING
 
 pytestmark = pytest.mark.spark
 

@@ -16,7 +16,7 @@ import frazil
 from frazil import col
 from frazil.errors import ConfigurationError
 from frazil.format.values.zones import zone_of
-from frazil.spark.session import time_zone_of
+from frazil.spark.session.facts import time_zone_of
 from frazil.table.time_travel import timestamp_ms_of
 
 SESSION_ZONE = "spark.sql.session.timeZone"

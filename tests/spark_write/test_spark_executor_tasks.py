@@ -10,7 +10,7 @@ from zipimport import zipimporter
 import pyarrow as pa
 import pytest
 
-from frazil.spark.executors.tasks import forget_zip_importers, map_batches
+from frazil.spark.session.tasks import forget_zip_importers, map_batches
 
 
 @pytest.mark.spark

@@ -8,7 +8,7 @@ import sys
 
 PROGRAM = """
 from pyspark.sql import SparkSession
-from frazil.spark.session import prepare_session
+from frazil.spark.session.facts import prepare_session
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
 prepare_session(spark)
 def where(batches):

@@ -9,7 +9,7 @@ import pytest
 
 import frazil
 
-TASKS = ["frazil.spark.read.arrow.files", "frazil.spark.write.arrow", "frazil.spark.write.finish"]
+TASKS = ["frazil.spark.files.arrow.files", "frazil.spark.write.arrow", "frazil.spark.write.finish"]
 """Where the functions are that executors call to read and to write files."""
 HEAVY = ["polars", "sqlalchemy", "sqlglot", "frazil.catalog", "frazil.planning"]
 

@@ -14,7 +14,7 @@ import pytest
 
 import frazil
 from frazil.errors import SchemaMismatchError, ValidationError
-from frazil.spark.session import temporary_settings
+from frazil.spark.session.facts import temporary_settings
 from frazil.spark.write.rows import rows_of
 
 pytestmark = pytest.mark.spark

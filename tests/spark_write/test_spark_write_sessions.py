@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import frazil
-from frazil.spark.session import WRITE_SETTINGS, temporary_settings
+from frazil.spark.session.facts import WRITE_SETTINGS, temporary_settings
 from frazil.storage.files import local_path
 
 pytestmark = pytest.mark.spark

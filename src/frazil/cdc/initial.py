@@ -15,7 +15,7 @@ from pyspark.sql import types as S
 from frazil.cdc.catalog import LeafTable
 from frazil.cdc.connections import Dsn
 from frazil.cdc.values import ValueColumn, arrays_of
-from frazil.spark.executors.tasks import map_batches
+from frazil.spark.session.tasks import map_batches
 from frazil.spark.types import type_to_spark
 
 PAGES_A_TASK: Final = 32_768

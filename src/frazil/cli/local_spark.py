@@ -17,7 +17,7 @@ from frazil.errors import FrazilError, StorageError
 from frazil.spark.lake import Lake
 from frazil.spark.read.failures import read_failure
 from frazil.spark.scan import Scan
-from frazil.spark.session import prepare_session
+from frazil.spark.session.facts import prepare_session
 from frazil.spark.table import Table
 from frazil.table.handle import TableHandle
 

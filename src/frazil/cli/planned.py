@@ -18,7 +18,7 @@ from frazil.format.values.zones import PROCESS_ZONE
 from frazil.planning.aggregates import Measure, answer
 from frazil.planning.plan import plan
 from frazil.planning.scan_plan import ScanPlan
-from frazil.spark.read.projection import project
+from frazil.spark.files.projection import project
 from frazil.table.handle import TableHandle
 from frazil.table.time_travel import find_snapshot
 

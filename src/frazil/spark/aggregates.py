@@ -20,7 +20,7 @@ from frazil.format.partitions.transforms import IdentityTransform
 from frazil.format.schema import Schema
 from frazil.planning.aggregates import Answered, Function, GroupKey, Measure
 from frazil.planning.scan_plan import ScanPlan
-from frazil.spark.read.file_rows import arrow_values
+from frazil.spark.files.file_rows import arrow_values
 from frazil.spark.types import SparkTypeSupport, type_to_spark
 from frazil.spark.write.columns.partition_columns import column_of, transform_column
 

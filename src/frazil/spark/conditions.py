@@ -44,7 +44,7 @@ from frazil.format.predicates.sql.implied import (
 )
 from frazil.format.schema import Schema
 from frazil.format.types import DoubleType, FloatType
-from frazil.spark.session import is_case_sensitive, temporary_settings, type_support
+from frazil.spark.session.facts import is_case_sensitive, temporary_settings, type_support
 from frazil.spark.types import schema_to_spark
 
 _READ_DIFFERENTLY: Final = {

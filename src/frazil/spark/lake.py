@@ -30,7 +30,7 @@ from frazil.spark.migration.commands import MigrationCommands
 from frazil.spark.procedures.call import call
 from frazil.spark.row_level.writes import Rows
 from frazil.spark.schemas import SchemaLike, schema_of
-from frazil.spark.session import prepare_session, take_cache_sizes
+from frazil.spark.session.facts import prepare_session, take_cache_sizes
 from frazil.spark.stream.source.options import StreamSettings
 from frazil.spark.table import Table
 from frazil.spark.write.rows import rows_of

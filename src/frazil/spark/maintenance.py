@@ -22,7 +22,7 @@ from frazil.spark.compaction.results import (
     ManifestsResult,
     PositionDeletesResult,
 )
-from frazil.spark.deletes.writing.write import Granularity
+from frazil.spark.delete_files.write import Granularity
 from frazil.spark.migration.add_files import AddFilesResult, add_files
 from frazil.spark.row_level.writes import Writes
 from frazil.spark.upkeep import checks

@@ -33,12 +33,17 @@ from frazil.planning.plan import plan
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.aggregates import Aggregation, parse_request
 from frazil.spark.conditions import Condition, condition_of
-from frazil.spark.read.arrow.convert import cut
+from frazil.spark.files.arrow.convert import cut
+from frazil.spark.files.layout.variants import with_variants_apart
+from frazil.spark.files.projection import Projection, project, with_fields
 from frazil.spark.read.failures import read_failure
-from frazil.spark.read.layout.variants import with_variants_apart
-from frazil.spark.read.projection import Projection, project, with_fields
 from frazil.spark.read.reader import TableReader
-from frazil.spark.session import is_case_sensitive, prepare_session, time_zone_of, type_support
+from frazil.spark.session.facts import (
+    is_case_sensitive,
+    prepare_session,
+    time_zone_of,
+    type_support,
+)
 from frazil.spark.types import COMMENT_KEY, SparkTypeSupport
 from frazil.storage.avro.columns import value_column
 from frazil.storage.files import FileIO

@@ -27,7 +27,7 @@ from frazil.spark.read_points import ReadPoints
 from frazil.spark.row_level.commands import RowCommands
 from frazil.spark.row_level.writes import OnProgress, Rows, owning
 from frazil.spark.scan import Scan
-from frazil.spark.session import engine_summary
+from frazil.spark.session.facts import engine_summary
 from frazil.spark.stream.table_streams import TableStreams
 from frazil.spark.table_files import TableFiles
 from frazil.spark.transaction import TableTransaction

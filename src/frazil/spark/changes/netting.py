@@ -16,7 +16,7 @@ from frazil.spark.changes.columns import (
     ChangeType,
 )
 from frazil.spark.changes.comparable import comparable
-from frazil.spark.free_names import free_name
+from frazil.spark.session.free_names import free_name
 
 
 class _Added:

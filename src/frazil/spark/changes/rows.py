@@ -26,8 +26,7 @@ from frazil.spark.changes.columns import (
     COMMIT_SNAPSHOT_ID,
 )
 from frazil.spark.conditions import Condition
-from frazil.spark.free_names import free_names
-from frazil.spark.read.projection import (
+from frazil.spark.files.projection import (
     DELETED,
     FILE_ORDINAL_FIELD,
     METADATA_COLUMNS,
@@ -35,7 +34,8 @@ from frazil.spark.read.projection import (
     projection_beside,
 )
 from frazil.spark.read.reader import TableReader
-from frazil.spark.session import prepare_session
+from frazil.spark.session.facts import prepare_session
+from frazil.spark.session.free_names import free_names
 from frazil.storage.files import FileIO
 
 _LABELLED: Final = "_frazil_labelled_file"

@@ -29,7 +29,12 @@ from frazil.spark.compaction.rewriting import Rewriter, RewrittenGroup
 from frazil.spark.conditions import condition_of
 from frazil.spark.deletes.resolve import EQUALITY_SETTING, EqualityReading
 from frazil.spark.row_level.target import Target
-from frazil.spark.session import engine_summary, is_case_sensitive, temporary_settings, time_zone_of
+from frazil.spark.session.facts import (
+    engine_summary,
+    is_case_sensitive,
+    temporary_settings,
+    time_zone_of,
+)
 from frazil.table.snapshots.producer import branch_head, snapshot_options
 
 if TYPE_CHECKING:

@@ -31,11 +31,11 @@ from frazil.spark.compaction.dangling import (
     live_deletes,
 )
 from frazil.spark.compaction.results import ConversionResult
+from frazil.spark.delete_files.write import WrittenDeletes, write_deletes
 from frazil.spark.deletes.resolve import EQUALITY_SETTING, PLACES, EqualityReading
-from frazil.spark.deletes.writing.write import WrittenDeletes, write_deletes
-from frazil.spark.read.projection import DELETED, FILE_ORDINAL_FIELD, POS, Projection
+from frazil.spark.files.projection import DELETED, FILE_ORDINAL_FIELD, POS, Projection
 from frazil.spark.read.reader import TableReader
-from frazil.spark.session import engine_summary, temporary_settings
+from frazil.spark.session.facts import engine_summary, temporary_settings
 from frazil.spark.write.files import WriteProgress
 from frazil.table.commit.definition import Definition
 from frazil.table.snapshots.producer import branch_head, snapshot_options

@@ -23,13 +23,13 @@ from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
 from frazil.spark.compaction.groups import FileGroup
-from frazil.spark.executors.tasks import map_batches
-from frazil.spark.read.projection import LAST_UPDATED_FIELD, ROW_ID_FIELD
+from frazil.spark.files.projection import LAST_UPDATED_FIELD, ROW_ID_FIELD
+from frazil.spark.files.wire import entry_from_text
+from frazil.spark.files.write_failures import lacks_packages, own_error
 from frazil.spark.row_level.target import Target
+from frazil.spark.session.tasks import map_batches
 from frazil.spark.write.arrow import ArrowTask, arrow_schema
-from frazil.spark.write.failures import lacks_packages, own_error
 from frazil.spark.write.files import FileWrite
-from frazil.spark.write.wire import entry_from_text
 from frazil.storage.file_kinds import DATA_FILES
 from frazil.storage.files import FileIO, local_path
 from frazil.storage.parquet.field_ids import stored_field_id

@@ -15,15 +15,15 @@ from pyspark.sql import SparkSession
 from frazil.format.arguments import one_or_several
 from frazil.format.manifests import ManifestFile
 from frazil.spark.compaction.results import ManifestsResult
-from frazil.spark.executors.tasks import map_batches
 from frazil.spark.metadata_frames.cluster import TASK_ARROW, stated_manifest
 from frazil.spark.metadata_frames.entry_rows import manifest_of_task
-from frazil.spark.session import (
+from frazil.spark.session.facts import (
     engine_summary,
     prepare_session,
     shuffle_partitions,
     spread_over_tasks,
 )
+from frazil.spark.session.tasks import map_batches
 from frazil.storage.avro.manifest_records import manifest_of, manifest_record
 from frazil.table.manifests.clusters import ClusterWriter, ManifestClusters
 from frazil.table.snapshots.producer import snapshot_options

@@ -23,8 +23,8 @@ from frazil.spark.compaction.compact import files_condition
 from frazil.spark.compaction.dangling import KEY, delete_file_entries, live_deletes
 from frazil.spark.compaction.options import RewriteOptions, RewriteSettings
 from frazil.spark.compaction.results import PositionDeletesResult
-from frazil.spark.deletes.writing.write import Granularity, WrittenDeletes, write_deletes_anew
-from frazil.spark.session import engine_summary
+from frazil.spark.delete_files.write import Granularity, WrittenDeletes, write_deletes_anew
+from frazil.spark.session.facts import engine_summary
 from frazil.table.commit.definition import Definition
 from frazil.table.snapshots.producer import branch_head, snapshot_options
 from frazil.table.snapshots.rewrite import RewriteFiles

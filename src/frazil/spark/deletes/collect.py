@@ -22,8 +22,8 @@ from frazil.errors import ValidationError
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.deletes.bitmap import Words
 from frazil.spark.deletes.bitmap_rows import KEY, WORDS, Longs
-from frazil.spark.executors.few_rows import few_rows
-from frazil.spark.write.columns.row_checks import stop_with_text, value_problem
+from frazil.spark.files.row_checks import stop_with_text, value_problem
+from frazil.spark.session.few_rows import few_rows
 
 WORDS_HERE: Final = 2_000_000
 """Up to so many words (32 MB) are collected by the driver; more stay with the executors."""

@@ -19,13 +19,13 @@ from frazil.format.schema import Schema
 from frazil.planning.deletes.index import GLOBAL_SCOPE
 from frazil.spark.deletes.bitmap import is_in_words
 from frazil.spark.deletes.integer_keys import as_long, is_integer, key_bits
-from frazil.spark.read.arrow.files import TableColumns
-from frazil.spark.read.arrow.scan import scan_with_arrow
-from frazil.spark.read.file_rows import FileValue, attach
-from frazil.spark.read.layout.footers import file_facts
-from frazil.spark.read.layout.layouts import layout_of
-from frazil.spark.read.parquet.native import ScanContext, Wanted, scan_by_id
-from frazil.spark.read.projection import with_fields
+from frazil.spark.files.arrow.files import TableColumns
+from frazil.spark.files.arrow_scan import scan_with_arrow
+from frazil.spark.files.file_rows import FileValue, attach
+from frazil.spark.files.layout.footers import file_facts
+from frazil.spark.files.layout.layouts import layout_of
+from frazil.spark.files.parquet.native import ScanContext, Wanted, scan_by_id
+from frazil.spark.files.projection import with_fields
 
 BROADCAST_ROWS: Final = 1_000_000
 """Up to so many deleted keys are sent to every executor; more are shuffled with the rows."""

@@ -23,7 +23,7 @@ from frazil.spark.deletes.bitmap import WordRows, Words, word_rows
 from frazil.spark.deletes.bitmap_rows import Longs
 from frazil.spark.deletes.deletion_cache import DeletedWords, Known
 from frazil.spark.deletes.joins import BROADCAST_BYTES
-from frazil.spark.read.arrow.files import FilePart, TableColumns, read_batches
+from frazil.spark.files.arrow.files import FilePart, TableColumns, read_batches
 from frazil.storage.files import FileIO
 from frazil.storage.side_by_side import in_threads
 

@@ -20,7 +20,7 @@ from pyspark.sql import types as S
 
 from frazil.spark.deletes.bitmap import Words, word_rows
 from frazil.spark.deletes.bitmap_rows import KEY, WORDS, WORDS_PER_CONTAINER, Grain
-from frazil.spark.read.parquet.file_log import NAMED_PLACE, RowPlace
+from frazil.spark.files.parquet.file_log import NAMED_PLACE, RowPlace
 from frazil.storage.caches import BoundedCache
 
 BROADCAST_BYTES: Final = 32 * 1024 * 1024

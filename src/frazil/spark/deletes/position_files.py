@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from frazil.errors import InvalidDataFileError
 from frazil.format.schema.name_mapping import mapping_for
 from frazil.spark.deletes.bitmap_rows import Longs
-from frazil.spark.read.arrow.files import FilePart, TableColumns, read_batches
+from frazil.spark.files.arrow.files import FilePart, TableColumns, read_batches
 from frazil.storage.files import FileIO
 from frazil.storage.moved import MovedFileIO
 from frazil.storage.parquet.field_ids import stored_field_id

@@ -26,9 +26,9 @@ from frazil.spark.deletes.position_files import (
     deleted_rows,
     vector_positions,
 )
-from frazil.spark.executors.tasks import map_batches
-from frazil.spark.read.parquet.native import ScanContext
-from frazil.spark.session import shuffle_partitions
+from frazil.spark.files.parquet.native import ScanContext
+from frazil.spark.session.facts import shuffle_partitions
+from frazil.spark.session.tasks import map_batches
 from frazil.storage.files import FileIO
 from frazil.storage.side_by_side import in_threads
 

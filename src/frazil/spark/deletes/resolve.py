@@ -39,8 +39,8 @@ from frazil.spark.deletes.equality import EqualityDeletes
 from frazil.spark.deletes.groups import DeleteGroup
 from frazil.spark.deletes.integer_keys import key_bits
 from frazil.spark.deletes.small_files import SmallFiles
-from frazil.spark.read.arrow.files import TableColumns
-from frazil.spark.read.projection import DELETED, FILE_ORDINAL_FIELD, METADATA_COLUMNS, POS
+from frazil.spark.files.arrow.files import TableColumns
+from frazil.spark.files.projection import DELETED, FILE_ORDINAL_FIELD, METADATA_COLUMNS, POS
 from frazil.storage.files import FileIO
 
 EQUALITY_SETTING: Final = "frazil.read.equality-deletes"

@@ -22,7 +22,7 @@ from frazil.planning.deletes.index import GLOBAL_SCOPE
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.bitmap import Words, words_by_file
 from frazil.spark.deletes.equality import BY_VALUE
-from frazil.spark.read.arrow.files import FilePart, TableColumns, arrow_type, read_batches
+from frazil.spark.files.arrow.files import FilePart, TableColumns, arrow_type, read_batches
 from frazil.storage.caches import BoundedCache
 from frazil.storage.files import FileIO
 from frazil.storage.side_by_side import in_threads

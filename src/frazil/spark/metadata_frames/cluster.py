@@ -20,10 +20,10 @@ from frazil.format.snapshots import Snapshot
 from frazil.format.snapshots.json_form import stored_id
 from frazil.planning.cache import ManifestCache
 from frazil.planning.load import listed_manifests
-from frazil.spark.executors.tasks import map_batches
 from frazil.spark.metadata_frames.entry_rows import EntryTable, batches_of, entry_rows
 from frazil.spark.metadata_frames.shape import spark_schema
-from frazil.spark.session import shuffle_partitions, spread_over_tasks
+from frazil.spark.session.facts import shuffle_partitions, spread_over_tasks
+from frazil.spark.session.tasks import map_batches
 from frazil.spark.types import SparkTypeSupport
 from frazil.storage.files import FileIO
 from frazil.table.inspect.files import EntryTables

@@ -20,8 +20,8 @@ from pyspark.sql import types as S
 
 from frazil.format import types as I
 from frazil.format.manifests import ManifestContent, ManifestFile
-from frazil.spark.executors.tasks import map_batches
 from frazil.spark.metadata_frames.shape import record_batch, spark_schema
+from frazil.spark.session.tasks import map_batches
 from frazil.spark.types import COMMENT_KEY, SparkTypeSupport
 from frazil.storage.files import FileIO
 from frazil.table.inspect.files import ROW, EntryTables

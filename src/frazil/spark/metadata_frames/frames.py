@@ -17,7 +17,7 @@ from frazil.spark.metadata_frames.entry_rows import EntryTable
 from frazil.spark.metadata_frames.partitions import partitions_of
 from frazil.spark.metadata_frames.position_deletes import DeletedPositions
 from frazil.spark.metadata_frames.shape import dataframe_of, spark_schema
-from frazil.spark.session import prepare_session, shuffle_partitions, type_support
+from frazil.spark.session.facts import prepare_session, shuffle_partitions, type_support
 from frazil.storage.files import FileIO
 from frazil.storage.on_driver import OnDriver
 from frazil.table.inspect import schemas as columns

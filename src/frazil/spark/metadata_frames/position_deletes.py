@@ -20,10 +20,10 @@ from frazil.format import types as I
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.format.schema.name_mapping import mapping_for
-from frazil.spark.executors.tasks import map_batches
+from frazil.spark.files.arrow.convert import converted, is_scanned, needs_conversion, scan_type
+from frazil.spark.files.arrow.files import FilePart, TableColumns, arrow_type, read_batches
 from frazil.spark.metadata_frames.entry_rows import BATCH_ROWS
-from frazil.spark.read.arrow.convert import converted, is_scanned, needs_conversion, scan_type
-from frazil.spark.read.arrow.files import FilePart, TableColumns, arrow_type, read_batches
+from frazil.spark.session.tasks import map_batches
 from frazil.spark.types import COMMENT_KEY, SparkTypeSupport
 from frazil.storage.files import FileIO
 from frazil.storage.vectors import read_deletion_vector

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as S
 
 from frazil.format import types as I
-from frazil.spark.read.file_rows import arrow_type_of
+from frazil.spark.files.file_rows import arrow_type_of
 from frazil.spark.types import COMMENT_KEY, SparkTypeSupport, type_to_spark
 
 

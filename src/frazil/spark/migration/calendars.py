@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow.parquet as pq
 
 from frazil.errors import SchemaMismatchError
-from frazil.spark.read.layout.footers import FooterColumn
+from frazil.spark.files.layout.footers import FooterColumn
 
 _VERSION: Final = b"org.apache.spark.version"
 _LEGACY: Final = b"org.apache.spark.legacyDateTime"

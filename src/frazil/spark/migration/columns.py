@@ -16,7 +16,7 @@ from frazil.format import types as I
 from frazil.format.evolution.promotion import can_promote
 from frazil.format.schema import Schema
 from frazil.format.schema.name_mapping import MappedField, NameMapping
-from frazil.spark.read.layout.footers import INT96, FooterColumn, has_ids
+from frazil.spark.files.layout.footers import INT96, FooterColumn, has_ids
 
 _DICTIONARY: Final = re.compile(r"dictionary<values=(.*), indices=.*>")
 _DECIMAL: Final = re.compile(r"decimal\d*\((\d+), (\d+)\)")

@@ -24,16 +24,16 @@ from frazil.format.properties.metrics_mode import COUNTS, FULL
 from frazil.format.schema import Schema
 from frazil.format.schema.name_mapping import NameMapping
 from frazil.format.values import from_bytes, to_bytes
-from frazil.spark.migration.calendars import check_calendar
-from frazil.spark.migration.columns import ColumnMatcher, FileColumns
-from frazil.spark.read.arrow.avro_files import AvroFile
-from frazil.spark.read.layout.footers import (
+from frazil.spark.files.arrow.avro_files import AvroFile
+from frazil.spark.files.layout.footers import (
     INT96,
     FooterColumn,
     columns_of_arrow,
     columns_of_parquet,
 )
-from frazil.spark.write.wire import entry_to_text
+from frazil.spark.files.wire import entry_to_text
+from frazil.spark.migration.calendars import check_calendar
+from frazil.spark.migration.columns import ColumnMatcher, FileColumns
 from frazil.storage.files import FileIO
 from frazil.storage.parquet.footer import read_description
 from frazil.storage.parquet.metrics import FileMetrics, MetricsReader

@@ -17,14 +17,14 @@ from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.metadata.table_mapping import name_mapping_of
 from frazil.format.schema.name_mapping import NameMapping, mapping_for, with_names
-from frazil.spark.executors.tasks import map_batches
+from frazil.spark.files.wire import entry_from_text
+from frazil.spark.files.write_failures import lacks_packages, own_error
 from frazil.spark.migration.entries import EntryMaker, Found, find_some
 from frazil.spark.migration.sources import FileSource
-from frazil.spark.session import is_case_sensitive, prepare_session, time_zone_of
+from frazil.spark.session.facts import is_case_sensitive, prepare_session, time_zone_of
+from frazil.spark.session.tasks import map_batches
 from frazil.spark.upkeep.arrow_frames import arrow_of
-from frazil.spark.write.failures import lacks_packages, own_error
 from frazil.spark.write.footers import FOOTERS_FOR_DRIVER
-from frazil.spark.write.wire import entry_from_text
 from frazil.storage.files import FileIO
 from frazil.storage.side_by_side import in_threads
 from frazil.table.migration.partitions import PartitionTexts, compatible_spec, value_column

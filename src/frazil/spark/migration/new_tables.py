@@ -38,7 +38,7 @@ from frazil.spark.migration.sources import (
     quoted,
     spark_table,
 )
-from frazil.spark.session import engine_summary
+from frazil.spark.session.facts import engine_summary
 from frazil.spark.table import Table
 from frazil.spark.types import query_schema_from_spark
 from frazil.storage.files import normalize_location

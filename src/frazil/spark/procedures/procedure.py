@@ -14,7 +14,7 @@ from frazil.catalog.identifiers import parse_table_identifier
 from frazil.format import types as I
 from frazil.spark.metadata_frames.shape import dataframe_of
 from frazil.spark.procedures.parameters import ArgumentKind, Arguments, Parameter, Signature
-from frazil.spark.session import type_support
+from frazil.spark.session.facts import type_support
 from frazil.spark.table import Table
 
 Row: TypeAlias = tuple[Any, ...]

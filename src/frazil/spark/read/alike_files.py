@@ -26,20 +26,20 @@ from frazil.spark.deletes.equality import (
 from frazil.spark.deletes.groups import DeleteGroup
 from frazil.spark.deletes.joins import ArrayBitmaps, Bitmaps, bitmaps_of_words, in_arrays
 from frazil.spark.deletes.positions import PositionDeletes
-from frazil.spark.read.arrow.convert import converted, is_scanned, needs_conversion, scan_type
-from frazil.spark.read.arrow.files import TableColumns
-from frazil.spark.read.arrow.scan import scan_with_arrow
-from frazil.spark.read.file_rows import (
+from frazil.spark.files.arrow.convert import converted, is_scanned, needs_conversion, scan_type
+from frazil.spark.files.arrow.files import TableColumns
+from frazil.spark.files.arrow_scan import scan_with_arrow
+from frazil.spark.files.file_layouts import Survey
+from frazil.spark.files.file_rows import (
     FileValue,
     attach,
     file_value,
     partition_value,
     scan_value,
 )
-from frazil.spark.read.layout.file_layouts import Survey
-from frazil.spark.read.layout.layouts import Layout, Reader
-from frazil.spark.read.layout.weights import weighed_by_deletes
-from frazil.spark.read.parquet.native import (
+from frazil.spark.files.layout.layouts import Layout, Reader
+from frazil.spark.files.layout.weights import weighed_by_deletes
+from frazil.spark.files.parquet.native import (
     NativeScan,
     ScanContext,
     Wanted,
@@ -47,8 +47,7 @@ from frazil.spark.read.parquet.native import (
     scan_by_id,
     scan_by_name,
 )
-from frazil.spark.read.prepared import PreparedRows
-from frazil.spark.read.projection import (
+from frazil.spark.files.projection import (
     DELETED,
     FILE,
     FILE_ORDINAL_FIELD,
@@ -60,6 +59,8 @@ from frazil.spark.read.projection import (
     Projection,
     is_metadata_column,
 )
+from frazil.spark.files.scan_names import ROW_INDEX_NAME
+from frazil.spark.read.prepared import PreparedRows
 from frazil.spark.read.result_columns import (
     FIRST_ROW_ID,
     constant_name,
@@ -68,7 +69,6 @@ from frazil.spark.read.result_columns import (
     named,
     partition_type,
 )
-from frazil.spark.read.scan_names import ROW_INDEX_NAME
 from frazil.spark.types import type_to_spark
 
 

@@ -22,14 +22,12 @@ from frazil.spark.deletes.bitmap import Words
 from frazil.spark.deletes.equality import key_schema
 from frazil.spark.deletes.groups import DeleteGroup, delete_groups
 from frazil.spark.deletes.resolve import PLACES, EqualityReading, Resolved, Resolver
-from frazil.spark.read.alike_files import FilesReadAlike, SharedReading
-from frazil.spark.read.arrow.convert import is_scanned
-from frazil.spark.read.arrow.files import TableColumns
-from frazil.spark.read.layout.file_layouts import survey
-from frazil.spark.read.layout.layouts import Layout, Reader
-from frazil.spark.read.parquet.native import ScanContext
-from frazil.spark.read.prepared import PreparedRead, PreparedRows
-from frazil.spark.read.projection import (
+from frazil.spark.files.arrow.convert import is_scanned
+from frazil.spark.files.arrow.files import TableColumns
+from frazil.spark.files.file_layouts import survey
+from frazil.spark.files.layout.layouts import Layout, Reader
+from frazil.spark.files.parquet.native import ScanContext
+from frazil.spark.files.projection import (
     DELETED,
     LAST_UPDATED,
     ROW_ID,
@@ -37,8 +35,10 @@ from frazil.spark.read.projection import (
     is_metadata_column,
     with_fields,
 )
+from frazil.spark.files.scan_names import scan_names
+from frazil.spark.read.alike_files import FilesReadAlike, SharedReading
+from frazil.spark.read.prepared import PreparedRead, PreparedRows
 from frazil.spark.read.result_columns import result_schema
-from frazil.spark.read.scan_names import scan_names
 from frazil.spark.types import SparkTypeSupport
 from frazil.storage.files import FileIO
 

@@ -19,9 +19,9 @@ from frazil.format.schema.name_mapping import NameMapping
 from frazil.planning.cache import memory_of_plan
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.resolve import EqualityReading
-from frazil.spark.read.parquet.file_log import READING_SETTINGS
-from frazil.spark.read.parquet.locations import LOCATION_SETTINGS
-from frazil.spark.read.projection import Projection
+from frazil.spark.files.parquet.file_log import READING_SETTINGS
+from frazil.spark.files.parquet.locations import LOCATION_SETTINGS
+from frazil.spark.files.projection import Projection
 from frazil.spark.types import SparkTypeSupport
 from frazil.storage.caches import BoundedCache
 from frazil.storage.files import FileIO

@@ -14,6 +14,7 @@ from frazil.format.metadata.table_mapping import name_mapping_of
 from frazil.format.predicates.expressions import AlwaysTrue
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.resolve import EqualityReading, equality_reading
+from frazil.spark.files.projection import Projection
 from frazil.spark.read.dataframe import prepared_read
 from frazil.spark.read.prepared import (
     PreparedRead,
@@ -21,8 +22,7 @@ from frazil.spark.read.prepared import (
     ReadRequest,
     settings_of,
 )
-from frazil.spark.read.projection import Projection
-from frazil.spark.session import prepare_session, type_support
+from frazil.spark.session.facts import prepare_session, type_support
 from frazil.storage.files import FileIO
 
 

@@ -17,8 +17,8 @@ from frazil.format.schema import Schema
 from frazil.spark.deletes.equality import (
     ROW_SEQUENCE,
 )
-from frazil.spark.read.parquet.file_log import ORDINAL, POSITION
-from frazil.spark.read.projection import (
+from frazil.spark.files.parquet.file_log import ORDINAL, POSITION
+from frazil.spark.files.projection import (
     DELETED,
     FILE_ORDINAL_FIELD,
     LAST_UPDATED,

@@ -23,10 +23,10 @@ from frazil.format.properties.table import RETRIES
 from frazil.format.snapshots import Snapshot
 from frazil.planning.removal import data_files
 from frazil.planning.scan_plan import ScanPlan
-from frazil.spark.deletes.writing.write import WrittenDeletes, write_deletes
+from frazil.spark.delete_files.write import WrittenDeletes, write_deletes
 from frazil.spark.row_level.figures import Changed, files_skipped, summary_entries
 from frazil.spark.row_level.target import Target
-from frazil.spark.session import is_case_sensitive
+from frazil.spark.session.facts import is_case_sensitive
 from frazil.spark.write.distribute import Placement
 from frazil.spark.write.files import WriteProgress, write_data_files
 from frazil.spark.write.write_audit_publish import Destination, destination

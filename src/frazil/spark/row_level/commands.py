@@ -31,7 +31,7 @@ from frazil.spark.row_level.merging.merge import Merge
 from frazil.spark.row_level.names import check_aliases, check_has_keys, key_path
 from frazil.spark.row_level.update import Update
 from frazil.spark.row_level.writes import Rows, Writes
-from frazil.spark.session import is_case_sensitive, time_zone_of
+from frazil.spark.session.facts import is_case_sensitive, time_zone_of
 from frazil.spark.write.rows import rows_of
 from frazil.table.conflicts.validation import Isolation
 

@@ -13,13 +13,13 @@ from frazil.format.predicates.sql.implied import words_of
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.types import NestedField
 from frazil.spark.conditions import Condition
-from frazil.spark.deletes.writing.write import WrittenDeletes
-from frazil.spark.executors.few_rows import tasks_of_scan
+from frazil.spark.delete_files.write import WrittenDeletes
 from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.expressions import check_not_random
 from frazil.spark.row_level.figures import Changed
 from frazil.spark.row_level.in_place import in_place
 from frazil.spark.row_level.target import Target, as_file_and_position, file_of, words_of_places
+from frazil.spark.session.few_rows import tasks_of_scan
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from frazil.spark.row_level.delete import (
 )
 from frazil.spark.row_level.expressions import check_not_random
 from frazil.spark.row_level.target import Target
-from frazil.spark.session import is_case_sensitive, time_zone_of
+from frazil.spark.session.facts import is_case_sensitive, time_zone_of
 from frazil.spark.write.columns.align import align
 from frazil.storage.files import FileIO
 from frazil.table.conflicts.validation import Isolation, Validation

@@ -15,9 +15,9 @@ from pyspark.sql import types as S
 
 from frazil.errors import SchemaMismatchError
 from frazil.format import types as I
+from frazil.spark.files.row_checks import stop_with
 from frazil.spark.types import WGS84_SRID, SparkTypeSupport, type_to_spark
 from frazil.spark.write.columns.align import converter
-from frazil.spark.write.columns.row_checks import stop_with
 from frazil.spark.write.columns.stored_values import default_literal
 
 _INTEGERS: Final = (S.ByteType, S.ShortType, S.IntegerType, S.LongType)

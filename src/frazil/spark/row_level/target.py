@@ -22,9 +22,8 @@ from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.bitmap import Words, by_file
 from frazil.spark.deletes.collect import collected, most_words
 from frazil.spark.deletes.joins import Bitmaps, bitmaps_of_words, in_arrays
-from frazil.spark.free_names import free_names
-from frazil.spark.read.parquet.file_log import RowPlace
-from frazil.spark.read.projection import (
+from frazil.spark.files.parquet.file_log import RowPlace
+from frazil.spark.files.projection import (
     FILE_ORDINAL_FIELD,
     LAST_UPDATED_FIELD,
     METADATA_COLUMNS,
@@ -33,7 +32,8 @@ from frazil.spark.read.projection import (
     projection_beside,
 )
 from frazil.spark.read.reader import TableReader
-from frazil.spark.session import type_support
+from frazil.spark.session.facts import type_support
+from frazil.spark.session.free_names import free_names
 from frazil.spark.types import schema_to_spark
 from frazil.spark.write.row_count import ExpectedRows
 from frazil.storage.files import FileIO

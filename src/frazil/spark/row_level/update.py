@@ -10,7 +10,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from frazil.spark.conditions import Condition
-from frazil.spark.free_names import free_name
 from frazil.spark.row_level.assignments import Assignments, columns_named
 from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.delete import (
@@ -25,7 +24,8 @@ from frazil.spark.row_level.delete import (
 from frazil.spark.row_level.figures import Changed
 from frazil.spark.row_level.in_place import in_place, partition_columns, without_queries
 from frazil.spark.row_level.target import Target
-from frazil.spark.session import type_support
+from frazil.spark.session.facts import type_support
+from frazil.spark.session.free_names import free_name
 from frazil.spark.write.distribute import Placement
 
 

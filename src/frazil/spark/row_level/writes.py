@@ -16,7 +16,7 @@ from frazil.format.predicates.expressions import Expression
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.spark.row_level.kept_rows import Overwriting
-from frazil.spark.session import engine_summary, is_case_sensitive, time_zone_of
+from frazil.spark.session.facts import engine_summary, is_case_sensitive, time_zone_of
 from frazil.spark.write.files import WriteProgress, write_data_files
 from frazil.spark.write.row_count import ExpectedRows, rows_of_last_writes
 from frazil.spark.write.rows import known_row_count, rows_of

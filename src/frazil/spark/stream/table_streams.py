@@ -16,7 +16,7 @@ from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.spark.changes.columns import CHANGELOG_COLUMNS
 from frazil.spark.conditions import condition_of
-from frazil.spark.session import is_case_sensitive, prepare_session, time_zone_of
+from frazil.spark.session.facts import is_case_sensitive, prepare_session, time_zone_of
 from frazil.spark.stream.source.batch_files import CHANGE_FIELDS
 from frazil.spark.stream.source.follower import Follower
 from frazil.spark.stream.source.log import StreamLog

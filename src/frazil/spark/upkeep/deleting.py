@@ -9,8 +9,8 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from frazil.spark.executors.tasks import map_batches
-from frazil.spark.session import prepare_session
+from frazil.spark.session.facts import prepare_session
+from frazil.spark.session.tasks import map_batches
 from frazil.storage.files import FileIO
 from frazil.table.maintenance.progress import DeleteFiles, Deleting, deleting_here
 

@@ -24,15 +24,15 @@ from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.planning.cache import ManifestCache
 from frazil.planning.load import ManifestLoader
-from frazil.spark.executors.tasks import map_batches
 from frazil.spark.metadata_frames.cluster import Cluster, is_planned_here
 from frazil.spark.metadata_frames.entry_rows import manifest_of_task
-from frazil.spark.session import (
+from frazil.spark.session.facts import (
     prepare_session,
     shuffle_partitions,
     spread_over_tasks,
     type_support,
 )
+from frazil.spark.session.tasks import map_batches
 from frazil.spark.upkeep.arrow_frames import arrow_of, polars_of
 from frazil.spark.upkeep.deleting import Deleter
 from frazil.storage.files import FileIO

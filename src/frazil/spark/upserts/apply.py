@@ -19,12 +19,13 @@ from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.properties.table import RETRIES, SCHEMA_EVOLUTION
 from frazil.format.schema import Schema
 from frazil.format.snapshots import MAIN_BRANCH, Snapshot
+from frazil.spark.files.row_checks import value_problem
 from frazil.spark.row_level.command import MERGE_ON_READ, Command, Options
 from frazil.spark.row_level.commands import SOURCE, TARGET, RowCommands
 from frazil.spark.row_level.merging.clauses.clause import Clause, Do, When
 from frazil.spark.row_level.merging.evolution import new_columns
 from frazil.spark.row_level.merging.merge import Merge
-from frazil.spark.session import is_case_sensitive, prepare_session
+from frazil.spark.session.facts import is_case_sensitive, prepare_session
 from frazil.spark.upserts.arriving import Arrived, KeyFigures
 from frazil.spark.upserts.change_rows import ChangeFormat, ChangeRows, Order, WantedChanges
 from frazil.spark.upserts.choice import EQUALITY, Choice, Mode, chosen
@@ -37,7 +38,6 @@ from frazil.spark.upserts.scope import (
     spec_of_deletes,
     with_unpartitioned_spec,
 )
-from frazil.spark.write.columns.row_checks import value_problem
 from frazil.spark.write.files import WriteProgress, write_data_files
 from frazil.spark.write.row_count import ExpectedRows
 from frazil.spark.write.write_audit_publish import destination

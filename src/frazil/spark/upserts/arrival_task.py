@@ -18,10 +18,10 @@ import pyarrow as pa
 from frazil.format import types as I
 from frazil.spark.deletes.bitmap import Words
 from frazil.spark.deletes.bitmap_rows import Longs
+from frazil.spark.files.wire import entry_to_text
 from frazil.spark.write.arrow import OpenFile, name_in_task, stored_fields, to_storage
 from frazil.spark.write.finish import Finisher
 from frazil.spark.write.options import WriteOptions
-from frazil.spark.write.wire import entry_to_text
 from frazil.storage.file_kinds import DATA_FILES
 
 RESULT: Final = "entry string, places binary, bits binary"

@@ -23,18 +23,18 @@ from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
+from frazil.spark.delete_files.write import write_deletes_of_new_files
 from frazil.spark.deletes.bitmap import Words
-from frazil.spark.deletes.writing.write import write_deletes_of_new_files
-from frazil.spark.executors.tasks import map_batches
-from frazil.spark.free_names import free_names
-from frazil.spark.session import prepare_session
+from frazil.spark.files.wire import entry_from_text
+from frazil.spark.session.facts import prepare_session
+from frazil.spark.session.free_names import free_names
+from frazil.spark.session.tasks import map_batches
 from frazil.spark.upserts.arrival_task import MOST_OPEN, RESULT, ArrivalTask
 from frazil.spark.upserts.change_rows import ChangeRows
 from frazil.spark.upserts.keys import Keys
 from frazil.spark.write.columns.align import not_null
 from frazil.spark.write.columns.partition_columns import partition_keys
 from frazil.spark.write.files import FileWrite, WriteProgress, tell_nobody
-from frazil.spark.write.wire import entry_from_text
 from frazil.storage.file_kinds import DATA_FILES
 from frazil.storage.files import FileIO
 

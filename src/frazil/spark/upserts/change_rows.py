@@ -15,9 +15,9 @@ from frazil.errors import ValidationError
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.format.types import IcebergType
-from frazil.spark.free_names import free_names
+from frazil.spark.files.row_checks import stop_with_value
+from frazil.spark.session.free_names import free_names
 from frazil.spark.upserts.keys import Keys
-from frazil.spark.write.columns.row_checks import stop_with_value
 
 
 @dataclass(frozen=True, slots=True)

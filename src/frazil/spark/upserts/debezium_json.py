@@ -16,7 +16,8 @@ from pyspark.sql import functions as F
 from frazil.errors import UnsupportedError, ValidationError
 from frazil.format import types as I
 from frazil.format.predicates.sql.quoting import quote_name_always
-from frazil.spark.free_names import free_name
+from frazil.spark.files.row_checks import stop_with_value
+from frazil.spark.session.free_names import free_name
 from frazil.spark.types import type_to_spark
 from frazil.spark.upserts.change_rows import (
     ChangeFormat,
@@ -25,7 +26,6 @@ from frazil.spark.upserts.change_rows import (
     change_rows,
     required_column,
 )
-from frazil.spark.write.columns.row_checks import stop_with_value
 
 TimeUnit = Literal["millis", "micros", "nanos"]
 

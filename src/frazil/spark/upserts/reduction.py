@@ -12,12 +12,12 @@ from pyspark.sql import functions as F
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.spark.changes.comparable import comparable
-from frazil.spark.free_names import free_names
-from frazil.spark.session import is_case_sensitive
+from frazil.spark.files.row_checks import stop_with_value
+from frazil.spark.session.facts import is_case_sensitive
+from frazil.spark.session.free_names import free_names
 from frazil.spark.upserts.change_rows import ChangeRows
 from frazil.spark.upserts.keys import Keys
 from frazil.spark.write.columns.align import align
-from frazil.spark.write.columns.row_checks import stop_with_value
 
 
 def aligned_changes(changes: ChangeRows, schema: Schema, keys: Keys) -> ChangeRows:

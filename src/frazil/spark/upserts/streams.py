@@ -20,8 +20,8 @@ from frazil.errors import (
     UnsupportedError,
     ValidationError,
 )
-from frazil.spark.read.parquet.locations import spark_path
-from frazil.spark.session import is_connect, temporary_settings
+from frazil.spark.files.parquet.locations import spark_path
+from frazil.spark.session.facts import is_connect, temporary_settings
 from frazil.spark.upserts.once import Batch
 from frazil.storage.files import FileIO, normalize_location
 from frazil.storage.paths import join

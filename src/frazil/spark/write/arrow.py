@@ -28,10 +28,10 @@ from frazil.format import types as I
 from frazil.format.manifests import DataFile
 from frazil.format.properties.table import PAGE_ROWS
 from frazil.format.schema import Schema
+from frazil.spark.files.wire import entry_to_text
 from frazil.spark.write.finish import Finisher
 from frazil.spark.write.floating import FloatMetrics, with_statistics
 from frazil.spark.write.options import WriteOptions
-from frazil.spark.write.wire import entry_to_text
 from frazil.storage.file_kinds import DATA_FILES, FileKind
 from frazil.storage.files import local_path
 from frazil.storage.parquet.field_ids import field_id_metadata

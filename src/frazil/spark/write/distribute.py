@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from frazil.format.schema import Schema
 from frazil.format.sorting import NullOrder, SortDirection, SortField, SortOrder
-from frazil.spark.session import shuffle_partitions
+from frazil.spark.session.facts import shuffle_partitions
 from frazil.spark.write.columns.partition_columns import column_of, transform_column
 
 SHUFFLE_PARTS: Final = 64

@@ -24,27 +24,27 @@ from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
-from frazil.spark.executors.tasks import map_batches
-from frazil.spark.read.parquet.locations import spark_path
-from frazil.spark.session import (
+from frazil.spark.files.parquet.locations import spark_path
+from frazil.spark.files.staging import StagedFolder
+from frazil.spark.files.wire import entry_from_text
+from frazil.spark.files.write_failures import lacks_packages
+from frazil.spark.session.facts import (
     WRITE_SETTINGS,
     is_case_sensitive,
     prepare_session,
     temporary_settings,
 )
+from frazil.spark.session.tasks import map_batches
 from frazil.spark.write.arrow import ArrowTask, writes_few
 from frazil.spark.write.columns.align import align
 from frazil.spark.write.columns.native_types import holds_type, lacks_label, lacks_physical_type
 from frazil.spark.write.columns.partition_columns import identity_columns, key_names, partition_keys
 from frazil.spark.write.distribute import Placement, distribute, in_order, order_columns
-from frazil.spark.write.failures import lacks_packages
 from frazil.spark.write.finish import Finisher
 from frazil.spark.write.footers import read_entries
 from frazil.spark.write.joined import joined_pieces
 from frazil.spark.write.options import CODECS_OF_EVERY_SPARK, WriteOptions, write_options
 from frazil.spark.write.row_count import ExpectedRows, RowCount
-from frazil.spark.write.staging import StagedFolder
-from frazil.spark.write.wire import entry_from_text
 from frazil.storage.file_kinds import DATA_FILES, FileKind
 from frazil.storage.files import FileIO
 from frazil.storage.locations import new_data_folder

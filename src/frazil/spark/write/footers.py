@@ -17,10 +17,10 @@ from pyspark.sql import SparkSession
 from frazil.errors import InvalidDataFileError
 from frazil.format import types as I
 from frazil.format.manifests import DataFile
-from frazil.spark.executors.tasks import map_batches
-from frazil.spark.write.failures import lacks_packages, own_error
+from frazil.spark.files.wire import entry_from_text, entry_to_text
+from frazil.spark.files.write_failures import lacks_packages, own_error
+from frazil.spark.session.tasks import map_batches
 from frazil.spark.write.finish import Finisher
-from frazil.spark.write.wire import entry_from_text, entry_to_text
 from frazil.storage.files import FileInfo
 from frazil.storage.side_by_side import in_threads
 

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as S
 
 from frazil.errors import SchemaMismatchError, ValidationError
-from frazil.spark.session import type_support
+from frazil.spark.session.facts import type_support
 
 _ACCEPTED: Final = (
     "a DataFrame of Spark, pandas or Polars (also a LazyFrame), a PyArrow Table, RecordBatch or "

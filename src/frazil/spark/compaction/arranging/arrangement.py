@@ -22,8 +22,8 @@ from frazil.spark.compaction.arranging.curves import Curve, CurveOfRows, Doubles
 from frazil.spark.compaction.arranging.sampling import TEXTS, as_double, sampled, task_by_first_key
 from frazil.spark.compaction.groups import FileGroup
 from frazil.spark.compaction.options import CompactionOptions
-from frazil.spark.free_names import free_names
 from frazil.spark.row_level.target import Target
+from frazil.spark.session.free_names import free_names
 from frazil.spark.write.columns.partition_columns import column_of
 from frazil.spark.write.distribute import Placement, order_columns
 

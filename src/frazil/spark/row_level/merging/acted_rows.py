@@ -11,7 +11,6 @@ from pyspark.sql import functions as F
 
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.deletes.bitmap import Words
-from frazil.spark.free_names import free_names
 from frazil.spark.row_level.assignments import Assignments, columns_named
 from frazil.spark.row_level.merging.clauses.clause import Do, When
 from frazil.spark.row_level.merging.clauses.flags import written_by_clause
@@ -20,7 +19,8 @@ from frazil.spark.row_level.merging.key_filter import pays
 from frazil.spark.row_level.merging.matching import Matching
 from frazil.spark.row_level.merging.touched import CLAUSE, Touched
 from frazil.spark.row_level.target import Target, words_of_places
-from frazil.spark.session import type_support
+from frazil.spark.session.facts import type_support
+from frazil.spark.session.free_names import free_names
 
 How = Literal["inner", "left"]
 

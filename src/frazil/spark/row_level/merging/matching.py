@@ -16,8 +16,6 @@ from frazil.format.predicates.expressions import Expression
 from frazil.format.predicates.sql.implied import words_of
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.types import NestedField
-from frazil.spark.executors.few_rows import Longs
-from frazil.spark.free_names import free_name
 from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.figures import Changed
 from frazil.spark.row_level.merging.clauses.checked import CheckedClauses
@@ -28,7 +26,9 @@ from frazil.spark.row_level.merging.pruning import named_fields
 from frazil.spark.row_level.merging.source import Source
 from frazil.spark.row_level.merging.touched import CLAUSE, Touched
 from frazil.spark.row_level.target import Target
-from frazil.spark.session import type_support
+from frazil.spark.session.facts import type_support
+from frazil.spark.session.few_rows import Longs
+from frazil.spark.session.free_names import free_name
 
 if TYPE_CHECKING:
     from frazil.spark.row_level.merging.merge import Merge

@@ -32,7 +32,7 @@ from frazil.spark.row_level.merging.pruning import (
 from frazil.spark.row_level.merging.source import Source
 from frazil.spark.row_level.merging.touched import CLAUSE, Touched
 from frazil.spark.row_level.target import Target, as_file_and_position
-from frazil.spark.session import prepare_session
+from frazil.spark.session.facts import prepare_session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

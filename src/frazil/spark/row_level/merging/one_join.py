@@ -18,8 +18,6 @@ from pyspark.sql import functions as F
 from frazil.format.predicates.expressions import Expression
 from frazil.format.predicates.sql.implied import words_of
 from frazil.format.predicates.sql.quoting import quote_name_always
-from frazil.spark.executors.few_rows import Longs, tasks_of_scan
-from frazil.spark.free_names import free_name
 from frazil.spark.row_level.assignments import columns_named
 from frazil.spark.row_level.delete import CLOCKS
 from frazil.spark.row_level.expressions import condition_column
@@ -36,7 +34,9 @@ from frazil.spark.row_level.merging.key_filter import KeyFilter, pays
 from frazil.spark.row_level.merging.matching import Matching
 from frazil.spark.row_level.merging.touched import CLAUSE, Touched
 from frazil.spark.row_level.target import Target
-from frazil.spark.session import type_support
+from frazil.spark.session.facts import type_support
+from frazil.spark.session.few_rows import Longs, tasks_of_scan
+from frazil.spark.session.free_names import free_name
 from frazil.spark.write.row_count import RowCount
 
 

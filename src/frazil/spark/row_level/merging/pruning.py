@@ -32,7 +32,7 @@ from frazil.format.predicates.sql.parse import sql_tree
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.spark.conditions import condition_of
-from frazil.spark.session import time_zone_of
+from frazil.spark.session.facts import time_zone_of
 from frazil.spark.write.columns.align import micros_without_zone
 
 if TYPE_CHECKING:

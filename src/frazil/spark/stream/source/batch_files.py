@@ -40,12 +40,12 @@ from frazil.spark.changes.columns import (
     COMMIT_SNAPSHOT_ID,
     ChangeType,
 )
-from frazil.spark.read.arrow.convert import is_scanned
-from frazil.spark.read.arrow.files import TableColumns
-from frazil.spark.read.layout.file_layouts import CHECKED_FILES, NO_NATIVE_DEFAULT, survey
-from frazil.spark.read.layout.layouts import Layout, Reader
-from frazil.spark.read.parquet.locations import spark_paths
-from frazil.spark.read.projection import Projection
+from frazil.spark.files.arrow.convert import is_scanned
+from frazil.spark.files.arrow.files import TableColumns
+from frazil.spark.files.file_layouts import CHECKED_FILES, NO_NATIVE_DEFAULT, survey
+from frazil.spark.files.layout.layouts import Layout, Reader
+from frazil.spark.files.parquet.locations import spark_paths
+from frazil.spark.files.projection import Projection
 from frazil.spark.read.reader import TableReader
 from frazil.spark.stream.source.batches import UNIT_SCHEMA, cut
 from frazil.spark.stream.source.options import StreamOptions

@@ -15,7 +15,7 @@ from frazil.errors import FrazilError, StorageError, ValidationError
 from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
 from frazil.format.types import PrimitiveType
-from frazil.spark.session import is_connect
+from frazil.spark.session.facts import is_connect
 from frazil.spark.stream.source.batch_files import Units
 from frazil.spark.stream.source.batches import cut
 from frazil.spark.stream.source.checkpoint_cleanup import check_goes_on, forget_finished

@@ -41,8 +41,8 @@ from frazil.errors import (
     StorageError,
     ValidationError,
 )
-from frazil.spark.read.parquet.file_log import encode_paths, log_lines
-from frazil.spark.read.parquet.locations import spark_path, spark_paths
+from frazil.spark.files.parquet.file_log import encode_paths, log_lines
+from frazil.spark.files.parquet.locations import spark_path, spark_paths
 from frazil.storage.files import FileIO
 from frazil.storage.paths import join
 from frazil.storage.side_by_side import in_threads

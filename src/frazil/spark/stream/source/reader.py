@@ -10,10 +10,10 @@ from pyspark.sql import types as S
 
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.types import NestedField
-from frazil.spark.read.arrow.convert import converted, is_scanned, scan_type
-from frazil.spark.read.parquet.native import CURRENT_DEFAULT, EXISTS_DEFAULT, default_text
-from frazil.spark.read.scan_names import scan_names
-from frazil.spark.session import prepare_session, type_support
+from frazil.spark.files.arrow.convert import converted, is_scanned, scan_type
+from frazil.spark.files.parquet.native import CURRENT_DEFAULT, EXISTS_DEFAULT, default_text
+from frazil.spark.files.scan_names import scan_names
+from frazil.spark.session.facts import prepare_session, type_support
 from frazil.spark.types import COMMENT_KEY, FIELD_ID_KEY, SparkTypeSupport, type_to_spark
 
 _OPTIONS = {

@@ -20,9 +20,9 @@ from frazil.errors import SchemaMismatchError
 from frazil.format import types as I
 from frazil.format.arguments import what_there_is
 from frazil.format.schema import Schema
-from frazil.spark.session import select_with_metadata
+from frazil.spark.files.row_checks import stop_with
+from frazil.spark.session.facts import select_with_metadata
 from frazil.spark.types import FIELD_ID_KEY, primitive_from_spark, type_to_spark
-from frazil.spark.write.columns.row_checks import stop_with
 from frazil.spark.write.columns.stored_values import default_literal, storage_type
 
 Converter = Callable[[Column], Column]

@@ -33,9 +33,9 @@ from frazil.format.predicates.sql.quoting import decimal_text
 from frazil.format.schema import Schema
 from frazil.format.values.decimals import decimal_from_unscaled, largest_of, negated
 from frazil.format.values.hashing import bucket_hash
-from frazil.spark.free_names import free_names
+from frazil.spark.files.row_checks import stop_with
+from frazil.spark.session.free_names import free_names
 from frazil.spark.write.columns.bucket_hash import bucket, bytes_hash, long_hash
-from frazil.spark.write.columns.row_checks import stop_with
 
 KEY_PREFIX: Final = "frazil_p"
 """What the columns are called that Spark lays out the files by, ``frazil_p0``, …, unless a column

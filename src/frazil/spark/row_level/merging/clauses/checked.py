@@ -17,7 +17,7 @@ from frazil.spark.row_level.assignments import Assignments, columns_named
 from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.expressions import check_condition, condition_column
 from frazil.spark.row_level.merging.clauses.clause import Do, When
-from frazil.spark.session import type_support
+from frazil.spark.session.facts import type_support
 
 if TYPE_CHECKING:
     from frazil.spark.row_level.merging.merge import Merge

@@ -11,16 +11,16 @@ import polars as pl
 from frazil.format import types as I
 from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
-from frazil.spark.read.arrow.files import TableColumns
-from frazil.spark.read.layout.footers import (
+from frazil.spark.files.arrow.files import TableColumns
+from frazil.spark.files.layout.footers import (
     FileFacts,
     FooterColumn,
     file_facts,
     has_ids,
     sampled_facts,
 )
-from frazil.spark.read.layout.layouts import Layout, Reader, layout_of, names_of_columns
-from frazil.spark.read.scan_names import columns_of_schema, named_alike, names_of_schemas
+from frazil.spark.files.layout.layouts import Layout, Reader, layout_of, names_of_columns
+from frazil.spark.files.scan_names import columns_of_schema, named_alike, names_of_schemas
 from frazil.storage.files import FileIO
 
 CHECKED_FILES: Final = 64

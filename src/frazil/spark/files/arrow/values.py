@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from frazil.errors import InvalidDataFileError, UnsupportedError
 from frazil.format import types as I
-from frazil.spark.read.layout.footers import OF_UNSIGNED_LONGS, FooterColumn
+from frazil.spark.files.layout.footers import OF_UNSIGNED_LONGS, FooterColumn
 
 
 def arrow_type(field_type: I.IcebergType) -> pa.DataType:

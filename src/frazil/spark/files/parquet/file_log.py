@@ -28,10 +28,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
 from frazil.errors import ConfigurationError
-from frazil.spark.read.parquet.locations import spark_path, spark_paths
-from frazil.spark.read.parquet.scratch import scratch_folder
-from frazil.spark.read.scan_names import ROW_INDEX_NAME
-from frazil.spark.session import temporary_settings
+from frazil.spark.files.parquet.locations import spark_path, spark_paths
+from frazil.spark.files.scan_names import ROW_INDEX_NAME
+from frazil.spark.session.facts import temporary_settings
+from frazil.spark.session.scratch import scratch_folder
 from frazil.storage.files import FileIO
 
 FILE_LOG_SETTING: Final = "frazil.read.file-log"

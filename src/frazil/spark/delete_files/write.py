@@ -21,20 +21,20 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.metadata.partition_sources import schema_with_sources
 from frazil.format.properties.table import DELETE_FORMAT, DELETE_GRANULARITY, WRITE_FORMAT
 from frazil.planning.scan_plan import ScanPlan
-from frazil.spark.deletes.bitmap import Words, by_file
-from frazil.spark.deletes.collect import Collected, collected, most_words, word_counts
-from frazil.spark.deletes.writing.earlier import TakenOver, TouchedFiles
-from frazil.spark.deletes.writing.encode import (
+from frazil.spark.delete_files.earlier import TakenOver, TouchedFiles
+from frazil.spark.delete_files.encode import (
     EncodedFile,
     FileDeletes,
     NewEntry,
     PositionEncoder,
     VectorEncoder,
 )
-from frazil.spark.deletes.writing.spread import written_by_executors
-from frazil.spark.session import prepare_session
+from frazil.spark.delete_files.spread import written_by_executors
+from frazil.spark.deletes.bitmap import Words, by_file
+from frazil.spark.deletes.collect import Collected, collected, most_words, word_counts
+from frazil.spark.files.staging import StagedFolder
+from frazil.spark.session.facts import prepare_session
 from frazil.spark.write.files import WriteProgress, tell_nobody
-from frazil.spark.write.staging import StagedFolder
 from frazil.storage.file_kinds import POSITION_DELETE_FILES, VECTOR_FILES, FileKind
 from frazil.storage.files import FileIO
 from frazil.storage.locations import new_data_folder

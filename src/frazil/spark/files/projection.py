@@ -17,7 +17,7 @@ from frazil.format.types import (
     StringType,
     StructType,
 )
-from frazil.spark.free_names import free_name
+from frazil.spark.session.free_names import free_name
 
 FILE: Final = "_file"
 POS: Final = "_pos"

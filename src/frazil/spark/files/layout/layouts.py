@@ -15,7 +15,7 @@ from typing import Final
 from frazil.errors import UnsupportedError
 from frazil.format import types as I
 from frazil.format.schema.name_mapping import NameMapping
-from frazil.spark.read.layout.footers import INT96, OF_UNSIGNED_LONGS, FooterColumn
+from frazil.spark.files.layout.footers import INT96, OF_UNSIGNED_LONGS, FooterColumn
 
 
 class Reader(Enum):

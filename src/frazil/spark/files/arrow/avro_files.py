@@ -10,7 +10,7 @@ import fastavro
 import pyarrow as pa
 
 from frazil.errors import InvalidDataFileError
-from frazil.spark.read.layout.footers import FooterColumn
+from frazil.spark.files.layout.footers import FooterColumn
 
 _BATCH: Final = 8192
 

@@ -14,7 +14,7 @@ from frazil.errors import (
     StorageError,
     UnsupportedError,
 )
-from frazil.spark.write.columns.row_checks import value_problem
+from frazil.spark.files.row_checks import value_problem
 
 _OWN: Final = re.compile(r"frazil\.errors\.(\w+): (.*)")
 _KINDS: Final[Mapping[str, type[FrazilError]]] = {

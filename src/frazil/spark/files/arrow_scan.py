@@ -15,11 +15,11 @@ from pyspark.sql import types as S
 from frazil.errors import UnsupportedError
 from frazil.format import types as I
 from frazil.format.values import from_json, to_json
-from frazil.spark.executors.tasks import map_batches
-from frazil.spark.read.arrow.convert import scan_type
-from frazil.spark.read.arrow.files import FilePart, TableColumns, read_batches
-from frazil.spark.read.parquet.file_log import ORDINAL, POSITION
-from frazil.spark.read.parquet.native import ScanContext, Wanted
+from frazil.spark.files.arrow.convert import scan_type
+from frazil.spark.files.arrow.files import FilePart, TableColumns, read_batches
+from frazil.spark.files.parquet.file_log import ORDINAL, POSITION
+from frazil.spark.files.parquet.native import ScanContext, Wanted
+from frazil.spark.session.tasks import map_batches
 from frazil.storage.files import FileIO
 
 TASKS: Final = pa.schema(

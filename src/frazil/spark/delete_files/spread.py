@@ -15,15 +15,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from frazil.format.types import StructType
+from frazil.spark.delete_files.earlier import EarlierDeletes, TouchedFiles
+from frazil.spark.delete_files.encode import Encoder, FileDeletes, NewEntry
 from frazil.spark.deletes.bitmap import Words, by_file
 from frazil.spark.deletes.bitmap_rows import KEY, WORDS, Longs
 from frazil.spark.deletes.collect import Collected
-from frazil.spark.deletes.writing.earlier import EarlierDeletes, TouchedFiles
-from frazil.spark.deletes.writing.encode import Encoder, FileDeletes, NewEntry
-from frazil.spark.executors.tasks import map_batches
-from frazil.spark.session import shuffle_partitions
-from frazil.spark.write.staging import StagedFolder
-from frazil.spark.write.wire import entry_from_text, entry_to_text
+from frazil.spark.files.staging import StagedFolder
+from frazil.spark.files.wire import entry_from_text, entry_to_text
+from frazil.spark.session.facts import shuffle_partitions
+from frazil.spark.session.tasks import map_batches
 from frazil.storage.file_kinds import FileKind
 from frazil.storage.files import FileIO
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from frazil.errors import FrazilError, StorageError
 from frazil.format.manifests import DataFile
-from frazil.spark.write.failures import write_failure
+from frazil.spark.files.write_failures import write_failure
 from frazil.storage.files import FileIO, local_path
 
 _RENAMING_SCHEMES: Final = ("hdfs://", "viewfs://")

@@ -17,8 +17,8 @@ from typing import Final
 
 from frazil.format.schema import Schema
 from frazil.format.types import ListType, MapType, NestedField, StructType
-from frazil.spark.free_names import free_name, is_reserved
-from frazil.spark.read.layout.footers import FooterColumn
+from frazil.spark.files.layout.footers import FooterColumn
+from frazil.spark.session.free_names import free_name, is_reserved
 
 ROW_INDEX_NAME: Final = "_tmp_metadata_row_index"
 """A name that Spark's Parquet reader reserves: it numbers the rows of a file under it."""

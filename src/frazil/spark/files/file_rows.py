@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
 from frazil.format import types as I
-from frazil.spark.read.arrow.convert import scan_type
-from frazil.spark.read.parquet.file_log import ORDINAL
+from frazil.spark.files.arrow.convert import scan_type
+from frazil.spark.files.parquet.file_log import ORDINAL
 from frazil.spark.types import SparkTypeSupport, type_to_spark
 
 _KEY: Final = "_frazil_joined_ordinal"

@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 from frazil.errors import FrazilError, InvalidDataFileError, UnsupportedError
 from frazil.format import types as I
 from frazil.format.schema.name_mapping import NameMapping
-from frazil.spark.read.arrow.avro_files import AvroFile
-from frazil.spark.read.arrow.values import arrow_type, constant, projected
-from frazil.spark.read.layout.footers import FooterColumn, columns_of_arrow, has_ids
-from frazil.spark.read.layout.layouts import with_ids
+from frazil.spark.files.arrow.avro_files import AvroFile
+from frazil.spark.files.arrow.values import arrow_type, constant, projected
+from frazil.spark.files.layout.footers import FooterColumn, columns_of_arrow, has_ids
+from frazil.spark.files.layout.layouts import with_ids
 from frazil.storage.files import FileIO
 from frazil.storage.parquet.field_ids import PARQUET_FIELD_ID
 from frazil.storage.parquet.footer import read_metadata

@@ -25,8 +25,8 @@ from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.bitmap import Words, words_by_file
 from frazil.spark.deletes.position_files import comparable_paths, deleted_rows, vector_positions
 from frazil.spark.deletes.positions import PositionDeletes
-from frazil.spark.read.parquet.native import ScanContext
-from frazil.spark.session import type_support
+from frazil.spark.files.parquet.native import ScanContext
+from frazil.spark.session.facts import type_support
 from frazil.storage.files import FileIO
 from frazil.table.manifests.file_keys import PartitionKey, partition_key
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 
 from frazil.errors import FrazilError, StorageError
-from frazil.spark.session import is_connect
+from frazil.spark.session.facts import is_connect
 from frazil.storage.files import FileIO
 from frazil.storage.paths import is_local, join, local_path
 

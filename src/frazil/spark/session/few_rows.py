@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.planning.scan_plan import ScanPlan
-from frazil.spark.session import is_connect
+from frazil.spark.session.facts import is_connect
 
 _OPEN_COST: Final = 4 << 20
 _SPLIT: Final = 128 << 20

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as S
 
 from frazil.errors import UnsupportedError
-from frazil.spark.executors.tasks import map_batches
+from frazil.spark.session.tasks import map_batches
 
 _RAW: Final = S.StructType(
     [

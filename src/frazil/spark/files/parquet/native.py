@@ -14,9 +14,9 @@ from pyspark.sql import types as S
 from frazil.format import types as I
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.sql.quoting import SparkForms, quote_name_always, spark_text
-from frazil.spark.read.arrow.convert import is_scanned, scan_type
-from frazil.spark.read.layout.footers import FooterColumn
-from frazil.spark.read.parquet.file_log import (
+from frazil.spark.files.arrow.convert import is_scanned, scan_type
+from frazil.spark.files.layout.footers import FooterColumn
+from frazil.spark.files.parquet.file_log import (
     METADATA_COLUMN,
     ORDINAL,
     POSITION,

@@ -1,0 +1,1 @@
+"""Deleted rows as delete files and deletion vectors."""

@@ -1,1 +1,0 @@
-"""Deleted rows become delete files and vectors."""

@@ -1,1 +1,0 @@
-"""What runs on executors, and what comes back from them."""
