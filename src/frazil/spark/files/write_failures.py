@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
+
+from pyspark.errors import PySparkException
 
 from frazil.errors import (
     ConfigurationError,
@@ -53,6 +56,22 @@ def write_failure(error: BaseException, *, folder: str) -> FrazilError | None:
     else:
         return None
     return kind(f"the write to {folder} failed: {reason}; nothing was committed")
+
+
+@contextmanager
+def refusing_values() -> Iterator[None]:
+    """Turn the stop of a value that a column cannot hold into Frazil's error.
+
+    Raises:
+        SchemaMismatchError: a check of a value stopped Spark in the block.
+    """
+    try:
+        yield
+    except PySparkException as error:
+        problem = value_problem(str(error))
+        if problem is None:
+            raise
+        raise SchemaMismatchError(f"{problem}; nothing was changed") from error
 
 
 def lacks_packages(error: BaseException) -> bool:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, get_args
 
 from pyspark.sql import Column
 
 from frazil.errors import ValidationError
 from frazil.format.arguments import one_or_several
 from frazil.format.predicates.expressions import Expression
-from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.properties.table import SCHEMA_EVOLUTION
 from frazil.spark.conditions import condition_of
 from frazil.spark.row_level.command import (
@@ -28,6 +27,7 @@ from frazil.spark.row_level.merging.builder import MergeBuilder
 from frazil.spark.row_level.merging.clauses.clause import Clause
 from frazil.spark.row_level.merging.evolution import new_columns
 from frazil.spark.row_level.merging.merge import Merge
+from frazil.spark.row_level.merging.named_keys import NamedKeys
 from frazil.spark.row_level.names import check_aliases, check_has_keys, key_path
 from frazil.spark.row_level.update import Update
 from frazil.spark.row_level.writes import Rows, Writes
@@ -36,6 +36,8 @@ from frazil.spark.write.rows import rows_of
 from frazil.table.conflicts.validation import Isolation
 
 TARGET, SOURCE = "target", "source"
+
+NullKeys = Literal["distinct", "equal"]
 
 
 class RowCommands(Writes):
@@ -182,7 +184,9 @@ class RowCommands(Writes):
         Args:
             source: the rows, as of `append`.
             on: when a row of the source matches a row of the table: SQL text, a Column, or the
-                names of columns that are equal.
+                names of columns that are equal. Of columns by names the source's values are
+                compared as the table would store them, as a timestamp as the date of a column of
+                dates; NULL equals nothing. Conditions and values have them as given.
             target_alias, source_alias: what the table and the source are called in `on`, in
                 conditions and in values.
 
@@ -199,19 +203,21 @@ class RowCommands(Writes):
         )
         strict = is_case_sensitive(self.spark)
         check_aliases(target_alias, source_alias, case_sensitive=strict)
-        keys: list[tuple[str, ...]] = []
+        keys: NamedKeys | None = None
+        condition: str | Column = ""
         if isinstance(on, str | Column):
             condition = on
         else:
-            keys = self._key_paths(one_or_several(on, argument="on"))
-            condition = _equal(keys, target_alias, source_alias)
+            keys = NamedKeys(self._key_paths(one_or_several(on, argument="on")))
 
         def run(clauses: tuple[Clause, ...], evolves: bool) -> Changed:
             rows = rows_of(self.spark, source)
-            check_has_keys(rows.columns, keys, case_sensitive=strict)
+            if keys is not None:
+                check_has_keys(rows.columns, keys.paths, case_sensitive=strict)
             merge = Merge(
                 source=rows,
                 on=condition,
+                keys=keys,
                 clauses=clauses,
                 target_name=target_alias,
                 source_name=source_alias,
@@ -228,6 +234,7 @@ class RowCommands(Writes):
         df: Rows,
         keys: str | Sequence[str] | None = None,
         *,
+        null_keys: NullKeys = "distinct",
         branch: str | None = None,
         isolation: Isolation | None = None,
         retry: int = 0,
@@ -240,10 +247,16 @@ class RowCommands(Writes):
         Args:
             df: the rows, as of `append`; no two have the same keys.
             keys: the columns that tell rows apart; the schema's identifier fields unless given.
+                They are compared as the table stores them.
+            null_keys: ``distinct``: a row with NULL in a key is another one than all others, and is
+                added each time. ``equal``: NULL equals NULL, as it does for `apply_changes`.
 
         Raises:
-            ValidationError: there are no keys, or two rows have the same.
+            ValidationError: there are no keys, or two rows have the same; nothing was changed.
+            SchemaMismatchError: a column cannot hold a value; nothing was changed.
         """
+        if null_keys not in get_args(NullKeys):
+            raise ValidationError(f"null_keys is 'distinct' or 'equal', not {null_keys!r}")
         names = self._identifiers() if keys is None else one_or_several(keys, argument="keys")
         if not names:
             raise ValidationError(
@@ -258,19 +271,20 @@ class RowCommands(Writes):
             write_options=options,
             on_progress=on_progress,
         )
-        paths = self._key_paths(names)
+        named = NamedKeys(
+            self._key_paths(names), nulls_are_equal=null_keys == "equal", are_distinct=True
+        )
         rows = rows_of(self.spark, df)
-        check_has_keys(rows.columns, paths, case_sensitive=is_case_sensitive(self.spark))
+        check_has_keys(rows.columns, named.paths, case_sensitive=is_case_sensitive(self.spark))
         builder = MergeBuilder(
             lambda clauses, _: repeated(
                 lambda: self._merged(
                     Merge(
                         source=rows,
-                        on=_equal(paths, TARGET, SOURCE),
+                        keys=named,
                         clauses=clauses,
                         target_name=TARGET,
                         source_name=SOURCE,
-                        keys=tuple(paths),
                     ),
                     chosen,
                 ),
@@ -301,24 +315,14 @@ class RowCommands(Writes):
         schema = self.metadata.schema
         return [str(schema.find_column_name(i)) for i in schema.identifier_field_ids]
 
-    def _key_paths(self, names: Sequence[str]) -> list[tuple[str, ...]]:
+    def _key_paths(self, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         schema, strict = self.metadata.schema, is_case_sensitive(self.spark)
-        return [key_path(name, schema, case_sensitive=strict) for name in names]
+        return tuple(key_path(name, schema, case_sensitive=strict) for name in names)
 
     @contextmanager
     def _together(self) -> Iterator[RowCommands]:
         """Give what several operations of one commit are run on."""
         yield self
-
-
-def _equal(paths: Sequence[tuple[str, ...]], target: str, source: str) -> str:
-    """The condition that columns or fields are equal."""
-    if not paths:
-        raise ValidationError("on names no column")
-    return " and ".join(
-        f"{quote_name_always([target, *path])} = {quote_name_always([source, *path])}"
-        for path in paths
-    )
 
 
 def _given(where: Any, command: str) -> Any:

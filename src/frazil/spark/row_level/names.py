@@ -59,6 +59,18 @@ def key_path(name: str, schema: Schema, *, case_sensitive: bool) -> tuple[str, .
     return tuple(field.name for field in path)
 
 
+def field_at(path: tuple[str, ...], schema: Schema, *, case_sensitive: bool) -> I.NestedField:
+    """Return the column or field at a path of `key_path`.
+
+    Raises:
+        ValidationError: there is none, or more than one.
+    """
+    found = _path(path, schema.fields, _same if case_sensitive else _alike)
+    if found is None:
+        raise ValidationError(schema.missing(".".join(path)))
+    return found[-1]
+
+
 def check_aliases(target: str, source: str, *, case_sensitive: bool) -> None:
     """Check that the two sides of a merge are called differently.
 

@@ -6,7 +6,7 @@ value that does not fit stops the command. Text goes into text only.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from pyspark.sql import Column
@@ -17,7 +17,7 @@ from frazil.errors import SchemaMismatchError
 from frazil.format import types as I
 from frazil.spark.files.row_checks import stop_with
 from frazil.spark.types import WGS84_SRID, SparkTypeSupport, type_to_spark
-from frazil.spark.write.columns.align import converter
+from frazil.spark.write.columns.align import Converter, converter
 from frazil.spark.write.columns.stored_values import default_literal
 
 _INTEGERS: Final = (S.ByteType, S.ShortType, S.IntegerType, S.LongType)
@@ -75,6 +75,22 @@ class StoreAssignment:
             old: the column as it is; None for new rows.
         """
         return self._assigned(value, source, field.field_type, path, old)
+
+    def key(self, value: Column, source: S.DataType, field: I.NestedField, path: str) -> Column:
+        """Return a value as rows have it that are read after it was written, to compare with them.
+
+        Args:
+            value: an expression.
+            source: its type.
+            field: the column or field.
+            path: its name in messages.
+
+        Returns:
+            The value itself where it is stored as it is.
+        """
+        assigned = self.value(value, source, field, path)
+        written = self._written(field.field_type, path)
+        return assigned if written is None else written(assigned)
 
     def default(self, field: I.NestedField) -> Column:
         """Return a column's write default as rows that are read have it; NULL where it has none."""
@@ -164,6 +180,21 @@ class StoreAssignment:
             case _:
                 return stored
 
+    def _written(self, target: I.IcebergType, path: str) -> Converter | None:
+        """What a write makes of values of the type that rows are read in."""
+        match target:
+            case I.StructType(fields=fields):
+                parts = {f.name: self._written(f.field_type, f"{path}.{f.name}") for f in fields}
+                return _by_field(parts) if any(parts.values()) else None
+            case I.ListType(element_type=element):
+                each = self._written(element, f"{path}.element")
+                return None if each is None else lambda value: F.transform(value, each)
+            case I.UUIDType() | I.FixedType() | I.TimeType():
+                kind = type_to_spark(target, support=self._support)
+                return None if isinstance(kind, S.TimeType) else converter(kind, target, path)
+            case _:
+                return None
+
     def _struct(
         self,
         value: Column,
@@ -203,6 +234,20 @@ class StoreAssignment:
     @staticmethod
     def _may_be_left_out(field: I.NestedField, before: Column | None) -> bool:
         return before is not None or field.optional or field.write_default is not None
+
+
+def _by_field(parts: Mapping[str, Converter | None]) -> Converter:
+    """What each field of a struct goes through."""
+
+    def rebuilt(value: Column) -> Column:
+        fields = {name: value.getField(name) for name in parts}
+        converted = [
+            (fields[name] if convert is None else convert(fields[name])).alias(name)
+            for name, convert in parts.items()
+        ]
+        return F.when(value.isNotNull(), F.struct(*converted))
+
+    return rebuilt
 
 
 def _time_of_micros(micros: Column) -> Column:

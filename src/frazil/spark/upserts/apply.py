@@ -25,6 +25,7 @@ from frazil.spark.row_level.commands import SOURCE, TARGET, RowCommands
 from frazil.spark.row_level.merging.clauses.clause import Clause, Do, When
 from frazil.spark.row_level.merging.evolution import new_columns
 from frazil.spark.row_level.merging.merge import Merge
+from frazil.spark.row_level.merging.named_keys import NamedKeys
 from frazil.spark.session.facts import is_case_sensitive, prepare_session
 from frazil.spark.upserts.arriving import Arrived, KeyFigures
 from frazil.spark.upserts.change_rows import ChangeFormat, ChangeRows, Order, WantedChanges
@@ -362,7 +363,7 @@ class _Application:
         }
         merge = Merge(
             source=last,
-            on=keys.matching(TARGET, SOURCE),
+            keys=NamedKeys(tuple((name,) for name in keys.names), nulls_are_equal=True),
             clauses=[
                 Clause(when=When.MATCHED, do=Do.DELETE, condition=flag),
                 Clause(when=When.MATCHED, do=Do.UPDATE, values=values),

@@ -101,13 +101,6 @@ class Keys:
         }
         return sources <= set(self.ids)
 
-    def matching(self, target: str, source: str) -> str:
-        """Return the condition that rows of two aliases have the same keys."""
-        return " and ".join(
-            f"{quote_name_always([target, name])} <=> {quote_name_always([source, name])}"
-            for name in self.names
-        )
-
 
 def names_of_keys(keys: str | Sequence[str] | None) -> tuple[str, ...]:
     """Return the names that a user gave.

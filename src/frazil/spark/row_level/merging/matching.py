@@ -175,10 +175,10 @@ class Matching:
             return
         row = (
             self.source.rows.where(F.col(self.source.number) == worst[0]["first"])
-            .drop(self.source.number)
+            .drop(self.source.number, *self.merge.added_to_source)
             .collect()[0]
         )
-        shown = ", ".join(f"{name}={row[n]!r}" for n, name in enumerate(self.source.names[:4]))
+        shown = ", ".join(f"{name}={row[n]!r}" for n, name in enumerate(row.__fields__[:4]))
         raise ValidationError(
             f"{worst[0]['matches']} rows of the source match one row of the table, so it is not "
             f"known which one counts; nothing was changed. One of them: {shown}. Leave one row of "

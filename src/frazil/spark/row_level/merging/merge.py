@@ -7,7 +7,7 @@ the places of rows; the other columns are read only of files that are touched.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from frazil.format.manifests import DataFile
 from frazil.format.predicates.expressions import Expression, any_of
+from frazil.spark.files.write_failures import refusing_values
 from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.figures import Changed
 from frazil.spark.row_level.in_place import partition_columns
@@ -23,6 +24,7 @@ from frazil.spark.row_level.merging.clauses.checked import CheckedClauses
 from frazil.spark.row_level.merging.clauses.clause import Clause, When
 from frazil.spark.row_level.merging.clauses.flags import first_that_holds
 from frazil.spark.row_level.merging.matching import Matching
+from frazil.spark.row_level.merging.named_keys import NamedKeys, StoredKeys
 from frazil.spark.row_level.merging.one_join import rewritten_in_one_join, takes_one_join
 from frazil.spark.row_level.merging.pruning import (
     equal_columns,
@@ -42,17 +44,24 @@ class Merge:
     Attributes:
         on: when a row of the source matches a row of the table.
         evolves: whether columns that the source lacks keep their values in clauses for all columns.
-        keys: columns and fields in which no two rows of the source may be equal.
+        keys: what is equal in every match, in place of `on`.
+        stored: the keys as they stand beside the source's rows, once a run has put them there.
         target_name, source_name: what the two are called in `on`, conditions and values.
     """
 
     source: DataFrame
-    on: str | Column
+    on: str | Column = ""
     clauses: Sequence[Clause]
     target_name: str
     source_name: str
     evolves: bool = False
-    keys: tuple[tuple[str, ...], ...] = ()
+    keys: NamedKeys | None = None
+    stored: StoredKeys | None = None
+
+    @property
+    def added_to_source(self) -> tuple[str, ...]:
+        """The columns of the source that are not the user's."""
+        return () if self.stored is None else tuple(self.stored.added.values())
 
     def run(self, command: Command) -> Changed:
         """Run it, once.
@@ -62,8 +71,18 @@ class Merge:
             SchemaMismatchError: a value's type does not fit its column.
             ConflictError: a concurrent commit contradicts it; nothing was changed.
         """
+        prepare_session(self.source.sparkSession)
+        merge = self if self.keys is None else self._by_stored_keys(self.keys, command)
+        return merge._run(command)
+
+    def _by_stored_keys(self, keys: NamedKeys, command: Command) -> Merge:
+        """Match by the source's keys as the table's columns store them."""
+        stored = keys.beside(self.source, command.base.schema)
+        on = stored.matching(self.target_name, self.source_name)
+        return replace(self, source=stored.rows, on=on, stored=stored)
+
+    def _run(self, command: Command) -> Changed:
         spark = self.source.sparkSession
-        prepare_session(spark)
         checked = CheckedClauses.of(self, command, spark)
         schema = command.base.schema
         keys = equal_columns(
@@ -78,9 +97,10 @@ class Merge:
         given = [name.lower() for name in self.source.columns]
         single = parts & {name for name in given if given.count(name) == 1}
         compared = [name for name in self.source.columns if name.lower() in single]
-        source = Source.of(self.source, [f.name for f in schema.fields], keys, compared)
-        if self.keys:
-            source.check_keys(self.keys)
+        with refusing_values():
+            source = Source.of(self.source, [f.name for f in schema.fields], keys, compared)
+        if self.stored is not None and self.stored.keys.are_distinct:
+            source.check_keys(self.stored)
         with command.discarding():
             matching = Matching(self, command, checked, source, spark)
             return _Merging(self, command, checked, source, spark, matching).run()

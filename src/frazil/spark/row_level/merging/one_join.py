@@ -108,6 +108,9 @@ def _partition_columns_taken(matching: Matching) -> dict[str, str] | None:
     key = str if command.case_sensitive else str.lower
     given = {key(name): name for name in matching.source.names}
     own = partition_columns(command.base)
+    stored = matching.merge.stored
+    if stored is not None:
+        given = {name: stored.column_of(column) for name, column in given.items()}
     taken: dict[str, str] = {}
     for n, clause in matching.clauses(When.MATCHED):
         if clause.takes_all:

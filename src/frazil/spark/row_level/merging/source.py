@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from frazil.errors import ValidationError
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.row_level.merging.collected import CollectedKeys
+from frazil.spark.row_level.merging.named_keys import StoredKeys
 from frazil.spark.row_level.merging.pruning import INTEGERS, EqualColumns, plain_value
 from frazil.spark.session.free_names import free_names
 
@@ -97,7 +98,7 @@ class Source:
             found = tuple(self.rows.select(*named).toArrow().columns)
         return [values.unique().to_pylist() for values in found]
 
-    def check_keys(self, keys: Sequence[tuple[str, ...]]) -> None:
+    def check_keys(self, stored: StoredKeys) -> None:
         """Check that no two rows have the same keys.
 
         Raises:
@@ -105,13 +106,17 @@ class Source:
         """
         if self.collected is not None and self.collected.are_distinct:
             return
-        columns = [F.col(quote_name_always(key)) for key in keys]
-        known = self.rows.where(reduce(and_, (column.isNotNull() for column in columns)))
+        columns = [F.col(quote_name_always(column)) for column in stored.columns.values()]
+        known = self.rows
+        if not stored.keys.nulls_are_equal:
+            known = known.where(reduce(and_, (column.isNotNull() for column in columns)))
         grouped = known.groupBy(*(c.alias(f"k{n}") for n, c in enumerate(columns)))
         counted = grouped.agg(F.count("*").alias("rows"))
         twice = counted.where("rows > 1").limit(1).collect()
         if twice:
-            shown = ", ".join(f"{'.'.join(key)}={twice[0][n]!r}" for n, key in enumerate(keys))
+            shown = ", ".join(
+                f"{'.'.join(key)}={twice[0][n]!r}" for n, key in enumerate(stored.columns)
+            )
             raise ValidationError(
                 f"{twice[0]['rows']} rows have the keys {shown}; nothing was changed. Leave one "
                 "row for each key, as with dropDuplicates"
