@@ -15,7 +15,7 @@ import threading
 
 from frazil.cdc.slots import Slot
 from frazil.cli import main
-from frazil.table.commit import transaction
+from frazil.table import transaction
 
 
 def die():

@@ -231,7 +231,7 @@ def test_pyiceberg_reads_the_rows(tmp_path, version):
     )
     with table.transaction() as tx:
         tx.set_properties({NAME_MAPPING_PROPERTY: mapping.to_json()})
-        tx.run_first(AddFiles(table.io, [one.entry for one in found]))
+        tx.port.run(AddFiles(table.io, [one.entry for one in found]))
     assert table.metadata.current_snapshot.summary["changed-partition-count"] == "2"
     scan = StaticTable.from_metadata(table.metadata_location).scan
     moment = datetime(1969, 12, 31, 23, 59, 59, 999000, tzinfo=UTC)
@@ -247,5 +247,5 @@ def test_pyiceberg_reads_the_rows(tmp_path, version):
             for one in found
         ]
         with pytest.raises(ValidationError, match="has 2 of these 2 files"):
-            table._run(AddFiles(table.io, [one.entry for one in again]))
+            table.port.run(AddFiles(table.io, [one.entry for one in again]))
     assert len(table.refresh().metadata.snapshots) == 1

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 import frazil
 from frazil.spark.upserts import apply
-from frazil.table.commit import transaction
+from frazil.table import transaction
 
 CHANGES = "id bigint, name string, part string, op string, seq int"
 

@@ -76,7 +76,7 @@ def test_each_manifest_is_read_once_for_its_pieces(tmp_path: Path, version: int)
         return written
 
     operation = RewriteManifests(io, is_small=never_small, write=write)
-    table._run(operation)
+    table.port.run(operation)
     assert told(table) == before
     assert opened == [len(operation.rewritten)]
     assert len(operation.rewritten) == SOURCES
@@ -95,6 +95,6 @@ def test_entries_of_few_files_make_no_more_manifests_than_entries(tmp_path: Path
     table.set_properties({MANIFEST_TARGET_SIZE.name: "100"})
     before = told(table)
     operation = RewriteManifests(io, is_small=never_small)
-    table._run(operation)
+    table.port.run(operation)
     assert told(table) == before
     assert len(operation.added) == len(before) == 2

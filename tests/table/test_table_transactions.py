@@ -26,7 +26,7 @@ from frazil.errors import (
 from frazil.format.new_table import new_table_metadata
 from frazil.format.schema import Schema
 from frazil.format.types import LongType, NestedField, StringType
-from frazil.table.commit.transaction import CreateTransaction
+from frazil.table.transaction import CreateTransaction
 from frazil.table.handle import TableHandle
 
 A, B, C = data_file("a"), data_file("b"), data_file("c", "tue")

@@ -29,6 +29,7 @@ from frazil.errors import (
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.properties.table import SCHEMA_EVOLUTION
 from frazil.spark.table import Table
+from frazil.spark.upserts.commands import replace_rows
 from frazil.spark.upserts.once import Batch, BatchAppliedError, mark
 
 LSN: Final = "frazil.cdc.lsn"
@@ -148,8 +149,11 @@ class FollowSession:
 
     def _replace(self, rows: Any, lsn: int) -> None:
         try:
-            self.table._replace_rows(
-                rows, batch=Batch(self.query, lsn), snapshot_properties={LSN: lsn_text(lsn)}
+            replace_rows(
+                self.table.port,
+                rows,
+                batch=Batch(self.query, lsn),
+                snapshot_properties={LSN: lsn_text(lsn)},
             )
         except PySparkException as error:
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -251,7 +255,7 @@ class FollowSession:
 
     def _mark(self, batch: Batch) -> None:
         try:
-            self.table._run(mark(batch))
+            self.table.port.run(mark(batch))
         except BatchAppliedError:
             return
 

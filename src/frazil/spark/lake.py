@@ -26,7 +26,7 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import PartitionField, spec_for
 from frazil.format.sorting import SortField, order_for
-from frazil.spark.migration.commands import MigrationCommands
+from frazil.spark.lake_migration import MigrationCommands
 from frazil.spark.procedures.call import call
 from frazil.spark.row_level.writes import Rows
 from frazil.spark.schemas import SchemaLike, schema_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -24,7 +24,7 @@ from frazil.spark.compaction.results import (
 )
 from frazil.spark.delete_files.write import Granularity
 from frazil.spark.migration.add_files import AddFilesResult, add_files
-from frazil.spark.row_level.writes import Writes
+from frazil.spark.port import SparkHandlePort
 from frazil.spark.upkeep import checks
 from frazil.spark.upkeep.deleting import deleting_by
 from frazil.spark.upkeep.orphans import file_list_of, remove_orphan_files
@@ -38,22 +38,19 @@ from frazil.table.maintenance.orphans import OrphanFilesResult, OrphanSearch
 from frazil.table.maintenance.progress import DELETE_THREADS, DeleteFiles, OnDelete
 from frazil.table.maintenance.upkeep import Maintenance
 
-if TYPE_CHECKING:
-    from frazil.spark.table import Table
-
 
 class TableMaintenance(Maintenance):
     """Upkeep of a table: what keeps it small, and leaves its rows as they are."""
 
-    def __init__(self, table: Table) -> None:
-        super().__init__(table)
-        self._writes: Writes = table
-        self._with_session = table
+    _port: SparkHandlePort
+
+    def __init__(self, port: SparkHandlePort) -> None:
+        super().__init__(port)
 
     @property
     def spark(self) -> SparkSession:
         """The session that does the work."""
-        return self._writes.spark
+        return self._port.spark
 
     def compact(
         self,
@@ -96,7 +93,7 @@ class TableMaintenance(Maintenance):
                 finished are committed. With partial progress that is in the result instead.
         """
         return compact(
-            self._writes,
+            self._port,
             where,
             strategy=strategy,
             sort_order=sort_order,
@@ -134,7 +131,7 @@ class TableMaintenance(Maintenance):
             UnsupportedError: a delete compares a column that cannot be compared.
         """
         return convert_equality_deletes(
-            self._writes,
+            self._port,
             where,
             branch=branch,
             snapshot_properties=snapshot_properties,
@@ -171,7 +168,7 @@ class TableMaintenance(Maintenance):
             PredicateError: the condition does not fit the schema, or chooses no files.
         """
         return rewrite_position_deletes(
-            self._writes,
+            self._port,
             where,
             granularity=granularity,
             branch=branch,
@@ -202,7 +199,7 @@ class TableMaintenance(Maintenance):
             CommitFailedError: others kept being first.
         """
         return rewrite_manifests(
-            self._writes,
+            self._port,
             spec_id=spec_id,
             sort_by=sort_by,
             branch=branch,
@@ -251,7 +248,7 @@ class TableMaintenance(Maintenance):
             >>> ids.maintenance.add_files("/data/ids", format="parquet")
         """
         return add_files(
-            self._with_session,
+            self._port,
             source,
             file_format=format,
             partition_filter=partition_filter,
@@ -269,7 +266,7 @@ class TableMaintenance(Maintenance):
         Raises:
             StorageError: the store does not answer, which says nothing of a file.
         """
-        return checks.check(self._with_session)
+        return checks.check(self._port)
 
     def compute_table_stats(
         self,
@@ -294,7 +291,7 @@ class TableMaintenance(Maintenance):
             >>> trips = lake.load_table("db.trips")
             >>> lake.load_table("db.trips").maintenance.compute_table_stats(columns=["id", "city"])
         """
-        return compute_table_stats(self._with_session, snapshot_id=snapshot_id, columns=columns)
+        return compute_table_stats(self._port, snapshot_id=snapshot_id, columns=columns)
 
     def compute_partition_stats(
         self, *, snapshot_id: SnapshotId | None = None
@@ -310,7 +307,7 @@ class TableMaintenance(Maintenance):
             NoSuchSnapshotError: there is no such snapshot.
             ValidationError: the table is not partitioned.
         """
-        return compute_partition_stats(self._with_session, snapshot_id=snapshot_id)
+        return compute_partition_stats(self._port, snapshot_id=snapshot_id)
 
     def _remove_orphans(
         self, search: OrphanSearch, file_list: Any, *, is_dry_run: bool, tell: OnDelete
@@ -320,7 +317,7 @@ class TableMaintenance(Maintenance):
             is_of_spark = isinstance(file_list, DataFrame)
             files = file_list_of(file_list) if is_of_spark else listing_of(file_list)
         return remove_orphan_files(
-            self._with_session,
+            self._port,
             search,
             self._deleting(threads=search.delete_threads),
             is_dry_run=is_dry_run,
@@ -329,4 +326,4 @@ class TableMaintenance(Maintenance):
         )
 
     def _deleting(self, *, threads: int = DELETE_THREADS) -> DeleteFiles:
-        return deleting_by(self.spark, self._table.io, threads=threads)
+        return deleting_by(self.spark, self._port.io, threads=threads)

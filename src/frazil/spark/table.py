@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Literal, Unpack, overload
 
@@ -23,9 +22,8 @@ from frazil.spark.metadata_frames.frames import MetadataFrames
 from frazil.spark.metadata_frames.inspector import TableInspector
 from frazil.spark.optimizing.optimize import OnOptimize, optimize, plan_table
 from frazil.spark.optimizing.results import OptimizeResult
-from frazil.spark.read_points import ReadPoints
-from frazil.spark.row_level.commands import RowCommands
-from frazil.spark.row_level.writes import OnProgress, Rows, owning
+from frazil.spark.port import SparkHandlePort
+from frazil.spark.row_level.writes import OnProgress, Rows, owning, write_rows
 from frazil.spark.scan import Scan
 from frazil.spark.session.facts import engine_summary
 from frazil.spark.stream.table_streams import TableStreams
@@ -35,14 +33,16 @@ from frazil.spark.types import query_schema_from_spark
 from frazil.spark.upserts.commands import ChangeCommands
 from frazil.spark.write.files import write_data_files
 from frazil.spark.write.rows import rows_of
-from frazil.spark.write.write_audit_publish import branch_to_read, refuse_replacement
-from frazil.table.commit.transaction import CreateTransaction
+from frazil.spark.write.write_audit_publish import Destination, branch_to_read, refuse_replacement
+from frazil.table.file_changes import FileChanges
 from frazil.table.handle import TableHandle
 from frazil.table.inspect.inspector import SnapshotChoice
+from frazil.table.operations import TableOperations
 from frazil.table.optimizing.choices import OptimizingPlan
 from frazil.table.report.write import write_report
 from frazil.table.snapshots.producer import SnapshotSettings, snapshot_options
 from frazil.table.time_travel import Moment
+from frazil.table.transaction import CreateTransaction
 from frazil.table.updates.replacement import ReplaceDefinition
 
 
@@ -56,15 +56,15 @@ class Table(ChangeCommands, TableChanges, TableStreams, TableHandle):
     or last changed through it; writes refresh it first, reads do not (`refresh`).
     """
 
+    port: SparkHandlePort
+
     def __init__(self, spark: SparkSession, catalog: Catalog, loaded: LoadedTable) -> None:
-        super().__init__(catalog, loaded)
-        self._spark = spark
-        self._reads = ReadPoints(loaded.metadata)
+        TableOperations.__init__(self, SparkHandlePort(spark, catalog, loaded))
 
     @property
     def spark(self) -> SparkSession:
         """The session that moves the data."""
-        return self._spark
+        return self.port.spark
 
     # -- namespaces ------------------------------------------------------------------------------
 
@@ -72,18 +72,22 @@ class Table(ChangeCommands, TableChanges, TableStreams, TableHandle):
     def inspect(self) -> TableInspector:
         """All metadata tables: as Polars frames, and at `inspect.dataframes` as DataFrames."""
         return TableInspector(
-            self.spark, self.metadata, self.metadata_location, self.io, text_zone=self._text_zone
+            self.spark,
+            self.metadata,
+            self.metadata_location,
+            self.io,
+            text_zone=self.port.text_zone,
         )
 
     @property
     def files(self) -> TableFiles:
         """`files()`: the files of a snapshot as a DataFrame; `files.append(…)`: commit files."""
-        return TableFiles(self, lambda: self._inspected)
+        return TableFiles(self.port, lambda: self._inspected)
 
     @property
     def maintenance(self) -> TableMaintenance:
         """Upkeep: `maintenance.expire_snapshots()` and others."""
-        return TableMaintenance(self)
+        return TableMaintenance(self.port)
 
     # -- upkeep of every day ---------------------------------------------------------------------
 
@@ -154,9 +158,9 @@ class Table(ChangeCommands, TableChanges, TableStreams, TableHandle):
             >>> trips.optimize()
         """
         if dry_run:
-            return plan_table(self, where, branch=branch)
+            return plan_table(self.port, where, branch=branch)
         return optimize(
-            self,
+            self.port,
             where,
             branch=branch,
             snapshot_properties=snapshot_properties,
@@ -185,8 +189,7 @@ class Table(ChangeCommands, TableChanges, TableStreams, TableHandle):
 
     def transaction(self) -> TableTransaction:
         """Several operations in one commit, for a `with` block; it has `append` and the others."""
-        reads = self._reads.showing(self.metadata)
-        return TableTransaction(self, self._refresh(), self._spark, reads)
+        return TableTransaction(self.port.transaction())
 
     def replace_as_select(
         self,
@@ -204,10 +207,9 @@ class Table(ChangeCommands, TableChanges, TableStreams, TableHandle):
         Columns keep their ids by name; partitioning and order are as given here.
         """
         rows = rows_of(self.spark, df)
-        refuse_replacement(self.spark, self._prepare())
-        transaction = self.transaction()
-        with transaction:
-            transaction.run_first(
+        refuse_replacement(self.spark, self.port.newest())
+        with self.port.together() as together:
+            together.run(
                 ReplaceDefinition(
                     query_schema_from_spark(rows.schema),
                     partition_by=partition_by,
@@ -215,12 +217,10 @@ class Table(ChangeCommands, TableChanges, TableStreams, TableHandle):
                     properties=properties,
                 )
             )
-            transaction.append_to_main(
-                rows,
-                snapshot_properties=snapshot_properties,
-                options=options,
-                on_progress=on_progress,
-            )
+            base = together.newest()
+            settings = together.settings(base, Destination(), snapshot_properties)
+            files = write_rows(together, base, rows, options, on_progress)
+            FileChanges(together).append(files, **owning(settings, files))
         return self
 
     @classmethod
@@ -279,10 +279,10 @@ class Table(ChangeCommands, TableChanges, TableStreams, TableHandle):
         """
         metadata = self.metadata
         if snapshot_id is None and as_of is None:
-            ref = ref if ref is not None else branch_to_read(self._spark, metadata)
-            self._reads.note(ref, metadata)
+            ref = ref if ref is not None else branch_to_read(self.spark, metadata)
+            self.port.reads.note(ref, metadata)
         return Scan(
-            self._spark,
+            self.spark,
             metadata,
             self.io,
             where=where,
@@ -331,24 +331,6 @@ class Table(ChangeCommands, TableChanges, TableStreams, TableHandle):
         return self._inspected.partitions(**moment)
 
     # -- parts -----------------------------------------------------------------------------------
-
-    def _read_point(self, branch: str | None) -> int | None:
-        return self._reads.of(branch)
-
-    def _prepare(self) -> TableMetadata:
-        self._reads = self._reads.showing(self.metadata)
-        return super()._prepare()
-
-    @contextmanager
-    def _together(self) -> Iterator[RowCommands]:
-        with self.transaction() as together:
-            yield together
-
-    def _own_handle(self) -> Table:
-        return Table(self.spark, self.catalog, self._loaded)
-
-    def _followed(self, metadata: TableMetadata, made: frozenset[int]) -> None:
-        self._reads.follow(metadata, made)
 
     @property
     def _inspected(self) -> MetadataFrames:

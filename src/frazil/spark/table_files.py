@@ -8,9 +8,9 @@ from typing import Unpack
 from pyspark.sql import DataFrame
 
 from frazil.spark.metadata_frames.frames import MetadataFrames
-from frazil.table.changeable import Changeable
 from frazil.table.file_changes import FileChanges
 from frazil.table.inspect.inspector import SnapshotChoice
+from frazil.table.port import TablePort
 
 
 class TableFiles(FileChanges):
@@ -21,8 +21,8 @@ class TableFiles(FileChanges):
     `SnapshotSettings`, `branch`, `snapshot_properties` and `wap_id` among them.
     """
 
-    def __init__(self, table: Changeable, frames: Callable[[], MetadataFrames]) -> None:
-        super().__init__(table)
+    def __init__(self, port: TablePort, frames: Callable[[], MetadataFrames]) -> None:
+        super().__init__(port)
         self._frames = frames
 
     def __call__(self, **moment: Unpack[SnapshotChoice]) -> DataFrame:

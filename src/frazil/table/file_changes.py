@@ -8,9 +8,9 @@ from typing import Unpack
 from frazil.format.arguments import SnapshotId, snapshot_id_of
 from frazil.format.manifests import DataFile
 from frazil.storage.on_driver import OnDriver
-from frazil.table.changeable import Changeable
 from frazil.table.conflicts.validation import Validation
 from frazil.table.manifests.row_filter import Predicate
+from frazil.table.port import TablePort
 from frazil.table.snapshots.append import FastAppend, MergeAppend
 from frazil.table.snapshots.overwrite import DeleteFiles, OverwriteFiles, ReplacePartitions
 from frazil.table.snapshots.producer import BranchSettings, SnapshotSettings, snapshot_options
@@ -25,8 +25,8 @@ class FileChanges(OnDriver):
     `SnapshotSettings`, `branch`, `snapshot_properties` and `wap_id` among them.
     """
 
-    def __init__(self, table: Changeable) -> None:
-        self._table = table
+    def __init__(self, port: TablePort) -> None:
+        self._port = port
 
     def append(
         self,
@@ -34,7 +34,7 @@ class FileChanges(OnDriver):
         **snapshot: Unpack[SnapshotSettings],
     ) -> None:
         """Add data files; manifests are merged when enough small ones are there (rule 210)."""
-        self._table._run(MergeAppend(self._table.io, files, snapshot_options(**snapshot)))
+        self._port.run(MergeAppend(self._port.io, files, snapshot_options(**snapshot)))
 
     def fast_append(
         self,
@@ -42,7 +42,7 @@ class FileChanges(OnDriver):
         **snapshot: Unpack[SnapshotSettings],
     ) -> None:
         """Add data files and leave every manifest as it is: the shortest commit (rule 210)."""
-        self._table._run(FastAppend(self._table.io, files, snapshot_options(**snapshot)))
+        self._port.run(FastAppend(self._port.io, files, snapshot_options(**snapshot)))
 
     def overwrite(
         self,
@@ -61,9 +61,9 @@ class FileChanges(OnDriver):
             ValidationError: a file holds rows that match `where` and others.
             ConflictError: `validation` found a conflict, or a named file is gone.
         """
-        self._table._run(
+        self._port.run(
             OverwriteFiles(
-                self._table.io,
+                self._port.io,
                 added=added,
                 removed=removed,
                 removed_paths=removed_paths,
@@ -83,8 +83,8 @@ class FileChanges(OnDriver):
     ) -> None:
         """Dynamic overwrite: the partitions of the new files lose their old ones."""
         options = snapshot_options(**snapshot)
-        self._table._run(
-            ReplacePartitions(self._table.io, added, validation=validation, options=options)
+        self._port.run(
+            ReplacePartitions(self._port.io, added, validation=validation, options=options)
         )
 
     def delete(
@@ -103,9 +103,9 @@ class FileChanges(OnDriver):
             ValidationError: a file holds rows that match `where` and others.
             ConflictError: `validation` found a conflict, or a named file is gone.
         """
-        self._table._run(
+        self._port.run(
             DeleteFiles(
-                self._table.io,
+                self._port.io,
                 where=where,
                 removed=removed,
                 removed_paths=removed_paths,
@@ -133,9 +133,9 @@ class FileChanges(OnDriver):
         must still be there if `validation` is given. `changed` are data files whose rows were read
         to make the added ones.
         """
-        self._table._run(
+        self._port.run(
             RowDelta(
-                self._table.io,
+                self._port.io,
                 added=added,
                 added_deletes=added_deletes,
                 removed=removed,
@@ -168,9 +168,9 @@ class FileChanges(OnDriver):
             ConflictError: a file to replace is gone, or others committed deletes or rewrites since
                 `from_snapshot` that the new files contradict.
         """
-        self._table._run(
+        self._port.run(
             RewriteFiles(
-                self._table.io,
+                self._port.io,
                 removed=removed,
                 added=added,
                 removed_deletes=removed_deletes,

@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from threading import Lock
 from typing import Final, Self
 
 from frazil.catalog.base import Catalog, LoadedTable
-from frazil.errors import ValidationError
 from frazil.format.arguments import SnapshotId, optional_snapshot_id_of
 from frazil.format.html_text import html_table, notebook_card
-from frazil.format.metadata import TableMetadata
 from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.format.sorting import SortField, SortOrder
-from frazil.storage.files import FileIO
-from frazil.storage.on_driver import OnDriver
-from frazil.table.commit.loop import commit
-from frazil.table.commit.operation import Operation
-from frazil.table.commit.transaction import Transaction
 from frazil.table.inspect.inspector import Inspector
 from frazil.table.maintenance.upkeep import Maintenance
 from frazil.table.operations import TableOperations
+from frazil.table.port import HandlePort
 from frazil.table.time_travel import Moment, find_snapshot
+from frazil.table.transaction import Transaction, TransactionPort
 from frazil.table.updates.replacement import ReplaceDefinition
 
 _MOST_COLUMNS_SHOWN: Final = 20
 
 
-class TableHandle(OnDriver, TableOperations):
+class TableHandle(TableOperations):
     """A table as it was when it was loaded or changed through this handle, and how to change it.
 
     Every change commits at once and moves the handle to what was committed; `transaction()`
@@ -39,10 +33,10 @@ class TableHandle(OnDriver, TableOperations):
     the process.
     """
 
+    port: HandlePort
+
     def __init__(self, catalog: Catalog, loaded: LoadedTable) -> None:
-        self._catalog = catalog
-        self._loaded = loaded
-        self._showing = Lock()
+        super().__init__(HandlePort(catalog, loaded))
 
     def __repr__(self) -> str:
         metadata = self.metadata
@@ -89,32 +83,22 @@ class TableHandle(OnDriver, TableOperations):
     @property
     def identifier(self) -> tuple[str, ...]:
         """Namespace levels and the table's name."""
-        return self._loaded.identifier
+        return self.port.identifier
 
     @property
     def name(self) -> str:
         """The identifier as text."""
-        return ".".join(self._loaded.identifier)
+        return self.port.name
 
     @property
     def catalog(self) -> Catalog:
         """The catalog that the table is in."""
-        return self._catalog
-
-    @property
-    def io(self) -> FileIO:
-        """The table's files."""
-        return self._catalog.io
-
-    @property
-    def metadata(self) -> TableMetadata:
-        """The metadata as last loaded or committed."""
-        return self._loaded.metadata
+        return self.port.catalog
 
     @property
     def metadata_location(self) -> str:
         """The path of the metadata file."""
-        return self._loaded.metadata_location
+        return self.port.loaded.metadata_location
 
     @property
     def uuid(self) -> str | None:
@@ -174,12 +158,14 @@ class TableHandle(OnDriver, TableOperations):
     @property
     def inspect(self) -> Inspector:
         """The metadata tables as Polars frames."""
-        return Inspector(self.metadata, self.metadata_location, self.io, text_zone=self._text_zone)
+        return Inspector(
+            self.metadata, self.metadata_location, self.io, text_zone=self.port.text_zone
+        )
 
     @property
     def maintenance(self) -> Maintenance:
         """Upkeep: `maintenance.expire_snapshots()` and others."""
-        return Maintenance(self)
+        return Maintenance(self.port)
 
     def snapshot(
         self,
@@ -205,7 +191,7 @@ class TableHandle(OnDriver, TableOperations):
             snapshot_id=optional_snapshot_id_of(snapshot_id),
             as_of=as_of,
             ref=ref,
-            text_zone=self._text_zone,
+            text_zone=self.port.text_zone,
         )
 
     def ancestors(self, snapshot_id: SnapshotId | None = None) -> tuple[Snapshot, ...]:
@@ -223,41 +209,12 @@ class TableHandle(OnDriver, TableOperations):
             ValidationError: the name now belongs to another table (rule 192).
             NoSuchTableError: the table is gone.
         """
-        self._refresh()
+        self.port.refresh()
         return self
 
-    def _refresh(self) -> LoadedTable:
-        """Load the table and show it, unless the handle shows something newer by then."""
-        before = self._loaded
-        loaded = self._catalog.load_table(before.identifier)
-        if not self._show(loaded):
-            # Another thread was faster, or the catalog was set back to an earlier file.
-            loaded = self._catalog.load_table(before.identifier)
-            self._show(loaded, even_if_earlier=True)
-        return loaded
-
-    def _show(self, loaded: LoadedTable, *, even_if_earlier: bool = False) -> bool:
-        """Show a table that was loaded or committed; say no where it is earlier than what is shown.
-
-        Raises:
-            ValidationError: it is another table.
-        """
-        with self._showing:
-            shown = self._loaded
-            if self.uuid is not None and loaded.metadata.table_uuid != self.uuid:
-                raise ValidationError(
-                    f"{self.name} is another table now: its uuid was {self.uuid} and is "
-                    f"{loaded.metadata.table_uuid}; load it again"
-                )
-            earlier = (entry.metadata_file for entry in shown.metadata.metadata_log)
-            if not even_if_earlier and loaded.metadata_location in earlier:
-                return False
-            self._loaded = loaded
-            return True
-
-    def transaction(self) -> HandleTransaction:
+    def transaction(self) -> Transaction:
         """Several operations in one commit, for a `with` block."""
-        return HandleTransaction(self, self._refresh())
+        return Transaction(TransactionPort(self.port, self.port.refresh()))
 
     def replace_transaction(
         self,
@@ -266,46 +223,16 @@ class TableHandle(OnDriver, TableOperations):
         partition_by: str | Sequence[str | PartitionField] = (),
         sort_by: str | Sequence[str | SortField] = (),
         properties: Mapping[str, str] | None = None,
-    ) -> HandleTransaction:
+    ) -> Transaction:
         """Return a transaction that starts by giving the table another definition and no rows.
 
         The schema's ids are assigned anew, by name where the table has such a column. History,
         other branches and tags stay.
         """
-        transaction = self.transaction()
-        transaction.run_first(
+        port = TransactionPort(self.port, self.port.refresh())
+        port.run(
             ReplaceDefinition(
                 schema, partition_by=partition_by, sort_by=sort_by, properties=properties or {}
             )
         )
-        return transaction
-
-    def _prepare(self) -> TableMetadata:
-        return self._refresh().metadata
-
-    def _run(self, operation: Operation) -> None:
-        committed = commit(self._catalog, self.identifier, operation, expected_uuid=self.uuid)
-        self._show(committed)
-        self._followed(committed.metadata, operation.made_snapshots)
-
-    def _followed(self, metadata: TableMetadata, made: frozenset[int]) -> None:
-        """Take note of snapshots that were made through this handle."""
-
-
-class HandleTransaction(OnDriver, Transaction):
-    """A transaction that moves its handle to what was committed."""
-
-    def __init__(self, handle: TableHandle, base: LoadedTable) -> None:
-        super().__init__(handle.catalog, base, handle.io)
-        self._handle = handle
-
-    def run_first(self, operation: Operation) -> None:
-        """Apply an operation that the others build on."""
-        self._run(operation)
-
-    def commit(self) -> LoadedTable:
-        """Commit everything; the handle then shows it."""
-        committed = super().commit()
-        self._handle._show(committed)
-        self._handle._followed(committed.metadata, self.made_snapshots)
-        return committed
+        return Transaction(port)

@@ -5,83 +5,65 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from datetime import tzinfo
 
 from frazil.format.arguments import SnapshotId, optional_snapshot_id_of, snapshot_id_of
 from frazil.format.metadata import TableMetadata
 from frazil.format.sorting import SortExpr, SortField
-from frazil.format.values.zones import PROCESS_ZONE
 from frazil.storage.files import FileIO
-from frazil.table.commit.operation import Operation
+from frazil.storage.on_driver import OnDriver
 from frazil.table.file_changes import FileChanges
 from frazil.table.maintenance.upkeep import StatisticsChanges
+from frazil.table.port import TablePort
 from frazil.table.snapshots.cherry_pick import CherryPick, publication
-from frazil.table.snapshots.create_branch import CreateBranch
-from frazil.table.time_travel import Moment, timestamp_ms_of
+from frazil.table.time_travel import Moment
 from frazil.table.updates import properties, references
 from frazil.table.updates import sort_order as sort_update
+from frazil.table.updates.create_branch import CreateBranch
 from frazil.table.updates.references import DEFAULT_RETENTION, Retention
 from frazil.table.updates.schema import UpdateSchema
 from frazil.table.updates.spec import UpdateSpec
 
 
-class TableOperations(ABC):
+class TableOperations(OnDriver):
     """The operations of a table, by readable names.
 
     They are applied at once on a handle, and with the rest of the block in a transaction.
     """
 
-    @property
-    @abstractmethod
-    def metadata(self) -> TableMetadata:
-        """The table's metadata."""
+    def __init__(self, port: TablePort) -> None:
+        self.port = port
 
     @property
-    @abstractmethod
+    def metadata(self) -> TableMetadata:
+        """The table's metadata, with all operations of a transaction so far."""
+        return self.port.metadata
+
+    @property
     def io(self) -> FileIO:
         """The table's files."""
-
-    @abstractmethod
-    def _run(self, operation: Operation) -> None:
-        """Apply an operation."""
-
-    @abstractmethod
-    def _prepare(self) -> TableMetadata:
-        """Return metadata as new as a change that starts from it should see.
-
-        An operation works on this one value: another thread may move the handle meanwhile.
-        """
-
-    @property
-    def _text_zone(self) -> str | tzinfo:
-        """The zone of times that are text without one: without a session that of the process."""
-        return PROCESS_ZONE
-
-    def _timestamp_ms(self, moment: Moment) -> int:
-        return timestamp_ms_of(moment, self._text_zone)
+        return self.port.io
 
     # -- schema, partitioning, order, properties ----
 
     def update_schema(self, *, case_sensitive: bool = True) -> UpdateSchema:
         """Return a builder of schema changes, for a `with` block."""
         return UpdateSchema(
-            self._prepare(),
-            self._run,
+            self.port.newest(),
+            self.port.run,
             case_sensitive=case_sensitive,
-            text_zone=self._text_zone,
+            text_zone=self.port.text_zone,
         )
 
     def update_spec(self, *, case_sensitive: bool = True) -> UpdateSpec:
         """Return a builder of changes to the partitioning, for a `with` block."""
-        return UpdateSpec(self._prepare(), self._run, case_sensitive=case_sensitive)
+        return UpdateSpec(self.port.newest(), self.port.run, case_sensitive=case_sensitive)
 
     def replace_sort_order(
         self, *fields: str | SortExpr | SortField, case_sensitive: bool = True
     ) -> None:
         """Sort new files by these keys, as `"ts desc nulls last"`; by none, do not sort them."""
-        self._run(sort_update.replace_sort_order(fields, case_sensitive=case_sensitive))
+        self.port.run(sort_update.replace_sort_order(fields, case_sensitive=case_sensitive))
 
     def set_properties(self, changes: Mapping[str, str] | None = None, /, **named: str) -> None:
         """Set table properties; ValidationError for reserved ones.
@@ -89,31 +71,31 @@ class TableOperations(ABC):
         Examples:
             >>> trips.set_properties({"owner": "finance"})
         """
-        self._run(properties.set_properties({**(changes or {}), **named}))
+        self.port.run(properties.set_properties({**(changes or {}), **named}))
 
     def remove_properties(self, *names: str) -> None:
         """Remove table properties; those that are not set are passed over."""
-        self._run(properties.remove_properties(names))
+        self.port.run(properties.remove_properties(names))
 
     def set_location(self, location: str) -> None:
         """Choose where new files go from now on; existing files stay."""
-        self._run(properties.set_location(location))
+        self.port.run(properties.set_location(location))
 
     def upgrade(self, format_version: int | str) -> None:
         """Raise the format version; there is no way back."""
-        self._run(properties.upgrade(format_version))
+        self.port.run(properties.upgrade(format_version))
 
     # -- what serves engines and upkeep ----
 
     @property
     def files(self) -> FileChanges:
         """Commits of files that are already written: `files.append(data_files)` and others."""
-        return FileChanges(self)
+        return FileChanges(self.port)
 
     @property
     def maintenance(self) -> StatisticsChanges:
         """Upkeep: here, which statistics files the table has."""
-        return StatisticsChanges(self)
+        return StatisticsChanges(self.port)
 
     # -- branches, tags, the current snapshot ----
 
@@ -129,7 +111,7 @@ class TableOperations(ABC):
         Examples:
             >>> trips.create_branch("audit")
         """
-        self._run(
+        self.port.run(
             CreateBranch(
                 self.io, name, snapshot_id=optional_snapshot_id_of(snapshot_id), retention=retention
             )
@@ -147,7 +129,7 @@ class TableOperations(ABC):
         Examples:
             >>> trips.create_tag("v1", retention=frazil.Retention(max_ref_age_ms=86_400_000))
         """
-        self._run(
+        self.port.run(
             references.create_tag(
                 name, snapshot_id=optional_snapshot_id_of(snapshot_id), retention=retention
             )
@@ -161,7 +143,7 @@ class TableOperations(ABC):
         retention: Retention | None = None,
     ) -> None:
         """Point an existing branch at another snapshot, by default the current one."""
-        self._run(
+        self.port.run(
             references.replace_branch(
                 name, snapshot_id=optional_snapshot_id_of(snapshot_id), retention=retention
             )
@@ -175,7 +157,7 @@ class TableOperations(ABC):
         retention: Retention | None = None,
     ) -> None:
         """Point an existing tag at another snapshot, by default the current one."""
-        self._run(
+        self.port.run(
             references.replace_tag(
                 name, snapshot_id=optional_snapshot_id_of(snapshot_id), retention=retention
             )
@@ -183,29 +165,29 @@ class TableOperations(ABC):
 
     def set_retention(self, name: str, retention: Retention) -> None:
         """Change how long a branch or tag and its snapshots are kept."""
-        self._run(references.set_retention(name, retention))
+        self.port.run(references.set_retention(name, retention))
 
     def remove_branch(self, name: str) -> None:
         """Remove a branch; its snapshots stay until they expire."""
-        self._run(references.remove_branch(name))
+        self.port.run(references.remove_branch(name))
 
     def remove_tag(self, name: str) -> None:
         """Remove a tag; its snapshot stays until it expires."""
-        self._run(references.remove_tag(name))
+        self.port.run(references.remove_tag(name))
 
     def rename_branch(self, name: str, new_name: str) -> None:
         """Give a branch another name."""
-        self._run(references.rename_branch(name, new_name))
+        self.port.run(references.rename_branch(name, new_name))
 
     def fast_forward(self, branch: str, to: str) -> None:
         """Move a branch to the snapshot of another reference that builds on it."""
-        self._run(references.fast_forward(branch, to))
+        self.port.run(references.fast_forward(branch, to))
 
     def set_current_snapshot(
         self, snapshot_id: SnapshotId | None = None, *, ref: str | None = None
     ) -> None:
         """Make a snapshot, or that of a reference, the current one."""
-        self._run(
+        self.port.run(
             references.set_current_snapshot(
                 snapshot_id=optional_snapshot_id_of(snapshot_id), ref=ref
             )
@@ -213,7 +195,7 @@ class TableOperations(ABC):
 
     def rollback_to_snapshot(self, snapshot_id: SnapshotId) -> None:
         """Make an ancestor of the current snapshot the current one."""
-        self._run(references.rollback_to_snapshot(snapshot_id_of(snapshot_id)))
+        self.port.run(references.rollback_to_snapshot(snapshot_id_of(snapshot_id)))
 
     def rollback_to_timestamp(self, timestamp: Moment) -> None:
         """Make the newest ancestor older than a time the current snapshot.
@@ -222,11 +204,11 @@ class TableOperations(ABC):
             timestamp: milliseconds since the epoch, ISO text (in the zone of the Spark session, or
                 without one in the process's), a datetime or a date.
         """
-        self._run(references.rollback_to_timestamp(self._timestamp_ms(timestamp)))
+        self.port.run(references.rollback_to_timestamp(self.port.timestamp_ms(timestamp)))
 
     def cherrypick_snapshot(self, snapshot_id: SnapshotId) -> None:
         """Apply the append or dynamic overwrite of a snapshot to `main`."""
-        self._run(CherryPick(self.io, self._prepare(), snapshot_id_of(snapshot_id)))
+        self.port.run(CherryPick(self.io, self.port.newest(), snapshot_id_of(snapshot_id)))
 
     def publish_changes(self, wap_id: str) -> None:
         """Apply what was staged under a WAP id to `main`.
@@ -236,4 +218,4 @@ class TableOperations(ABC):
             ValidationError: several snapshots were that do not build on each other.
             ConflictError: it was published already.
         """
-        self._run(publication(self.io, self._prepare(), wap_id))
+        self.port.run(publication(self.io, self.port.newest(), wap_id))

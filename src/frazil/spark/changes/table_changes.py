@@ -13,11 +13,12 @@ from frazil.errors import ValidationError
 from frazil.format.arguments import SnapshotId, optional_snapshot_id_of, snapshot_id_of
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import Expression
+from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.planning.changes_range import SnapshotRange, snapshot_range
 from frazil.spark.changes.changelog import Changelog
 from frazil.spark.changes.incremental import IncrementalScan
-from frazil.spark.changes.view import create_changelog_view
+from frazil.spark.changes.view import changelog_arguments
 from frazil.table.handle import TableHandle
 from frazil.table.time_travel import Moment
 
@@ -214,14 +215,17 @@ class TableChanges(TableHandle):
             >>> view = trips.create_changelog_view(net_changes=True)
             >>> spark.table(view).where("_change_type = 'DELETE'").count()
         """
-        return create_changelog_view(
-            self,
-            changelog_view,
+        arguments = changelog_arguments(
+            self.metadata.schema,
             options,
             compute_updates=compute_updates,
             identifier_columns=identifier_columns,
             net_changes=net_changes,
         )
+        changes = self.net_changes(**arguments) if net_changes else self.changes(**arguments)
+        view = quote_name_always([f"{self.identifier[-1]}_changes"]) if changelog_view is None else changelog_view
+        changes.createOrReplaceTempView(view)
+        return view
 
     def _range(
         self,
@@ -233,7 +237,7 @@ class TableChanges(TableHandle):
         """The range, and its end as it was asked for."""
         metadata = self.metadata
         start_ms, end_ms = (
-            None if moment is None else self._timestamp_ms(moment)
+            None if moment is None else self.port.timestamp_ms(moment)
             for moment in (from_timestamp, to_timestamp)
         )
         end_id, ref = end.resolved(metadata)

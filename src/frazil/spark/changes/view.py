@@ -1,16 +1,14 @@
-"""A changelog as a temporary view: what Java's ``create_changelog_view`` makes."""
+"""The options of a changelog as a temporary view: those of Java's ``create_changelog_view``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from frazil.errors import ConfigurationError, ValidationError
 from frazil.format.arguments import one_or_several
-
-if TYPE_CHECKING:
-    from frazil.spark.changes.table_changes import TableChanges
+from frazil.format.schema import Schema
 
 _SNAPSHOTS: Final = {
     "start-snapshot-id": "from_snapshot_id",
@@ -19,39 +17,42 @@ _SNAPSHOTS: Final = {
 _TIMES: Final = {"start-timestamp": "from_timestamp", "end-timestamp": "to_timestamp"}
 
 
-def create_changelog_view(
-    table: TableChanges,
-    name: str | None,
+def changelog_arguments(
+    schema: Schema,
     options: Mapping[str, str] | None,
     *,
     compute_updates: bool | None,
     identifier_columns: str | Sequence[str] | None,
     net_changes: bool,
-) -> str:
-    """Make the view and return its name: see `TableChanges.create_changelog_view`."""
-    where = _range(options or {})
+) -> dict[str, Any]:
+    """Return what `TableChanges.changes` or `net_changes` is to be called with for a view.
+
+    Args:
+        schema: of the table.
+
+    Raises:
+        ConfigurationError: an option is unknown or malformed.
+        ValidationError: the arguments contradict each other, or nothing tells rows apart.
+    """
+    found = _range(options or {})
     updates = identifier_columns is not None if compute_updates is None else compute_updates
     if net_changes and updates:
         raise ValidationError(
             "net_changes leaves no updates, and compute_updates asks for them (it is on where "
             "identifier_columns are given): choose one"
         )
-    if updates:
-        columns = (
-            table.metadata.schema.identifier_field_names()
-            if identifier_columns is None
-            else one_or_several(identifier_columns, argument="identifier_columns")
+    if not updates:
+        return found
+    columns = (
+        schema.identifier_field_names()
+        if identifier_columns is None
+        else one_or_several(identifier_columns, argument="identifier_columns")
+    )
+    if not columns:
+        raise ValidationError(
+            "compute_updates needs identifier_columns: the table has no identifier fields"
         )
-        if not columns:
-            raise ValidationError(
-                "compute_updates needs identifier_columns: the table has no identifier fields"
-            )
-        changes = table.changes(**where, identifier_columns=columns)
-    else:
-        changes = table.net_changes(**where) if net_changes else table.changes(**where)
-    view = f"`{table.identifier[-1].replace('`', '``')}_changes`" if name is None else name
-    changes.createOrReplaceTempView(view)
-    return view
+    return {**found, "identifier_columns": columns}
 
 
 def _range(options: Mapping[str, str]) -> dict[str, Any]:

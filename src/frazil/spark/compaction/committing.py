@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import polars as pl
 
@@ -17,12 +17,10 @@ from frazil.planning.plan import plan
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.compaction.results import FailedGroup
 from frazil.spark.compaction.rewriting import Rewriter, RewrittenGroup
+from frazil.spark.port import SparkPort
 from frazil.table.commit.definition import Definition
 from frazil.table.snapshots.producer import branch_head, snapshot_options
 from frazil.table.snapshots.rewrite import RewriteFiles
-
-if TYPE_CHECKING:
-    from frazil.spark.row_level.writes import Writes
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -56,7 +54,7 @@ class Committer:
         snapshot_properties: entries for their summaries.
     """
 
-    writes: Writes
+    port: SparkPort
     rewriter: Rewriter
     start: Snapshot
     branch: str | None
@@ -103,7 +101,7 @@ class Committer:
         keeps = self.rewriter.options.keeps_sequence_number and metadata.format_version > 1
         groups = tuple(left)
         operation = _Rewrite(
-            self.writes.io,
+            self.port.io,
             removed=[file for each in groups for file in each.removed],
             added=[file for each in groups for file in each.added],
             data_sequence_number=self.start.sequence_number if keeps else None,
@@ -115,7 +113,7 @@ class Committer:
             ),
         )
         try:
-            self.writes._run(operation)
+            self.port.run(operation)
         finally:
             if not operation.was_abandoned:
                 left.clear()
@@ -134,11 +132,11 @@ class Committer:
             the snapshot that was looked at, as if the unchanged groups had been read there, and the
             groups that others changed.
         """
-        metadata = self.writes._prepare()
+        metadata = self.port.newest()
         head = branch_head(metadata, self.branch or MAIN_BRANCH)
         if head is None:
             return self.start.snapshot_id, tuple(groups)
-        now = plan(metadata, head, self.writes.io)
+        now = plan(metadata, head, self.port.io)
         paths = {file.file_path for each in groups for file in each.removed}
         changed = self._changed_paths(self.rewriter.target.plan, now, paths)
         lost = [each for each in groups if any(f.file_path in changed for f in each.removed)]

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import ceil
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from uuid import uuid4
 
 from pyspark.sql import Column
@@ -28,6 +28,7 @@ from frazil.spark.compaction.results import CompactionResult, FailedGroup, Rewri
 from frazil.spark.compaction.rewriting import Rewriter, RewrittenGroup
 from frazil.spark.conditions import condition_of
 from frazil.spark.deletes.resolve import EQUALITY_SETTING, EqualityReading
+from frazil.spark.port import SparkPort
 from frazil.spark.row_level.target import Target
 from frazil.spark.session.facts import (
     engine_summary,
@@ -36,9 +37,6 @@ from frazil.spark.session.facts import (
     time_zone_of,
 )
 from frazil.table.snapshots.producer import branch_head, snapshot_options
-
-if TYPE_CHECKING:
-    from frazil.spark.row_level.writes import Writes
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -59,7 +57,7 @@ class CompactionArguments(CompactionSettings, total=False):
 
 
 def compact(
-    writes: Writes,
+    port: SparkPort,
     where: str | Column | Expression | None,
     *,
     strategy: str,
@@ -77,22 +75,22 @@ def compact(
     Args:
         choose: tells which files of the snapshot's plan are rewritten together.
     """
-    base = writes._prepare()
+    base = port.newest()
     head = branch_head(base, branch or MAIN_BRANCH)
     chosen = CompactionOptions.of(base, options, settings)
-    case_sensitive = is_case_sensitive(writes.spark)
+    case_sensitive = is_case_sensitive(port.spark)
     arrangement = arrangement_of(
         base, strategy, sort_order, columns, chosen, case_sensitive=case_sensitive
     )
-    properties = {**engine_summary(writes.spark), **(snapshot_properties or {})}
+    properties = {**engine_summary(port.spark), **(snapshot_properties or {})}
     snapshot_options(branch=branch, snapshot_properties=properties)
-    implied = files_condition(writes, base, where)
+    implied = files_condition(port, base, where)
     if head is None:
         return CompactionResult()
-    target = Target.of(writes.spark, base, writes.io, head, where=implied)
+    target = Target.of(port.spark, base, port.io, head, where=implied)
     rewriter = Rewriter(target=target, arrangement=arrangement, options=chosen)
     committer = Committer(
-        writes=writes,
+        port=port,
         rewriter=rewriter,
         start=head,
         branch=branch,
@@ -105,15 +103,15 @@ def compact(
         tell=on_progress or _tell_nobody,
     )
     # Every row is read once: resolving equality deletes first would be another pass.
-    with temporary_settings(writes.spark, {EQUALITY_SETTING: EqualityReading.KNOWN}):
+    with temporary_settings(port.spark, {EQUALITY_SETTING: EqualityReading.KNOWN}):
         run.run()
     if chosen.removes_dangling:
-        run.removed_deletes += remove_dangling_deletes(writes, branch, properties)
+        run.removed_deletes += remove_dangling_deletes(port, branch, properties)
     return run.result()
 
 
 def files_condition(
-    writes: Writes, metadata: TableMetadata, where: str | Column | Expression | None
+    port: SparkPort, metadata: TableMetadata, where: str | Column | Expression | None
 ) -> Expression:
     """Return the predicate by which a condition chooses files.
 
@@ -124,9 +122,9 @@ def files_condition(
     condition = condition_of(
         where,
         metadata.schema,
-        spark=writes.spark,
-        case_sensitive=is_case_sensitive(writes.spark),
-        time_zone=time_zone_of(writes.spark),
+        spark=port.spark,
+        case_sensitive=is_case_sensitive(port.spark),
+        time_zone=time_zone_of(port.spark),
     )
     if isinstance(condition.implied, AlwaysTrue) and not condition.is_exact:
         raise PredicateError(

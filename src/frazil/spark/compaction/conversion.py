@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import polars as pl
 from pyspark.sql import Column, DataFrame
@@ -34,6 +34,7 @@ from frazil.spark.compaction.results import ConversionResult
 from frazil.spark.delete_files.write import WrittenDeletes, write_deletes
 from frazil.spark.deletes.resolve import EQUALITY_SETTING, PLACES, EqualityReading
 from frazil.spark.files.projection import DELETED, FILE_ORDINAL_FIELD, POS, Projection
+from frazil.spark.port import SparkPort
 from frazil.spark.read.reader import TableReader
 from frazil.spark.session.facts import engine_summary, temporary_settings
 from frazil.spark.write.files import WriteProgress
@@ -41,14 +42,11 @@ from frazil.table.commit.definition import Definition
 from frazil.table.snapshots.producer import branch_head, snapshot_options
 from frazil.table.snapshots.rewrite import RewriteFiles
 
-if TYPE_CHECKING:
-    from frazil.spark.row_level.writes import Writes
-
 _LOG: Final = logging.getLogger(__name__)
 
 
 def convert_equality_deletes(
-    writes: Writes,
+    port: SparkPort,
     where: str | Column | Expression | None,
     *,
     branch: str | None,
@@ -56,30 +54,30 @@ def convert_equality_deletes(
     on_progress: Callable[[WriteProgress], None] | None,
 ) -> ConversionResult:
     """Convert equality deletes; see `TableMaintenance.convert_equality_deletes`."""
-    properties = {**engine_summary(writes.spark), **(snapshot_properties or {})}
+    properties = {**engine_summary(port.spark), **(snapshot_properties or {})}
     snapshot_options(branch=branch, snapshot_properties=properties)
-    base = writes._prepare()
+    base = port.newest()
     tries = RETRIES.of(base.properties) + 1
     while True:
         head = branch_head(base, branch or MAIN_BRANCH)
         if head is None or base.format_version < 2:
             return ConversionResult()
-        conversion = _Conversion(writes=writes, base=base, head=head, branch=branch)
+        conversion = _Conversion(port=port, base=base, head=head, branch=branch)
         try:
-            return conversion.run(files_condition(writes, base, where), properties, on_progress)
+            return conversion.run(files_condition(port, base, where), properties, on_progress)
         except ConflictError as error:
             tries -= 1
             if not tries:
                 raise
             _LOG.info("a conversion of equality deletes conflicts and is made again: %s", error)
-        base = writes._prepare()
+        base = port.newest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Conversion:
     """One try, at one snapshot."""
 
-    writes: Writes
+    port: SparkPort
     base: TableMetadata
     head: Snapshot
     branch: str | None
@@ -90,7 +88,7 @@ class _Conversion:
         properties: Mapping[str, str],
         on_progress: Callable[[WriteProgress], None] | None,
     ) -> ConversionResult:
-        io = self.writes.io
+        io = self.port.io
         whole = plan(self.base, self.head, io)
         is_whole = isinstance(where, AlwaysTrue)
         some = whole if is_whole else plan_rewrite(self.base, self.head, io, where=where)
@@ -119,7 +117,7 @@ class _Conversion:
                 own_files=written.paths,
             ),
         )
-        self.writes._run(operation)
+        self.port.run(operation)
         return ConversionResult(
             converted_equality_delete_files_count=len(gone),
             added_position_delete_files_count=len(written.added),
@@ -143,14 +141,14 @@ class _Conversion:
             self._places(replace(files, deletes=deletes, delete_index=index)),
             plan=files,
             metadata=self.base,
-            io=self.writes.io,
+            io=self.port.io,
             on_progress=on_progress,
         )
 
     def _places(self, by_equality: ScanPlan) -> DataFrame:
         """The file and position of each row that the plan's deletes delete."""
-        spark = self.writes.spark
-        reader = TableReader(spark, self.base, self.writes.io)
+        spark = self.port.spark
+        reader = TableReader(spark, self.base, self.port.io)
         # The rows are read once: what was resolved before is used, nothing is resolved first.
         with temporary_settings(spark, {EQUALITY_SETTING: EqualityReading.KNOWN}):
             rows = reader.rows(by_equality, Projection(PLACES))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -17,15 +16,13 @@ from frazil.planning.frames import live_entries
 from frazil.planning.load import listed_manifests
 from frazil.planning.plan import plan
 from frazil.planning.scan_plan import ScanPlan
+from frazil.spark.port import SparkPort
 from frazil.storage.avro.manifest_layout import PARTITION_PREFIX
 from frazil.storage.files import FileIO
 from frazil.table.commit.definition import Definition
 from frazil.table.manifests.entry_columns import partition_tuples
 from frazil.table.snapshots.producer import branch_head, snapshot_options
 from frazil.table.snapshots.rewrite import RewriteFiles
-
-if TYPE_CHECKING:
-    from frazil.spark.row_level.writes import Writes
 
 KEY = ["file_path", "content_offset"]
 
@@ -90,23 +87,23 @@ def delete_file_entries(metadata: TableMetadata, deletes: pl.DataFrame) -> list[
 
 
 def remove_dangling_deletes(
-    writes: Writes, branch: str | None, snapshot_properties: Mapping[str, str]
+    port: SparkPort, branch: str | None, snapshot_properties: Mapping[str, str]
 ) -> int:
     """Remove the delete files that apply to nothing, in one commit; return how many.
 
     Raises:
         ConflictError: others rewrote data files in every try that such deletes may apply to.
     """
-    for tries_left in range(RETRIES.of(writes.metadata.properties), -1, -1):
-        base = writes._prepare()
+    for tries_left in range(RETRIES.of(port.metadata.properties), -1, -1):
+        base = port.newest()
         head = branch_head(base, branch or MAIN_BRANCH)
         if head is None:
             return 0
-        found = dangling_deletes(base, head, plan(base, head, writes.io), writes.io)
+        found = dangling_deletes(base, head, plan(base, head, port.io), port.io)
         if found.is_empty():
             return 0
         operation = RewriteFiles(
-            writes.io,
+            port.io,
             removed_deletes=delete_file_entries(base, found),
             from_snapshot=head.snapshot_id,
             options=snapshot_options(
@@ -116,7 +113,7 @@ def remove_dangling_deletes(
             ),
         )
         try:
-            writes._run(operation)
+            port.run(operation)
         except ConflictError:
             if not tries_left:
                 raise

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -17,6 +17,7 @@ from frazil.format.manifests import ManifestFile
 from frazil.spark.compaction.results import ManifestsResult
 from frazil.spark.metadata_frames.cluster import TASK_ARROW, stated_manifest
 from frazil.spark.metadata_frames.entry_rows import manifest_of_task
+from frazil.spark.port import SparkPort
 from frazil.spark.session.facts import (
     engine_summary,
     prepare_session,
@@ -28,9 +29,6 @@ from frazil.storage.avro.manifest_records import manifest_of, manifest_record
 from frazil.table.manifests.clusters import ClusterWriter, ManifestClusters
 from frazil.table.snapshots.producer import snapshot_options
 from frazil.table.snapshots.rewrite_manifests import RewriteManifests
-
-if TYPE_CHECKING:
-    from frazil.spark.row_level.writes import Writes
 
 ON_DRIVER_BYTES: Final = 64 * 1024 * 1024
 """Manifests of up to this size together are rewritten beside the session, which holds all of them
@@ -76,7 +74,7 @@ def is_rewritten_here(manifests: Sequence[ManifestFile]) -> bool:
 
 
 def rewrite_manifests(
-    writes: Writes,
+    port: SparkPort,
     *,
     spec_id: int | None,
     sort_by: str | Sequence[str],
@@ -84,16 +82,16 @@ def rewrite_manifests(
     snapshot_properties: Mapping[str, str] | None,
 ) -> ManifestsResult:
     """Rewrite manifests; see `TableMaintenance.rewrite_manifests`."""
-    properties = {**engine_summary(writes.spark), **(snapshot_properties or {})}
+    properties = {**engine_summary(port.spark), **(snapshot_properties or {})}
     operation = RewriteManifests(
-        writes.io,
+        port.io,
         spec_id=spec_id,
         sort_by=[str(name) for name in one_or_several(sort_by, argument="sort_by")],
         is_small=is_rewritten_here,
-        write=partial(_write_clusters, writes.spark),
+        write=partial(_write_clusters, port.spark),
         options=snapshot_options(branch=branch, snapshot_properties=properties),
     )
-    writes._run(operation)
+    port.run(operation)
     if not operation.added:
         return ManifestsResult()
     return ManifestsResult(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import polars as pl
 from pyspark.sql import Column
@@ -24,13 +24,11 @@ from frazil.spark.compaction.dangling import KEY, delete_file_entries, live_dele
 from frazil.spark.compaction.options import RewriteOptions, RewriteSettings
 from frazil.spark.compaction.results import PositionDeletesResult
 from frazil.spark.delete_files.write import Granularity, WrittenDeletes, write_deletes_anew
+from frazil.spark.port import SparkPort
 from frazil.spark.session.facts import engine_summary
 from frazil.table.commit.definition import Definition
 from frazil.table.snapshots.producer import branch_head, snapshot_options
 from frazil.table.snapshots.rewrite import RewriteFiles
-
-if TYPE_CHECKING:
-    from frazil.spark.row_level.writes import Writes
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -41,7 +39,7 @@ _IS_VECTOR: Final = pl.col("file_format").str.to_lowercase() == "puffin"
 
 
 def rewrite_position_deletes(
-    writes: Writes,
+    port: SparkPort,
     where: str | Column | Expression | None,
     *,
     granularity: Granularity | None,
@@ -56,18 +54,18 @@ def rewrite_position_deletes(
     Args:
         choose: tells of a snapshot's plan which deletes are worth it, in place of their sizes.
     """
-    properties = {**engine_summary(writes.spark), **(snapshot_properties or {})}
+    properties = {**engine_summary(port.spark), **(snapshot_properties or {})}
     snapshot_options(branch=branch, snapshot_properties=properties)
-    base = writes._prepare()
+    base = port.newest()
     tries = RETRIES.of(base.properties) + 1
     while True:
         chosen = RewriteOptions.of_deletes(base, options, settings)
-        implied = files_condition(writes, base, where)
+        implied = files_condition(port, base, where)
         head = branch_head(base, branch or MAIN_BRANCH)
         if head is None or base.format_version < 2:
             return PositionDeletesResult()
         rewrite = _DeletesRewrite(
-            writes=writes, base=base, head=head, branch=branch, options=chosen, choose=choose
+            port=port, base=base, head=head, branch=branch, options=chosen, choose=choose
         )
         try:
             return rewrite.run(implied, granularity, properties)
@@ -76,14 +74,14 @@ def rewrite_position_deletes(
             if not tries:
                 raise
             _LOG.info("a rewrite of position deletes conflicts and is made again: %s", error)
-        base = writes._prepare()
+        base = port.newest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _DeletesRewrite:
     """One try, at one snapshot."""
 
-    writes: Writes
+    port: SparkPort
     base: TableMetadata
     head: Snapshot
     branch: str | None
@@ -96,7 +94,7 @@ class _DeletesRewrite:
         granularity: Granularity | None,
         properties: Mapping[str, str],
     ) -> PositionDeletesResult:
-        io = self.writes.io
+        io = self.port.io
         whole = plan(self.base, self.head, io)
         found = self._candidates(whole, where)
         if self.choose is None:
@@ -119,7 +117,7 @@ class _DeletesRewrite:
                 own_files=written.paths,
             ),
         )
-        self.writes._run(operation)
+        self.port.run(operation)
         return PositionDeletesResult(
             rewritten_delete_files_count=len(entries),
             added_delete_files_count=len(written.added),
@@ -130,11 +128,11 @@ class _DeletesRewrite:
 
     def _candidates(self, whole: ScanPlan, where: Expression) -> pl.DataFrame:
         """The position deletes and vectors that apply to files of the condition alone."""
-        live = live_deletes(self.base, self.head, self.writes.io)
+        live = live_deletes(self.base, self.head, self.port.io)
         found = live.filter(pl.col("content") == int(Content.POSITION_DELETES))
         if isinstance(where, AlwaysTrue):
             return found
-        some = plan_rewrite(self.base, self.head, self.writes.io, where=where)
+        some = plan_rewrite(self.base, self.head, self.port.io, where=where)
         outside = whole.files.select("ordinal", "file_path").join(
             some.files.select("file_path"), on="file_path", how="anti"
         )
@@ -187,10 +185,10 @@ class _DeletesRewrite:
             return WrittenDeletes()
         files = whole.restricted_to(index.ordinals())
         return write_deletes_anew(
-            self.writes.spark,
+            self.port.spark,
             plan=replace(files, deletes=deletes, delete_index=index),
             metadata=self.base,
-            io=self.writes.io,
+            io=self.port.io,
             granularity=granularity,
             target_size=self.options.sizes.target,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from frazil.format.html_text import ShownInNotebooks
 from frazil.format.metadata.table_mapping import name_mapping_of
@@ -12,12 +12,11 @@ from frazil.format.schema.name_mapping import NAME_MAPPING_PROPERTY
 from frazil.format.snapshots.summaries import CHANGED_PARTITION_COUNT
 from frazil.spark.migration.importing import Importer
 from frazil.spark.migration.sources import source_of
+from frazil.spark.port import SparkHandlePort
 from frazil.spark.write.write_audit_publish import destination
 from frazil.table.snapshots.add_files import AddFiles
 from frazil.table.snapshots.producer import snapshot_options
-
-if TYPE_CHECKING:
-    from frazil.spark.table import Table
+from frazil.table.updates.properties import set_properties
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class AddFilesResult(ShownInNotebooks):
 
 
 def add_files(
-    table: Table,
+    table: SparkHandlePort,
     source: str,
     *,
     file_format: str | None = None,
@@ -57,24 +56,24 @@ def add_files(
 
     See `TableMaintenance.add_files`.
     """
-    with table.transaction() as tx:
-        base = tx._prepare()
+    with table.together() as together:
+        base = together.newest()
         target = destination(table.spark, base, branch)
-        tx._head(target, base)
-        settings = tx._settings(base, target, snapshot_properties)
+        together.head(target, base)
+        settings = together.settings(base, target, snapshot_properties)
         importer = Importer(table.spark, table.io, base, table.name, parallelism)
         found = source_of(table.spark, table.io, source, file_format)
         if not len(found.files):
             return AddFilesResult()
         imported = importer.files_of(found, partition_filter)
         if imported.mapping != name_mapping_of(base):
-            tx.set_properties({NAME_MAPPING_PROPERTY: imported.mapping.to_json()})
+            together.run(set_properties({NAME_MAPPING_PROPERTY: imported.mapping.to_json()}))
         operation = AddFiles(
             table.io,
             imported.entries,
             snapshot_options(**settings),
             check_duplicates=check_duplicate_files,
         )
-        tx.run_first(operation)
-        summary = tx.metadata.snapshot_by_id(operation.snapshot_id).summary or {}
+        together.run(operation)
+        summary = together.metadata.snapshot_by_id(operation.snapshot_id).summary or {}
     return AddFilesResult(len(imported.entries), int(summary.get(CHANGED_PARTITION_COUNT, 0)))

@@ -9,7 +9,7 @@ from typing import Final
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from frazil.catalog.base import Catalog
+from frazil.catalog.base import Catalog, LoadedTable
 from frazil.catalog.identifiers import Identifier, parse_table_identifier, shown
 from frazil.errors import (
     AlreadyExistsError,
@@ -39,11 +39,10 @@ from frazil.spark.migration.sources import (
     spark_table,
 )
 from frazil.spark.session.facts import engine_summary
-from frazil.spark.table import Table
 from frazil.spark.types import query_schema_from_spark
 from frazil.storage.files import normalize_location
 from frazil.storage.paths import is_inside
-from frazil.table.commit.transaction import CreateTransaction
+from frazil.table.transaction import CreateTransaction
 
 BACKUP_SUFFIX: Final = "_BACKUP_"
 """What the name of a migrated table ends with."""
@@ -64,7 +63,7 @@ def snapshot_table(
     properties: Mapping[str, str] | None = None,
     parallelism: int | None = None,
     ignore_missing_files: bool = False,
-) -> Table:
+) -> LoadedTable:
     """Make a table over the files of a Spark table, which keeps them: see `Lake.snapshot_table`."""
     identifier = _free(catalog, name)
     found = _usable(spark_table(spark, source))
@@ -94,7 +93,7 @@ def migrate(
     backup_table_name: str | None = None,
     parallelism: int | None = None,
     ignore_missing_files: bool = False,
-) -> Table:
+) -> LoadedTable:
     """Make a table of a Spark table's name and files, in its place: see `Lake.migrate`."""
     found = _usable(spark_table(spark, source))
     if found.is_managed:
@@ -167,7 +166,7 @@ def _created(
     source: SparkTable,
     parallelism: int | None,
     ignore_missing_files: bool,
-) -> Table:
+) -> LoadedTable:
     importer = Importer(spark, catalog.io, metadata, shown(identifier), parallelism)
     files = files_of_table(spark, catalog.io, source, ignore_missing_files=ignore_missing_files)
     imported = importer.files_of(FileSource(str(source), source.file_format, files))
@@ -175,7 +174,7 @@ def _created(
     metadata = replace(metadata, properties=mapped)
     with CreateTransaction(catalog, identifier, metadata) as transaction:
         transaction.files.append(imported.entries, snapshot_properties=engine_summary(spark))
-    return Table(spark, catalog, transaction.created)
+    return transaction.created
 
 
 def _rename(spark: SparkSession, table: SparkTable, new: SparkTable) -> None:

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import polars as pl
 from pyspark.errors import PySparkException
@@ -23,13 +23,11 @@ from frazil.spark.compaction.options import CompactionOptions, CompactionSetting
 from frazil.spark.compaction.position_deletes import rewrite_position_deletes
 from frazil.spark.compaction.results import CompactionResult, RewriteProgress
 from frazil.spark.optimizing.results import OptimizeProgress, OptimizeResult, OptimizeStep
+from frazil.spark.port import SparkPort
 from frazil.table.optimizing.choices import OptimizingChoice, OptimizingPlan, Work
 from frazil.table.optimizing.look import filtered, look, now_ms
 from frazil.table.optimizing.planner import deletes_to_rewrite, plan_optimizing
 from frazil.table.optimizing.settings import OptimizingSettings
-
-if TYPE_CHECKING:
-    from frazil.spark.row_level.writes import Writes
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -43,15 +41,15 @@ _TYPE: Final = "self-optimizing.type"
 
 
 def plan_table(
-    writes: Writes, where: str | Column | Expression | None, *, branch: str | None
+    port: SparkPort, where: str | Column | Expression | None, *, branch: str | None
 ) -> OptimizingPlan:
     """Return what `optimize` would do first; see `Table.optimize`."""
-    base = writes._prepare()
-    return look(base, writes.io, where=files_condition(writes, base, where), branch=branch)
+    base = port.newest()
+    return look(base, port.io, where=files_condition(port, base, where), branch=branch)
 
 
 def optimize(
-    writes: Writes,
+    port: SparkPort,
     where: str | Column | Expression | None,
     *,
     branch: str | None,
@@ -60,11 +58,11 @@ def optimize(
 ) -> OptimizeResult:
     """Do what is worth doing; see `Table.optimize`."""
     began = time.monotonic()
-    before = after = plan_table(writes, where, branch=branch)
-    base = writes.metadata
+    before = after = plan_table(port, where, branch=branch)
+    base = port.metadata
     run = _Run(
-        writes=writes,
-        where=filtered(base, files_condition(writes, base, where)),
+        port=port,
+        where=filtered(base, files_condition(port, base, where)),
         branch=branch,
         properties={"snapshot.producer": "OPTIMIZE", **(snapshot_properties or {})},
         tell=on_progress or _tell_nobody,
@@ -76,7 +74,7 @@ def optimize(
         run.tell(OptimizeProgress("planned", number, f"{len(after.choices)} things to do"))
         done = run.round(after, number)
         steps += done
-        after = plan_table(writes, where, branch=branch)
+        after = plan_table(port, where, branch=branch)
         if not any(step.has_changed for step in done):
             break
     return OptimizeResult(
@@ -92,7 +90,7 @@ def _tell_nobody(progress: OptimizeProgress) -> None:
 class _Run:
     """The rounds of one call."""
 
-    writes: Writes
+    port: SparkPort
     where: Expression
     branch: str | None
     properties: Mapping[str, str]
@@ -128,7 +126,7 @@ class _Run:
                 return self._compacted(choices, properties, number)
             case Work.CONVERT:
                 return convert_equality_deletes(
-                    self.writes,
+                    self.port,
                     self.where,
                     branch=self.branch,
                     snapshot_properties=properties,
@@ -138,7 +136,7 @@ class _Run:
                 )
             case Work.REWRITE_DELETES:
                 return rewrite_position_deletes(
-                    self.writes,
+                    self.port,
                     self.where,
                     granularity=None,
                     branch=self.branch,
@@ -151,7 +149,7 @@ class _Run:
     def _compacted(
         self, choices: tuple[OptimizingChoice, ...], properties: Mapping[str, str], number: int
     ) -> CompactionResult:
-        settings = OptimizingSettings.of(self.writes.metadata.properties)
+        settings = OptimizingSettings.of(self.port.metadata.properties)
         partitions = {(choice.kind, choice.partition) for choice in choices}
 
         def groups(
@@ -174,7 +172,7 @@ class _Run:
         if settings.max_task_size is not None:
             sizes["max_file_group_size_bytes"] = settings.max_task_size
         return compact(
-            self.writes,
+            self.port,
             self.where,
             strategy="binpack",
             sort_order=None,

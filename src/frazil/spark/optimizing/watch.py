@@ -5,24 +5,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from threading import Event
-from typing import TYPE_CHECKING, Final
+from typing import Final, TypeVar
 
 from frazil.errors import FrazilError
 from frazil.spark.optimizing.results import OptimizeResult
+from frazil.table.handle import TableHandle
 from frazil.table.optimizing.settings import OptimizingSettings
 
-if TYPE_CHECKING:
-    from frazil.spark.table import Table
-
+Watched = TypeVar("Watched", bound=TableHandle)
 _LOG: Final = logging.getLogger(__name__)
 
 
 def watch(
-    table: Table,
+    table: Watched,
     *,
     interval: float | None = None,
     stop: Event,
-    run: Callable[[Table], OptimizeResult],
+    run: Callable[[Watched], OptimizeResult],
     on_error: Callable[[FrazilError], None] | None = None,
 ) -> int:
     """Optimize a table again and again until `stop` is set; return how many runs changed it.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from frazil.catalog.base import LoadedTable
 from frazil.format import types as I
 from frazil.spark.migration.new_tables import migrate, snapshot_table
 from frazil.spark.procedures.parameters import ArgumentKind, Arguments, Parameter
 from frazil.spark.procedures.procedure import TABLE, Caller, Row, procedure, required
-from frazil.spark.table import Table
 
 _LONG: Final = I.LongType()
 _PROPERTIES: Final = Parameter("properties", ArgumentKind.TEXT_MAP)
@@ -56,7 +56,7 @@ def _migrate(caller: Caller, given: Arguments) -> Iterable[Row]:
     return [(_files_of(table),)]
 
 
-def _files_of(table: Table) -> int:
+def _files_of(table: LoadedTable) -> int:
     current = table.metadata.current_snapshot
     summary = {} if current is None else current.summary or {}
     return int(summary.get("total-data-files", 0))

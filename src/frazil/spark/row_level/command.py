@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -24,17 +24,15 @@ from frazil.format.snapshots import Snapshot
 from frazil.planning.removal import data_files
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.delete_files.write import WrittenDeletes, write_deletes
+from frazil.spark.port import SparkPort
 from frazil.spark.row_level.figures import Changed, files_skipped, summary_entries
 from frazil.spark.row_level.target import Target
-from frazil.spark.session.facts import is_case_sensitive
 from frazil.spark.write.distribute import Placement
 from frazil.spark.write.files import WriteProgress, write_data_files
 from frazil.spark.write.write_audit_publish import Destination, destination
 from frazil.table.conflicts.validation import Isolation, Validation, isolation_named
+from frazil.table.file_changes import FileChanges
 from frazil.table.snapshots.producer import SnapshotSettings
-
-if TYPE_CHECKING:
-    from frazil.spark.row_level.writes import Writes
 
 OnProgress = Callable[[WriteProgress], None]
 MERGE_ON_READ: Final = "merge-on-read"
@@ -79,7 +77,7 @@ class Command:
         decisive: files that stay, of which rows decided what the command does.
     """
 
-    writes: Writes
+    port: SparkPort
     name: str
     base: TableMetadata
     destination: Destination
@@ -93,21 +91,21 @@ class Command:
     decisive: list[DataFile] = field(default_factory=list)
 
     @classmethod
-    def begin(cls, writes: Writes, name: str, options: Options) -> Command:
+    def begin(cls, port: SparkPort, name: str, options: Options) -> Command:
         """Start from the newest metadata.
 
         Raises:
             NoSuchRefError: there is no such branch.
             ConfigurationError: a property of the table is malformed.
         """
-        base = writes._prepare()
-        target = destination(writes.spark, base, options.branch)
-        head = writes._head(target, base)
+        base = port.newest()
+        target = destination(port.spark, base, options.branch)
+        head = port.head(target, base)
         properties = COMMANDS[name]
         mode = properties.mode.of(base.properties)
         level = options.isolation or properties.isolation.of(base.properties)
         return cls(
-            writes=writes,
+            port=port,
             name=name,
             base=base,
             destination=target,
@@ -116,18 +114,18 @@ class Command:
             mode=mode if base.format_version > 1 else "copy-on-write",
             isolation=isolation_named(level),
             options=options,
-            settings=writes._settings(base, target, options.snapshot_properties),
+            settings=port.settings(base, target, options.snapshot_properties),
         )
 
     @property
     def spark(self) -> SparkSession:
         """The table's session."""
-        return self.writes.spark
+        return self.port.spark
 
     @property
     def case_sensitive(self) -> bool:
         """How names are matched."""
-        return is_case_sensitive(self.spark)
+        return self.port.case_sensitive
 
     @property
     def merges_on_read(self) -> bool:
@@ -141,7 +139,7 @@ class Command:
 
     def target(self, spark: SparkSession, where: Expression, beside: Sequence[str] = ()) -> Target:
         """Plan the files that may hold rows of a predicate."""
-        return Target.of(spark, self.base, self.writes.io, self.head, where=where, beside=beside)
+        return Target.of(spark, self.base, self.port.io, self.head, where=where, beside=beside)
 
     # -- files -----------------------------------------------------------------------------------
 
@@ -163,7 +161,7 @@ class Command:
             self.spark,
             rows,
             metadata=self.base,
-            io=self.writes.io,
+            io=self.port.io,
             options=self.options.write_options,
             schema=target.written_schema,
             placement=placement,
@@ -185,7 +183,7 @@ class Command:
             places,
             plan=plan,
             metadata=self.base,
-            io=self.writes.io,
+            io=self.port.io,
             most_rows=most_rows,
             tasks=tasks,
             on_progress=self.options.on_progress,
@@ -202,7 +200,7 @@ class Command:
         try:
             yield
         except BaseException:
-            self.writes.io.delete_many(self.written)
+            self.port.io.delete_many(self.written)
             raise
 
     def decided_by(self, target: Target, ordinals: Collection[int]) -> None:
@@ -231,7 +229,9 @@ class Command:
         self._commit(
             added,
             (),
-            lambda settings: self.writes.files.overwrite(added, validation=validation, **settings),
+            lambda settings: FileChanges(self.port).overwrite(
+                added, validation=validation, **settings
+            ),
             figures,
         )
         return self._figures(plan, self.mode, figures, files_added=len(added))
@@ -256,7 +256,7 @@ class Command:
         self._commit(
             added,
             (),
-            lambda settings: self.writes.files.overwrite(
+            lambda settings: FileChanges(self.port).overwrite(
                 added, removed=gone, validation=validation, **settings
             ),
             figures,
@@ -292,7 +292,7 @@ class Command:
         self._commit(
             added,
             deletes.paths,
-            lambda settings: self.writes.files.row_delta(
+            lambda settings: FileChanges(self.port).row_delta(
                 added=added,
                 added_deletes=deletes.added,
                 removed=gone,

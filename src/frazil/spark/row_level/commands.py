@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
@@ -31,9 +30,9 @@ from frazil.spark.row_level.merging.named_keys import NamedKeys
 from frazil.spark.row_level.names import check_aliases, check_has_keys, key_path
 from frazil.spark.row_level.update import Update
 from frazil.spark.row_level.writes import Rows, Writes
-from frazil.spark.session.facts import is_case_sensitive, time_zone_of
 from frazil.spark.write.rows import rows_of
 from frazil.table.conflicts.validation import Isolation
+from frazil.table.operations import TableOperations
 
 TARGET, SOURCE = "target", "source"
 
@@ -96,13 +95,13 @@ class RowCommands(Writes):
         )
 
         def once() -> Changed:
-            command = Command.begin(self, "delete", chosen)
+            command = Command.begin(self.port, "delete", chosen)
             condition = condition_of(
                 _given(where, "delete"),
                 command.base.schema,
                 spark=self.spark,
-                case_sensitive=is_case_sensitive(self.spark),
-                time_zone=time_zone_of(self.spark),
+                case_sensitive=self.port.case_sensitive,
+                time_zone=self.port.text_zone,
             )
             return Delete(condition).run(command)
 
@@ -148,13 +147,13 @@ class RowCommands(Writes):
         )
 
         def once() -> Changed:
-            command = Command.begin(self, "update", chosen)
+            command = Command.begin(self.port, "update", chosen)
             condition = condition_of(
                 where,
                 command.base.schema,
                 spark=self.spark,
-                case_sensitive=is_case_sensitive(self.spark),
-                time_zone=time_zone_of(self.spark),
+                case_sensitive=self.port.case_sensitive,
+                time_zone=self.port.text_zone,
                 alias=TARGET,
             )
             return Update(set, condition, TARGET).run(command)
@@ -201,7 +200,7 @@ class RowCommands(Writes):
             write_options=options,
             on_progress=on_progress,
         )
-        strict = is_case_sensitive(self.spark)
+        strict = self.port.case_sensitive
         check_aliases(target_alias, source_alias, case_sensitive=strict)
         keys: NamedKeys | None = None
         condition: str | Column = ""
@@ -275,7 +274,7 @@ class RowCommands(Writes):
             self._key_paths(names), nulls_are_equal=null_keys == "equal", are_distinct=True
         )
         rows = rows_of(self.spark, df)
-        check_has_keys(rows.columns, named.paths, case_sensitive=is_case_sensitive(self.spark))
+        check_has_keys(rows.columns, named.paths, case_sensitive=self.port.case_sensitive)
         builder = MergeBuilder(
             lambda clauses, _: repeated(
                 lambda: self._merged(
@@ -296,33 +295,28 @@ class RowCommands(Writes):
     # -- parts -----------------------------------------------------------------------------------
 
     def _merged(self, merge: Merge, options: Options) -> Changed:
-        return merge.run(Command.begin(self, "merge", options))
+        return merge.run(Command.begin(self.port, "merge", options))
 
     def _evolved(self, merge: Merge, options: Options) -> Changed:
         """Run a merge whose new columns are added in the same commit."""
-        base = self._prepare()
+        base, strict = self.port.newest(), self.port.case_sensitive
         if not SCHEMA_EVOLUTION.of(base.properties):
             return self._merged(replace(merge, evolves=False), options)
-        added = new_columns(merge, base.schema, case_sensitive=is_case_sensitive(self.spark))
+        added = new_columns(merge, base.schema, case_sensitive=strict)
         if not added.fields:
             return self._merged(merge, options)
-        with self._together() as together:
-            with together.update_schema(case_sensitive=is_case_sensitive(self.spark)) as change:
+        with self.port.together() as together:
+            with TableOperations(together).update_schema(case_sensitive=strict) as change:
                 change.union_by_name(added)
-            return together._merged(merge, options)
+            return merge.run(Command.begin(together, "merge", options))
 
     def _identifiers(self) -> list[str]:
         schema = self.metadata.schema
         return [str(schema.find_column_name(i)) for i in schema.identifier_field_ids]
 
     def _key_paths(self, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-        schema, strict = self.metadata.schema, is_case_sensitive(self.spark)
+        schema, strict = self.metadata.schema, self.port.case_sensitive
         return tuple(key_path(name, schema, case_sensitive=strict) for name in names)
-
-    @contextmanager
-    def _together(self) -> Iterator[RowCommands]:
-        """Give what several operations of one commit are run on."""
-        yield self
 
 
 def _given(where: Any, command: str) -> Any:

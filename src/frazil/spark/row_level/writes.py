@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,16 +14,15 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import Expression
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
+from frazil.spark.port import SparkPort
 from frazil.spark.row_level.kept_rows import Overwriting
-from frazil.spark.session.facts import engine_summary, is_case_sensitive, time_zone_of
 from frazil.spark.write.files import WriteProgress, write_data_files
 from frazil.spark.write.row_count import ExpectedRows, rows_of_last_writes
 from frazil.spark.write.rows import known_row_count, rows_of
 from frazil.spark.write.write_audit_publish import Destination, destination
-from frazil.table.commit.definition import Definition
 from frazil.table.conflicts.validation import Isolation, Validation
 from frazil.table.operations import TableOperations
-from frazil.table.snapshots.producer import SnapshotSettings, snapshot_options
+from frazil.table.snapshots.producer import SnapshotSettings
 
 OnProgress = Callable[[WriteProgress], None]
 Rows = Any
@@ -38,18 +36,12 @@ class Writes(TableOperations):
     ``options={"distribution-mode": "none"}``.
     """
 
+    port: SparkPort
+
     @property
-    @abstractmethod
     def spark(self) -> SparkSession:
         """The session that moves the data."""
-
-    @property
-    def _text_zone(self) -> str:
-        return time_zone_of(self.spark)
-
-    @abstractmethod
-    def _read_point(self, branch: str | None) -> int | None:
-        """Return the snapshot of a branch that the rows of a write were made from, if any."""
+        return self.port.spark
 
     def append(
         self,
@@ -80,13 +72,13 @@ class Writes(TableOperations):
             >>> trips.append(df)
             >>> trips.append(trips.scan("id < 10"), snapshot_properties={"job": "nightly"})
         """
-        base = self._prepare()
+        base = self.port.newest()
         target = destination(self.spark, base, branch)
-        head = self._head(target, base)
-        settings = self._settings(base, target, snapshot_properties)
+        head = self.port.head(target, base)
+        settings = self.port.settings(base, target, snapshot_properties)
         rows = rows_of(self.spark, df)
         expected = _expected(df, base, head)
-        files = self._write(base, rows, options, on_progress, expected=expected)
+        files = write_rows(self.port, base, rows, options, on_progress, expected=expected)
         self.files.append(files, **owning(settings, files))
 
     def overwrite(
@@ -127,10 +119,10 @@ class Writes(TableOperations):
         Examples:
             >>> trips.overwrite(df.where("city = 'Oslo'"), where="city = 'Oslo'")
         """
-        base = self._prepare()
+        base = self.port.newest()
         target = destination(self.spark, base, branch)
-        head = self._head(target, base)
-        settings = self._settings(base, target, snapshot_properties)
+        head = self.port.head(target, base)
+        settings = self.port.settings(base, target, snapshot_properties)
         validation = self._validation(target, head, isolation, validate_from_snapshot_id)
         overwriting = Overwriting.planned(
             self.spark,
@@ -138,10 +130,10 @@ class Writes(TableOperations):
             self.io,
             where=where,
             head=head,
-            case_sensitive=is_case_sensitive(self.spark),
+            case_sensitive=self.port.case_sensitive,
         )
         rows, schema = overwriting.rows(rows_of(self.spark, df))
-        files = self._write(base, rows, options, on_progress, schema=schema)
+        files = write_rows(self.port, base, rows, options, on_progress, schema=schema)
         self.files.overwrite(
             files,
             removed=overwriting.removed,
@@ -173,14 +165,14 @@ class Writes(TableOperations):
         Examples:
             >>> trips.overwrite_partitions(df.where("id < 10"))
         """
-        base = self._prepare()
+        base = self.port.newest()
         target = destination(self.spark, base, branch)
-        head = self._head(target, base)
-        settings = self._settings(base, target, snapshot_properties)
+        head = self.port.head(target, base)
+        settings = self.port.settings(base, target, snapshot_properties)
         validation = self._validation(target, head, isolation, validate_from_snapshot_id)
         rows = rows_of(self.spark, df)
         expected = _expected(df, base, head)
-        files = self._write(base, rows, options, on_progress, expected=expected)
+        files = write_rows(self.port, base, rows, options, on_progress, expected=expected)
         if not files:
             return
         self.files.replace_partitions(
@@ -190,27 +182,6 @@ class Writes(TableOperations):
         )
 
     # -- parts -----------------------------------------------------------------------------------
-
-    def _head(self, target: Destination, base: TableMetadata) -> Snapshot | None:
-        """Return the snapshot that a write builds on; NoSuchRefError without its branch."""
-        return target.head(base)
-
-    def _settings(
-        self,
-        base: TableMetadata,
-        target: Destination,
-        snapshot_properties: Mapping[str, str] | None,
-    ) -> SnapshotSettings:
-        """Return where the snapshot goes and what it says, checked before anything is written."""
-        settings: SnapshotSettings = {
-            "branch": target.branch,
-            "snapshot_properties": {**engine_summary(self.spark), **(snapshot_properties or {})},
-            "wap_id": target.wap_id,
-            "starts_branch": target.makes_branch,
-            "definition": Definition.of(base),
-        }
-        snapshot_options(**settings)
-        return settings
 
     def _validation(
         self,
@@ -226,31 +197,33 @@ class Writes(TableOperations):
         """
         start = optional_snapshot_id_of(validate_from_snapshot_id, "validate_from_snapshot_id")
         if start is None and isolation is not None:
-            start = self._read_point(target.branch if not target.makes_branch else None)
+            start = self.port.read_point(target.branch if not target.makes_branch else None)
         elif start is None:
             start = None if head is None else head.snapshot_id
         return Validation(start, isolation or "snapshot", check_deletes=isolation is not None)
 
-    def _write(
-        self,
-        base: TableMetadata,
-        df: DataFrame,
-        options: Mapping[str, str] | None,
-        on_progress: OnProgress | None,
-        *,
-        schema: Schema | None = None,
-        expected: ExpectedRows | None = None,
-    ) -> list[DataFile]:
-        return write_data_files(
-            self.spark,
-            df,
-            metadata=base,
-            io=self.io,
-            options=options,
-            schema=schema,
-            expected=expected,
-            on_progress=on_progress,
-        )
+
+def write_rows(
+    port: SparkPort,
+    base: TableMetadata,
+    df: DataFrame,
+    options: Mapping[str, str] | None,
+    on_progress: OnProgress | None,
+    *,
+    schema: Schema | None = None,
+    expected: ExpectedRows | None = None,
+) -> list[DataFile]:
+    """Write rows as data files of a table, which nothing refers to yet."""
+    return write_data_files(
+        port.spark,
+        df,
+        metadata=base,
+        io=port.io,
+        options=options,
+        schema=schema,
+        expected=expected,
+        on_progress=on_progress,
+    )
 
 
 def _expected(rows: Rows, base: TableMetadata, head: Snapshot | None) -> ExpectedRows | None:

@@ -121,7 +121,7 @@ class TableStreams(TableHandle):
             max_bytes_per_batch=max_bytes_per_batch,
             max_rows_per_batch=max_rows_per_batch,
             poll_interval=poll_interval,
-            text_zone=self._text_zone,
+            text_zone=self.port.text_zone,
             options=options,
         )
         folder = normalize_location(fspath(checkpoint))

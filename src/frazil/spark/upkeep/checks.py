@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import polars as pl
 import pyarrow as pa
@@ -18,15 +18,13 @@ from frazil.planning.cache import ManifestCache
 from frazil.planning.load import ManifestLoader
 from frazil.spark.metadata_frames.cluster import Cluster
 from frazil.spark.metadata_frames.entry_rows import manifest_of_task
+from frazil.spark.port import SparkHandlePort
 from frazil.spark.session.facts import prepare_session, type_support
 from frazil.spark.session.tasks import map_batches
 from frazil.spark.upkeep.arrow_frames import arrow_of, polars_of
 from frazil.storage.files import FileIO
 from frazil.table.maintenance.check import CheckResult, check_files_here, check_table
 from frazil.table.maintenance.file_checks import PROBLEMS, STATED, check_entries, stated_entries
-
-if TYPE_CHECKING:
-    from frazil.spark.table import Table
 
 ON_DRIVER_FILES: Final = 2_000
 """Up to so many files are looked at beside the session."""
@@ -44,9 +42,9 @@ _PROBLEMS: Final = (
 )
 
 
-def check(table: Table) -> CheckResult:
+def check(table: SparkHandlePort) -> CheckResult:
     """Check a table; executors look at its files where there are many."""
-    loaded = table._refresh()
+    loaded = table.refresh()
     here = check_files_here(table.io, loaded.metadata)
 
     def check_files(manifests: Sequence[ManifestFile]) -> tuple[int, pl.DataFrame]:
@@ -59,7 +57,9 @@ def check(table: Table) -> CheckResult:
     return check_table(table.io, loaded, check_files)
 
 
-def _check_on_cluster(table: Table, manifests: Sequence[ManifestFile]) -> tuple[int, pl.DataFrame]:
+def _check_on_cluster(
+    table: SparkHandlePort, manifests: Sequence[ManifestFile]
+) -> tuple[int, pl.DataFrame]:
     spark, metadata = table.spark, table.metadata
     prepare_session(spark)
     cluster = Cluster(spark=spark, io=table.io, support=type_support(spark))

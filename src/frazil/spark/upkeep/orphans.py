@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import polars as pl
 import pyarrow as pa
@@ -26,6 +26,7 @@ from frazil.planning.cache import ManifestCache
 from frazil.planning.load import ManifestLoader
 from frazil.spark.metadata_frames.cluster import Cluster, is_planned_here
 from frazil.spark.metadata_frames.entry_rows import manifest_of_task
+from frazil.spark.port import SparkHandlePort
 from frazil.spark.session.facts import (
     prepare_session,
     shuffle_partitions,
@@ -51,9 +52,6 @@ from frazil.table.maintenance.progress import DeleteFiles, DeleteProgress, OnDel
 from frazil.table.maintenance.reachable import ReachableMetadata, reachable_metadata
 from frazil.table.manifests.comparable_paths import COMPARABLE, ComparablePaths
 
-if TYPE_CHECKING:
-    from frazil.spark.table import Table
-
 ON_DRIVER_FOLDERS: Final = 1_000
 """Up to so many folders of a level are listed beside the session, with all that is below them."""
 
@@ -70,7 +68,7 @@ _BUCKET: Final = "_frazil_bucket"
 
 
 def remove_orphan_files(
-    table: Table,
+    table: SparkHandlePort,
     search: OrphanSearch,
     delete: DeleteFiles,
     *,
@@ -94,7 +92,7 @@ def remove_orphan_files(
     beginning = None
     if files is None:
         beginning = list_beginning(table.io, search.location)
-        reachable = reachable_metadata(table.io, table._loaded)
+        reachable = reachable_metadata(table.io, table.loaded)
         is_small = len(beginning.folders) <= ON_DRIVER_FOLDERS
         if is_small and is_planned_here(reachable.manifests):
             listed = listing(table.io, beginning)
@@ -118,16 +116,16 @@ class _OnCluster:
     search: OrphanSearch
 
     def run(
-        self, table: Table, source: DataFrame, *, is_dry_run: bool, kept: ExitStack
+        self, table: SparkHandlePort, source: DataFrame, *, is_dry_run: bool, kept: ExitStack
     ) -> OrphanFilesResult:
         keyed = _kept(map_batches(source, _Candidates(self.search), _KEYED), kept)
         count = keyed.count()
-        loaded = table._refresh()
+        loaded = table.refresh()
         reachable = reachable_metadata(self.io, loaded)
         self._refuse_other_tables(keyed, reachable)
         candidates = keyed.where("is_candidate").drop("is_candidate")
         orphans = self._orphans(candidates, loaded, reachable, count, kept)
-        newest = loaded if is_dry_run else table._refresh()
+        newest = loaded if is_dry_run else table.refresh()
         if newest.metadata_location != loaded.metadata_location:
             again = map_batches(orphans, _Candidates(self.search), _KEYED).drop("is_candidate")
             reachable = reachable_metadata(self.io, newest)

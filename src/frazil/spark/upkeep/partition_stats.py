@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io as byte_streams
 import uuid
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import polars as pl
 import pyarrow as pa
@@ -18,6 +18,7 @@ from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.format.types import IntegerType, LongType, NestedField, StructType
 from frazil.planning.load import listed_manifests
+from frazil.spark.port import SparkHandlePort
 from frazil.spark.upkeep.stats_results import PartitionStatsResult
 from frazil.spark.upkeep.table_stats import chosen_snapshot, registered
 from frazil.spark.write.arrow import arrow_schema, to_storage
@@ -26,9 +27,7 @@ from frazil.storage.locations import metadata_location
 from frazil.storage.paths import join
 from frazil.table.inspect.schemas import partition_struct_type
 from frazil.table.maintenance.partition_counts import COUNTS, partition_counts
-
-if TYPE_CHECKING:
-    from frazil.spark.table import Table
+from frazil.table.maintenance.upkeep import StatisticsChanges
 
 _IDS: Final = {
     "data_record_count": 3,
@@ -54,10 +53,10 @@ _REQUIRED_SINCE_3: Final = (
 
 
 def compute_partition_stats(
-    table: Table, *, snapshot_id: SnapshotId | None
+    table: SparkHandlePort, *, snapshot_id: SnapshotId | None
 ) -> PartitionStatsResult:
     """Count files and rows by partition; see `TableMaintenance.compute_partition_stats`."""
-    metadata = table._refresh().metadata
+    metadata = table.refresh().metadata
     if all(spec.is_unpartitioned for spec in metadata.partition_specs):
         raise ValidationError(f"{table.name} is not partitioned: there are no partitions to count")
     snapshot = chosen_snapshot(metadata, snapshot_id)
@@ -65,7 +64,9 @@ def compute_partition_stats(
         return PartitionStatsResult()
     counts = partition_counts(metadata, listed_manifests(table.io, snapshot), table.io)
     file = _written(table.io, metadata, snapshot, counts)
-    registered(table.io, file.statistics_path, lambda: table.maintenance.set_statistics(file))
+    registered(
+        table.io, file.statistics_path, lambda: StatisticsChanges(table).set_statistics(file)
+    )
     return PartitionStatsResult(
         partition_statistics_file=file.statistics_path, file=file, partitions_count=len(counts)
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pyspark.sql import functions as F
 
@@ -16,23 +16,23 @@ from frazil.format.puffin.theta_sketches import ThetaSketch, parse_theta_sketch
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.format.types import NestedField
+from frazil.spark.port import SparkHandlePort
+from frazil.spark.scan import Scan
 from frazil.spark.upkeep.single_values import SKETCHED, single_values
 from frazil.spark.upkeep.stats_results import TableStatsResult
 from frazil.storage.files import FileIO
 from frazil.storage.locations import statistics_path
+from frazil.table.maintenance.upkeep import StatisticsChanges
 from frazil.table.snapshots.producer import RUNTIME
-
-if TYPE_CHECKING:
-    from frazil.spark.table import Table
 
 NDV: Final = "ndv"
 
 
 def compute_table_stats(
-    table: Table, *, snapshot_id: SnapshotId | None, columns: str | Sequence[str] | None
+    table: SparkHandlePort, *, snapshot_id: SnapshotId | None, columns: str | Sequence[str] | None
 ) -> TableStatsResult:
     """Make sketches; see `TableMaintenance.compute_table_stats`."""
-    metadata = table._refresh().metadata
+    metadata = table.refresh().metadata
     snapshot = chosen_snapshot(metadata, snapshot_id)
     if snapshot is None:
         return TableStatsResult()
@@ -42,7 +42,7 @@ def compute_table_stats(
     path = statistics_path(metadata, snapshot.snapshot_id)
     data, file = _puffin(path, snapshot, fields, sketches)
     table.io.create_unique(path, data)
-    registered(table.io, path, lambda: table.maintenance.set_statistics(file))
+    registered(table.io, path, lambda: StatisticsChanges(table).set_statistics(file))
     counts = {name: int(sketch.estimate) for name, sketch in zip(fields, sketches, strict=True)}
     return TableStatsResult(statistics_file=path, file=file, distinct_counts=counts)
 
@@ -97,11 +97,11 @@ def _chosen_fields(schema: Schema, columns: str | Sequence[str] | None) -> dict[
 
 
 def _sketches(
-    table: Table, snapshot: Snapshot, schema: Schema, fields: dict[str, NestedField]
+    table: SparkHandlePort, snapshot: Snapshot, schema: Schema, fields: dict[str, NestedField]
 ) -> list[ThetaSketch]:
     if not fields:
         return []
-    rows = table.scan(snapshot_id=snapshot.snapshot_id).to_df()
+    rows = Scan(table.spark, table.metadata, table.io, snapshot_id=snapshot.snapshot_id).to_df()
     made = [
         F.theta_sketch_agg(single_values(schema.name_path(field.field_id), field.field_type))
         for field in fields.values()

@@ -20,8 +20,9 @@ from frazil.format.properties.table import RETRIES, SCHEMA_EVOLUTION
 from frazil.format.schema import Schema
 from frazil.format.snapshots import MAIN_BRANCH, Snapshot
 from frazil.spark.files.row_checks import value_problem
+from frazil.spark.port import SparkPort
 from frazil.spark.row_level.command import MERGE_ON_READ, Command, Options
-from frazil.spark.row_level.commands import SOURCE, TARGET, RowCommands
+from frazil.spark.row_level.commands import SOURCE, TARGET
 from frazil.spark.row_level.merging.clauses.clause import Clause, Do, When
 from frazil.spark.row_level.merging.evolution import new_columns
 from frazil.spark.row_level.merging.merge import Merge
@@ -45,6 +46,8 @@ from frazil.spark.write.write_audit_publish import destination
 from frazil.storage.file_kinds import equality_delete_files
 from frazil.storage.side_by_side import in_threads
 from frazil.table.conflicts.validation import Validation
+from frazil.table.file_changes import FileChanges
+from frazil.table.operations import TableOperations
 from frazil.table.snapshots.producer import SnapshotSettings
 
 MODE: Final = "frazil.changes.mode"
@@ -103,7 +106,7 @@ class ChangeSettings:
 
 
 def apply_batch(
-    table: RowCommands, df: DataFrame, settings: ChangeSettings, batch: Batch | None
+    port: SparkPort, df: DataFrame, settings: ChangeSettings, batch: Batch | None
 ) -> AppliedChanges:
     """Apply changes in one commit, again on the new snapshot after a conflict.
 
@@ -111,10 +114,10 @@ def apply_batch(
         ValidationError: the changes make no sense; nothing was changed.
         ConflictError, CommitFailedError: other writers kept being first.
     """
-    tries = 1 + RETRIES.of(table.metadata.properties)
+    tries = 1 + RETRIES.of(port.metadata.properties)
     for left in reversed(range(tries)):
         try:
-            return _once(table, df, settings, batch)
+            return _once(port, df, settings, batch)
         except BatchAppliedError:
             return AppliedChanges(was_applied=True)
         except (ConflictError, CommitFailedError):
@@ -124,12 +127,12 @@ def apply_batch(
 
 
 def _once(
-    table: RowCommands, df: DataFrame, settings: ChangeSettings, batch: Batch | None
+    port: SparkPort, df: DataFrame, settings: ChangeSettings, batch: Batch | None
 ) -> AppliedChanges:
-    with table._together() as together:
+    with port.together() as together:
         if batch is not None:
             # First of all: in a commit that is tried again it looks at what is there by then.
-            together._run(mark(batch))
+            together.run(mark(batch))
         try:
             return _Application(together, settings, batch).run(df)
         except PySparkException as error:
@@ -143,7 +146,7 @@ def _once(
 class _Application:
     """One try of one batch, within a transaction."""
 
-    table: RowCommands
+    port: SparkPort
     settings: ChangeSettings
     batch: Batch | None
 
@@ -151,12 +154,12 @@ class _Application:
         spark = df.sparkSession
         prepare_session(spark)
         strict = is_case_sensitive(spark)
-        schema = self.table.metadata.schema
+        schema = self.port.metadata.schema
         keys = Keys.of(self.settings.keys, schema, case_sensitive=strict)
         if adds_columns := self._adds_columns():
             self._add_stated_columns(df, strict)
         wanted = WantedChanges(
-            schema=self.table.metadata.schema,
+            schema=self.port.metadata.schema,
             keys=keys,
             order_by=self.settings.order_by,
             case_sensitive=strict,
@@ -164,7 +167,7 @@ class _Application:
         changes = self.settings.format.read(df, wanted)
         if adds_columns:
             self._add_columns(changes, strict)
-        base = self.table.metadata
+        base = self.port.metadata
         changes = aligned_changes(changes, base.schema, keys)
         with ExitStack() as kept:
             arrived: Arrived | None = None
@@ -178,7 +181,7 @@ class _Application:
             if not figures.keys:
                 return AppliedChanges()
             target = destination(spark, base, self.settings.branch)
-            head = self.table._head(target, base)
+            head = self.port.head(target, base)
             choice = chosen(self.settings.mode, base, head, figures.keys)
             if choice.mode == EQUALITY:
                 if arrived is not None:
@@ -199,7 +202,7 @@ class _Application:
 
     def _adds_columns(self) -> bool:
         """Whether the table may get new columns: the table's word counts, and the caller's."""
-        properties = self.table.metadata.properties
+        properties = self.port.metadata.properties
         stated = SCHEMA_EVOLUTION.name in properties
         allowed = SCHEMA_EVOLUTION.of(properties)
         wished = self.settings.adds_columns
@@ -208,11 +211,11 @@ class _Application:
     def _add_stated_columns(self, df: DataFrame, strict: bool) -> None:
         """Add the columns of events that state their types."""
         fold = str if strict else str.lower
-        known = {fold(field.name) for field in self.table.metadata.schema.fields}
+        known = {fold(field.name) for field in self.port.metadata.schema.fields}
         stated = self.settings.format.stated_columns(df)
         lacking = {name: kind for name, kind in stated.items() if fold(name) not in known}
         if lacking:
-            with self.table.update_schema(case_sensitive=strict) as change:
+            with TableOperations(self.port).update_schema(case_sensitive=strict) as change:
                 for name, kind in lacking.items():
                     change.add_column((name,), kind)
 
@@ -223,9 +226,9 @@ class _Application:
         every = Merge(
             source=rows, on="true", clauses=[clause], target_name=TARGET, source_name=SOURCE
         )
-        added = new_columns(every, self.table.metadata.schema, case_sensitive=strict)
+        added = new_columns(every, self.port.metadata.schema, case_sensitive=strict)
         if added.fields:
-            with self.table.update_schema(case_sensitive=strict) as change:
+            with TableOperations(self.port).update_schema(case_sensitive=strict) as change:
                 change.union_by_name(added)
 
     # -- equality deletes ------------------------------------------------------------------------
@@ -245,14 +248,14 @@ class _Application:
             data: writes the changed rows.
             named: a row a key.
         """
-        base = self.table.metadata
-        target = destination(self.table.spark, base, self.settings.branch)
-        live = live_specs(self.table.io, head)
+        base = self.port.metadata
+        target = destination(self.port.spark, base, self.settings.branch)
+        live = live_specs(self.port.io, head)
         spec = self._spec_of_deletes(keys, live) if live else None
-        settings = self.table._settings(self.table.metadata, target, self._properties(choice))
+        settings = self.port.settings(self.port.metadata, target, self._properties(choice))
         if spec is not None:
             branch = settings.get("branch") or MAIN_BRANCH
-            self.table._run(reaching_all(self.table.io, branch, spec, head))
+            self.port.run(reaching_all(self.port.io, branch, spec, head))
         works: list[Callable[[], list[DataFile]]] = []
         if figures.keys > figures.deleted:
             works.append(data)
@@ -267,18 +270,18 @@ class _Application:
         try:
             in_threads(work, works, threads=2, name="frazil-changes")
         except BaseException:
-            self.table.io.delete_many(file.file_path for file in written)
+            self.port.io.delete_many(file.file_path for file in written)
             raise
         if not written:
             return
         self._commit(written, spec, head, settings)
 
     def _spec_of_deletes(self, keys: Keys, live: frozenset[int]) -> PartitionSpec:
-        spec = spec_of_deletes(self.table.metadata, keys, live)
+        spec = spec_of_deletes(self.port.metadata, keys, live)
         if spec is not None:
             return spec
-        self.table._run(with_unpartitioned_spec(self.table.metadata))
-        spec = spec_of_deletes(self.table.metadata, keys, live)
+        self.port.run(with_unpartitioned_spec(self.port.metadata))
+        spec = spec_of_deletes(self.port.metadata, keys, live)
         assert spec is not None
         return spec
 
@@ -290,10 +293,10 @@ class _Application:
         rows = last.coalesce(1 + (figures.keys - figures.deleted) // ROWS_A_TASK)
         kept = rows.where(~F.col(quote_name_always([gone]))).drop(gone)
         return lambda: write_data_files(
-            self.table.spark,
+            self.port.spark,
             kept,
-            metadata=self.table.metadata,
-            io=self.table.io,
+            metadata=self.port.metadata,
+            io=self.port.io,
             options=self.settings.options,
             expected=ExpectedRows(rows=figures.keys - figures.deleted),
             on_progress=self.settings.on_progress,
@@ -303,8 +306,8 @@ class _Application:
         """Return what writes rows as they come, and positions of those that others supersede."""
         return lambda: arrived.write(
             figures,
-            metadata=self.table.metadata,
-            io=self.table.io,
+            metadata=self.port.metadata,
+            io=self.port.io,
             options=self.settings.options,
             on_progress=self.settings.on_progress,
         )
@@ -312,14 +315,14 @@ class _Application:
     def _deletes(
         self, last: DataFrame, keys: Keys, spec: PartitionSpec, figures: KeyFigures
     ) -> list[DataFile]:
-        metadata = self.table.metadata
+        metadata = self.port.metadata
         schema: Schema = keys.schema
         mode = "none" if spec.is_unpartitioned else "hash"
         return write_data_files(
-            self.table.spark,
+            self.port.spark,
             last.select(*keys.columns),
             metadata=metadata,
-            io=self.table.io,
+            io=self.port.io,
             options={
                 "output-spec-id": str(spec.spec_id),
                 "output-sort-order-id": "0",
@@ -344,12 +347,13 @@ class _Application:
             # Several vectors may be in one file.
             "own_files": tuple(dict.fromkeys(file.file_path for file in written)),
         }
+        files = FileChanges(self.port)
         if spec is None:
             # Nothing was there to delete: rows that others add meanwhile would stay.
             empty = Validation(None if head is None else head.snapshot_id, check_deletes=False)
-            self.table.files.row_delta(added=added, added_deletes=deletes, validation=empty, **own)
+            files.row_delta(added=added, added_deletes=deletes, validation=empty, **own)
             return
-        self.table.files.row_delta(added=added, added_deletes=deletes, **own)
+        files.row_delta(added=added, added_deletes=deletes, **own)
 
     # -- positions -------------------------------------------------------------------------------
 
@@ -373,7 +377,7 @@ class _Application:
             source_name=SOURCE,
         )
         command = Command.begin(
-            self.table,
+            self.port,
             "merge",
             Options(
                 branch=self.settings.branch,

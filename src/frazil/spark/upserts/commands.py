@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike, fspath
@@ -13,8 +12,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from frazil.errors import CommitFailedError, ConflictError, ValidationError
 from frazil.format.properties.table import RETRIES
+from frazil.spark.port import SparkHandlePort, SparkPort
 from frazil.spark.row_level.commands import RowCommands
-from frazil.spark.row_level.writes import OnProgress, Rows, owning
+from frazil.spark.row_level.writes import OnProgress, Rows, Writes, owning, write_rows
 from frazil.spark.upserts.apply import AppliedChanges, ChangeSettings, apply_batch
 from frazil.spark.upserts.change_rows import Arrival, ChangeFormat, Order
 from frazil.spark.upserts.choice import Mode, mode_named
@@ -24,12 +24,15 @@ from frazil.spark.upserts.once import Batch, BatchAppliedError, mark
 from frazil.spark.upserts.streams import StreamWrite, Trigger
 from frazil.spark.write.rows import rows_of
 from frazil.spark.write.write_audit_publish import destination
+from frazil.table.file_changes import FileChanges
 
 NewColumns = Literal["fail", "add"]
 
 
 class ChangeCommands(RowCommands):
     """Changes by key, from batches and streams."""
+
+    port: SparkHandlePort
 
     def apply_changes(
         self,
@@ -90,7 +93,7 @@ class ChangeCommands(RowCommands):
             keys, op, order_by, mode, format, on_new_columns, branch, snapshot_properties, options
         )
         settings = replace(settings, on_progress=on_progress)
-        return apply_batch(self, rows_of(self.spark, df), settings, batch)
+        return apply_batch(self.port, rows_of(self.spark, df), settings, batch)
 
     def upsert_stream(
         self,
@@ -139,7 +142,7 @@ class ChangeCommands(RowCommands):
         settings = _change_settings(
             keys, op, order_by, mode, format, on_new_columns, branch, snapshot_properties, options
         )
-        own = self._own_handle()
+        own = self.port.of_another_thread()
         write = StreamWrite(
             checkpoint=fspath(checkpoint),
             trigger=trigger,
@@ -175,60 +178,73 @@ class ChangeCommands(RowCommands):
             ValidationError: the rows are no stream.
             UnsupportedError: over Spark Connect.
         """
-        own = self._own_handle()
+        own = self.port.of_another_thread()
 
         def take(df: DataFrame, batch: Batch) -> None:
-            own._append_batch(df, batch, branch, snapshot_properties, options)
+            append_batch(
+                own,
+                df,
+                batch,
+                branch=branch,
+                snapshot_properties=snapshot_properties,
+                options=options,
+            )
 
         write = StreamWrite(checkpoint=fspath(checkpoint), trigger=trigger, name=name, take=take)
         return write.start(stream, self.spark, self.io)
 
-    # -- parts -----------------------------------------------------------------------------------
 
-    @abstractmethod
-    def _own_handle(self) -> ChangeCommands:
-        """Return a handle for another thread, which moves by itself."""
+def append_batch(
+    port: SparkPort,
+    df: DataFrame,
+    batch: Batch,
+    *,
+    branch: str | None = None,
+    snapshot_properties: Mapping[str, str] | None = None,
+    options: Mapping[str, str] | None = None,
+) -> None:
+    """Append a batch's rows in one commit, unless the table has the batch already.
 
-    def _append_batch(
-        self,
-        df: DataFrame,
-        batch: Batch,
-        branch: str | None,
-        snapshot_properties: Mapping[str, str] | None,
-        options: Mapping[str, str] | None,
-    ) -> None:
-        for left in reversed(range(1 + RETRIES.of(self.metadata.properties))):
-            try:
-                with self._together() as together:
-                    together._run(mark(batch))
-                    base = together.metadata
-                    target = destination(self.spark, base, branch)
-                    together._head(target, base)
-                    properties = {**(snapshot_properties or {}), **batch.summary}
-                    settings = together._settings(base, target, properties)
-                    files = together._write(base, df, options, None)
-                    if files:
-                        together.files.fast_append(files, **owning(settings, files))
-                return
-            except BatchAppliedError:
-                return
-            except (ConflictError, CommitFailedError):
-                if not left:
-                    raise
+    Raises:
+        ConflictError, CommitFailedError: other writers kept being first.
+    """
+    for left in reversed(range(1 + RETRIES.of(port.metadata.properties))):
+        try:
+            with port.together() as together:
+                together.run(mark(batch))
+                base = together.metadata
+                target = destination(port.spark, base, branch)
+                together.head(target, base)
+                properties = {**(snapshot_properties or {}), **batch.summary}
+                settings = together.settings(base, target, properties)
+                files = write_rows(together, base, df, options, None)
+                if files:
+                    FileChanges(together).fast_append(files, **owning(settings, files))
+            return
+        except BatchAppliedError:
+            return
+        except (ConflictError, CommitFailedError):
+            if not left:
+                raise
 
-    def _replace_rows(
-        self, df: Rows, *, batch: Batch, snapshot_properties: Mapping[str, str] | None = None
-    ) -> None:
-        """Put rows in place of all rows, as a batch.
 
-        Raises:
-            BatchAppliedError: the table has the batch already.
-        """
-        rows = rows_of(self.spark, df)
-        with self._together() as together:
-            together._run(mark(batch))
-            properties = {**(snapshot_properties or {}), **batch.summary}
-            together.overwrite(rows, snapshot_properties=properties)
+def replace_rows(
+    port: SparkPort,
+    df: Rows,
+    *,
+    batch: Batch,
+    snapshot_properties: Mapping[str, str] | None = None,
+) -> None:
+    """Put rows in place of all rows, as a batch.
+
+    Raises:
+        BatchAppliedError: the table has the batch already.
+    """
+    rows = rows_of(port.spark, df)
+    with port.together() as together:
+        together.run(mark(batch))
+        properties = {**(snapshot_properties or {}), **batch.summary}
+        Writes(together).overwrite(rows, snapshot_properties=properties)
 
 
 def _change_settings(

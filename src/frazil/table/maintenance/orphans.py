@@ -7,11 +7,11 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final, Literal, Protocol, TypedDict, get_args
+from typing import Any, Final, Literal, TypedDict, get_args
 
 import polars as pl
 
-from frazil.catalog.base import Catalog, LoadedTable
+from frazil.catalog.base import LoadedTable
 from frazil.catalog.static import StaticCatalog
 from frazil.errors import UnsupportedError, ValidationError
 from frazil.format.html_text import ShownInNotebooks, html_size
@@ -20,7 +20,6 @@ from frazil.format.properties.table import GC_ENABLED
 from frazil.storage.files import FileIO
 from frazil.storage.listing import LISTED, Beginning, list_beginning, list_folders
 from frazil.storage.paths import local_path, normalize_location
-from frazil.table.changeable import Changeable
 from frazil.table.maintenance.file_paths import live_files
 from frazil.table.maintenance.progress import (
     DELETE_THREADS,
@@ -32,6 +31,7 @@ from frazil.table.maintenance.progress import (
 )
 from frazil.table.maintenance.reachable import reachable_metadata
 from frazil.table.manifests.comparable_paths import ComparablePaths
+from frazil.table.port import HandlePort
 
 PrefixMismatchMode = Literal["ERROR", "IGNORE", "DELETE"]
 """What becomes of files whose path metadata has with another scheme or authority."""
@@ -53,15 +53,6 @@ _OF_A_COMMITTER: Final = "(^|/)_temporary(/|$)"
 _HALF_MADE: Final = r"(?:^|/)\.[^/]+\.[0-9a-f]{32}\.tmp$"
 _HIDDEN: Final = "(?:^|/)[._]"
 _STAGED_COPY: Final = "/copy-table-staging-"
-
-
-class Refreshable(Changeable, Protocol):
-    """A table of a catalog, whose newest metadata can be asked for."""
-
-    @property
-    def catalog(self) -> Catalog: ...
-
-    def _refresh(self) -> LoadedTable: ...
 
 
 class OrphanSettings(TypedDict, total=False):
@@ -289,7 +280,7 @@ class OrphanSearch:
             )
 
 
-def refuse_without_catalog(table: Refreshable) -> None:
+def refuse_without_catalog(table: HandlePort) -> None:
     """Raise UnsupportedError for a table that is opened without a catalog.
 
     Newer metadata than that of the opened file may reach what seems to be an orphan.
@@ -302,7 +293,7 @@ def refuse_without_catalog(table: Refreshable) -> None:
 
 
 def remove_orphans(
-    table: Refreshable,
+    table: HandlePort,
     search: OrphanSearch,
     delete: DeleteFiles,
     *,
@@ -325,7 +316,7 @@ def remove_orphans(
     tell(DeleteProgress("searching"))
     if files is None:
         files = listing(io, list_beginning(io, search.location))
-    loaded = table._refresh()
+    loaded = table.refresh()
     reachable = reachable_metadata(io, loaded)
     search.refuse_other_tables(files, reachable.metadata_folders)
     candidates = search.candidates(files)
@@ -333,7 +324,7 @@ def remove_orphans(
     unreached = search.unreached(candidates, reached)
     orphans = search.orphans(unreached)
     if not is_dry_run and len(orphans):
-        newest = table._refresh()
+        newest = table.refresh()
         if newest.metadata_location != loaded.metadata_location:
             again = reached_parts(io, newest, search.paths)
             orphans = search.orphans(search.unreached(orphans.select(*LISTED), again))

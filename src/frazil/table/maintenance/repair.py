@@ -9,7 +9,7 @@ import polars as pl
 
 from frazil.format.html_text import ShownInNotebooks
 from frazil.table.maintenance.check import IN_CURRENT, CheckResult
-from frazil.table.maintenance.orphans import Refreshable
+from frazil.table.port import HandlePort
 from frazil.table.snapshots.correct_entries import CorrectEntries, Figures
 from frazil.table.snapshots.overwrite import DeleteFiles
 from frazil.table.updates import statistics
@@ -53,7 +53,7 @@ class RepairResult(ShownInNotebooks):
         return "\n".join(lines)
 
 
-def repair(table: Refreshable, check: CheckResult) -> RepairResult:
+def repair(table: HandlePort, check: CheckResult) -> RepairResult:
     """Mend the current snapshot of `main` and the statistics; see `Maintenance.repair`."""
     problems = check.frame.with_columns(pl.lit(False).alias(_MENDED))
     current = problems.filter(IN_CURRENT, pl.col("kind").is_in(_OF_ENTRIES))
@@ -66,9 +66,9 @@ def repair(table: Refreshable, check: CheckResult) -> RepairResult:
     }
     gone = problems.filter(pl.col("problem") == "missing", pl.col("kind").is_in(_STATISTICS))
     if len(lost):
-        table._run(DeleteFiles(table.io, removed_paths=lost.to_list()))
+        table.run(DeleteFiles(table.io, removed_paths=lost.to_list()))
     if figures:
-        table._run(CorrectEntries(table.io, {str(path): each for path, each in figures.items()}))
+        table.run(CorrectEntries(table.io, {str(path): each for path, each in figures.items()}))
     _forget_statistics(table, set(gone["file_path"]))
     mended = pl.concat([lost, wrong["file_path"], gone["file_path"]])
     is_mended = _names(mended) & pl.col("problem").is_in(["missing", *_FIGURES])
@@ -80,14 +80,14 @@ def repair(table: Refreshable, check: CheckResult) -> RepairResult:
     )
 
 
-def _forget_statistics(table: Refreshable, paths: set[str]) -> None:
+def _forget_statistics(table: HandlePort, paths: set[str]) -> None:
     metadata = table.metadata
     for file in metadata.statistics:
         if file.statistics_path in paths:
-            table._run(statistics.remove_statistics(file.snapshot_id))
+            table.run(statistics.remove_statistics(file.snapshot_id))
     for each in metadata.partition_statistics:
         if each.statistics_path in paths:
-            table._run(statistics.remove_partition_statistics(each.snapshot_id))
+            table.run(statistics.remove_partition_statistics(each.snapshot_id))
 
 
 def _names(paths: pl.Series) -> pl.Expr:

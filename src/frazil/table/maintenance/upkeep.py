@@ -9,7 +9,6 @@ from frazil.format.arguments import SnapshotId, snapshot_id_of, snapshot_ids_of
 from frazil.format.metadata.statistics import PartitionStatisticsFile, StatisticsFile
 from frazil.storage.listing import listing_of
 from frazil.storage.on_driver import OnDriver
-from frazil.table.changeable import Changeable
 from frazil.table.maintenance.check import CheckResult, check_files_here, check_table
 from frazil.table.maintenance.expire import (
     ExpireResult,
@@ -23,7 +22,6 @@ from frazil.table.maintenance.orphans import (
     OrphanFilesResult,
     OrphanSearch,
     OrphanSettings,
-    Refreshable,
     refuse_without_catalog,
     remove_orphans,
 )
@@ -37,6 +35,7 @@ from frazil.table.maintenance.progress import (
 )
 from frazil.table.maintenance.repair import RepairResult, repair
 from frazil.table.maintenance.table_path import RewriteTablePathResult, rewrite_table_path
+from frazil.table.port import HandlePort, TablePort
 from frazil.table.time_travel import Moment
 from frazil.table.updates import statistics as table_statistics
 
@@ -44,31 +43,32 @@ from frazil.table.updates import statistics as table_statistics
 class StatisticsChanges(OnDriver):
     """Which statistics files a table has: what of its upkeep a transaction can do."""
 
-    def __init__(self, table: Changeable) -> None:
-        self._table = table
+    def __init__(self, port: TablePort) -> None:
+        self._port = port
 
     def set_statistics(self, file: StatisticsFile | PartitionStatisticsFile) -> None:
         """Register a statistics file of a snapshot, in place of the one before."""
         if isinstance(file, StatisticsFile):
-            self._table._run(table_statistics.set_statistics(file))
+            self._port.run(table_statistics.set_statistics(file))
         else:
-            self._table._run(table_statistics.set_partition_statistics(file))
+            self._port.run(table_statistics.set_partition_statistics(file))
 
     def remove_statistics(self, snapshot_id: SnapshotId) -> None:
         """Forget the statistics file of a snapshot; the file stays."""
-        self._table._run(table_statistics.remove_statistics(snapshot_id_of(snapshot_id)))
+        self._port.run(table_statistics.remove_statistics(snapshot_id_of(snapshot_id)))
 
     def remove_partition_statistics(self, snapshot_id: SnapshotId) -> None:
         """Forget the partition statistics of a snapshot; the file stays."""
-        self._table._run(table_statistics.remove_partition_statistics(snapshot_id_of(snapshot_id)))
+        self._port.run(table_statistics.remove_partition_statistics(snapshot_id_of(snapshot_id)))
 
 
 class Maintenance(StatisticsChanges):
     """Upkeep of a table: what keeps it small, and leaves its rows as they are."""
 
-    def __init__(self, table: Refreshable) -> None:
-        super().__init__(table)
-        self._kept = table
+    _port: HandlePort
+
+    def __init__(self, port: HandlePort) -> None:
+        super().__init__(port)
 
     def remove_orphan_files(
         self,
@@ -102,9 +102,9 @@ class Maintenance(StatisticsChanges):
             >>> lake.load_table("db.trips").maintenance.remove_orphan_files()
         """
         if not dry_run:
-            refuse_without_catalog(self._kept)
+            refuse_without_catalog(self._port)
         search = OrphanSearch.of(
-            self._kept._refresh().metadata, self._optional_ms(older_than), settings
+            self._port.refresh().metadata, self._optional_ms(older_than), settings
         )
         return self._remove_orphans(
             search,
@@ -125,8 +125,8 @@ class Maintenance(StatisticsChanges):
         Examples:
             >>> print(trips.maintenance.check())
         """
-        here = check_files_here(self._table.io, self._kept._refresh().metadata)
-        return check_table(self._table.io, self._kept._refresh(), here)
+        here = check_files_here(self._port.io, self._port.refresh().metadata)
+        return check_table(self._port.io, self._port.refresh(), here)
 
     def repair(self) -> RepairResult:
         """Check the table, and mend what can be mended in the current snapshot of `main`.
@@ -140,7 +140,7 @@ class Maintenance(StatisticsChanges):
             StorageError: the store does not answer; nothing was changed.
             ConflictError, CommitFailedError: others changed the table meanwhile.
         """
-        return repair(self._kept, self.check())
+        return repair(self._port, self.check())
 
     def expire_snapshots(
         self,
@@ -172,13 +172,13 @@ class Maintenance(StatisticsChanges):
         """
         if dry_run:
             asked = self._expiry(older_than, retain_last, snapshot_ids)
-            return planned_expiry(self._table.io, self._kept._refresh().metadata, asked)
+            return planned_expiry(self._port.io, self._port.refresh().metadata, asked)
         operation = self._expire(older_than, retain_last, snapshot_ids)
         if operation.base is None or operation.after is None:
             return ExpireResult()
         tell = on_progress or tell_nobody
         tell(DeleteProgress("searching"))
-        files = unreachable_files(self._table.io, operation.base, operation.after)
+        files = unreachable_files(self._port.io, operation.base, operation.after)
         return delete_unreachable(files, operation, self._deleting(), tell)
 
     def expire_snapshots_keeping_files(
@@ -197,7 +197,7 @@ class Maintenance(StatisticsChanges):
 
     def remove_unused_specs_and_schemas(self) -> None:
         """Forget partition specs and schemas that no snapshot uses."""
-        self._table._run(remove_unused_specs_and_schemas(self._table.io))
+        self._port.run(remove_unused_specs_and_schemas(self._port.io))
 
     def rewrite_table_path(
         self,
@@ -233,8 +233,8 @@ class Maintenance(StatisticsChanges):
             >>> trips.maintenance.rewrite_table_path(trips.location, "s3://new/lake/db/trips")
         """
         return rewrite_table_path(
-            self._table.io,
-            self._kept._refresh(),
+            self._port.io,
+            self._port.refresh(),
             source_prefix=source_prefix,
             target_prefix=target_prefix,
             start_version=start_version,
@@ -250,7 +250,7 @@ class Maintenance(StatisticsChanges):
         snapshot_ids: SnapshotId | Iterable[SnapshotId],
     ) -> ExpireSnapshots:
         operation = self._expiry(older_than, retain_last, snapshot_ids)
-        self._table._run(operation)
+        self._port.run(operation)
         return operation
 
     def _expiry(
@@ -272,12 +272,12 @@ class Maintenance(StatisticsChanges):
         files = None if file_list is None else listing_of(file_list)
         delete = self._deleting(threads=search.delete_threads)
         return remove_orphans(
-            self._kept, search, delete, is_dry_run=is_dry_run, files=files, tell=tell
+            self._port, search, delete, is_dry_run=is_dry_run, files=files, tell=tell
         )
 
     def _deleting(self, *, threads: int = DELETE_THREADS) -> DeleteFiles:
         """Return who deletes files; a table with a session shares it with executors."""
-        return deleting_here(self._table.io, threads=threads)
+        return deleting_here(self._port.io, threads=threads)
 
     def _optional_ms(self, moment: Moment | None) -> int | None:
-        return None if moment is None else self._table._timestamp_ms(moment)
+        return None if moment is None else self._port.timestamp_ms(moment)

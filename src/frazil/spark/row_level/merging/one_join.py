@@ -90,7 +90,7 @@ def rewritten_in_one_join(matching: Matching, target: Target, where: Expression)
         told = [count.told() for count in counts]
         joined = None if None in told else sum(each for each in told if each is not None)
     if joined != live:
-        command.writes.io.delete_many(command.written)
+        command.port.io.delete_many(command.written)
         command.written.clear()
         return None
     if decisive:

@@ -58,7 +58,7 @@ class MigrationCommands(ABC):
             >>> spark.sql("create table seen (id int) using parquet location '/data/seen'")
             >>> lake.snapshot_table("seen", "db.seen_as_iceberg")
         """
-        return snapshot_table(
+        loaded = snapshot_table(
             self.spark,
             self.catalog,
             source,
@@ -68,6 +68,7 @@ class MigrationCommands(ABC):
             parallelism=parallelism,
             ignore_missing_files=ignore_missing_files,
         )
+        return Table(self.spark, self.catalog, loaded)
 
     def migrate(
         self,
@@ -108,7 +109,7 @@ class MigrationCommands(ABC):
             >>> spark.sql("create table met (id int) using parquet location '/data/met'")
             >>> lake.migrate("met")
         """
-        return migrate(
+        loaded = migrate(
             self.spark,
             self.catalog,
             source,
@@ -118,3 +119,4 @@ class MigrationCommands(ABC):
             parallelism=parallelism,
             ignore_missing_files=ignore_missing_files,
         )
+        return Table(self.spark, self.catalog, loaded)

@@ -1,0 +1,138 @@
+"""What a command gets of a table and of the session that moves its rows."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+
+from pyspark.sql import SparkSession
+
+from frazil.catalog.base import Catalog, LoadedTable
+from frazil.format.metadata import TableMetadata
+from frazil.format.snapshots import Snapshot
+from frazil.spark.read_points import ReadPoints
+from frazil.spark.session.facts import engine_summary, is_case_sensitive, time_zone_of
+from frazil.spark.write.write_audit_publish import Destination
+from frazil.table.commit.definition import Definition
+from frazil.table.port import HandlePort, TablePort
+from frazil.table.snapshots.producer import (
+    SnapshotSettings,
+    snapshot_options,
+    snapshots_of_transaction,
+    staged_head,
+)
+from frazil.table.transaction import TransactionPort
+
+
+class SparkPort(TablePort):
+    """A table with a session: the same for a handle and for a transaction.
+
+    Attributes:
+        spark: the session that moves the data.
+        reads: which snapshots the user has read.
+    """
+
+    spark: SparkSession
+    reads: ReadPoints
+
+    @property
+    def text_zone(self) -> str:
+        """The session's zone."""
+        return time_zone_of(self.spark)
+
+    @property
+    def case_sensitive(self) -> bool:
+        """How the session matches names."""
+        return is_case_sensitive(self.spark)
+
+    def head(self, target: Destination, base: TableMetadata) -> Snapshot | None:
+        """Return the snapshot that a write builds on; NoSuchRefError without its branch."""
+        return target.head(base)
+
+    def read_point(self, branch: str | None) -> int | None:
+        """Return the snapshot of a branch that the rows of a write were made from, if any."""
+        return self.reads.of(branch)
+
+    @abstractmethod
+    def together(self) -> AbstractContextManager[SparkPort]:
+        """Give what several operations of one commit are run on."""
+
+    def settings(
+        self,
+        base: TableMetadata,
+        target: Destination,
+        snapshot_properties: Mapping[str, str] | None,
+    ) -> SnapshotSettings:
+        """Return where a snapshot goes and what it says, checked before anything is written."""
+        settings: SnapshotSettings = {
+            "branch": target.branch,
+            "snapshot_properties": {**engine_summary(self.spark), **(snapshot_properties or {})},
+            "wap_id": target.wap_id,
+            "starts_branch": target.makes_branch,
+            "definition": Definition.of(base),
+        }
+        snapshot_options(**settings)
+        return settings
+
+
+class SparkHandlePort(SparkPort, HandlePort):
+    """A table of a catalog: each operation is a commit."""
+
+    def __init__(self, spark: SparkSession, catalog: Catalog, loaded: LoadedTable) -> None:
+        HandlePort.__init__(self, catalog, loaded)
+        self.spark = spark
+        self.reads = ReadPoints(loaded.metadata)
+
+    def newest(self) -> TableMetadata:
+        """Load the table and return its metadata."""
+        self.reads = self.reads.showing(self.metadata)
+        return super().newest()
+
+    def committed(self, loaded: LoadedTable, made: frozenset[int]) -> None:
+        """Show what was committed; what the user reads goes on to it."""
+        super().committed(loaded, made)
+        self.reads.follow(loaded.metadata, made)
+
+    def transaction(self) -> SparkTransactionPort:
+        """Begin several operations of one commit."""
+        reads = self.reads.showing(self.metadata)
+        return SparkTransactionPort(self, self.refresh(), reads)
+
+    def of_another_thread(self) -> SparkHandlePort:
+        """Return a port of the same table that moves by itself."""
+        return SparkHandlePort(self.spark, self.catalog, self.loaded)
+
+    @contextmanager
+    def together(self) -> Iterator[SparkPort]:
+        """Give a transaction, which is committed at the end of the block."""
+        transaction = self.transaction()
+        try:
+            yield transaction
+        except BaseException as error:
+            transaction.end(error)
+            raise
+        transaction.end(None)
+
+
+class SparkTransactionPort(SparkPort, TransactionPort):
+    """Several operations of one commit."""
+
+    def __init__(self, handle: SparkHandlePort, base: LoadedTable, reads: ReadPoints) -> None:
+        TransactionPort.__init__(self, handle, base)
+        self.spark = handle.spark
+        self.reads = reads
+
+    def head(self, target: Destination, base: TableMetadata) -> Snapshot | None:
+        """Return the snapshot that a write builds on, which the transaction may have staged."""
+        if target.wap_id is not None:
+            own = snapshots_of_transaction(base, self.base)
+            staged = staged_head(base, target.wap_id, own)
+            if staged is not None:
+                return staged
+        return target.head(base)
+
+    @contextmanager
+    def together(self) -> Iterator[SparkPort]:
+        """Give the transaction itself."""
+        yield self

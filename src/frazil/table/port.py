@@ -1,0 +1,158 @@
+"""What a command gets of a table: what it reads, and how it commits.
+
+A handle's port commits each operation at once, a transaction's collects them for one commit.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from datetime import tzinfo
+from threading import Lock
+
+from frazil.catalog.base import Catalog, LoadedTable
+from frazil.errors import ValidationError
+from frazil.format.metadata import TableMetadata
+from frazil.format.values.zones import PROCESS_ZONE
+from frazil.storage.files import FileIO
+from frazil.storage.on_driver import OnDriver
+from frazil.table.commit.loop import commit
+from frazil.table.commit.operation import Operation
+from frazil.table.time_travel import Moment, timestamp_ms_of
+
+
+class TablePort(OnDriver, ABC):
+    """A table that operations are run on, whoever commits them."""
+
+    @property
+    @abstractmethod
+    def identifier(self) -> tuple[str, ...]:
+        """Namespace levels and the table's name."""
+
+    @property
+    @abstractmethod
+    def metadata(self) -> TableMetadata:
+        """The table as it was last looked at."""
+
+    @property
+    @abstractmethod
+    def io(self) -> FileIO:
+        """The table's files."""
+
+    @abstractmethod
+    def newest(self) -> TableMetadata:
+        """Return metadata as new as a change that starts from it should see.
+
+        An operation works on this one value: another thread may move the handle meanwhile.
+        """
+
+    @abstractmethod
+    def run(self, operation: Operation) -> None:
+        """Apply an operation."""
+
+    @property
+    def name(self) -> str:
+        """The identifier as text."""
+        return ".".join(self.identifier)
+
+    @property
+    def text_zone(self) -> str | tzinfo:
+        """The zone of times that are text without one: without a session that of the process."""
+        return PROCESS_ZONE
+
+    def timestamp_ms(self, moment: Moment) -> int:
+        """Return a moment as milliseconds since the epoch.
+
+        Raises:
+            ValidationError: it is no time.
+        """
+        return timestamp_ms_of(moment, self.text_zone)
+
+
+class HandlePort(TablePort):
+    """A table of a catalog, as it was when it was loaded or last changed through this port.
+
+    Every operation is committed at once, and the port then shows what was committed.
+    """
+
+    def __init__(self, catalog: Catalog, loaded: LoadedTable) -> None:
+        self._catalog = catalog
+        self._loaded = loaded
+        self._showing = Lock()
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog that the table is in."""
+        return self._catalog
+
+    @property
+    def loaded(self) -> LoadedTable:
+        """The table as last loaded or committed."""
+        return self._loaded
+
+    @property
+    def identifier(self) -> tuple[str, ...]:
+        """Namespace levels and the table's name."""
+        return self._loaded.identifier
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The metadata as last loaded or committed."""
+        return self._loaded.metadata
+
+    @property
+    def io(self) -> FileIO:
+        """The table's files."""
+        return self._catalog.io
+
+    def newest(self) -> TableMetadata:
+        """Load the table and return its metadata."""
+        return self.refresh().metadata
+
+    def refresh(self) -> LoadedTable:
+        """Load the table and show it, unless the port shows something newer by then.
+
+        Raises:
+            ValidationError: the name now belongs to another table (rule 192).
+            NoSuchTableError: the table is gone.
+        """
+        before = self._loaded
+        loaded = self._catalog.load_table(before.identifier)
+        if not self.show(loaded):
+            # Another thread was faster, or the catalog was set back to an earlier file.
+            loaded = self._catalog.load_table(before.identifier)
+            self.show(loaded, even_if_earlier=True)
+        return loaded
+
+    def show(self, loaded: LoadedTable, *, even_if_earlier: bool = False) -> bool:
+        """Show a table that was loaded or committed; say no where it is earlier than what is shown.
+
+        Raises:
+            ValidationError: it is another table.
+        """
+        with self._showing:
+            shown = self._loaded
+            uuid = shown.metadata.table_uuid
+            if uuid is not None and loaded.metadata.table_uuid != uuid:
+                raise ValidationError(
+                    f"{self.name} is another table now: its uuid was {uuid} and is "
+                    f"{loaded.metadata.table_uuid}; load it again"
+                )
+            earlier = (entry.metadata_file for entry in shown.metadata.metadata_log)
+            if not even_if_earlier and loaded.metadata_location in earlier:
+                return False
+            self._loaded = loaded
+            return True
+
+    def run(self, operation: Operation) -> None:
+        """Commit an operation, and show what was committed."""
+        uuid = self.metadata.table_uuid
+        committed = commit(self._catalog, self.identifier, operation, expected_uuid=uuid)
+        self.committed(committed, operation.made_snapshots)
+
+    def committed(self, loaded: LoadedTable, made: frozenset[int]) -> None:
+        """Show what was committed through this port.
+
+        Args:
+            made: the ids of snapshots that the commit made.
+        """
+        self.show(loaded)
