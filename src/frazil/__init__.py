@@ -46,28 +46,70 @@ if TYPE_CHECKING:
         ValidationError,
     )
     from frazil.format import types
+    from frazil.format.partitions.partitioning import PartitionSpec
     from frazil.format.predicates import col
     from frazil.format.schema import Schema
+    from frazil.format.snapshots import Snapshot
+    from frazil.format.sorting import SortOrder
     from frazil.format.types import NestedField
+    from frazil.planning.scan_plan import ScanPlan
+    from frazil.spark.aggregates import Aggregation
+    from frazil.spark.changes.incremental import IncrementalScan
+    from frazil.spark.compaction.results import (
+        CompactionResult,
+        ConversionResult,
+        ManifestsResult,
+        PositionDeletesResult,
+    )
     from frazil.spark.lake import Lake, connect, open_table
+    from frazil.spark.migration.add_files import AddFilesResult
+    from frazil.spark.optimizing.results import OptimizeResult
+    from frazil.spark.row_level.figures import ChangeResult
+    from frazil.spark.row_level.merging.builder import MergeBuilder
     from frazil.spark.scan import Scan
     from frazil.spark.table import Table
+    from frazil.spark.transaction import TableTransaction
+    from frazil.spark.upkeep.stats_results import PartitionStatsResult, TableStatsResult
+    from frazil.spark.upserts.apply import ApplyChangesResult
+    from frazil.spark.upserts.once import Batch
+    from frazil.storage.caches import CacheStatistics
+    from frazil.table.maintenance.check import CheckResult
+    from frazil.table.maintenance.expire import ExpireResult
+    from frazil.table.maintenance.orphans import OrphanFilesResult
+    from frazil.table.maintenance.repair import RepairResult
+    from frazil.table.maintenance.table_path import RewriteTablePathResult
+    from frazil.table.optimizing.choices import OptimizingPlan
     from frazil.table.updates.references import Retention
+    from frazil.table.updates.schema import UpdateSchema
+    from frazil.table.updates.spec import UpdateSpec
 
 __all__ = [
+    "AddFilesResult",
+    "Aggregation",
     "AlreadyExistsError",
+    "ApplyChangesResult",
+    "Batch",
+    "CacheStatistics",
+    "ChangeResult",
+    "CheckResult",
     "CommitError",
     "CommitFailedError",
     "CommitStateUnknownError",
+    "CompactionResult",
     "ConfigurationError",
     "ConflictError",
+    "ConversionResult",
     "EvolutionError",
+    "ExpireResult",
     "FrazilError",
+    "IncrementalScan",
     "InvalidDataFileError",
     "InvalidFormatError",
     "InvalidManifestError",
     "InvalidMetadataError",
     "Lake",
+    "ManifestsResult",
+    "MergeBuilder",
     "MissingFileError",
     "NamespaceAlreadyExistsError",
     "NamespaceNotEmptyError",
@@ -77,16 +119,31 @@ __all__ = [
     "NoSuchSnapshotError",
     "NoSuchTableError",
     "NotFoundError",
+    "OptimizeResult",
+    "OptimizingPlan",
+    "OrphanFilesResult",
+    "PartitionSpec",
+    "PartitionStatsResult",
+    "PositionDeletesResult",
     "PredicateError",
+    "RepairResult",
     "Retention",
+    "RewriteTablePathResult",
     "Scan",
+    "ScanPlan",
     "Schema",
     "SchemaMismatchError",
+    "Snapshot",
+    "SortOrder",
     "StorageError",
     "Table",
     "TableAlreadyExistsError",
+    "TableStatsResult",
+    "TableTransaction",
     "UnsupportedError",
     "UnsupportedVersionError",
+    "UpdateSchema",
+    "UpdateSpec",
     "ValidationError",
     "__version__",
     "changes",
@@ -103,12 +160,40 @@ _MODULES: Final = {
     "types": "frazil.format.types",
 }
 _HOMES: Final = {
+    "AddFilesResult": "frazil.spark.migration.add_files",
+    "Aggregation": "frazil.spark.aggregates",
+    "ApplyChangesResult": "frazil.spark.upserts.apply",
+    "Batch": "frazil.spark.upserts.once",
+    "CacheStatistics": "frazil.storage.caches",
+    "ChangeResult": "frazil.spark.row_level.figures",
+    "CheckResult": "frazil.table.maintenance.check",
+    "CompactionResult": "frazil.spark.compaction.results",
+    "ConversionResult": "frazil.spark.compaction.results",
+    "ExpireResult": "frazil.table.maintenance.expire",
+    "IncrementalScan": "frazil.spark.changes.incremental",
     "Lake": "frazil.spark.lake",
+    "ManifestsResult": "frazil.spark.compaction.results",
+    "MergeBuilder": "frazil.spark.row_level.merging.builder",
     "NestedField": "frazil.format.types",
+    "OptimizeResult": "frazil.spark.optimizing.results",
+    "OptimizingPlan": "frazil.table.optimizing.choices",
+    "OrphanFilesResult": "frazil.table.maintenance.orphans",
+    "PartitionSpec": "frazil.format.partitions.partitioning",
+    "PartitionStatsResult": "frazil.spark.upkeep.stats_results",
+    "PositionDeletesResult": "frazil.spark.compaction.results",
+    "RepairResult": "frazil.table.maintenance.repair",
     "Retention": "frazil.table.updates.references",
+    "RewriteTablePathResult": "frazil.table.maintenance.table_path",
     "Scan": "frazil.spark.scan",
+    "ScanPlan": "frazil.planning.scan_plan",
     "Schema": "frazil.format.schema",
+    "Snapshot": "frazil.format.snapshots",
+    "SortOrder": "frazil.format.sorting",
     "Table": "frazil.spark.table",
+    "TableStatsResult": "frazil.spark.upkeep.stats_results",
+    "TableTransaction": "frazil.spark.transaction",
+    "UpdateSchema": "frazil.table.updates.schema",
+    "UpdateSpec": "frazil.table.updates.spec",
     "col": "frazil.format.predicates",
     "connect": "frazil.spark.lake",
     "open_table": "frazil.spark.lake",

@@ -30,9 +30,9 @@ from frazil.format.manifests import DataFile
 from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import spec_for
 from frazil.storage.files import local_path
-from frazil.table.transaction import CreateTransaction
 from frazil.table.handle import TableHandle
 from frazil.table.operations import TableOperations
+from frazil.table.transaction import CreateTransaction
 
 
 class Alarm(Exception):

@@ -26,8 +26,8 @@ from frazil.errors import (
 from frazil.format.new_table import new_table_metadata
 from frazil.format.schema import Schema
 from frazil.format.types import LongType, NestedField, StringType
-from frazil.table.transaction import CreateTransaction
 from frazil.table.handle import TableHandle
+from frazil.table.transaction import CreateTransaction
 
 A, B, C = data_file("a"), data_file("b"), data_file("c", "tue")
 

@@ -11,7 +11,7 @@ from frazil.errors import ValidationError
 
 Item = TypeVar("Item")
 
-SnapshotId: TypeAlias = "int | str"
+SnapshotId: TypeAlias = int | str
 """The id of a snapshot, as a number or as its digits."""
 
 _MOST_LISTED = 50

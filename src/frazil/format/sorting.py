@@ -124,16 +124,16 @@ class SortOrder:
                 check_source(schema, source_id, field.transform)
 
     def with_id(self, order_id: int) -> SortOrder:
-        """The same fields under another id."""
+        """Return the same fields under another id."""
         return replace(self, order_id=order_id)
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON of the order (rule 200)."""
+        """Return the JSON of the order (rule 200)."""
         return {"order-id": self.order_id, "fields": [field.to_json() for field in self.fields]}
 
     @classmethod
     def from_json(cls, json_value: Any) -> SortOrder:
-        """The order of its JSON (rule 200).
+        """Return the order of its JSON (rule 200).
 
         Raises:
             InvalidMetadataError: where it is malformed.

@@ -23,7 +23,8 @@ from frazil.spark.metadata_frames.inspector import TableInspector
 from frazil.spark.optimizing.optimize import OnOptimize, optimize, plan_table
 from frazil.spark.optimizing.results import OptimizeResult
 from frazil.spark.port import SparkHandlePort
-from frazil.spark.row_level.writes import OnProgress, Rows, owning, write_rows
+from frazil.spark.row_level.options import CommitOptions, OnProgress
+from frazil.spark.row_level.writes import Rows, owning, write_rows
 from frazil.spark.scan import Scan
 from frazil.spark.session.facts import engine_summary
 from frazil.spark.stream.table_streams import TableStreams
@@ -219,7 +220,9 @@ class Table(ChangeCommands, TableChanges, TableStreams, TableHandle):
             )
             base = together.newest()
             settings = together.settings(base, Destination(), snapshot_properties)
-            files = write_rows(together, base, rows, options, on_progress)
+            files = write_rows(
+                together, base, rows, CommitOptions(options=options, on_progress=on_progress)
+            )
             FileChanges(together).append(files, **owning(settings, files))
         return self
 

@@ -104,11 +104,11 @@ class PartitionSpec:
         return any(isinstance(field.transform, UnknownTransform) for field in self.fields)
 
     def fields_of_source(self, source_id: int) -> tuple[PartitionField, ...]:
-        """The fields that are made from a column."""
+        """Return the fields that are made from a column."""
         return tuple(field for field in self.fields if source_id in field.source_ids)
 
     def field_by_name(self, name: str) -> PartitionField | None:
-        """The field of exactly that name, if there is one."""
+        """Return the field of exactly that name, if there is one."""
         return next((field for field in self.fields if field.name == name), None)
 
     def is_equivalent_to(self, other: PartitionSpec) -> bool:
@@ -119,7 +119,7 @@ class PartitionSpec:
         )
 
     def partition_type(self, schema: Schema) -> StructType:
-        """The struct of partition tuples (rule 91); every field is optional.
+        """Return the struct of partition tuples (rule 91); every field is optional.
 
         A field whose source column is dropped has the type that its transform always has, or
         unknown.
@@ -135,7 +135,7 @@ class PartitionSpec:
         )
 
     def partition_path(self, schema: Schema, values: Sequence[Any]) -> str:
-        """``name=value/name=value`` of a partition tuple, both sides URL-encoded (rule 307).
+        """Return ``name=value/name=value`` of a partition tuple, both sides URL-encoded (rule 307).
 
         Raises:
             ValidationError: where the tuple has not one value for each field.
@@ -165,20 +165,20 @@ class PartitionSpec:
                     check_source(schema, source_id, field.transform)
 
     def with_id(self, spec_id: int) -> PartitionSpec:
-        """The same fields under another id."""
+        """Return the same fields under another id."""
         return replace(self, spec_id=spec_id)
 
     def fields_to_json(self) -> list[dict[str, Any]]:
-        """The fields alone, as manifests and v1's ``partition-spec`` hold them."""
+        """Return the fields alone, as manifests and v1's ``partition-spec`` hold them."""
         return [field.to_json() for field in self.fields]
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON of the spec (rule 199)."""
+        """Return the JSON of the spec (rule 199)."""
         return {"spec-id": self.spec_id, "fields": self.fields_to_json()}
 
     @classmethod
     def from_json(cls, json_value: Any) -> PartitionSpec:
-        """The spec of its JSON (rule 199).
+        """Return the spec of its JSON (rule 199).
 
         Raises:
             InvalidMetadataError: where it is malformed.
@@ -191,7 +191,7 @@ class PartitionSpec:
 
     @classmethod
     def from_fields_json(cls, fields: Any, *, spec_id: int = 0) -> PartitionSpec:
-        """The spec of a bare list of fields; ids that v1 left out count from 1000 (rule 199).
+        """Return the spec of a list of fields; ids that v1 left out count from 1000 (rule 199).
 
         Raises:
             InvalidMetadataError: where it is malformed.

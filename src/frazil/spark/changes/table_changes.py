@@ -223,7 +223,11 @@ class TableChanges(TableHandle):
             net_changes=net_changes,
         )
         changes = self.net_changes(**arguments) if net_changes else self.changes(**arguments)
-        view = quote_name_always([f"{self.identifier[-1]}_changes"]) if changelog_view is None else changelog_view
+        view = (
+            quote_name_always([f"{self.identifier[-1]}_changes"])
+            if changelog_view is None
+            else changelog_view
+        )
         changes.createOrReplaceTempView(view)
         return view
 

@@ -7,13 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 
 from frazil.errors import (
     CommitFailedError,
     ConflictError,
     ReplacedDeletesError,
-    ValidationError,
 )
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
@@ -23,46 +22,20 @@ from frazil.format.properties.table import RETRIES
 from frazil.format.snapshots import Snapshot
 from frazil.planning.removal import data_files
 from frazil.planning.scan_plan import ScanPlan
+from frazil.spark.conditions import Condition, condition_of
 from frazil.spark.delete_files.write import WrittenDeletes, write_deletes
 from frazil.spark.port import SparkPort
-from frazil.spark.row_level.figures import Changed, files_skipped, summary_entries
+from frazil.spark.row_level.figures import ChangeResult, files_skipped, summary_entries
+from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.row_level.target import Target
 from frazil.spark.write.distribute import Placement
-from frazil.spark.write.files import WriteProgress, write_data_files
+from frazil.spark.write.files import write_data_files
 from frazil.spark.write.write_audit_publish import Destination, destination
 from frazil.table.conflicts.validation import Isolation, Validation, isolation_named
 from frazil.table.file_changes import FileChanges
 from frazil.table.snapshots.producer import SnapshotSettings
 
-OnProgress = Callable[[WriteProgress], None]
 MERGE_ON_READ: Final = "merge-on-read"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What a user says of a command beside its rows.
-
-    Attributes:
-        branch: the branch to change; `main` unless given.
-        isolation: ``serializable`` or ``snapshot``; the table's property unless given.
-        retry: how often the whole command is run again on the new snapshot after a conflict.
-        snapshot_properties: entries for the snapshot's summary.
-        write_options: the Java runtime's write options.
-        on_progress: called as files are written.
-    """
-
-    branch: str | None = None
-    isolation: Isolation | None = None
-    retry: int = 0
-    snapshot_properties: Mapping[str, str] | None = None
-    write_options: Mapping[str, str] | None = None
-    on_progress: OnProgress | None = None
-
-    def __post_init__(self) -> None:
-        if self.isolation is not None:
-            isolation_named(self.isolation)
-        if not isinstance(self.retry, int) or isinstance(self.retry, bool) or self.retry < 0:
-            raise ValidationError(f"retry is a number of tries from 0 on, not {self.retry!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,14 +57,14 @@ class Command:
     head: Snapshot | None
     mode: str
     isolation: Isolation
-    options: Options
+    options: CommitOptions
     settings: SnapshotSettings
     notes: dict[str, str] = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
     decisive: list[DataFile] = field(default_factory=list)
 
     @classmethod
-    def begin(cls, port: SparkPort, name: str, options: Options) -> Command:
+    def begin(cls, port: SparkPort, name: str, options: CommitOptions) -> Command:
         """Start from the newest metadata.
 
         Raises:
@@ -137,6 +110,23 @@ class Command:
         """The snapshot that the command reads."""
         return None if self.head is None else self.head.snapshot_id
 
+    def condition(
+        self, where: str | Column | Expression | None, *, alias: str | None = None
+    ) -> Condition:
+        """Return a condition on the table's rows.
+
+        Raises:
+            PredicateError: it does not fit the schema, or is refused by Spark.
+        """
+        return condition_of(
+            where,
+            self.base.schema,
+            spark=self.spark,
+            case_sensitive=self.case_sensitive,
+            time_zone=self.port.text_zone,
+            alias=alias,
+        )
+
     def target(self, spark: SparkSession, where: Expression, beside: Sequence[str] = ()) -> Target:
         """Plan the files that may hold rows of a predicate."""
         return Target.of(spark, self.base, self.port.io, self.head, where=where, beside=beside)
@@ -162,7 +152,7 @@ class Command:
             rows,
             metadata=self.base,
             io=self.port.io,
-            options=self.options.write_options,
+            options=self.options.options,
             schema=target.written_schema,
             placement=placement,
             expected=None if most_rows is None else target.expecting(most_rows),
@@ -213,7 +203,7 @@ class Command:
 
     # -- commits ---------------------------------------------------------------------------------
 
-    def commit_nothing(self, plan: ScanPlan | None = None) -> Changed:
+    def commit_nothing(self, plan: ScanPlan | None = None) -> ChangeResult:
         """Return the figures of a command that changes no row."""
         return self._figures(plan, "metadata")
 
@@ -223,7 +213,7 @@ class Command:
         plan: ScanPlan,
         where: Expression,
         figures: Mapping[str, int],
-    ) -> Changed:
+    ) -> ChangeResult:
         """Commit new rows alone; rows that others added meanwhile and that match conflict."""
         validation = self._validation(where, check_deletes=False)
         self._commit(
@@ -244,7 +234,7 @@ class Command:
         where: Expression,
         figures: Mapping[str, int],
         mode: str | None = None,
-    ) -> Changed:
+    ) -> ChangeResult:
         """Commit files in place of others.
 
         Args:
@@ -274,7 +264,7 @@ class Command:
         figures: Mapping[str, int],
         removed: Collection[int] = (),
         changed: Collection[int] = (),
-    ) -> Changed:
+    ) -> ChangeResult:
         """Commit new rows and deletes of rows.
 
         Args:
@@ -340,9 +330,9 @@ class Command:
 
     def _figures(
         self, plan: ScanPlan | None, mode: str, rows: Mapping[str, int] | None = None, **files: int
-    ) -> Changed:
+    ) -> ChangeResult:
         of_plan = {"rows_read": 0 if plan is None else plan.record_count}
-        return Changed(
+        return ChangeResult(
             command=self.name,
             mode=mode,
             snapshot_id=self.snapshot_id,
@@ -354,7 +344,7 @@ class Command:
         )
 
 
-def tries_of_delete(metadata: TableMetadata, options: Options) -> tuple[int, int]:
+def tries_of_delete(metadata: TableMetadata, options: CommitOptions) -> tuple[int, int]:
     """Return how often a delete is made again: after any conflict, and after one about deletes.
 
     On the new snapshot it deletes what its condition says there, as if it had come later. Under
@@ -366,7 +356,7 @@ def tries_of_delete(metadata: TableMetadata, options: Options) -> tuple[int, int
     return options.retry if isolation_named(level) == "serializable" else tries, tries
 
 
-def repeated(run: Callable[[], Changed], retry: int, about_deletes: int = 0) -> Changed:
+def repeated(run: Callable[[], ChangeResult], retry: int, about_deletes: int = 0) -> ChangeResult:
     """Run a command, again on the new snapshot where another commit contradicts it.
 
     Args:

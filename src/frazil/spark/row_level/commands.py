@@ -1,63 +1,140 @@
-"""`delete`, `update`, `merge` and `upsert` of a table, on a handle or within a transaction."""
+"""The commands that change a table's rows, as methods of a table and of a transaction."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Unpack, get_args
 
-from pyspark.sql import Column
+from pyspark.sql import Column, SparkSession
 
 from frazil.errors import ValidationError
 from frazil.format.arguments import one_or_several
 from frazil.format.predicates.expressions import Expression
 from frazil.format.properties.table import SCHEMA_EVOLUTION
-from frazil.spark.conditions import condition_of
-from frazil.spark.row_level.command import (
-    Command,
-    OnProgress,
-    Options,
-    repeated,
-    tries_of_delete,
-)
+from frazil.spark.port import SparkPort
+from frazil.spark.row_level.command import Command, repeated
 from frazil.spark.row_level.delete import Delete
-from frazil.spark.row_level.figures import Changed
+from frazil.spark.row_level.figures import ChangeResult
 from frazil.spark.row_level.merging.builder import MergeBuilder
 from frazil.spark.row_level.merging.clauses.clause import Clause
 from frazil.spark.row_level.merging.evolution import new_columns
 from frazil.spark.row_level.merging.merge import Merge
 from frazil.spark.row_level.merging.named_keys import NamedKeys
 from frazil.spark.row_level.names import check_aliases, check_has_keys, key_path
-from frazil.spark.row_level.update import Update
-from frazil.spark.row_level.writes import Rows, Writes
+from frazil.spark.row_level.options import (
+    CommitKwargs,
+    CommitOptions,
+    OverwriteKwargs,
+    WriteKwargs,
+)
+from frazil.spark.row_level.update import TARGET, Update
+from frazil.spark.row_level.writes import Append, Overwrite, OverwritePartitions, Rows
 from frazil.spark.write.rows import rows_of
-from frazil.table.conflicts.validation import Isolation
 from frazil.table.operations import TableOperations
 
-TARGET, SOURCE = "target", "source"
+SOURCE = "source"
 
 NullKeys = Literal["distinct", "equal"]
 
 
-class RowCommands(Writes):
-    """Commands that change single rows.
+class RowCommands(TableOperations):
+    """Commands that change rows.
 
-    How they write is the table's to say: ``write.delete.mode``, ``write.update.mode`` and
-    ``write.merge.mode`` are ``copy-on-write`` (files with changed rows are written anew) or
-    ``merge-on-read`` (deleted rows are marked in delete files, in version 3 in deletion vectors).
+    Columns match by name. Options are the Java runtime's write options, as
+    ``options={"distribution-mode": "none"}``. How single rows are changed is the table's to say:
+    ``write.delete.mode``, ``write.update.mode`` and ``write.merge.mode`` are ``copy-on-write``
+    (files with changed rows are written anew) or ``merge-on-read`` (deleted rows are marked in
+    delete files, in version 3 in deletion vectors).
     """
 
-    def delete(
+    port: SparkPort
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session that moves the data."""
+        return self.port.spark
+
+    def append(self, df: Rows, **write: Unpack[WriteKwargs]) -> ChangeResult:
+        """Add a DataFrame's rows in one commit.
+
+        Args:
+            df: the rows: a DataFrame of Spark, pandas or Polars, a PyArrow table, or a table or
+                scan of Frazil; columns are matched by name, optional ones may be missing.
+            write: see `WriteKwargs`.
+
+        Returns:
+            What was added.
+
+        Raises:
+            SchemaMismatchError: the rows do not fit; nothing was written.
+            NoSuchRefError: there is no such branch.
+            CommitFailedError: other writers kept being first; the files were removed.
+            CommitStateUnknownError: the outcome is unknown; nothing was removed.
+
+        Examples:
+            >>> trips.append(df)
+            >>> trips.append(trips.scan("id < 10"), snapshot_properties={"job": "nightly"})
+        """
+        return Append(rows=df, options=CommitOptions(**write)).run(self.port)
+
+    def overwrite(
         self,
-        where: str | Column | Expression,
+        df: Rows,
         *,
-        branch: str | None = None,
-        isolation: Isolation | None = None,
-        retry: int = 0,
-        snapshot_properties: Mapping[str, str] | None = None,
-        options: Mapping[str, str] | None = None,
-        on_progress: OnProgress | None = None,
-    ) -> Changed:
+        where: str | Column | Expression | None = None,
+        **write: Unpack[OverwriteKwargs],
+    ) -> ChangeResult:
+        """Replace the rows that match a condition, or all rows, by a DataFrame's, in one commit.
+
+        Files whose rows all match are dropped by metadata; a file of which only some match is
+        rewritten without those. Rows that others change meanwhile in a rewritten file are a
+        ConflictError, never lost.
+
+        Args:
+            df: the new rows; they need not match the predicate.
+            where: which rows go: any condition of Spark as SQL text or as a `Column`, sub-queries
+                too, or an expression; all unless given. A condition with a sub-query or the time of
+                day is evaluated once, and a random one is refused.
+            write: see `OverwriteKwargs`.
+
+        Returns:
+            What came and went.
+
+        Raises:
+            ConflictError: a concurrent commit contradicts it; nothing was changed.
+            PredicateError: the condition does not fit the schema, or is refused by Spark.
+            SchemaMismatchError: the rows do not fit; nothing was written.
+
+        Examples:
+            >>> trips.overwrite(df.where("city = 'Oslo'"), where="city = 'Oslo'")
+        """
+        return Overwrite(rows=df, where=where, options=CommitOptions(**write)).run(self.port)
+
+    def overwrite_partitions(self, df: Rows, **write: Unpack[OverwriteKwargs]) -> ChangeResult:
+        """Replace exactly the partitions that the DataFrame has rows for (dynamic overwrite).
+
+        An unpartitioned table is replaced whole. Without rows nothing is replaced.
+
+        Args:
+            df: the new rows.
+            write: see `OverwriteKwargs`.
+
+        Returns:
+            What came and went.
+
+        Raises:
+            ConflictError: with `isolation`, a concurrent commit touched these partitions.
+            SchemaMismatchError: the rows do not fit; nothing was written.
+
+        Examples:
+            >>> trips.overwrite_partitions(df.where("id < 10"))
+        """
+        return OverwritePartitions(rows=df, options=CommitOptions(**write)).run(self.port)
+
+    def delete(
+        self, where: str | Column | Expression, **commit: Unpack[CommitKwargs]
+    ) -> ChangeResult:
         """Delete the rows for which a condition is true, in one commit.
 
         Files of which every row matches go by metadata alone. Rows for which the condition is NULL
@@ -68,15 +145,7 @@ class RowCommands(Writes):
         Args:
             where: any condition on a row that Spark can evaluate, sub-queries too, as SQL text, a
                 Column or an expression; ``"true"`` deletes every row.
-            branch: the branch to change; `main` unless given.
-            isolation: ``serializable`` refuses rows that others added meanwhile and that match,
-                ``snapshot`` only what they did to the same files; the table's property
-                ``write.delete.isolation-level`` unless given.
-            retry: how often the command is run again where another commit contradicts it. Under
-                ``snapshot`` it is run again ``commit.retry.num-retries`` times at least.
-            snapshot_properties: entries for the snapshot's summary.
-            options: write options by the Java runtime's names.
-            on_progress: called as files are written.
+            commit: see `CommitKwargs`.
 
         Returns:
             The figures of the command.
@@ -85,40 +154,14 @@ class RowCommands(Writes):
             PredicateError: the condition cannot be used.
             ConflictError: a concurrent commit contradicts it; nothing was changed.
         """
-        chosen = Options(
-            branch=branch,
-            isolation=isolation,
-            retry=retry,
-            snapshot_properties=snapshot_properties,
-            write_options=options,
-            on_progress=on_progress,
-        )
-
-        def once() -> Changed:
-            command = Command.begin(self.port, "delete", chosen)
-            condition = condition_of(
-                _given(where, "delete"),
-                command.base.schema,
-                spark=self.spark,
-                case_sensitive=self.port.case_sensitive,
-                time_zone=self.port.text_zone,
-            )
-            return Delete(condition).run(command)
-
-        return repeated(once, *tries_of_delete(self.metadata, chosen))
+        return Delete(where=where, options=CommitOptions(**commit)).run(self.port)
 
     def update(
         self,
         set: Mapping[str, Any],
         where: str | Column | Expression | None = None,
-        *,
-        branch: str | None = None,
-        isolation: Isolation | None = None,
-        retry: int = 0,
-        snapshot_properties: Mapping[str, str] | None = None,
-        options: Mapping[str, str] | None = None,
-        on_progress: OnProgress | None = None,
-    ) -> Changed:
+        **commit: Unpack[CommitKwargs],
+    ) -> ChangeResult:
         """Change the rows for which a condition is true, in one commit.
 
             table.update(set={"fare": "fare * 1.1", "s.note": "lower(s.note)"}, where="id = 7")
@@ -127,6 +170,7 @@ class RowCommands(Writes):
             set: the new values by column, or by field of a struct as ``"s.x"``: SQL text over the
                 row as it was, a Column, or a Python value that is no text.
             where: which rows, as of `delete`; all of them unless given.
+            commit: see `CommitKwargs`.
 
         Returns:
             The figures of the command.
@@ -137,28 +181,7 @@ class RowCommands(Writes):
             SchemaMismatchError: a value's type does not fit its column.
             ConflictError: a concurrent commit contradicts it; nothing was changed.
         """
-        chosen = Options(
-            branch=branch,
-            isolation=isolation,
-            retry=retry,
-            snapshot_properties=snapshot_properties,
-            write_options=options,
-            on_progress=on_progress,
-        )
-
-        def once() -> Changed:
-            command = Command.begin(self.port, "update", chosen)
-            condition = condition_of(
-                where,
-                command.base.schema,
-                spark=self.spark,
-                case_sensitive=self.port.case_sensitive,
-                time_zone=self.port.text_zone,
-                alias=TARGET,
-            )
-            return Update(set, condition, TARGET).run(command)
-
-        return repeated(once, retry)
+        return Update(values=set, where=where, options=CommitOptions(**commit)).run(self.port)
 
     def merge(
         self,
@@ -167,12 +190,7 @@ class RowCommands(Writes):
         *,
         target_alias: str = TARGET,
         source_alias: str = SOURCE,
-        branch: str | None = None,
-        isolation: Isolation | None = None,
-        retry: int = 0,
-        snapshot_properties: Mapping[str, str] | None = None,
-        options: Mapping[str, str] | None = None,
-        on_progress: OnProgress | None = None,
+        **commit: Unpack[CommitKwargs],
     ) -> MergeBuilder:
         """Begin a merge of a source's rows into the table; its clauses and `execute` follow.
 
@@ -188,18 +206,12 @@ class RowCommands(Writes):
                 dates; NULL equals nothing. Conditions and values have them as given.
             target_alias, source_alias: what the table and the source are called in `on`, in
                 conditions and in values.
+            commit: see `CommitKwargs`.
 
         Returns:
             What the clauses are added to.
         """
-        chosen = Options(
-            branch=branch,
-            isolation=isolation,
-            retry=retry,
-            snapshot_properties=snapshot_properties,
-            write_options=options,
-            on_progress=on_progress,
-        )
+        chosen = CommitOptions(**commit)
         strict = self.port.case_sensitive
         check_aliases(target_alias, source_alias, case_sensitive=strict)
         keys: NamedKeys | None = None
@@ -209,7 +221,7 @@ class RowCommands(Writes):
         else:
             keys = NamedKeys(self._key_paths(one_or_several(on, argument="on")))
 
-        def run(clauses: tuple[Clause, ...], evolves: bool) -> Changed:
+        def run(clauses: tuple[Clause, ...], evolves: bool) -> ChangeResult:
             rows = rows_of(self.spark, source)
             if keys is not None:
                 check_has_keys(rows.columns, keys.paths, case_sensitive=strict)
@@ -223,8 +235,8 @@ class RowCommands(Writes):
                 evolves=evolves,
             )
             if not evolves:
-                return repeated(lambda: self._merged(merge, chosen), retry)
-            return repeated(lambda: self._evolved(merge, chosen), retry)
+                return repeated(lambda: self._merged(merge, chosen), chosen.retry)
+            return repeated(lambda: self._evolved(merge, chosen), chosen.retry)
 
         return MergeBuilder(run)
 
@@ -234,13 +246,8 @@ class RowCommands(Writes):
         keys: str | Sequence[str] | None = None,
         *,
         null_keys: NullKeys = "distinct",
-        branch: str | None = None,
-        isolation: Isolation | None = None,
-        retry: int = 0,
-        snapshot_properties: Mapping[str, str] | None = None,
-        options: Mapping[str, str] | None = None,
-        on_progress: OnProgress | None = None,
-    ) -> Changed:
+        **commit: Unpack[CommitKwargs],
+    ) -> ChangeResult:
         """Replace the rows of the same keys by a DataFrame's, and add those that are new.
 
         Args:
@@ -249,6 +256,7 @@ class RowCommands(Writes):
                 They are compared as the table stores them.
             null_keys: ``distinct``: a row with NULL in a key is another one than all others, and is
                 added each time. ``equal``: NULL equals NULL, as it does for `apply_changes`.
+            commit: see `CommitKwargs`.
 
         Raises:
             ValidationError: there are no keys, or two rows have the same; nothing was changed.
@@ -262,14 +270,7 @@ class RowCommands(Writes):
                 "upsert needs keys: name the columns that tell rows apart, as keys=['id'], or set "
                 "the schema's identifier fields"
             )
-        chosen = Options(
-            branch=branch,
-            isolation=isolation,
-            retry=retry,
-            snapshot_properties=snapshot_properties,
-            write_options=options,
-            on_progress=on_progress,
-        )
+        chosen = CommitOptions(**commit)
         named = NamedKeys(
             self._key_paths(names), nulls_are_equal=null_keys == "equal", are_distinct=True
         )
@@ -287,17 +288,17 @@ class RowCommands(Writes):
                     ),
                     chosen,
                 ),
-                retry,
+                chosen.retry,
             )
         )
         return builder.when_matched_update_all().when_not_matched_insert_all().execute()
 
     # -- parts -----------------------------------------------------------------------------------
 
-    def _merged(self, merge: Merge, options: Options) -> Changed:
+    def _merged(self, merge: Merge, options: CommitOptions) -> ChangeResult:
         return merge.run(Command.begin(self.port, "merge", options))
 
-    def _evolved(self, merge: Merge, options: Options) -> Changed:
+    def _evolved(self, merge: Merge, options: CommitOptions) -> ChangeResult:
         """Run a merge whose new columns are added in the same commit."""
         base, strict = self.port.newest(), self.port.case_sensitive
         if not SCHEMA_EVOLUTION.of(base.properties):
@@ -317,11 +318,3 @@ class RowCommands(Writes):
     def _key_paths(self, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         schema, strict = self.metadata.schema, self.port.case_sensitive
         return tuple(key_path(name, schema, case_sensitive=strict) for name in names)
-
-
-def _given(where: Any, command: str) -> Any:
-    if where is None:
-        raise ValidationError(
-            f'{command} needs a condition; "true" is one that every row of the table meets'
-        )
-    return where

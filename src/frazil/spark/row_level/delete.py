@@ -2,33 +2,63 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import polars as pl
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from frazil.errors import ValidationError
+from frazil.format.predicates.expressions import Expression
 from frazil.format.predicates.sql.implied import words_of
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.types import NestedField
 from frazil.spark.conditions import Condition
 from frazil.spark.delete_files.write import WrittenDeletes
-from frazil.spark.row_level.command import Command
+from frazil.spark.port import SparkPort
+from frazil.spark.row_level.command import Command, repeated, tries_of_delete
 from frazil.spark.row_level.expressions import check_not_random
-from frazil.spark.row_level.figures import Changed
+from frazil.spark.row_level.figures import ChangeResult
 from frazil.spark.row_level.in_place import in_place
+from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.row_level.target import Target, as_file_and_position, file_of, words_of_places
 from frazil.spark.session.few_rows import tasks_of_scan
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Delete:
-    """A delete as it was asked for."""
+    """Delete the rows for which a condition is true.
+
+    Attributes:
+        where: which rows go.
+        options: where the snapshot goes, and what of others' commits conflicts.
+    """
+
+    where: str | Column | Expression
+    options: CommitOptions = field(default_factory=CommitOptions)
+
+    def run(self, port: SparkPort) -> ChangeResult:
+        """Run it; see `Table.delete`."""
+        if self.where is None:
+            raise ValidationError(
+                'delete needs a condition; "true" is one that every row of the table meets'
+            )
+
+        def once() -> ChangeResult:
+            command = Command.begin(port, "delete", self.options)
+            return _Deletion(command.condition(self.where)).run(command)
+
+        return repeated(once, *tries_of_delete(port.metadata, self.options))
+
+
+@dataclass(frozen=True, slots=True)
+class _Deletion:
+    """One try of a delete."""
 
     condition: Condition
 
-    def run(self, command: Command) -> Changed:
+    def run(self, command: Command) -> ChangeResult:
         """Run it, once: files of which every row matches go by metadata alone."""
         where = self.condition.implied
         every = command.target(command.spark, where)
@@ -41,7 +71,9 @@ class Delete:
                 rest = every.where(~files["all_rows_match"])
             return self._deleted(command, every, rest, whole)
 
-    def _deleted(self, command: Command, every: Target, rest: Target, whole: list[int]) -> Changed:
+    def _deleted(
+        self, command: Command, every: Target, rest: Target, whole: list[int]
+    ) -> ChangeResult:
         """Delete files as a whole, and rows of the rest."""
         where = self.condition.implied
         gone = every.only(whole).live_row_count if whole else 0
@@ -68,7 +100,7 @@ class Delete:
 
     def _whole_files(
         self, command: Command, every: Target, whole: list[int], figures: dict[str, int]
-    ) -> Changed:
+    ) -> ChangeResult:
         """Commit what metadata alone says."""
         if not whole:
             return command.commit_nothing(every.plan)

@@ -11,12 +11,15 @@ from frazil.planning.scan_plan import ScanPlan, Skipped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changed(ShownInNotebooks):
-    """Figures of a command.
+class ChangeResult(ShownInNotebooks):
+    """What a command did to the table.
+
+    A count is None where only a look at rows would tell it, which an overwrite does not take.
 
     Attributes:
-        command: ``delete``, ``update`` or ``merge``.
-        mode: ``copy-on-write``, ``merge-on-read``, or ``metadata`` where no file was written.
+        command: ``append``, ``overwrite``, ``delete``, ``update`` or ``merge``.
+        mode: ``copy-on-write``, ``merge-on-read``, ``append`` where files only came, or
+            ``metadata`` where files only came and went as a whole.
         snapshot_id: the snapshot that the command read; None for a table without one.
         rows_read: rows of the data files that were searched, each file once and deleted rows too;
             files that go as a whole by metadata have none of them.
@@ -36,9 +39,9 @@ class Changed(ShownInNotebooks):
     snapshot_id: int | None
     rows_read: int = 0
     rows_updated: int = 0
-    rows_deleted: int = 0
-    rows_inserted: int = 0
-    rows_copied: int = 0
+    rows_deleted: int | None = 0
+    rows_inserted: int | None = 0
+    rows_copied: int | None = 0
     files_read: int = 0
     files_skipped: int | None = 0
     files_added: int = 0
@@ -55,18 +58,19 @@ class Changed(ShownInNotebooks):
     @property
     def changes_nothing(self) -> bool:
         """Whether no row was changed and nothing was committed."""
-        return not (self.rows_updated or self.rows_deleted or self.rows_inserted)
+        files = self.files_added or self.files_removed or self.deletes_added
+        return not (self.rows_updated or self.rows_deleted or self.rows_inserted or files)
 
     def __repr__(self) -> str:
         rows = [
-            f"{count:,} {what}"
+            f"{'some' if count is None else f'{count:,}'} {what}"
             for count, what in (
                 (self.rows_updated, "updated"),
                 (self.rows_deleted, "deleted"),
                 (self.rows_inserted, "inserted"),
                 (self.rows_copied, "copied"),
             )
-            if count
+            if count != 0
         ]
         files = [
             f"{count:,} {what}"
@@ -82,7 +86,9 @@ class Changed(ShownInNotebooks):
         skipped = "" if not self.files_skipped else f", {self.files_skipped:,} skipped"
         return "\n".join(
             [
-                f"{self.command.upper()} ({self.mode})",
+                f"{self.command.upper()} ({self.mode})"
+                if self.command != self.mode
+                else self.command.upper(),
                 f"  rows   {', '.join([*read, *(rows or ['none changed'])])}",
                 f"  files  {', '.join([f'{self.files_read:,} read{skipped}', *files])}",
                 *(

@@ -32,7 +32,7 @@ def in_place(command: Command, rewritten: Target) -> Placement | None:
         rewritten: the files whose rows are written anew.
     """
     base, plan = command.base, rewritten.plan
-    asked = command.options.write_options or DISTRIBUTION_MODE.of(base.properties)
+    asked = command.options.options or DISTRIBUTION_MODE.of(base.properties)
     if asked or base.spec.is_unpartitioned or not base.sort_order.is_unsorted:
         return None
     # What deletes leave may come out of a join.

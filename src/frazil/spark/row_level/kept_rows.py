@@ -19,6 +19,7 @@ from frazil.format.predicates import Expression
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.planning.removal import data_files
+from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.conditions import Condition, condition_of
 from frazil.spark.row_level.delete import (
     AtPlaces,
@@ -29,6 +30,7 @@ from frazil.spark.row_level.delete import (
     rows_not_matching,
 )
 from frazil.spark.row_level.expressions import check_not_random
+from frazil.spark.row_level.figures import ChangeResult, files_skipped
 from frazil.spark.row_level.target import Target
 from frazil.spark.session.facts import is_case_sensitive, time_zone_of
 from frazil.spark.write.columns.align import align
@@ -49,6 +51,9 @@ class Overwriting:
         test: what tells these rows; every use of it means the same ones.
         rewritten: the files of which only some rows go; the others of their rows are written anew.
         removed: the files that are rewritten, and where no predicate tells which others go, those.
+        plan: the files that may hold rows of the condition.
+        matching: how many rows go; None where the rows were not looked at.
+        in_part: how many of them are in rewritten files; None likewise.
     """
 
     spark: SparkSession
@@ -56,6 +61,9 @@ class Overwriting:
     test: Test
     rewritten: Target
     removed: tuple[DataFile, ...]
+    plan: ScanPlan
+    matching: int | None
+    in_part: int | None
     case_sensitive: bool
 
     @classmethod
@@ -87,18 +95,23 @@ class Overwriting:
         test: Test = condition
         rewritten = target.where(~target.plan.files["all_rows_match"])
         gone = rewritten.ordinals
+        matching = in_part = None
         if not condition.is_exact and target.plan.file_count:
             with _evaluating(condition):
                 test = _repeatable(target, condition)
                 counts = rows_by_file(target, test)
-            gone = list(counts)
+            gone, matching = list(counts), sum(counts.values())
             rewritten = _matching_in_part(target, counts)
+            in_part = sum(counts[ordinal] for ordinal in rewritten.ordinals)
         return cls(
             spark=spark,
             condition=condition,
             test=test,
             rewritten=rewritten,
             removed=tuple(data_files(metadata, target.plan, gone)),
+            plan=target.plan,
+            matching=matching,
+            in_part=in_part,
             case_sensitive=case_sensitive,
         )
 
@@ -106,6 +119,37 @@ class Overwriting:
     def where(self) -> Expression | None:
         """The predicate by which whole files go; None where the files are known by name."""
         return self.condition.implied if self.condition.is_exact else None
+
+    def result(self, written: ChangeResult) -> ChangeResult:
+        """Return what the overwrite did, from what was written."""
+        files, plan = self.plan.files, self.rewritten.plan
+        removed, deleted = len(self.removed), self.matching
+        if self.condition.is_exact:
+            whole = files.filter(pl.col("all_rows_match"))
+            removed += len(whole)
+            if not self.removed and self.plan.delete_index.is_empty:
+                deleted = int(whole["record_count"].sum())
+        copied = self._copied() if plan.file_count else 0
+        rows = written.rows_inserted
+        return replace(
+            written,
+            mode="copy-on-write" if plan.file_count else "metadata",
+            rows_read=plan.record_count,
+            rows_deleted=deleted,
+            rows_copied=copied,
+            rows_inserted=None if copied is None or rows is None else rows - copied,
+            files_read=self.plan.file_count,
+            files_skipped=files_skipped(self.plan),
+            files_removed=removed,
+            skipped=self.plan.skipped,
+        )
+
+    def _copied(self) -> int | None:
+        """The rows that rewritten files keep, where metadata and the look at the rows tell them."""
+        plan = self.rewritten.plan
+        if self.in_part is None or not plan.delete_index.is_empty:
+            return None
+        return plan.record_count - self.in_part
 
     def rows(self, df: DataFrame) -> tuple[DataFrame, Schema | None]:
         """The rows to write: the new ones, and those that rewritten files keep.

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from frazil.format.predicates.expressions import Expression
 from frazil.spark.conditions import Condition
+from frazil.spark.port import SparkPort
 from frazil.spark.row_level.assignments import Assignments, columns_named
-from frazil.spark.row_level.command import Command
+from frazil.spark.row_level.command import Command, repeated
 from frazil.spark.row_level.delete import (
     AtPlaces,
     Test,
@@ -21,17 +23,46 @@ from frazil.spark.row_level.delete import (
     rows_flagged,
     rows_matching,
 )
-from frazil.spark.row_level.figures import Changed
+from frazil.spark.row_level.figures import ChangeResult
 from frazil.spark.row_level.in_place import in_place, partition_columns, without_queries
+from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.row_level.target import Target
 from frazil.spark.session.facts import type_support
 from frazil.spark.session.free_names import free_name
 from frazil.spark.write.distribute import Placement
 
+TARGET: Final = "target"
+"""What the table is called in values and conditions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """Change the rows for which a condition is true.
+
+    Attributes:
+        values: the new values by column or field, as SQL text, a Column or a Python value.
+        where: which rows; all unless given.
+        options: where the snapshot goes, and what of others' commits conflicts.
+    """
+
+    values: Mapping[str, Any]
+    where: str | Column | Expression | None = None
+    options: CommitOptions = field(default_factory=CommitOptions)
+
+    def run(self, port: SparkPort) -> ChangeResult:
+        """Run it; see `Table.update`."""
+
+        def once() -> ChangeResult:
+            command = Command.begin(port, "update", self.options)
+            condition = command.condition(self.where, alias=TARGET)
+            return _Change(self.values, condition, TARGET).run(command)
+
+        return repeated(once, self.options.retry)
+
 
 @dataclass(frozen=True, slots=True)
-class Update:
-    """An update as it was asked for.
+class _Change:
+    """One try of an update.
 
     Attributes:
         values: by column or field, as SQL text, a Column or a Python value.
@@ -42,7 +73,7 @@ class Update:
     condition: Condition
     name: str
 
-    def run(self, command: Command) -> Changed:
+    def run(self, command: Command) -> ChangeResult:
         """Run it, once.
 
         Raises:

@@ -1,214 +1,206 @@
-"""Writes: what a DataFrame does to a table, on a handle or within a transaction."""
+"""Commands that write a DataFrame's rows: append, overwrite by condition, overwrite partitions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 
-from frazil.format.arguments import SnapshotId, optional_snapshot_id_of
+from frazil.format.arguments import optional_snapshot_id_of
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import Expression
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.spark.port import SparkPort
+from frazil.spark.row_level.figures import ChangeResult
 from frazil.spark.row_level.kept_rows import Overwriting
-from frazil.spark.write.files import WriteProgress, write_data_files
+from frazil.spark.row_level.options import CommitOptions
+from frazil.spark.write.files import write_data_files
 from frazil.spark.write.row_count import ExpectedRows, rows_of_last_writes
 from frazil.spark.write.rows import known_row_count, rows_of
 from frazil.spark.write.write_audit_publish import Destination, destination
-from frazil.table.conflicts.validation import Isolation, Validation
-from frazil.table.operations import TableOperations
-from frazil.table.snapshots.producer import SnapshotSettings
+from frazil.table.conflicts.validation import Validation
+from frazil.table.file_changes import FileChanges
+from frazil.table.snapshots.overwrite import ReplacePartitions
+from frazil.table.snapshots.producer import SnapshotSettings, snapshot_options
 
-OnProgress = Callable[[WriteProgress], None]
 Rows = Any
 """Rows to write: a DataFrame of Spark, pandas or Polars, of PyArrow, or a table or scan."""
 
 
-class Writes(TableOperations):
-    """Appends and overwrites by DataFrame.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Append:
+    """Add rows in one commit.
 
-    Columns match by name. Options are the Java runtime's write options, as
-    ``options={"distribution-mode": "none"}``.
+    Attributes:
+        rows: what is added.
+        options: where the snapshot goes, and how files are written.
     """
 
-    port: SparkPort
+    rows: Rows
+    options: CommitOptions = field(default_factory=CommitOptions)
 
-    @property
-    def spark(self) -> SparkSession:
-        """The session that moves the data."""
-        return self.port.spark
+    def run(self, port: SparkPort) -> ChangeResult:
+        """Run it; see `Table.append`."""
+        start = _Start.of(port, self.options)
+        rows = rows_of(port.spark, self.rows)
+        files = start.write(rows, self.options, expected=start.expected(self.rows))
+        FileChanges(port).append(files, **owning(start.settings, files))
+        return start.result("append", "append", files)
 
-    def append(
-        self,
-        df: Rows,
-        *,
-        branch: str | None = None,
-        snapshot_properties: Mapping[str, str] | None = None,
-        options: Mapping[str, str] | None = None,
-        on_progress: OnProgress | None = None,
-    ) -> None:
-        """Add a DataFrame's rows in one commit.
 
-        Args:
-            df: the rows: a DataFrame of Spark, pandas or Polars, a PyArrow table, or a table or
-                scan of Frazil; columns are matched by name, optional ones may be missing.
-            branch: the branch to write to; `main` unless given.
-            snapshot_properties: entries for the snapshot's summary.
-            options: write options by the Java runtime's names.
-            on_progress: called as files are written.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overwrite:
+    """Put rows in place of those that match a condition, in one commit.
 
-        Raises:
-            SchemaMismatchError: the rows do not fit; nothing was written.
-            NoSuchRefError: there is no such branch.
-            CommitFailedError: other writers kept being first; the files were removed.
-            CommitStateUnknownError: the outcome is unknown; nothing was removed.
+    Attributes:
+        rows: the new rows.
+        where: which rows go; all unless given.
+        options: where the snapshot goes, what of others' commits conflicts, and how files are
+            written.
+    """
 
-        Examples:
-            >>> trips.append(df)
-            >>> trips.append(trips.scan("id < 10"), snapshot_properties={"job": "nightly"})
-        """
-        base = self.port.newest()
-        target = destination(self.spark, base, branch)
-        head = self.port.head(target, base)
-        settings = self.port.settings(base, target, snapshot_properties)
-        rows = rows_of(self.spark, df)
-        expected = _expected(df, base, head)
-        files = write_rows(self.port, base, rows, options, on_progress, expected=expected)
-        self.files.append(files, **owning(settings, files))
+    rows: Rows
+    where: str | Column | Expression | None = None
+    options: CommitOptions = field(default_factory=CommitOptions)
 
-    def overwrite(
-        self,
-        df: Rows,
-        *,
-        where: str | Column | Expression | None = None,
-        isolation: Isolation | None = None,
-        validate_from_snapshot_id: SnapshotId | None = None,
-        branch: str | None = None,
-        snapshot_properties: Mapping[str, str] | None = None,
-        options: Mapping[str, str] | None = None,
-        on_progress: OnProgress | None = None,
-    ) -> None:
-        """Replace the rows that match a condition, or all rows, by a DataFrame's, in one commit.
-
-        Files whose rows all match are dropped by metadata; a file of which only some match is
-        rewritten without those. Rows that others change meanwhile in a rewritten file are a
-        ConflictError, never lost.
-
-        Args:
-            df: the new rows; they need not match the predicate.
-            where: which rows go: any condition of Spark as SQL text or as a `Column`, sub-queries
-                too, or an expression; all unless given. A condition with a sub-query or the time of
-                day is evaluated once, and a random one is refused.
-            isolation: ``serializable`` also refuses rows that others added meanwhile and that
-                match, ``snapshot`` only what they deleted; unless given, matching rows that
-                others added are replaced too, or refused where only Spark can tell which match.
-            validate_from_snapshot_id: look for such changes from here on. Unless given, from the
-                snapshot that this handle gave out last (`to_df`, `scan`), or that it showed when
-                nothing was read; what was committed through it right after does not count.
-
-        Raises:
-            ConflictError: a concurrent commit contradicts it; nothing was changed.
-            PredicateError: the condition does not fit the schema, or is refused by Spark.
-            SchemaMismatchError: the rows do not fit; nothing was written.
-
-        Examples:
-            >>> trips.overwrite(df.where("city = 'Oslo'"), where="city = 'Oslo'")
-        """
-        base = self.port.newest()
-        target = destination(self.spark, base, branch)
-        head = self.port.head(target, base)
-        settings = self.port.settings(base, target, snapshot_properties)
-        validation = self._validation(target, head, isolation, validate_from_snapshot_id)
+    def run(self, port: SparkPort) -> ChangeResult:
+        """Run it; see `Table.overwrite`."""
+        start = _Start.of(port, self.options)
+        validation = start.validation(self.options)
         overwriting = Overwriting.planned(
-            self.spark,
-            base,
-            self.io,
-            where=where,
-            head=head,
-            case_sensitive=self.port.case_sensitive,
+            port.spark,
+            start.base,
+            port.io,
+            where=self.where,
+            head=start.head,
+            case_sensitive=port.case_sensitive,
         )
-        rows, schema = overwriting.rows(rows_of(self.spark, df))
-        files = write_rows(self.port, base, rows, options, on_progress, schema=schema)
-        self.files.overwrite(
+        rows, schema = overwriting.rows(rows_of(port.spark, self.rows))
+        files = start.write(rows, self.options, schema=schema)
+        FileChanges(port).overwrite(
             files,
             removed=overwriting.removed,
             where=overwriting.where,
-            validation=overwriting.narrowed(validation, isolation),
+            validation=overwriting.narrowed(validation, self.options.isolation),
             case_sensitive=overwriting.case_sensitive,
-            **owning(settings, files),
+            **owning(start.settings, files),
+        )
+        return overwriting.result(start.result("overwrite", "metadata", files))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverwritePartitions:
+    """Put rows in place of the partitions that they belong to, in one commit.
+
+    Attributes:
+        rows: the new rows.
+        options: as of `Overwrite`.
+    """
+
+    rows: Rows
+    options: CommitOptions = field(default_factory=CommitOptions)
+
+    def run(self, port: SparkPort) -> ChangeResult:
+        """Run it; see `Table.overwrite_partitions`."""
+        start = _Start.of(port, self.options)
+        validation = start.validation(self.options)
+        rows = rows_of(port.spark, self.rows)
+        files = start.write(rows, self.options, expected=start.expected(self.rows))
+        if not files:
+            return start.result("overwrite", "metadata", files)
+        operation = ReplacePartitions(
+            port.io,
+            files,
+            validation=validation if self.options.isolation is not None else None,
+            options=snapshot_options(**owning(start.settings, files)),
+        )
+        port.run(operation)
+        summary = _summary(port.metadata.snapshots_by_id.get(operation.snapshot_id))
+        had_deletes = _count(_summary(start.head).get("total-delete-files")) > 0
+        return replace(
+            start.result("overwrite", "metadata", files),
+            # What the metadata counts may have been deleted before.
+            rows_deleted=None if had_deletes else _count(summary.get("deleted-records")),
+            files_removed=_count(summary.get("deleted-data-files")),
         )
 
-    def overwrite_partitions(
-        self,
-        df: Rows,
-        *,
-        isolation: Isolation | None = None,
-        validate_from_snapshot_id: SnapshotId | None = None,
-        branch: str | None = None,
-        snapshot_properties: Mapping[str, str] | None = None,
-        options: Mapping[str, str] | None = None,
-        on_progress: OnProgress | None = None,
-    ) -> None:
-        """Replace exactly the partitions that the DataFrame has rows for (dynamic overwrite).
 
-        An unpartitioned table is replaced whole. Without rows nothing is replaced.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Start:
+    """What a write starts from, checked before anything is written."""
+
+    port: SparkPort
+    base: TableMetadata
+    target: Destination
+    head: Snapshot | None
+    settings: SnapshotSettings
+
+    @classmethod
+    def of(cls, port: SparkPort, options: CommitOptions) -> _Start:
+        """Look at the table as it is now.
 
         Raises:
-            ConflictError: with `isolation`, a concurrent commit touched these partitions.
-            SchemaMismatchError: the rows do not fit; nothing was written.
-
-        Examples:
-            >>> trips.overwrite_partitions(df.where("id < 10"))
+            NoSuchRefError: there is no such branch.
         """
-        base = self.port.newest()
-        target = destination(self.spark, base, branch)
-        head = self.port.head(target, base)
-        settings = self.port.settings(base, target, snapshot_properties)
-        validation = self._validation(target, head, isolation, validate_from_snapshot_id)
-        rows = rows_of(self.spark, df)
-        expected = _expected(df, base, head)
-        files = write_rows(self.port, base, rows, options, on_progress, expected=expected)
-        if not files:
-            return
-        self.files.replace_partitions(
-            files,
-            validation=validation if isolation is not None else None,
-            **owning(settings, files),
-        )
+        base = port.newest()
+        target = destination(port.spark, base, options.branch)
+        head = port.head(target, base)
+        settings = port.settings(base, target, options.snapshot_properties)
+        return cls(port=port, base=base, target=target, head=head, settings=settings)
 
-    # -- parts -----------------------------------------------------------------------------------
-
-    def _validation(
-        self,
-        target: Destination,
-        head: Snapshot | None,
-        isolation: Isolation | None,
-        validate_from_snapshot_id: SnapshotId | None,
-    ) -> Validation:
+    def validation(self, options: CommitOptions) -> Validation:
         """Return from where on others' commits are checked.
 
         With an isolation level that is what the user has read through the handle; without one
         only what this call reads itself must not change.
         """
-        start = optional_snapshot_id_of(validate_from_snapshot_id, "validate_from_snapshot_id")
+        given, isolation = options.validate_from_snapshot_id, options.isolation
+        start = optional_snapshot_id_of(given, "validate_from_snapshot_id")
         if start is None and isolation is not None:
-            start = self.port.read_point(target.branch if not target.makes_branch else None)
+            begins = self.target.makes_branch
+            start = self.port.read_point(None if begins else self.target.branch)
         elif start is None:
-            start = None if head is None else head.snapshot_id
+            start = None if self.head is None else self.head.snapshot_id
         return Validation(start, isolation or "snapshot", check_deletes=isolation is not None)
+
+    def expected(self, rows: Rows) -> ExpectedRows | None:
+        """How much is written: as many rows as are known, else as many as usually."""
+        usual, known = rows_of_last_writes(self.base, self.head), known_row_count(rows)
+        if known is None:
+            return usual
+        return ExpectedRows(rows=known) if usual is None else replace(usual, rows=known)
+
+    def write(
+        self,
+        rows: DataFrame,
+        options: CommitOptions,
+        *,
+        schema: Schema | None = None,
+        expected: ExpectedRows | None = None,
+    ) -> list[DataFile]:
+        """Write rows as files that nothing refers to yet."""
+        return write_rows(self.port, self.base, rows, options, schema=schema, expected=expected)
+
+    def result(self, command: str, mode: str, files: Sequence[DataFile]) -> ChangeResult:
+        """Return what a command did that added files."""
+        return ChangeResult(
+            command=command,
+            mode=mode,
+            snapshot_id=None if self.head is None else self.head.snapshot_id,
+            rows_inserted=sum(file.record_count for file in files),
+            files_added=len(files),
+        )
 
 
 def write_rows(
     port: SparkPort,
     base: TableMetadata,
     df: DataFrame,
-    options: Mapping[str, str] | None,
-    on_progress: OnProgress | None,
+    options: CommitOptions,
     *,
     schema: Schema | None = None,
     expected: ExpectedRows | None = None,
@@ -219,21 +211,21 @@ def write_rows(
         df,
         metadata=base,
         io=port.io,
-        options=options,
+        options=options.options,
         schema=schema,
         expected=expected,
-        on_progress=on_progress,
+        on_progress=options.on_progress,
     )
-
-
-def _expected(rows: Rows, base: TableMetadata, head: Snapshot | None) -> ExpectedRows | None:
-    """How much is written: as many rows as are known, else as many as usually."""
-    usual, known = rows_of_last_writes(base, head), known_row_count(rows)
-    if known is None:
-        return usual
-    return ExpectedRows(rows=known) if usual is None else replace(usual, rows=known)
 
 
 def owning(settings: SnapshotSettings, files: Sequence[DataFile]) -> SnapshotSettings:
     """Return settings of a commit with which the files go if it does not take place."""
     return {**settings, "own_files": tuple(file.file_path for file in files)}
+
+
+def _summary(snapshot: Snapshot | None) -> Mapping[str, str]:
+    return {} if snapshot is None else snapshot.summary or {}
+
+
+def _count(text: str | None) -> int:
+    return int(text) if text is not None and text.isdigit() else 0

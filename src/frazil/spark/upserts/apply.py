@@ -21,12 +21,14 @@ from frazil.format.schema import Schema
 from frazil.format.snapshots import MAIN_BRANCH, Snapshot
 from frazil.spark.files.row_checks import value_problem
 from frazil.spark.port import SparkPort
-from frazil.spark.row_level.command import MERGE_ON_READ, Command, Options
-from frazil.spark.row_level.commands import SOURCE, TARGET
+from frazil.spark.row_level.command import MERGE_ON_READ, Command
+from frazil.spark.row_level.commands import SOURCE
 from frazil.spark.row_level.merging.clauses.clause import Clause, Do, When
 from frazil.spark.row_level.merging.evolution import new_columns
 from frazil.spark.row_level.merging.merge import Merge
 from frazil.spark.row_level.merging.named_keys import NamedKeys
+from frazil.spark.row_level.options import CommitOptions
+from frazil.spark.row_level.update import TARGET
 from frazil.spark.session.facts import is_case_sensitive, prepare_session
 from frazil.spark.upserts.arriving import Arrived, KeyFigures
 from frazil.spark.upserts.change_rows import ChangeFormat, ChangeRows, Order, WantedChanges
@@ -60,7 +62,7 @@ KEYS_A_TASK: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AppliedChanges(ShownInNotebooks):
+class ApplyChangesResult(ShownInNotebooks):
     """What a batch of changes came to.
 
     Attributes:
@@ -107,7 +109,7 @@ class ChangeSettings:
 
 def apply_batch(
     port: SparkPort, df: DataFrame, settings: ChangeSettings, batch: Batch | None
-) -> AppliedChanges:
+) -> ApplyChangesResult:
     """Apply changes in one commit, again on the new snapshot after a conflict.
 
     Raises:
@@ -119,7 +121,7 @@ def apply_batch(
         try:
             return _once(port, df, settings, batch)
         except BatchAppliedError:
-            return AppliedChanges(was_applied=True)
+            return ApplyChangesResult(was_applied=True)
         except (ConflictError, CommitFailedError):
             if not left:
                 raise
@@ -128,7 +130,7 @@ def apply_batch(
 
 def _once(
     port: SparkPort, df: DataFrame, settings: ChangeSettings, batch: Batch | None
-) -> AppliedChanges:
+) -> ApplyChangesResult:
     with port.together() as together:
         if batch is not None:
             # First of all: in a commit that is tried again it looks at what is there by then.
@@ -150,7 +152,7 @@ class _Application:
     settings: ChangeSettings
     batch: Batch | None
 
-    def run(self, df: DataFrame) -> AppliedChanges:
+    def run(self, df: DataFrame) -> ApplyChangesResult:
         spark = df.sparkSession
         prepare_session(spark)
         strict = is_case_sensitive(spark)
@@ -179,7 +181,7 @@ class _Application:
                 last = _kept(last_changes(changes, keys), kept)
                 figures = _figures(last, changes.gone)
             if not figures.keys:
-                return AppliedChanges()
+                return ApplyChangesResult()
             target = destination(spark, base, self.settings.branch)
             head = self.port.head(target, base)
             choice = chosen(self.settings.mode, base, head, figures.keys)
@@ -193,7 +195,7 @@ class _Application:
                 if arrived is not None:
                     last = _kept(last_changes(arrived.changes, keys), kept)
                 self._merged(last, changes.gone, keys, choice)
-        return AppliedChanges(
+        return ApplyChangesResult(
             mode=choice.mode,
             reason=choice.reason,
             upserted=figures.keys - figures.deleted,
@@ -379,10 +381,10 @@ class _Application:
         command = Command.begin(
             self.port,
             "merge",
-            Options(
+            CommitOptions(
                 branch=self.settings.branch,
                 snapshot_properties=self._properties(choice),
-                write_options=self.settings.options,
+                options=self.settings.options,
                 on_progress=self.settings.on_progress,
             ),
         )

@@ -14,8 +14,9 @@ from frazil.errors import CommitFailedError, ConflictError, ValidationError
 from frazil.format.properties.table import RETRIES
 from frazil.spark.port import SparkHandlePort, SparkPort
 from frazil.spark.row_level.commands import RowCommands
-from frazil.spark.row_level.writes import OnProgress, Rows, Writes, owning, write_rows
-from frazil.spark.upserts.apply import AppliedChanges, ChangeSettings, apply_batch
+from frazil.spark.row_level.options import CommitOptions, OnProgress
+from frazil.spark.row_level.writes import Overwrite, Rows, owning, write_rows
+from frazil.spark.upserts.apply import ApplyChangesResult, ChangeSettings, apply_batch
 from frazil.spark.upserts.change_rows import Arrival, ChangeFormat, Order
 from frazil.spark.upserts.choice import Mode, mode_named
 from frazil.spark.upserts.formats import plain
@@ -49,7 +50,7 @@ class ChangeCommands(RowCommands):
         snapshot_properties: Mapping[str, str] | None = None,
         options: Mapping[str, str] | None = None,
         on_progress: OnProgress | None = None,
-    ) -> AppliedChanges:
+    ) -> ApplyChangesResult:
         """Insert, change and delete rows by their keys, in one commit.
 
         Of several changes of a key the last one counts. Rows that earlier commits have for a key
@@ -217,7 +218,7 @@ def append_batch(
                 together.head(target, base)
                 properties = {**(snapshot_properties or {}), **batch.summary}
                 settings = together.settings(base, target, properties)
-                files = write_rows(together, base, df, options, None)
+                files = write_rows(together, base, df, CommitOptions(options=options))
                 if files:
                     FileChanges(together).fast_append(files, **owning(settings, files))
             return
@@ -244,7 +245,7 @@ def replace_rows(
     with port.together() as together:
         together.run(mark(batch))
         properties = {**(snapshot_properties or {}), **batch.summary}
-        Writes(together).overwrite(rows, snapshot_properties=properties)
+        Overwrite(rows=rows, options=CommitOptions(snapshot_properties=properties)).run(together)
 
 
 def _change_settings(

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from pyspark.sql import Column
 
-from frazil.spark.row_level.figures import Changed
+from frazil.spark.row_level.figures import ChangeResult
 from frazil.spark.row_level.merging.clauses.clause import Clause, Do, When, check_clauses
 
 Condition = str | Column
@@ -32,7 +32,7 @@ class MergeBuilder:
     Python value that is no text. delta-spark's names in camel case mean the same.
     """
 
-    _run: Callable[[tuple[Clause, ...], bool], Changed]
+    _run: Callable[[tuple[Clause, ...], bool], ChangeResult]
     _clauses: list[Clause] = field(default_factory=list)
     _evolves: bool = False
 
@@ -88,7 +88,7 @@ class MergeBuilder:
         self._evolves = True
         return self
 
-    def execute(self) -> Changed:
+    def execute(self) -> ChangeResult:
         """Run the merge and return its figures.
 
         Raises:

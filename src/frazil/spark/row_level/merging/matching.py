@@ -17,7 +17,7 @@ from frazil.format.predicates.sql.implied import words_of
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.types import NestedField
 from frazil.spark.row_level.command import Command
-from frazil.spark.row_level.figures import Changed
+from frazil.spark.row_level.figures import ChangeResult
 from frazil.spark.row_level.merging.clauses.checked import CheckedClauses
 from frazil.spark.row_level.merging.clauses.clause import Clause, Do, When
 from frazil.spark.row_level.merging.clauses.flags import first_that_holds, values_by_clause
@@ -236,7 +236,9 @@ class Matching:
         numbers = matches.select(self.source.number).toArrow().column(0).to_numpy()
         return len(np.unique(numbers)) == self.source.count
 
-    def commit_inserted(self, target: Target, where: Expression, new: DataFrame | None) -> Changed:
+    def commit_inserted(
+        self, target: Target, where: Expression, new: DataFrame | None
+    ) -> ChangeResult:
         added = [] if new is None else self.command.write(new, target, most_rows=self.source.count)
         inserted = sum(file.record_count for file in added)
         if not inserted:

@@ -17,7 +17,7 @@ from frazil.format.manifests import DataFile
 from frazil.format.predicates.expressions import Expression, any_of
 from frazil.spark.files.write_failures import refusing_values
 from frazil.spark.row_level.command import Command
-from frazil.spark.row_level.figures import Changed
+from frazil.spark.row_level.figures import ChangeResult
 from frazil.spark.row_level.in_place import partition_columns
 from frazil.spark.row_level.merging.acted_rows import ActedRows
 from frazil.spark.row_level.merging.clauses.checked import CheckedClauses
@@ -63,7 +63,7 @@ class Merge:
         """The columns of the source that are not the user's."""
         return () if self.stored is None else tuple(self.stored.added.values())
 
-    def run(self, command: Command) -> Changed:
+    def run(self, command: Command) -> ChangeResult:
         """Run it, once.
 
         Raises:
@@ -81,7 +81,7 @@ class Merge:
         on = stored.matching(self.target_name, self.source_name)
         return replace(self, source=stored.rows, on=on, stored=stored)
 
-    def _run(self, command: Command) -> Changed:
+    def _run(self, command: Command) -> ChangeResult:
         spark = self.source.sparkSession
         checked = CheckedClauses.of(self, command, spark)
         schema = command.base.schema
@@ -117,7 +117,7 @@ class _Merging:
     spark: SparkSession
     matching: Matching
 
-    def run(self) -> Changed:
+    def run(self) -> ChangeResult:
         where = self._where()
         target = self.command.target(self.spark, where, [*self.source.names, self.source.number])
         if takes_one_join(self.matching):
@@ -194,7 +194,7 @@ class _Merging:
         matches: DataFrame,
         orphans: DataFrame | None,
         new: DataFrame | None,
-    ) -> Changed:
+    ) -> ChangeResult:
         parts = [] if new is None else [new]
         updated = target.only(touched.updated_files)
         if touched.updated:
@@ -223,7 +223,7 @@ class _Merging:
         matches: DataFrame,
         orphans: DataFrame | None,
         new: DataFrame | None,
-    ) -> Changed:
+    ) -> ChangeResult:
         rewritten = target.only(touched.files)
         parts = ActedRows(self.matching, rewritten, touched, matches, orphans).all_after()
         parts += [] if new is None else [new]

@@ -21,7 +21,7 @@ from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.row_level.assignments import columns_named
 from frazil.spark.row_level.delete import CLOCKS
 from frazil.spark.row_level.expressions import condition_column
-from frazil.spark.row_level.figures import Changed
+from frazil.spark.row_level.figures import ChangeResult
 from frazil.spark.row_level.in_place import in_place, partition_columns, without_queries
 from frazil.spark.row_level.merging.by_key import matches_by_key
 from frazil.spark.row_level.merging.clauses.clause import Do, When
@@ -55,7 +55,9 @@ def _is_steady(condition: str | Column) -> bool:
     return words is not None and not words.has_query and not words.name_any_of(CLOCKS)
 
 
-def rewritten_in_one_join(matching: Matching, target: Target, where: Expression) -> Changed | None:
+def rewritten_in_one_join(
+    matching: Matching, target: Target, where: Expression
+) -> ChangeResult | None:
     """Write the touched files anew and commit; None if a row matches two rows of the source.
 
     Args:
