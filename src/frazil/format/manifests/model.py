@@ -163,7 +163,7 @@ class ManifestFile:
     key_metadata: bytes | None = None
     first_row_id: int | None = None
     # Every commit lists every manifest again: its record by format version, once it was made.
-    _records: dict[int, bytes] = field(
+    list_records: dict[int, bytes] = field(
         default_factory=dict, init=False, repr=False, compare=False, hash=False
     )
 

@@ -73,7 +73,7 @@ def snapshot_to_json(snapshot: Snapshot, *, format_version: int) -> dict[str, An
 
 def snapshot_to_json_text(snapshot: Snapshot, *, format_version: int) -> str:
     """Return the JSON text of a snapshot, made once for each version of a table."""
-    texts = snapshot._json_texts
+    texts = snapshot.json_texts
     found = texts.get(format_version)
     if found is None:
         made = json.dumps(snapshot_to_json(snapshot, format_version=format_version))

@@ -37,7 +37,7 @@ class Snapshot:
     added_rows: int | None = None
     key_id: str | None = None
     # Every commit writes every snapshot again: its JSON by format version, once it was made.
-    _json_texts: dict[int, str] = field(
+    json_texts: dict[int, str] = field(
         default_factory=dict, init=False, repr=False, compare=False, hash=False
     )
 

@@ -233,7 +233,7 @@ def write_manifest_list(
     encode = record_encoder(schema)
     writer = ContainerWriter(schema, metadata=metadata, codec=codec)
     for manifest in manifests:
-        records = manifest._records
+        records = manifest.list_records
         if format_version not in records:
             records[format_version] = encode(manifest_record(manifest))
         writer.add(1, records[format_version])
