@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parents[2] / "src"
+OF_ITSELF = ("self", "cls", "type(self)")
 # Names of other libraries, which have no public way.
 OF_OTHERS = {"_strip_protocol", "_jvm", "_jdf", "_jsparkSession"}
 
@@ -17,7 +18,7 @@ def used_elsewhere(node: ast.AST, classes: Sequence[ast.ClassDef] = ()) -> Itera
         around = (*classes, child) if isinstance(child, ast.ClassDef) else classes
         if isinstance(child, ast.Attribute) and is_private(child.attr):
             own = {name for each in around for name in names_of(each)}
-            if child.attr not in own and ast.unparse(child.value) not in ("self", "cls", "type(self)"):
+            if child.attr not in own and ast.unparse(child.value) not in OF_ITSELF:
                 yield child
         yield from used_elsewhere(child, around)
 
