@@ -40,11 +40,11 @@ def filters(monkeypatch):
     return made
 
 
-def table_of(lake, spark, kind, key, mode, on_rows="range(0, 400)"):
+def table_of(lake, spark, kind, key, mode, on_rows="range(0, 400)", part="bucket(3, n)"):
     table = lake.create_table(
         "db.t",
         f"k {kind}, n bigint, v string",
-        partition_by=["bucket(3, n)"],
+        partition_by=[part],
         format_version=2,
         properties={"write.merge.mode": mode, "write.update.mode": mode},
     )
@@ -74,6 +74,31 @@ def test_keys_of_each_type(lake, spark, filters, kind, mode):
     assert {row["n"]: row["v"] for row in rows} == expected
     # Whole numbers from 0 to 553 are told apart themselves, others by hashes.
     assert set(filters) == {9 * 64 if "int" in kind else 1 << 13}
+
+
+STORED = {
+    "int": "decimal(n * 7) + 0.4BD",
+    "date": "timestamp_ntz'1969-12-01 10:00:00' + make_dt_interval(int(n * 7))",
+}
+"""Keys of a source that the table's columns, of these types, store in another form."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "mode"),
+    [("int", "copy-on-write"), ("date", "copy-on-write"), ("date", "merge-on-read")],
+)
+def test_keys_count_as_they_are_stored(lake, spark, filters, kind, mode):
+    """In the filter, among the values that prune files, and in matches without a join."""
+    column, key = KEYS[kind]
+    part = "truncate(100, k)" if kind == "int" else "month(k)"
+    table = table_of(lake, spark, column, key, mode, part=part)
+    source = spark.sql(
+        f"select {STORED[kind]} as k, 'new' as v from (select id as n from range(0, 80))"
+    )
+    table.merge(source, ["k"]).when_matched_update({"v": "source.v"}).execute()
+    found = table.scan("v = 'new'").to_df().select("n").collect()
+    assert sorted(row["n"] for row in found) == [n * 7 for n in range(58)]
+    assert None not in filters
 
 
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])

@@ -254,6 +254,62 @@ def test_values_of_every_type_are_read_exactly(lake):
     assert row.t == datetime.datetime(2024, 2, 29, 1, 2, 3, 500000)
 
 
+def stating(row, **types):
+    """An event that states the types of its row."""
+    after = [{"field": name, **_kind(kind)} for name, kind in types.items()]
+    schema = {"type": "struct", "fields": [{"field": "after", "fields": after}]}
+    return json.dumps({"schema": schema, "payload": json.loads(event("u", after=row))})
+
+
+def _kind(kind):
+    return {"type": "int32", "name": kind} if "." in kind else {"type": kind}
+
+
+NUMBERS = [
+    # Events before and after a change of the source, which may be set back.
+    (["int16", "int32", "int64"], [7, 70_000, 2**40], "long"),
+    (["int64", "int32"], [2**40, 7], "long"),
+    (["float", "double"], [0.5, 0.1], "double"),
+]
+
+
+@pytest.mark.parametrize(("kinds", "values", "expected"), NUMBERS, ids=str)
+def test_the_widest_type_that_the_events_state_counts(lake, kinds, values, expected):
+    table = lake.create_table("db.w", "id bigint, v int", format_version=2)
+    events = [
+        stating({"id": n, "b": value, "a": n, "v": n}, id="int64", b=kind, a="int32", v="int32")
+        for n, (kind, value) in enumerate(zip(kinds, values, strict=True))
+    ]
+    df = lake.spark.createDataFrame([(text,) for text in events], "value string")
+    apply = {"keys": "id", "format": frazil.changes.debezium(), "on_new_columns": "add"}
+    table.apply_changes(df, **apply)
+    # New columns in the order of the events' fields.
+    names = [(field.name, str(field.field_type)) for field in table.refresh().schema.fields]
+    assert names == [("id", "long"), ("v", "int"), ("b", expected), ("a", "int")]
+    assert rows(table) == [(n, n, value, n) for n, value in enumerate(values)]
+    later = stating({"id": 9, "v": 2**40}, id="int64", v="int64")
+    table.apply_changes(lake.spark.createDataFrame([(later,)], "value string"), **apply)
+    assert rows(table.refresh())[-1] == (9, 2**40, None, None)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "says"),
+    [
+        (["int32", "string"], "'b', which the table lacks, the type int, then string"),
+        (["io.debezium.time.Date", "string"], "the type date, then string"),
+        # What the connector's settings decide is not told.
+        (["int32", "org.apache.kafka.connect.data.Decimal"], "the fields b, which the table lacks"),
+    ],
+    ids=str,
+)
+def test_types_of_events_of_which_none_holds_all_values_stop(table, kinds, says):
+    events = [stating({"id": n, "b": "7"}, id="int64", b=kind) for n, kind in enumerate(kinds)]
+    df = table.spark.createDataFrame([(text,) for text in events], "value string")
+    with pytest.raises(ValidationError, match=says):
+        table.apply_changes(df, keys="id", format=frazil.changes.debezium(), on_new_columns="add")
+    assert rows(table.refresh()) == [(1, "a"), (2, "b")]
+
+
 def test_decimals_as_bytes_stop(lake):
     """What Debezium writes by default for 12.30 in a numeric(9, 2)."""
     table = lake.create_table("db.v", "id bigint, n decimal(9, 2)", format_version=2)

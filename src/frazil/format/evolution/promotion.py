@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from frazil.format.partitions.transforms import (
@@ -43,6 +44,20 @@ def can_promote(source: IcebergType, target: IcebergType, format_version: int) -
             return format_version >= 3 and source != target
         case _:
             return False
+
+
+def widest(types: Iterable[IcebergType]) -> IcebergType | None:
+    """Return the one of some types that the others may become; None where there is none.
+
+    Promotions that need a format version are left out.
+    """
+    found: IcebergType | None = None
+    for each in types:
+        if found is None or can_promote(found, each, 1):
+            found = each
+        elif each != found and not can_promote(each, found, 1):
+            return None
+    return found
 
 
 def keeps_partition_values(source: IcebergType, target: IcebergType, transform: Transform) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from frazil.errors import CommitFailedError, ConflictError, ValidationError
+from frazil.format.evolution.promotion import can_promote, widest
 from frazil.format.html_text import ShownInNotebooks
 from frazil.format.manifests import Content, DataFile
 from frazil.format.partitions.partitioning import PartitionSpec
@@ -19,6 +20,7 @@ from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.properties.table import RETRIES, SCHEMA_EVOLUTION
 from frazil.format.schema import Schema
 from frazil.format.snapshots import MAIN_BRANCH, Snapshot
+from frazil.format.types import IcebergType
 from frazil.spark.files.row_checks import value_problem
 from frazil.spark.port import SparkPort
 from frazil.spark.row_level.command import MERGE_ON_READ, Command
@@ -211,15 +213,25 @@ class _Application:
         return (stated and allowed) if wished is None else (wished and allowed)
 
     def _add_stated_columns(self, df: DataFrame, strict: bool) -> None:
-        """Add the columns of events that state their types."""
+        """Add the columns of events that state their types, and widen numbers."""
         fold = str if strict else str.lower
-        known = {fold(field.name) for field in self.port.metadata.schema.fields}
-        stated = self.settings.format.stated_columns(df)
-        lacking = {name: kind for name, kind in stated.items() if fold(name) not in known}
-        if lacking:
+        known = {fold(field.name): field for field in self.port.metadata.schema.fields}
+        added: dict[str, IcebergType] = {}
+        wider: dict[str, IcebergType] = {}
+        for name, kinds in self.settings.format.stated_columns(df).items():
+            if fold(name) not in known:
+                added[name] = _holding(name, kinds)
+                continue
+            field = known[fold(name)]
+            kind = widest(each for each in kinds if can_promote(field.field_type, each, 1))
+            if kind is not None:
+                wider[field.name] = kind
+        if added or wider:
             with TableOperations(self.port).update_schema(case_sensitive=strict) as change:
-                for name, kind in lacking.items():
+                for name, kind in added.items():
                     change.add_column((name,), kind)
+                for name, kind in wider.items():
+                    change.update_column((name,), kind)
 
     def _add_columns(self, changes: ChangeRows, strict: bool) -> None:
         """Add what the rows have and the table lacks, in the same commit."""
@@ -399,6 +411,19 @@ class _Application:
             MODE: choice.mode,
             REASON: choice.reason,
         }
+
+
+def _holding(name: str, kinds: Sequence[IcebergType]) -> IcebergType:
+    """The type of a new column, of the types that changes state for it in their order."""
+    kind = widest(kinds)
+    if kind is None:
+        stated = ", then ".join(map(str, kinds))
+        raise ValidationError(
+            f"the changes state for the column {name!r}, which the table lacks, the type {stated}, "
+            "and none holds the values of all: add the column first, with update_schema(); nothing "
+            "was changed"
+        )
+    return kind
 
 
 def _kept(frame: DataFrame, kept: ExitStack) -> DataFrame:

@@ -98,10 +98,14 @@ class ChangeFormat(ABC):
             ValidationError: it has not the columns of the format.
         """
 
-    def stated_columns(self, df: DataFrame) -> Mapping[str, IcebergType]:
+    def stated_columns(self, df: DataFrame) -> Mapping[str, tuple[IcebergType, ...]]:
         """Return the columns that the changes themselves state, for a table that may lack them.
 
         It reads the changes. A format whose rows are columns already states none.
+
+        Returns:
+            The types of each column, in the order of the changes that state them first; the columns
+            in that order too.
         """
         return {}
 

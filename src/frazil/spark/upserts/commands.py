@@ -62,7 +62,7 @@ class ChangeCommands(RowCommands):
         Args:
             df: the changes, as of `append`: the table's columns, of deleted rows only the keys.
             keys: the columns that tell rows apart; the schema's identifier fields unless given.
-                NULL equals NULL in them.
+                NULL equals NULL in them; `upsert` takes it so with ``null_keys="equal"`` only.
             op: the column that says what happened (i, u, d and their words); all rows are upserts
                 unless given. Other words are `frazil.changes.plain`'s to say.
             order_by: columns that order the changes of a key: later ones have greater values.
@@ -73,9 +73,10 @@ class ChangeCommands(RowCommands):
                 ``merge`` finds the rows that go by a join on keys and deletes them by position;
                 ``auto`` chooses, and the snapshot's summary says why.
             format: how the changes are written down: of `frazil.changes`, in place of `op`.
-            on_new_columns: ``add`` gives the table the columns that it lacks, in the same commit,
-                unless its property ``write.spark.auto-schema-evolution.enabled`` is false;
-                ``fail`` refuses them. Not given: ``add`` where the property is set to true.
+            on_new_columns: ``add`` gives the table the columns that it lacks, and wider numbers, in
+                the same commit, unless its property ``write.spark.auto-schema-evolution.enabled``
+                is false; ``fail`` refuses them. Not given: ``add`` where the property is set to
+                true.
             branch: the branch to change; `main` unless given.
             batch: what tells these changes from others: where the table has them already, nothing
                 is done.

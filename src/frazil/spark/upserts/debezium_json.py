@@ -148,22 +148,31 @@ class _DebeziumJson(ChangeFormat):
         own = [name for name in rows.columns if name not in values]
         return change_rows(rows, wanted, gone=F.col(flags), own=own)
 
-    def stated_columns(self, df: DataFrame) -> Mapping[str, I.IcebergType]:
+    def stated_columns(self, df: DataFrame) -> Mapping[str, tuple[I.IcebergType, ...]]:
         """Return the fields of rows whose types the events' own schemas tell.
 
-        A type that depends on the connector's settings in another way than these are told here is
-        left out, and so are structs, lists and maps.
+        A field is left out of which an event states a type that depends on the connector's settings
+        in another way than these are told here, and so are structs, lists and maps.
         """
         text = required_column(df, self.value, "Debezium's events").cast("string")
-        schemas = df.select(F.from_json(text, _STATED)["schema"]["fields"].alias("sides"))
-        sides = schemas.select(F.explode("sides").alias("side")).where("side.field = 'after'")
-        fields = sides.select(F.explode("side.fields").alias("f")).select("f.*").distinct()
-        found: dict[str, I.IcebergType] = {}
-        for field, kind, name in fields.select("field", "type", "name").collect():
+        schemas = df.select(
+            F.monotonically_increasing_id().alias("event"),
+            F.from_json(text, _STATED)["schema"]["fields"].alias("sides"),
+        )
+        sides = schemas.select("event", F.explode("sides").alias("side"))
+        sides = sides.where("side.field = 'after'")
+        fields = sides.select("event", F.posexplode("side.fields").alias("place", "f"))
+        known = fields.groupBy("f.field", "f.type", "f.name")
+        first = known.agg(F.min(F.struct("event", "place")).alias("first")).orderBy("first")
+        found: dict[str, tuple[I.IcebergType, ...]] = {}
+        untold: set[str] = set()
+        for field, kind, name in first.select("field", "type", "name").collect():
             made = self._stated_type(kind, name)
-            if field and made is not None:
-                found.setdefault(field, made)
-        return found
+            if made is None:
+                untold.add(field)
+            elif field:
+                found[field] = (*found.get(field, ()), made)
+        return {field: kinds for field, kinds in found.items() if field not in untold}
 
     def _stated_type(self, kind: str | None, name: str | None) -> I.IcebergType | None:
         """Return the type of a field by its type and its name in Kafka Connect's schema."""
