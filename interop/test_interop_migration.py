@@ -140,6 +140,29 @@ def test_names_in_another_case_are_read_by_all(
     assert sorted(zip(*arrow.to_pydict().values(), strict=True)) == expected
 
 
+def test_reused_names_are_read_by_all(
+    spark: Any, sql_lake: Lake, duck: DuckDB, tmp_path: Path
+) -> None:
+    """A mapping with fields of no name (rule 58), and with columns that the table never had."""
+    path = tmp_path / "a.parquet"
+    n = pa.array([10, 20], pa.int32())
+    pq.write_table(pa.table({"id": [1, 2], "n": n, "extra": ["x", "y"]}), path)
+    table = sql_lake.create_table("db.reused", "id bigint, n int")
+    table.maintenance.add_files(str(tmp_path), format="parquet")
+    with table.update_schema() as change:
+        change.rename_column("n", "was_n")
+    with table.update_schema() as change:
+        change.add_column("n", "int")
+        change.add_column("extra", "string")
+    expected = [(1, 10, None, None), (2, 20, None, None)]
+    assert sorted(map(tuple, table.to_df().collect())) == expected
+    assert sorted(map(tuple, spark.table("java_sql.db.reused").collect())) == expected
+    arrow = StaticTable.from_metadata(table.metadata_location).scan().to_arrow()
+    assert sorted(zip(*arrow.to_pydict().values(), strict=True)) == expected
+    found = duck.query(f"from iceberg_scan('{table.metadata_location.removeprefix('file://')}')")
+    assert sorted(zip(*found.to_pydict().values(), strict=True)) == expected
+
+
 def test_snapshots_are_those_of_java_and_migrated_tables_are_read(
     spark: Any, sql_lake: Lake, duck: DuckDB, source: Path
 ) -> None:

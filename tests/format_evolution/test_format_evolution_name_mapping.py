@@ -5,17 +5,22 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from frazil.errors import InvalidMetadataError
+from ci_share import examples
+from frazil.errors import EvolutionError, InvalidMetadataError
 from frazil.format.evolution.schema import SchemaEvolution
 from frazil.format.schema import Schema
 from frazil.format.schema.name_mapping import (
     FileColumn,
     FileColumnIds,
+    FileNames,
     MappedField,
     NameMapping,
     evolved_mapping,
     mapping_for,
+    with_names,
 )
 from frazil.format.types import (
     IntegerType,
@@ -86,17 +91,128 @@ def test_apply_to_the_columns_of_a_file() -> None:
     )
 
 
-def test_evolution_keeps_old_names() -> None:
-    evolution = SchemaEvolution(SCHEMA, 8, 2).rename_column("id", "key").delete_column("m")
-    evolved = evolution.add_column("l.element.y", "int").add_column("id", "string").apply()
-    mapping = evolved_mapping(mapping_for(SCHEMA), SCHEMA, evolved)
-    # The new column takes the name that the renamed one had.
-    assert mapping.names_of(1) == ("key",)
-    assert mapping.field_id(("id",)) == 10
-    assert mapping.field_id(("l", "element", "y")) == 9
-    assert mapping.names_of(6) == ("m",)
-    renamed = SchemaEvolution(SCHEMA, 8, 2).rename_column("l.x", "z").apply()
-    assert evolved_mapping(mapping_for(SCHEMA), SCHEMA, renamed).names_of(5) == ("x", "z")
+def changed(*updates: str, mapping: NameMapping | None = None) -> NameMapping:
+    """The mapping of SCHEMA after updates of it, each in the words of EVOLVED."""
+    schema, last = SCHEMA, SCHEMA.highest_field_id
+    mapping = mapping_for(schema) if mapping is None else mapping
+    for update in updates:
+        evolution = SchemaEvolution(schema, last, 2)
+        for step in update.split(", "):
+            match step.split():
+                case ["rename", name, new]:
+                    evolution.rename_column(name, new)
+                case ["delete", name]:
+                    evolution.delete_column(name)
+                case ["add", name]:
+                    evolution.add_column(name, "string")
+                case _:
+                    evolution.union_by_name(OTHER)
+        evolved, last = evolution.apply(), evolution.last_column_id
+        mapping, schema = evolved_mapping(mapping, schema, evolved), evolved
+    return mapping
+
+
+OTHER = Schema(
+    (
+        NestedField(1, "id", IntegerType()),
+        NestedField(2, "new", StringType()),
+        NestedField(3, "l", ListType(4, StructType((NestedField(5, "y", IntegerType()),)))),
+    )
+)
+EVOLVED = {
+    # What a file's column is after updates of the schema, and the names that new columns get.
+    "a new name": (["rename id key"], {"id": 1, "key": 1}, {1: ("id", "key")}),
+    "a renamed one's name": (["rename id key", "add id"], {"id": 1, "key": 1}, {9: ()}),
+    "a deleted one's name": (["delete id", "add id"], {"id": 1}, {9: ()}),
+    "the same at once": (["delete id, add id"], {"id": 1}, {1: ("id",), 9: ()}),
+    "a swap": (["rename id a.b, rename a.b id"], {"id": 1, "a.b": 2}, {1: ("id",), 2: ("a.b",)}),
+    "there and back": (["rename id key", "rename key id", "add key"], {"id": 1, "key": 1}, {9: ()}),
+    "a chain": (
+        ["rename id b", "rename b c", "rename a.b b"], {"id": 1, "b": 1, "c": 1}, {2: ("a.b",)},
+    ),
+    "a new column that is renamed": (
+        ["delete id", "add key", "rename key id"], {"id": 1, "key": 9}, {9: ("key",)},
+    ),
+    "a field in a list": (
+        ["add l.y", "delete l.x", "add l.x"], {"l.element.x": 5, "l.element.y": 9}, {10: ()},
+    ),
+    "a whole column of structs": (["delete l", "add l"], {"l": 3, "l.element.x": 5}, {9: ()}),
+    "a union": (
+        ["rename l.x y, rename a.b new", "union"],
+        {"id": 1, "new": 2, "a.b": 2, "l.element.y": 5}, {5: ("x", "y")},
+    ),
+    "a union after a deletion": (
+        ["delete id", "union"], {"id": 1, "new": 10, "l.element.y": 11}, {9: (), 10: ("new",)},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", EVOLVED)
+def test_a_name_in_files_means_one_field_for_ever(case: str) -> None:
+    """Files without field ids keep their rows, whatever happens to the schema."""
+    updates, columns, names = EVOLVED[case]
+    mapping = changed(*updates)
+    for path, field_id in columns.items():
+        parts = (path,) if path == "a.b" else tuple(path.split("."))
+        assert mapping.field_id(parts) == field_id, path
+    assert {field_id: mapping.names_of(field_id) for field_id in names} == names
+    assert NameMapping.from_json(mapping.to_json()) == mapping
+
+
+def test_a_column_of_files_alone_stays_one() -> None:
+    """A later column of that name does not show what the table passed over."""
+    names = FileNames(frozenset({(1, "ID")}), frozenset({(None, "extra"), (5, "z"), (4, "extra")}))
+    mapping = with_names(mapping_for(SCHEMA), names, last_column_id=20)
+    assert mapping.names_of(1) == ("id", "ID")
+    paths = (("extra",), ("l", "element", "extra"), ("l", "element", "x", "z"))
+    ids = [mapping.field_id(path) for path in paths]
+    assert sorted(map(str, ids)) == ["21", "22", "23"]
+    assert with_names(mapping, names, last_column_id=23) == mapping
+    after = changed("add extra, add l.extra", mapping=mapping)
+    assert (after.names_of(9), after.names_of(10)) == ((), ())
+    assert [after.field_id(path) for path in paths] == ids
+    # Rule 62, as others may write it.
+    loose = NameMapping.from_json('[{"names": ["extra"]}]')
+    assert changed("add extra", mapping=loose).field_id(("extra",)) is None
+
+
+NAMES = ["id", "a.b", "l", "m", "p", "q"]
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("rename"), st.integers(0, 9), st.sampled_from(NAMES)),
+            st.tuples(st.just("delete"), st.integers(0, 9), st.none()),
+            st.tuples(st.just("add"), st.booleans(), st.sampled_from(NAMES)),
+        ),
+        max_size=12,
+    )
+)
+def test_no_change_moves_a_name(steps: list[tuple[str, int, str | None]]) -> None:
+    schema, last, mapping = SCHEMA, 8, mapping_for(SCHEMA)
+    known = {(name,): mapping.field_id((name,)) for name in NAMES}
+    for action, which, name in steps:
+        evolution = SchemaEvolution(schema, last, 2)
+        columns = [field.name for field in schema.fields] or ["gone"]
+        try:
+            if action == "add":
+                evolution.add_column((name,) if which else ("l", str(name)), "int")
+            elif action == "rename":
+                evolution.rename_column((columns[which % len(columns)],), str(name))
+            else:
+                evolution.delete_column((columns[which % len(columns)],))
+            evolved = evolution.apply()
+        except EvolutionError:
+            continue
+        mapping = evolved_mapping(mapping, schema, evolved)
+        schema, last = evolved, evolution.last_column_id
+        now = {path: mapping.field_id(path) for path in known}
+        assert {path: i for path, i in now.items() if known[path] is not None} == {
+            path: i for path, i in known.items() if i is not None
+        }
+        known = now
 
 
 @pytest.mark.parametrize(

@@ -206,6 +206,20 @@ def test_ids_of_a_new_schema_spec_and_order() -> None:
     assert metadata.sort_order.order_id == 1
 
 
+def test_order_0_is_unsorted_whether_or_not_it_is_listed() -> None:
+    """Rule 94. The default is listed, since other readers look it up there."""
+    listed = [AddSortOrder(ORDER), SetDefaultSortOrder()]
+    both = apply_updates(BASE, listed)
+    made_sorted = replace(both, sort_orders=both.sort_orders[1:])
+    assert [order.order_id for order in made_sorted.sort_orders] == [1]
+    for metadata in (both, made_sorted):
+        assert metadata.sort_order_by_id(0) is UNSORTED
+        back = apply_updates(metadata, [SetDefaultSortOrder(0)])
+        assert sorted(order.order_id for order in back.sort_orders) == [0, 1]
+        assert back.sort_order.is_unsorted
+        assert metadata_from_json(json.loads(metadata_to_bytes(back))) == back
+
+
 def test_properties_that_are_not_there_can_be_removed() -> None:
     assert apply_updates(BASE, [RemoveProperties(("zzz",))]) is BASE
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
+from functools import reduce
+from operator import or_
 from struct import pack
 
 import polars as pl
@@ -17,7 +19,7 @@ from frazil.errors import SchemaMismatchError, ValidationError
 from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import spec_for
 from frazil.format.schema import Schema
-from frazil.format.schema.name_mapping import NAME_MAPPING_PROPERTY, mapping_for, with_names
+from frazil.format.schema.name_mapping import mapping_for
 from frazil.format.schema.types_json import parse_type
 from frazil.format.types import NestedField
 from frazil.spark.migration.entries import EntryMaker
@@ -26,6 +28,7 @@ from frazil.table.handle import TableHandle
 from frazil.table.migration.folders import data_files, files_in_folders
 from frazil.table.migration.partitions import PartitionTexts, compatible_spec, value_column
 from frazil.table.snapshots.add_files import AddFiles
+from frazil.table.updates.name_mapping import learn_names
 
 KINDS = {
     "id": "long",
@@ -110,7 +113,8 @@ def test_a_file_that_fits_is_taken(tmp_path, case):
     found = maker(metadata(["k"], required=["id"])).find(str(path), ("x",))
     assert (found.entry.record_count, found.entry.partition) == (1, ("x",))
     assert found.entry.lower_bounds[1] == (1).to_bytes(8, "little")
-    assert found.spellings == ({(1, "ID")} if "ID" in FITTING[case] else set())
+    assert found.names.spellings == ({(1, "ID")} if "ID" in FITTING[case] else set())
+    assert found.names.of_files_only == ({(None, "stranger")} if "more" in case else set())
     if case == "milliseconds":
         assert found.entry.upper_bounds[2] == (1000).to_bytes(8, "little")
 
@@ -226,11 +230,8 @@ def test_pyiceberg_reads_the_rows(tmp_path, version):
         make.find(row["path"], make.partition_of([row[value_column(n)] for n in range(3)]))
         for row in frame.to_dicts()
     ]
-    mapping = with_names(
-        mapping_for(table.schema), {each for one in found for each in one.spellings}
-    )
     with table.transaction() as tx:
-        tx.set_properties({NAME_MAPPING_PROPERTY: mapping.to_json()})
+        tx.port.run(learn_names(table.metadata, reduce(or_, (one.names for one in found))))
         tx.port.run(AddFiles(table.io, [one.entry for one in found]))
     assert table.metadata.current_snapshot.summary["changed-partition-count"] == "2"
     scan = StaticTable.from_metadata(table.metadata_location).scan

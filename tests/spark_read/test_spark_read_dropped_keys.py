@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import frazil
+from ci_share import only_in_soak
 from frazil.errors import UnsupportedError
+from frazil.format.changes import RemoveSchemas, Update
 from frazil.format.manifests import Content, DataFile
+from frazil.format.metadata import TableMetadata
 from frazil.spark.lake import Lake
+from frazil.table.commit.operation import MetadataOperation
 
 pytestmark = pytest.mark.spark
 
@@ -160,3 +165,96 @@ def test_a_key_in_a_list_is_refused(lake: Lake, spark: Any, tmp_path: Path) -> N
     delete_keys(table, folder, [inner], with_id("x", pa.int32(), inner), [1])
     with pytest.raises(UnsupportedError, match=r"'l.element.x', which is in a list"):
         rows(table)
+
+
+def forget_schemas(table: Any) -> None:
+    """Remove all schemas but the current one, as other engines do."""
+
+    def updates(base: TableMetadata) -> list[Update]:
+        return [RemoveSchemas(tuple(base.schemas_by_id.keys() - {base.current_schema_id}))]
+
+    table.port.run(MetadataOperation(updates))
+    assert len(table.refresh().metadata.schemas) == 1
+
+
+FORGOTTEN = {
+    # A column's type, the types of its values in two delete files, and how they are compared.
+    "bigint": ("bigint", [pa.int64()], "1"),
+    "promoted": ("int", [pa.int32(), pa.int64()], "1"),
+    "string": ("string", [pa.string()], "'gone'"),
+    "decimal": ("decimal(9, 2)", [pa.decimal128(9, 2)], "1.5"),
+    "timestamp": ("timestamp", [pa.timestamp("us", "UTC")], "timestamp'2024-01-01 00:00:00'"),
+    "date": ("date", [pa.date32()], "date'2024-01-01'"),
+    "double": ("double", [pa.float64()], "1.5"),
+    "binary": ("binary", [pa.binary()], "X'00FF'"),
+}
+
+
+@pytest.mark.parametrize(
+    "case", [c if c in ("promoted", "timestamp") else only_in_soak(c) for c in FORGOTTEN]
+)
+def test_a_key_of_no_schema_has_the_type_of_its_file(
+    lake: Lake, spark: Any, tmp_path: Path, case: str
+) -> None:
+    kind, stored, value = FORGOTTEN[case]
+    table = lake.create_table("db.t", f"data string, k {kind}")
+    table.append(spark.sql(f"select 'gone' data, cast({value} as {kind}) k union all "
+                           f"select 'keep', null").coalesce(1))  # fmt: skip
+    folder = tmp_path / "keys"
+    folder.mkdir()
+    [[key]] = spark.sql(f"select cast({value} as {kind})").collect()
+    for one in stored:
+        if one == pa.int64() and kind == "int":
+            with table.update_schema() as update:
+                update.update_column("k", "bigint")
+        zoned = key.replace(tzinfo=UTC) if isinstance(key, datetime) else key
+        delete_keys(table, folder, [2], with_id("k", one, 2), [zoned])
+    with table.update_schema() as update:
+        update.delete_column("k")
+    table.append(spark.sql("select 'new' data"))
+    forget_schemas(table)
+    for reading in ("join", "resolve"):
+        spark.conf.set("frazil.read.equality-deletes", reading)
+        try:
+            assert rows(lake.load_table("db.t")) == [{"data": "keep"}, {"data": "new"}]
+        finally:
+            spark.conf.unset("frazil.read.equality-deletes")
+    if case == "promoted":
+        table.convert_equality_deletes()
+        table.compact(rewrite_all=True)
+        assert rows(table.refresh()) == [{"data": "keep"}, {"data": "new"}]
+
+
+def test_a_nested_key_of_no_schema(lake: Lake, spark: Any, tmp_path: Path) -> None:
+    table = lake.create_table("db.t", DDL)
+    table.append(spark.sql(PLACES))
+    folder = tmp_path / "keys"
+    folder.mkdir()
+    delete_keys(table, folder, [5], CITY, [key("Oslo")])
+    for name in ("s.at.city", "s.at"):
+        with table.update_schema() as update:
+            update.delete_column(name)
+    forget_schemas(table)
+    assert [row["id"] for row in rows(table)] == [2, 3, 4]
+    with table.update_schema() as update:
+        update.delete_column("s")
+    forget_schemas(table)
+    assert [row["id"] for row in rows(table)] == [2, 3, 4]
+
+
+def test_a_default_that_is_forgotten_is_not_guessed(lake: Lake, spark: Any, tmp_path: Path) -> None:
+    """Rows from before the column had its default value there, which its schema told."""
+    table = lake.create_table("db.t", "id bigint", format_version=3)
+    table.append(spark.range(2))
+    with table.update_schema() as update:
+        update.add_column("kind", "int", default=7)
+    folder = tmp_path / "keys"
+    folder.mkdir()
+    table.append(spark.sql("select 2L id, 8 kind"))
+    delete_keys(table, folder, [2], with_id("kind", pa.int32(), 2), [8])
+    with table.update_schema() as update:
+        update.delete_column("kind")
+    assert [row["id"] for row in rows(table)] == [0, 1]
+    forget_schemas(table)
+    with pytest.raises(UnsupportedError, match=r"by default cannot be told"):
+        rows(lake.load_table("db.t"))

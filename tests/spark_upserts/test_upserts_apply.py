@@ -10,7 +10,7 @@ import pytest
 
 import frazil
 from ci_share import one_of_each, only_in_soak
-from frazil.changes import Batch
+from frazil.changes import ARRIVAL, Batch
 from frazil.errors import SchemaMismatchError, UnsupportedError, ValidationError
 from frazil.format import types as T
 from frazil.storage.paths import local_path
@@ -86,6 +86,18 @@ def test_the_target_is_not_read(table, monkeypatch):
     changed(table, [(1, "A", "x", "U", 1)])
     monkeypatch.undo()
     assert rows(table)[0] == (1, "A", "x")
+
+
+@pytest.mark.parametrize("order_by", ["seq", ARRIVAL], ids=["column", "arrival"])
+def test_a_sorted_table(lake, order_by):
+    """Deletes are unsorted: order 0, which a table that was created sorted does not list."""
+    table = lake.create_table("db.sorted", DDL, sort_by=["name desc"])
+    table.append(lake.spark.createDataFrame([(1, "a", "x"), (2, "b", "y")], DDL).coalesce(1))
+    changes = [(1, "A", "x", "U", 1), (2, None, None, "D", 2), (3, "c", "x", "I", 3)]
+    df = lake.spark.createDataFrame(changes, CHANGES).coalesce(1)
+    columns = df if order_by == "seq" else df.drop("seq")
+    table.apply_changes(columns, keys="id", op="op", order_by=order_by, mode="equality-deletes")
+    assert rows(table) == [(1, "A", "x"), (3, "c", "x")]
 
 
 @pytest.mark.parametrize("mode", MODES)

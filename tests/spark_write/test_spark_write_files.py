@@ -456,6 +456,17 @@ def test_files_are_sorted_and_say_so_rule_96(spark, tmp_path, partition_by):
         assert names == sorted(names, reverse=True)
 
 
+@pytest.mark.parametrize(
+    "option", [{"output-sort-order-id": 0}, {"use-table-distribution-and-ordering": "false"}]
+)
+def test_a_table_that_was_created_sorted_takes_unsorted_files(spark, tmp_path, option):
+    """Rule 94: order 0 is unsorted, though such a table lists order 1 alone."""
+    metadata = table(tmp_path, SIMPLE, sort_by=["id desc"])
+    assert [order.order_id for order in metadata.sort_orders] == [1]
+    (file,) = write(spark, simple_rows(spark, 50).coalesce(1), metadata, options=option)
+    assert (file.sort_order_id, file.record_count) == (0, 50)
+
+
 def test_session_settings_are_restored_and_int96_is_never_written(spark, tmp_path):
     schema = Schema((column(1, "tz", I.TimestamptzType()),))
     key = "spark.sql.parquet.outputTimestampType"

@@ -22,11 +22,13 @@ from frazil.catalog.base import Catalog
 from frazil.errors import (
     ValidationError,
 )
+from frazil.format.manifests import Content, DataFile
 from frazil.table.handle import TableHandle
+from frazil.table.inspect.schemas import partition_struct_type
 from frazil.table.maintenance.expire import unreachable_files
 from frazil.table.maintenance.progress import DeleteProgress
 
-A = data_file("a")
+A, B = data_file("a"), data_file("b")
 
 
 def real_files(table: TableHandle, *files: str) -> dict[str, Any]:
@@ -138,6 +140,56 @@ def test_unused_specs_and_schemas_go(files_catalog: Catalog) -> None:
     table.maintenance.remove_unused_specs_and_schemas()
     assert (sorted(table.specs), sorted(table.schemas)) == ([2], [1])
     assert names(table) == ["m"]
+
+
+def equality_deletes(name: str, *ids: int) -> DataFile:
+    return replace(data_file(name), content=Content.EQUALITY_DELETES, equality_ids=ids)
+
+
+def test_schemas_of_dropped_columns_stay_while_files_need_them(files_catalog: Catalog) -> None:
+    """Their types: of a column that an equality delete compares, and of a partition's source."""
+    table = make_table(files_catalog)
+    table.files.append([A])
+    for name in ("x", "y", "z"):
+        with table.update_schema() as u:
+            u.add_column(name, "int")
+    with table.update_schema() as u:
+        u.update_column("y", "long")
+    x, y, z = (table.schema.find_field(name).field_id for name in "xyz")
+    table.files.row_delta(added_deletes=[equality_deletes("old", y)])
+    # Taken away again, so that it asks for nothing.
+    table.files.row_delta(added_deletes=[equality_deletes("gone", x)])
+    table.files.rewrite(removed_deletes=[equality_deletes("gone", x)], from_snapshot=head(table))
+    for name in ("x", "y", "z"):
+        with table.update_schema() as u:
+            u.delete_column(name)
+    table.files.append([B])
+    table.maintenance.expire_snapshots(older_than="2999-01-01")
+    table.maintenance.remove_unused_specs_and_schemas()
+    kept = [s for s in table.metadata.schemas if s.schema_id != table.schema.schema_id]
+    assert [str(s.find_type(y)) for s in kept if y in s.field_ids] == ["long"]
+    assert len(kept) == 1
+    # Nothing holds the deletes any more.
+    table.files.rewrite(removed_deletes=[equality_deletes("old", y)], from_snapshot=head(table))
+    table.maintenance.expire_snapshots(older_than="2999-01-01")
+    table.maintenance.remove_unused_specs_and_schemas()
+    assert len(table.metadata.schemas) == 1
+    assert z not in table.schema.field_ids
+
+
+def test_a_partition_keeps_the_type_of_a_dropped_column(files_catalog: Catalog) -> None:
+    table = make_table(files_catalog)
+    table.files.append([A])
+    with table.update_spec() as u:
+        u.remove_field("day")
+    with table.update_schema() as u:
+        u.delete_column("day")
+    spec = table.spec.spec_id
+    table.files.append([data_file("n", spec_id=spec, partition=())])
+    table.maintenance.expire_snapshots(older_than="2999-01-01")
+    table.maintenance.remove_unused_specs_and_schemas()
+    (field,) = partition_struct_type(table.metadata).fields
+    assert str(field.field_type) == "string"
 
 
 def test_expiry_reads_no_manifest_that_was_read_before(files_catalog: Catalog) -> None:

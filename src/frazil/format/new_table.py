@@ -25,6 +25,7 @@ from frazil.format.changes.updates import (
     UpgradeFormatVersion,
 )
 from frazil.format.evolution.promotion import can_promote, keeps_partition_values
+from frazil.format.metadata.table_mapping import evolved_mapping_property
 from frazil.format.metadata.table_metadata import DEFAULT_FORMAT_VERSION, TableMetadata
 from frazil.format.partitions.partitioning import (
     UNPARTITIONED,
@@ -146,9 +147,10 @@ def replacement_updates(
         fields = tuple(_v1_fields(base, rebound.fields))
     else:
         fields = tuple(_reused_fields(base, rebound.fields))
+    changed = {**evolved_mapping_property(base, fresh), **(properties or {})}
     return (
         RemoveSnapshotRef(MAIN_BRANCH),
-        *((SetProperties(dict(properties)),) if properties else ()),
+        *((SetProperties(changed),) if changed else ()),
         AddSchema(fresh),
         SetCurrentSchema(),
         AddSpec(replace(rebound, fields=fields)),

@@ -122,8 +122,12 @@ def add_sort_order(state: MetadataState, update: u.AddSortOrder) -> None:
 
 def set_default_sort_order(state: MetadataState, update: u.SetDefaultSortOrder) -> None:
     order_id = _resolved(update.sort_order_id, state.last_order_id, "sort order")
-    state.now.sort_order_by_id(order_id)
-    state.change(default_sort_order_id=order_id)
+    order = state.now.sort_order_by_id(order_id)
+    orders = state.now.sort_orders
+    if order not in orders:
+        # Readers look the default up in the list.
+        orders = (*orders, order)
+    state.change(sort_orders=orders, default_sort_order_id=order_id)
 
 
 def remove_schemas(state: MetadataState, update: u.RemoveSchemas) -> None:

@@ -9,7 +9,12 @@ from frazil.errors import InvalidMetadataError
 from frazil.format.metadata.table_metadata import TableMetadata
 from frazil.format.properties.table import NAME_MAPPING
 from frazil.format.schema import Schema
-from frazil.format.schema.name_mapping import NAME_MAPPING_PROPERTY, MappedField, NameMapping
+from frazil.format.schema.name_mapping import (
+    NAME_MAPPING_PROPERTY,
+    MappedField,
+    NameMapping,
+    evolved_mapping,
+)
 from frazil.format.types import NestedField
 
 
@@ -32,6 +37,23 @@ def name_mapping_of(metadata: TableMetadata) -> NameMapping | None:
     return NameMapping(_by_names(mapping.fields, (), metadata.schemas))
 
 
+def evolved_mapping_property(metadata: TableMetadata, schema: Schema) -> dict[str, str]:
+    """Return the property of the name mapping as it is to be under another schema.
+
+    It is empty where the table has no mapping, or where nothing changes.
+
+    Raises:
+        InvalidMetadataError: as `name_mapping_of`.
+    """
+    mapping = name_mapping_of(metadata)
+    if mapping is None:
+        return {}
+    evolved = evolved_mapping(mapping, metadata.schema, schema)
+    if evolved == NAME_MAPPING.of(metadata.properties):
+        return {}
+    return {NAME_MAPPING.name: evolved.to_json()}
+
+
 def _agrees(fields: Sequence[MappedField], parent: int | None, schema: Schema) -> bool:
     for mapped in fields:
         field_id = mapped.field_id
@@ -51,6 +73,8 @@ def _by_names(
 def _by_name(
     mapped: MappedField, parents: tuple[str, ...], schemas: Sequence[Schema]
 ) -> MappedField:
+    if mapped.field_id is None:
+        return mapped
     paths = [(*parents, name) for name in mapped.names]
     found = {
         field.field_id: path

@@ -17,7 +17,7 @@ from frazil.format.snapshots import (
     SnapshotLogEntry,
     SnapshotRef,
 )
-from frazil.format.sorting import SortOrder
+from frazil.format.sorting import UNSORTED, SortOrder
 from frazil.format.values.civil import NANOS_PER_MILLI, format_timestamp
 
 SUPPORTED_FORMAT_VERSIONS = (1, 2, 3)
@@ -83,7 +83,7 @@ class TableMetadata:
 
     @cached_property
     def sort_orders_by_id(self) -> Mapping[int, SortOrder]:
-        """Every sort order that the table had, by its id."""
+        """Every sort order that the metadata lists, by its id."""
         return {order.order_id: order for order in self.sort_orders}
 
     @cached_property
@@ -132,7 +132,12 @@ class TableMetadata:
             ) from None
 
     def sort_order_by_id(self, order_id: int) -> SortOrder:
-        """The sort order of that id; ValidationError where there is none."""
+        """The sort order of that id; ValidationError where there is none.
+
+        Order 0 is unsorted by definition, whether or not it is listed (rule 94).
+        """
+        if order_id == UNSORTED.order_id:
+            return UNSORTED
         try:
             return self.sort_orders_by_id[order_id]
         except KeyError:

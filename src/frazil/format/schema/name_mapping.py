@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -48,6 +49,24 @@ class FileColumnIds:
     children: tuple[FileColumnIds, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class FileNames:
+    """Names of columns in files without field ids that a mapping is to have besides its own.
+
+    Attributes:
+        spellings: a field's id, and a name that it has in a file.
+        of_files_only: the id of the field around a column, None at the top, and the name of the
+            column, which the table does not have.
+    """
+
+    spellings: frozenset[tuple[int, str]] = frozenset()
+    of_files_only: frozenset[tuple[int | None, str]] = frozenset()
+
+    def __or__(self, other: FileNames) -> FileNames:
+        """The names of both."""
+        return FileNames(self.spellings | other.spellings, self.of_files_only | other.of_files_only)
+
+
 @dataclass(frozen=True)
 class NameMapping:
     """The names that a table's fields have in files without field ids.
@@ -88,6 +107,11 @@ class NameMapping:
         """The mapping as JSON text."""
         return json.dumps(_fields_to_json(self.fields), ensure_ascii=False)
 
+    @property
+    def field_ids(self) -> frozenset[int]:
+        """The ids of all fields that are mapped."""
+        return frozenset(self._ids)
+
     def names_of(self, field_id: int) -> tuple[str, ...]:
         """All names of a field id; none where it is not mapped."""
         return self._ids.get(field_id, ())
@@ -119,24 +143,36 @@ def mapping_for(schema: Schema) -> NameMapping:
     return NameMapping(_mapped_fields(schema.fields))
 
 
-def with_names(mapping: NameMapping, names: Iterable[tuple[int, str]]) -> NameMapping:
-    """The mapping in which fields have further names, given as pairs of a field id and a name.
+def with_names(mapping: NameMapping, names: FileNames, *, last_column_id: int) -> NameMapping:
+    """The mapping that has these names, too; a name that it has already stays where it is.
+
+    A column of files only gets an id that no field will have, as if it were a deleted one. Rule 62
+    would have it without an id, which the Java runtime cannot read.
+
+    Args:
+        mapping: of the table.
+        names: of files.
+        last_column_id: the highest id ever used in the table; new ids follow it.
 
     Raises:
-        InvalidMetadataError: a name is another field's of the same parent.
+        InvalidMetadataError: a spelling is another field's name of the same parent.
     """
-    added: dict[int | None, list[str]] = {}
-    for field_id, name in names:
-        added.setdefault(field_id, []).append(name)
-    return NameMapping(_with_names(mapping.fields, added)) if added else mapping
+    spellings: dict[int | None, list[str]] = {}
+    for field_id, name in sorted(names.spellings):
+        spellings.setdefault(field_id, []).append(name)
+    others: dict[int | None, list[str]] = {}
+    for parent, name in sorted(names.of_files_only, key=lambda each: (each[0] or 0, each[1])):
+        others.setdefault(parent, []).append(name)
+    fresh = itertools.count(last_column_id + 1)
+    return NameMapping(_with_names(mapping.fields, None, spellings, others, fresh))
 
 
 def evolved_mapping(mapping: NameMapping, base: Schema, evolved: Schema) -> NameMapping:
-    """The mapping after its schema changed.
+    """The mapping after its schema changed, by which every file is read as it was before.
 
-    Added fields are mapped by their names; a renamed one keeps its names and has the new one as
-    well; a deleted one stays, so that its column in files is not taken for another. A name that now
-    belongs to another field of the same parent is taken from the one that had it.
+    A field keeps its names, one that is deleted too. A renamed field has its new name as well, and
+    an added field its own, but for a name that the mapping has for another column of the same
+    parent: files may have that column, and its values are not those of the field.
     """
     return NameMapping(_evolved_fields(mapping.fields, base.as_struct(), evolved.as_struct()))
 
@@ -215,16 +251,25 @@ def _apply(
 
 
 def _with_names(
-    fields: Sequence[MappedField], added: Mapping[int | None, Sequence[str]]
+    fields: Sequence[MappedField],
+    parent: int | None,
+    spellings: Mapping[int | None, Sequence[str]],
+    others: Mapping[int | None, Sequence[str]],
+    fresh: Iterator[int],
 ) -> tuple[MappedField, ...]:
-    return tuple(
-        replace(
+    found = [
+        mapped
+        if mapped.field_id is None
+        else replace(
             mapped,
-            names=tuple(dict.fromkeys((*mapped.names, *added.get(mapped.field_id, ())))),
-            fields=_with_names(mapped.fields, added),
+            names=tuple(dict.fromkeys((*mapped.names, *spellings.get(mapped.field_id, ())))),
+            fields=_with_names(mapped.fields, mapped.field_id, spellings, others, fresh),
         )
         for mapped in fields
-    )
+    ]
+    known = {name for mapped in found for name in mapped.names}
+    new = (name for name in others.get(parent, ()) if name not in known)
+    return (*found, *(MappedField((name,), next(fresh)) for name in new))
 
 
 def _mapped_fields(fields: Iterable[NestedField]) -> tuple[MappedField, ...]:
@@ -246,26 +291,23 @@ def _evolved_fields(
 ) -> tuple[MappedField, ...]:
     before = {nested.field_id: nested for nested in _inside(base)}
     after = {nested.field_id: nested for nested in _inside(evolved)}
-    known = {mapped.field_id for mapped in mapped_fields}
-    taken = {
-        nested.name: field_id
-        for field_id, nested in after.items()
-        if field_id not in before or before[field_id].name != nested.name
-    }
+    taken = {name for mapped in mapped_fields for name in mapped.names}
     result: list[MappedField] = []
     for mapped in mapped_fields:
-        names = tuple(
-            name for name in mapped.names if taken.get(name, mapped.field_id) == mapped.field_id
-        )
-        fields = mapped.fields
-        if mapped.field_id is not None and mapped.field_id in after:
-            now = after[mapped.field_id]
-            if now.name in taken and taken[now.name] == mapped.field_id:
-                names = tuple(dict.fromkeys((*names, now.name)))
-            was = before.get(mapped.field_id)
-            fields = _evolved_fields(
-                fields, None if was is None else was.field_type, now.field_type
-            )
-        result.append(replace(mapped, names=names, fields=fields))
+        now = None if mapped.field_id is None else after.get(mapped.field_id)
+        if now is None:
+            result.append(mapped)
+            continue
+        was = before.get(now.field_id)
+        is_named_anew = was is None or was.name != now.name
+        new = (now.name,) if is_named_anew and now.name not in taken else ()
+        type_before = None if was is None else was.field_type
+        inside = _evolved_fields(mapped.fields, type_before, now.field_type)
+        result.append(replace(mapped, names=(*mapped.names, *new), fields=inside))
+    known = {mapped.field_id for mapped in mapped_fields}
     added = (nested for field_id, nested in after.items() if field_id not in {*before, *known})
-    return (*result, *_mapped_fields(added))
+    free = (
+        replace(mapped, names=tuple(name for name in mapped.names if name not in taken))
+        for mapped in _mapped_fields(added)
+    )
+    return (*result, *free)

@@ -12,9 +12,7 @@ import polars as pl
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from frazil.errors import UnsupportedError
 from frazil.format import types as I
-from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
 from frazil.planning.deletes.index import GLOBAL_SCOPE
 from frazil.spark.deletes.bitmap import is_in_words
@@ -53,52 +51,6 @@ BY_VALUE: Final = (
     I.BinaryType,
 )
 """Types that Spark hashes by value and orders; of floats -0.0 and NaN are left to its joins."""
-
-
-def key_schema(metadata: TableMetadata, schema: Schema, ids: frozenset[int]) -> Schema:
-    """The read schema with the key columns that have been dropped since added to it (rule 232).
-
-    A field that was dropped from a struct is added to that struct.
-
-    Raises:
-        UnsupportedError: a key that no schema of the table knows, or one in a list or a map.
-    """
-    newest_first = sorted(metadata.schemas, key=lambda s: s.schema_id, reverse=True)
-    for field_id in sorted(ids):
-        holders = (s for s in (schema, *newest_first) if field_id in s.field_ids)
-        former = next(holders, None)
-        if former is None:
-            raise UnsupportedError(
-                f"an equality delete compares the column of id {field_id}, which no schema of the "
-                "table's metadata holds any more: its deletes cannot be applied"
-            )
-        if former.is_inside_collection(field_id):
-            raise UnsupportedError(
-                f"an equality delete compares {former.find_column_name(field_id)!r}, which is in a "
-                "list or a map: a row has no one value of it"
-            )
-        place = [former.find_field(field_id)]
-        while place[0].field_id in former.parent_ids:
-            place.insert(0, former.find_field(former.parent_ids[place[0].field_id]))
-        schema = Schema(_with_dropped(schema.fields, place), schema.schema_id)
-    return schema
-
-
-def _with_dropped(
-    fields: tuple[I.NestedField, ...], place: Sequence[I.NestedField]
-) -> tuple[I.NestedField, ...]:
-    """The fields with the last of `place`, which leads to it from its top-level column."""
-    top, *below = place
-    if all(field.field_id != top.field_id for field in fields):
-        # The name may have been given to another column since; files without it have its default.
-        name = f"{top.name} (dropped {top.field_id})"
-        return (*fields, replace(top, name=name, required=False))
-    return tuple(
-        replace(field, field_type=I.StructType(_with_dropped(field.field_type.fields, below)))
-        if field.field_id == top.field_id and below and isinstance(field.field_type, I.StructType)
-        else field
-        for field in fields
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from frazil.format.html_text import ShownInNotebooks
-from frazil.format.metadata.table_mapping import name_mapping_of
-from frazil.format.schema.name_mapping import NAME_MAPPING_PROPERTY
 from frazil.format.snapshots.summaries import CHANGED_PARTITION_COUNT
 from frazil.spark.migration.importing import Importer
 from frazil.spark.migration.sources import source_of
@@ -16,7 +14,7 @@ from frazil.spark.port import SparkHandlePort
 from frazil.spark.write.write_audit_publish import destination
 from frazil.table.snapshots.add_files import AddFiles
 from frazil.table.snapshots.producer import snapshot_options
-from frazil.table.updates.properties import set_properties
+from frazil.table.updates.name_mapping import learn_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +64,7 @@ def add_files(
         if not len(found.files):
             return AddFilesResult()
         imported = importer.files_of(found, partition_filter)
-        if imported.mapping != name_mapping_of(base):
-            together.run(set_properties({NAME_MAPPING_PROPERTY: imported.mapping.to_json()}))
+        together.run(learn_names(base, imported.names))
         operation = AddFiles(
             table.io,
             imported.entries,

@@ -1,44 +1,24 @@
 """The columns of a file that another writer left, as columns of the table.
 
-Such a file has no field ids: its columns are found by name. A name that differs from the table's
-in upper and lower case alone is told, so that the table's name mapping can have it too.
+Such a file has no field ids: its columns are found by name. What the table's name mapping must
+have besides is told: a name that differs from the table's in upper and lower case alone, and the
+columns that the table lacks, so that a later column of such a name does not show their values.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from frazil.errors import SchemaMismatchError
 from frazil.format import types as I
 from frazil.format.evolution.promotion import can_promote
 from frazil.format.schema import Schema
-from frazil.format.schema.name_mapping import MappedField, NameMapping
+from frazil.format.schema.name_mapping import FileNames, MappedField, NameMapping
 from frazil.spark.files.layout.footers import INT96, FooterColumn, has_ids
+from frazil.spark.files.layout.stored_types import FIXED, MOMENT, number_or_text, plain_kind
 
-_DICTIONARY: Final = re.compile(r"dictionary<values=(.*), indices=.*>")
-_DECIMAL: Final = re.compile(r"decimal\d*\((\d+), (\d+)\)")
-_FIXED: Final = re.compile(r"fixed_size_binary\[(\d+)\]")
-_MOMENT: Final = re.compile(r"timestamp\[(\w+)(?:, tz=.*)?\]")
-
-_PLAIN: Final[Mapping[str, I.IcebergType]] = {
-    "bool": I.BooleanType(),
-    **dict.fromkeys(("int8", "int16", "int32", "uint8", "uint16"), I.IntegerType()),
-    "int64": I.LongType(),
-    "uint32": I.LongType(),
-    "uint64": I.DecimalType(20, 0),
-    "float": I.FloatType(),
-    "double": I.DoubleType(),
-    "date32[day]": I.DateType(),
-    "time64[us]": I.TimeType(),
-    "string": I.StringType(),
-    "large_string": I.StringType(),
-    "binary": I.BinaryType(),
-    "large_binary": I.BinaryType(),
-    "extension<arrow.uuid>": I.UUIDType(),
-}
 _OF_ORC: Final = " (ORC keeps it in the zone of its writer, which the footer does not tell)"
 _BYTES: Final = (I.StringType, I.BinaryType, I.GeometryType, I.GeographyType)
 _LIKE_BYTES: Final = ("binary", "large_binary")
@@ -50,11 +30,38 @@ class FileColumns:
 
     Attributes:
         columns: with the ids of the table's fields.
-        spellings: ids and names that the name mapping must have besides its own.
+        names: that the name mapping must have besides its own.
     """
 
     columns: tuple[FooterColumn, ...]
-    spellings: frozenset[tuple[int, str]]
+    names: FileNames
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """The columns of a table, or the fields in one of them, as files are looked through for them.
+
+    Attributes:
+        field_id: of the field that they are in; None at the top.
+        mapped: the name mapping's part.
+        fields: the table's own.
+        place: what stands before their names in errors.
+        is_known: whether the table has a place for what is in a file here.
+    """
+
+    field_id: int | None
+    mapped: Sequence[MappedField]
+    fields: Sequence[I.NestedField]
+    place: str
+    is_known: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """The names of a file that the mapping is to have, as they are found."""
+
+    spellings: set[tuple[int, str]] = field(default_factory=set)
+    of_files_only: set[tuple[int | None, str]] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -83,57 +90,93 @@ class ColumnMatcher:
         Raises:
             SchemaMismatchError: naming each column that does not fit, and how.
         """
-        spellings: set[tuple[int, str]] = set()
+        names = _Names()
         if has_ids(columns):
             found = columns
             self._check_ids(columns)
         else:
-            found = self._named(columns, self.mapping.fields, "", spellings)
+            top = _Level(None, self.mapping.fields, self.schema.fields, "")
+            found = self._named(columns, top, names)
         problems = list(self._problems(found, self.schema.fields, ""))
         rest = {f.field_id for f in self.schema.fields} - self.partition_ids
         if columns and rest and not any(column.field_id in rest for column in found):
-            names = [column.name for column in columns]
-            problems.append(f"none of its columns {names} is one of the table's")
+            there = [column.name for column in columns]
+            problems.append(f"none of its columns {there} is one of the table's")
         if problems:
             raise SchemaMismatchError("; ".join(problems))
-        return FileColumns(found, frozenset(spellings))
+        told = FileNames(frozenset(names.spellings), frozenset(names.of_files_only))
+        return FileColumns(found, told)
 
     def _named(
-        self,
-        columns: Sequence[FooterColumn],
-        mapped: Sequence[MappedField],
-        prefix: str,
-        spellings: set[tuple[int, str]],
+        self, columns: Sequence[FooterColumn], level: _Level, names: _Names
     ) -> tuple[FooterColumn, ...]:
         found: list[FooterColumn] = []
         taken: dict[int, str] = {}
         for column in columns:
-            own = self._mapped(column.name, mapped)
+            own = self._mapped(column.name, level.mapped)
+            self._refuse_reused_name(column.name, own, level)
             if own is None or own.field_id is None:
+                if own is None and level.is_known:
+                    names.of_files_only.add((level.field_id, column.name))
                 found.append(replace(column, field_id=None))
                 continue
             if own.field_id in taken:
-                raise SchemaMismatchError(
-                    f"its columns {prefix}{taken[own.field_id]} and {prefix}{column.name} are one "
-                    "column of the table"
-                )
+                both = f"{level.place}{taken[own.field_id]} and {level.place}{column.name}"
+                raise SchemaMismatchError(f"its columns {both} are one column of the table")
             taken[own.field_id] = column.name
             if column.name not in own.names:
-                spellings.add((own.field_id, column.name))
-            place = f"{prefix}{column.name}."
+                names.spellings.add((own.field_id, column.name))
+            inside = self._inside(own, own.field_id, f"{level.place}{column.name}.")
             if column.kind == "struct":
-                children = self._named(column.children, own.fields, place, spellings)
+                children = self._named(column.children, inside, names)
             else:
                 # A mapping names the inside of lists and maps in one way (rule 60).
                 parts = ("element",) if column.kind == "list" else ("key", "value")
                 named = [replace(c, name=p) for c, p in zip(column.children, parts, strict=False)]
-                inner = self._named(named, own.fields, place, spellings)
+                inner = self._named(named, inside, names)
                 children = tuple(
                     replace(each, name=stored.name)
                     for each, stored in zip(inner, column.children, strict=True)
                 )
             found.append(replace(column, field_id=own.field_id, children=children))
         return tuple(found)
+
+    def _inside(self, mapped: MappedField, field_id: int, place: str) -> _Level:
+        known = self.schema.field_or_none(field_id)
+        # What a variant is made of is none of the table's fields.
+        is_known = known is not None and not isinstance(known.field_type, I.VariantType)
+        fields = () if known is None else getattr(known.field_type, "fields", ())
+        return _Level(field_id, mapped.fields, fields, place, is_known)
+
+    def _refuse_reused_name(self, name: str, own: MappedField | None, level: _Level) -> None:
+        """Refuse a column whose name is one field's now and another's by the name mapping."""
+        now = self._of_name(name, level.fields)
+        if now is None or (own is not None and own.field_id == now.field_id):
+            return
+        known = None if own is None else self.schema.field_or_none(own.field_id or -1)
+        if own is None:
+            means = "no field"
+        elif known is None:
+            means = (
+                "another column of earlier files, "
+                + (f"the field {own.field_id}, " if own.field_id else "")
+                + "which was deleted, or which the table lacked when its files were added"
+            )
+        else:
+            means = f"the field {own.field_id}, now {level.place}{known.name}"
+        raise SchemaMismatchError(
+            f"its column {level.place}{name} may be the table's {level.place}{now.name}, the field "
+            f"{now.field_id}, but by the table's name mapping the name means {means}, and readers "
+            "would take it for that: append the rows in place of the file, or give the column "
+            "another name in the file"
+        )
+
+    def _of_name(self, name: str, fields: Sequence[I.NestedField]) -> I.NestedField | None:
+        """The field of the table that has the name now."""
+        exact = next((each for each in fields if each.name == name), None)
+        if exact is not None or self.is_case_sensitive:
+            return exact
+        return next((each for each in fields if each.name.lower() == name.lower()), None)
 
     def _mapped(self, name: str, mapped: Sequence[MappedField]) -> MappedField | None:
         exact = next((each for each in mapped if name in each.names), None)
@@ -159,13 +202,18 @@ class ColumnMatcher:
                     f"its column {column.name} has the field id {column.field_id}, which is "
                     f"{known.name} in the table: the file was written for another table"
                 )
-            if known is None and self._mapped(column.name, self.mapping.fields) is not None:
+            if known is None and self._stands_for_a_column(column.name):
                 raise SchemaMismatchError(
                     f"its column {column.name} has "
                     + (f"the field id {column.field_id}" if column.field_id else "no field id")
                     + ", by which readers do not find it in the table: the file was written for "
                     "another table"
                 )
+
+    def _stands_for_a_column(self, name: str) -> bool:
+        mapped = self._mapped(name, self.mapping.fields)
+        by_mapping = mapped is not None and mapped.field_id in self.schema.field_ids
+        return by_mapping or self._of_name(name, self.schema.fields) is not None
 
     def _problems(
         self, columns: Sequence[FooterColumn], fields: Sequence[I.NestedField], prefix: str
@@ -205,26 +253,25 @@ class ColumnMatcher:
                 pass
 
     def _fits(self, stored: str, kind: I.IcebergType) -> bool:
-        inner = _DICTIONARY.fullmatch(stored)
-        stored = inner[1] if inner else stored
+        stored = plain_kind(stored)
         if isinstance(kind, I.TimestampType | I.TimestamptzType):
             if stored == INT96:
                 return True
-            moment = _MOMENT.fullmatch(stored)
+            moment = MOMENT.fullmatch(stored)
             if moment is not None:
                 has_zone = isinstance(kind, I.TimestamptzType)
                 return self._fits_moment(moment[1], "tz=" in stored, has_zone)
         if isinstance(kind, I.TimestampNanoType | I.TimestamptzNanoType):
             has_zone = isinstance(kind, I.TimestamptzNanoType)
-            moment = _MOMENT.fullmatch(stored)
+            moment = MOMENT.fullmatch(stored)
             return moment is not None and moment[1] == "ns" and ("tz=" in stored) is has_zone
         if stored in _LIKE_BYTES and isinstance(kind, _BYTES):
             return True
-        fixed = _FIXED.fullmatch(stored)
+        fixed = FIXED.fullmatch(stored)
         if fixed is not None:
             length = 16 if isinstance(kind, I.UUIDType) else getattr(kind, "length", None)
             return length == int(fixed[1])
-        written = _written(stored)
+        written = number_or_text(stored)
         return written is not None and (
             written == kind or can_promote(written, kind, self.format_version)
         )
@@ -240,10 +287,3 @@ class ColumnMatcher:
             case _:
                 # Avro's own timestamp is an instant and says no more.
                 return unit in ("us", "ms") and (has_zone or not is_zoned)
-
-
-def _written(stored: str) -> I.IcebergType | None:
-    decimal = _DECIMAL.fullmatch(stored)
-    if decimal is not None:
-        return I.DecimalType(int(decimal[1]), int(decimal[2]))
-    return _PLAIN.get(stored)

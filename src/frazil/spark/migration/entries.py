@@ -22,7 +22,7 @@ from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.properties.column_metrics import metrics_modes
 from frazil.format.properties.metrics_mode import COUNTS, FULL
 from frazil.format.schema import Schema
-from frazil.format.schema.name_mapping import NameMapping
+from frazil.format.schema.name_mapping import FileNames, NameMapping
 from frazil.format.values import from_bytes, to_bytes
 from frazil.spark.files.arrow.avro_files import AvroFile
 from frazil.spark.files.layout.footers import (
@@ -55,7 +55,7 @@ class Found:
     """An entry, and the names of columns that the table's mapping must have for it."""
 
     entry: DataFile
-    spellings: frozenset[tuple[int, str]]
+    names: FileNames
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class EntryMaker:
             split_offsets=metrics.split_offsets or None,
             sort_order_id=None,
         )
-        return Found(entry, columns.spellings)
+        return Found(entry, columns.names)
 
     def _read(
         self, stream: BinaryIO, path: str, partition: tuple[Any, ...]
@@ -269,7 +269,7 @@ class EntryMaker:
 def find_some(
     maker: EntryMaker, threads: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Make entries and spellings of paths and partitions, in a Python worker."""
+    """Make entries and names of paths and partitions, in a Python worker."""
     for batch in batches:
         rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
         found = in_threads(
@@ -279,9 +279,12 @@ def find_some(
             name="frazil-import",
         )
         entries = [entry_to_text(each.entry, maker.partition_type) for each in found]
-        spellings = [json.dumps(sorted(each.spellings)) for each in found]
+        names = [
+            json.dumps([list(each.names.spellings), list(each.names.of_files_only)])
+            for each in found
+        ]
         yield pa.record_batch(
-            {"entry": pa.array(entries, pa.string()), "spellings": pa.array(spellings, pa.string())}
+            {"entry": pa.array(entries, pa.string()), "names": pa.array(names, pa.string())}
         )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 from typing import Any, Final
 
 import polars as pl
@@ -16,7 +17,7 @@ from frazil.errors import InvalidDataFileError, ValidationError
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.metadata.table_mapping import name_mapping_of
-from frazil.format.schema.name_mapping import NameMapping, mapping_for, with_names
+from frazil.format.schema.name_mapping import FileNames, mapping_for
 from frazil.spark.files.wire import entry_from_text
 from frazil.spark.files.write_failures import lacks_packages, own_error
 from frazil.spark.migration.entries import EntryMaker, Found, find_some
@@ -40,11 +41,11 @@ class Imported:
 
     Attributes:
         entries: one for each file.
-        mapping: the name mapping that readers need for them.
+        names: that the table's name mapping must have for them besides its own.
     """
 
     entries: list[DataFile]
-    mapping: NameMapping
+    names: FileNames
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +102,8 @@ class Importer:
             is_case_sensitive=is_case_sensitive(self.spark),
         )
         found = self._found(maker, chosen)
-        spellings = sorted(frozenset().union(*(each.spellings for each in found)))
-        return Imported([each.entry for each in found], with_names(mapping, spellings))
+        names = reduce(or_, (each.names for each in found), FileNames())
+        return Imported([each.entry for each in found], names)
 
     def _found(self, maker: EntryMaker, files: pl.DataFrame) -> list[Found]:
         columns = [value_column(number) for number in range(len(maker.spec.fields))]
@@ -127,7 +128,7 @@ class Importer:
         work = partial(find_some, maker, self.parallelism or 1)
         spread = rows.repartition(tasks)
         try:
-            told = map_batches(spread, work, "entry string, spellings string").collect()
+            told = map_batches(spread, work, "entry string, names string").collect()
         except PySparkException as error:
             if lacks_packages(error):
                 return None
@@ -137,7 +138,7 @@ class Importer:
         found = [
             Found(
                 entry_from_text(row["entry"], maker.partition_type),
-                frozenset((number, name) for number, name in json.loads(row["spellings"])),
+                FileNames(*(frozenset(map(tuple, each)) for each in json.loads(row["names"]))),
             )
             for row in told
         ]

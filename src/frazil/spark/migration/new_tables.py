@@ -29,7 +29,6 @@ from frazil.format.properties.table import (
     METADATA_PATH,
     OBJECT_STORAGE_PATH,
 )
-from frazil.format.schema.name_mapping import NAME_MAPPING_PROPERTY
 from frazil.spark.migration.importing import Importer
 from frazil.spark.migration.sources import (
     FileSource,
@@ -43,6 +42,7 @@ from frazil.spark.types import query_schema_from_spark
 from frazil.storage.files import normalize_location
 from frazil.storage.paths import is_inside
 from frazil.table.transaction import CreateTransaction
+from frazil.table.updates.name_mapping import learn_names
 
 BACKUP_SUFFIX: Final = "_BACKUP_"
 """What the name of a migrated table ends with."""
@@ -170,9 +170,8 @@ def _created(
     importer = Importer(spark, catalog.io, metadata, shown(identifier), parallelism)
     files = files_of_table(spark, catalog.io, source, ignore_missing_files=ignore_missing_files)
     imported = importer.files_of(FileSource(str(source), source.file_format, files))
-    mapped = {**metadata.properties, NAME_MAPPING_PROPERTY: imported.mapping.to_json()}
-    metadata = replace(metadata, properties=mapped)
     with CreateTransaction(catalog, identifier, metadata) as transaction:
+        transaction.port.run(learn_names(metadata, imported.names))
         transaction.files.append(imported.entries, snapshot_properties=engine_summary(spark))
     return transaction.created
 

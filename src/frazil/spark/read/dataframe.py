@@ -19,8 +19,8 @@ from frazil.format.schema import Schema
 from frazil.format.schema.name_mapping import NameMapping
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.bitmap import Words
-from frazil.spark.deletes.equality import key_schema
 from frazil.spark.deletes.groups import DeleteGroup, delete_groups
+from frazil.spark.deletes.key_columns import key_schema
 from frazil.spark.deletes.resolve import PLACES, EqualityReading, Resolved, Resolver
 from frazil.spark.files.arrow.convert import is_scanned
 from frazil.spark.files.arrow.files import TableColumns
@@ -76,7 +76,7 @@ def prepared_read(
         return PreparedRead((PreparedRows(spark.createDataFrame([], schema)),))
     groups = delete_groups(plan)
     keys = frozenset(i for group in groups for part in group.equality for i in part.ids)
-    key_columns = key_schema(metadata, plan.schema, keys)
+    key_columns = key_schema(metadata, plan, keys, io)
     table = TableColumns(fields=plan.schema.fields, mapping=mapping)
 
     def read(part: ScanPlan, groups: Sequence[DeleteGroup], chosen: Projection) -> PreparedRead:

@@ -8,8 +8,6 @@ from itertools import chain
 
 from frazil.errors import ValidationError
 from frazil.format.changes import (
-    RemovePartitionSpecs,
-    RemoveSchemas,
     RemoveSnapshotRef,
     RemoveSnapshots,
     Update,
@@ -164,29 +162,6 @@ class ExpireSnapshots(MetadataOperation):
         if self.expired:
             updates.append(RemoveSnapshots(tuple(s.snapshot_id for s in self.expired)))
         return updates
-
-
-def remove_unused_specs_and_schemas(io: FileIO) -> MetadataOperation:
-    """Remove partition specs and schemas that no snapshot uses; current ones stay."""
-
-    def updates(base: TableMetadata) -> list[Update]:
-        specs = {base.default_spec_id}
-        schemas = {base.current_schema_id}
-        for snapshot in base.snapshots:
-            if snapshot.schema_id is not None:
-                schemas.add(snapshot.schema_id)
-        for manifests in lists_of_manifests(io, base.snapshots):
-            specs.update(manifest.partition_spec_id for manifest in manifests)
-        unused_specs = tuple(sorted(base.specs_by_id.keys() - specs))
-        unused_schemas = tuple(sorted(base.schemas_by_id.keys() - schemas))
-        found: list[Update] = []
-        if unused_specs:
-            found.append(RemovePartitionSpecs(unused_specs))
-        if unused_schemas:
-            found.append(RemoveSchemas(unused_schemas))
-        return found
-
-    return MetadataOperation(updates)
 
 
 def unreachable_files(io: FileIO, before: TableMetadata, after: TableMetadata) -> UnreachableFiles:

@@ -15,7 +15,6 @@ from frazil.table.maintenance.expire import (
     ExpireSnapshots,
     delete_unreachable,
     planned_expiry,
-    remove_unused_specs_and_schemas,
     unreachable_files,
 )
 from frazil.table.maintenance.orphans import (
@@ -35,6 +34,7 @@ from frazil.table.maintenance.progress import (
 )
 from frazil.table.maintenance.repair import RepairResult, repair
 from frazil.table.maintenance.table_path import RewriteTablePathResult, rewrite_table_path
+from frazil.table.maintenance.unused_definitions import remove_unused_specs_and_schemas
 from frazil.table.port import HandlePort, TablePort
 from frazil.table.time_travel import Moment
 from frazil.table.updates import statistics as table_statistics
@@ -196,7 +196,11 @@ class Maintenance(StatisticsChanges):
         )
 
     def remove_unused_specs_and_schemas(self) -> None:
-        """Forget partition specs and schemas that no snapshot uses."""
+        """Forget partition specs and schemas that no snapshot uses.
+
+        A schema stays while an equality delete compares a column that was dropped since, or files
+        are partitioned by one.
+        """
         self._port.run(remove_unused_specs_and_schemas(self._port.io))
 
     def rewrite_table_path(

@@ -19,9 +19,9 @@ from frazil.format.changes import (
 )
 from frazil.format.evolution.schema import SchemaEvolution
 from frazil.format.metadata import TableMetadata
-from frazil.format.properties.table import COLUMN_PROPERTIES, NAME_MAPPING
+from frazil.format.metadata.table_mapping import evolved_mapping_property
+from frazil.format.properties.table import COLUMN_PROPERTIES
 from frazil.format.schema import Schema
-from frazil.format.schema.name_mapping import evolved_mapping
 from frazil.table.commit.operation import MetadataOperation, Operation
 
 COLUMN_PROPERTY_PREFIXES = tuple(each.prefix for each in COLUMN_PROPERTIES)
@@ -35,7 +35,8 @@ class UpdateSchema(SchemaEvolution):
             u.rename_column("a", "b")
 
     An exception inside of the block commits nothing. Table properties that name a column follow
-    it when it is renamed, and go when it is deleted; the name mapping learns new names.
+    it when it is renamed, and go when it is deleted. The name mapping learns new names, but for
+    those that it has for other columns, so that files without field ids keep their rows.
     """
 
     def __init__(
@@ -91,11 +92,12 @@ def replace_schema(start: TableMetadata, schema: Schema, last_column_id: int) ->
             )
         if schema.is_same_as(base.schema):
             return []
+        mapping = evolved_mapping_property(base, schema)
         return [
             AddSchema(schema, last_column_id),
             SetCurrentSchema(LAST_ADDED),
             *_follow_columns(base.properties, base.schema, schema),
-            *_evolve_name_mapping(base.properties, base.schema, schema),
+            *([SetProperties(mapping)] if mapping else []),
         ]
 
     return MetadataOperation(updates)
@@ -124,17 +126,6 @@ def _follow_columns(properties: Mapping[str, str], before: Schema, after: Schema
     if moved:
         updates.append(SetProperties(moved))
     return updates
-
-
-def _evolve_name_mapping(
-    properties: Mapping[str, str], before: Schema, after: Schema
-) -> list[Update]:
-    """The name mapping with new columns and new names, old names kept for old files (rule 61)."""
-    mapping = NAME_MAPPING.of(properties)
-    if mapping is None:
-        return []
-    evolved = evolved_mapping(mapping, before, after).to_json()
-    return [SetProperties({NAME_MAPPING.name: evolved})]
 
 
 def _sources_in_use(metadata: TableMetadata) -> frozenset[int]:

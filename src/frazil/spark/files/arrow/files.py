@@ -6,7 +6,7 @@ This is for executors: it needs nothing of Spark.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final
 
@@ -71,36 +71,52 @@ def read_batches(
         InvalidDataFileError: the file is damaged, or a column's stored type cannot be read.
         UnsupportedError: a format or a type that is not supported.
     """
-    opener = _OPENERS.get(part.file_format)
+    with _opened(io, part.path, part.file_format) as (columns, batches):
+        if not has_ids(columns):
+            columns = with_ids(columns, table.mapping, table.fields)
+        places = {column.field_id: place for place, column in enumerate(columns)}
+        wanted = [_place_of(item, places) for item in fields]
+        stored = sorted({place for place in wanted if place is not None})
+        position = 0
+        for arrays in batches(stored):
+            by_place = dict(zip(stored, arrays, strict=False))
+            length = len(arrays[-1])
+            found = [
+                _column(item, place, by_place, columns, part, length)
+                for item, place in zip(fields, wanted, strict=True)
+            ]
+            yield position, length, found
+            position += length
+
+
+def columns_of_file(io: FileIO, path: str, file_format: str) -> tuple[FooterColumn, ...]:
+    """The columns of a file with the ids that it gives them.
+
+    Raises:
+        MissingFileError, InvalidDataFileError, UnsupportedError: as `read_batches`.
+    """
+    with _opened(io, path, file_format) as (columns, _):
+        return columns
+
+
+@contextmanager
+def _opened(io: FileIO, path: str, file_format: str) -> Iterator[Opened]:
+    """A file's columns and batches; what goes wrong with it becomes an error that names it."""
+    opener = _OPENERS.get(file_format)
     if opener is None:
-        raise UnsupportedError(f"data files of format {part.file_format!r} cannot be read")
+        raise UnsupportedError(f"data files of format {file_format!r} cannot be read")
     try:
-        with closing(io.open_input(part.path)) as stream:
-            columns, batches = opener(stream, part.path)
-            if not has_ids(columns):
-                columns = with_ids(columns, table.mapping, table.fields)
-            places = {column.field_id: place for place, column in enumerate(columns)}
-            wanted = [_place_of(item, places) for item in fields]
-            stored = sorted({place for place in wanted if place is not None})
-            position = 0
-            for arrays in batches(stored):
-                by_place = dict(zip(stored, arrays, strict=False))
-                length = len(arrays[-1])
-                found = [
-                    _column(item, place, by_place, columns, part, length)
-                    for item, place in zip(fields, wanted, strict=True)
-                ]
-                yield position, length, found
-                position += length
+        with closing(io.open_input(path)) as stream:
+            yield opener(stream, path)
     except InvalidDataFileError as error:
         if error.file is not None:
             raise
-        raise InvalidDataFileError(error.reason, file=part.path) from None
+        raise InvalidDataFileError(error.reason, file=path) from None
     except FrazilError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
         raise InvalidDataFileError(
-            f"the {part.file_format} file cannot be read: {error}", file=part.path
+            f"the {file_format} file cannot be read: {error}", file=path
         ) from None
 
 
