@@ -164,7 +164,6 @@ def test_columns_that_come_and_go(database):
 
 STOPS = {
     "a default": ("add column n int default 5", {}, EvolutionError, "with a default"),
-    "a new name": ("rename column v to w", {}, EvolutionError, "under new names"),
     "not allowed": (
         "add column n int",
         {"write.spark.auto-schema-evolution.enabled": "false"},

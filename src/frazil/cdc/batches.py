@@ -32,19 +32,42 @@ EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
 ROWS_AT_ONCE: Final = 50_000
 
 Key = tuple[Any, ...]
-Reader = Callable[[Relation], tuple[Sequence[ValueColumn], RowLoader]]
-"""Says which columns of a relation are taken over, and how its rows are parsed."""
-Lookup = Callable[[Sequence[Key]], Mapping[Key, Mapping[str, Any]]]
-"""Returns the rows that the table has for keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowLayout:
+    """How the rows of a relation of the log are read.
+
+    Attributes:
+        columns: those that are taken over.
+        places: where their values are in a row of the log.
+        loader: parses them.
+    """
+
+    columns: tuple[ValueColumn, ...]
+    places: tuple[int, ...]
+    loader: RowLoader
+
+
+Reader = Callable[[Relation, Begin], RowLayout]
+"""Says how the rows of a relation are read, which a transaction has changes of."""
+Lookup = Callable[[Sequence[Key]], Mapping[Key, Mapping[int, Any]]]
+"""Returns the rows that the table has for keys, by the numbers of columns."""
 
 
 @dataclass(slots=True)
-class _Open:
-    """A row with values that the log does not hold, which the table has under a key."""
+class _Row:
+    """A row as an event of the batch left it.
 
-    key: Key
-    row: list[Any]
-    order: int
+    Attributes:
+        columns: what its values are of.
+        origin: the key under which the table has the values that the log has not.
+    """
+
+    values: list[Any]
+    columns: tuple[ValueColumn, ...]
+    origin: Key
+    order: int = 0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,8 +76,7 @@ class TransactionBatch:
 
     Attributes:
         oid: of the table.
-        keys: the columns that tell its rows apart.
-        has_old_rows: the log has all values of the row before (replica identity full).
+        keys: the numbers of the columns that tell its rows apart.
         applied: transactions that commit before this position are passed over.
         read: says how a relation's rows are parsed.
         end_lsn: the position behind the last transaction.
@@ -65,8 +87,7 @@ class TransactionBatch:
     """
 
     oid: int
-    keys: tuple[str, ...]
-    has_old_rows: bool
+    keys: tuple[int, ...]
     applied: int
     read: Reader
     end_lsn: int = 0
@@ -74,15 +95,17 @@ class TransactionBatch:
     changes: int = 0
     is_truncated: bool = False
     committed_at: datetime | None = None
+    _begin: Begin | None = None
     _skips: bool = False
-    _columns: tuple[ValueColumn, ...] = ()
-    _places: tuple[int, ...] = ()
-    _loader: RowLoader | None = None
+    _relation: Relation | None = None
+    _layout: RowLayout | None = None
+    _takes_all: bool = True
+    _key_places: tuple[int, ...] = ()
+    _seen: dict[int, ValueColumn] = field(default_factory=dict)
     _rows: list[list[Any]] = field(default_factory=list)
     _parts: list[pa.Table] = field(default_factory=list)
-    _last: dict[Key, list[Any] | None] = field(default_factory=dict)
-    _open: list[tuple[tuple[ValueColumn, ...], _Open]] = field(default_factory=list)
-    _origin: dict[int, Key] = field(default_factory=dict)
+    _last: dict[Key, _Row | None] = field(default_factory=dict)
+    _open: list[tuple[Key, _Row]] = field(default_factory=list)
     _order: int = 0
     _remembers: bool = False
 
@@ -94,6 +117,7 @@ class TransactionBatch:
         """
         match message:
             case Begin(commit_lsn=lsn, microseconds=microseconds):
+                self._begin = message
                 self._skips = lsn < self.applied
                 self.committed_at = EPOCH + timedelta(microseconds=microseconds)
             case Commit(end_lsn=end):
@@ -101,14 +125,8 @@ class TransactionBatch:
                     self.end_lsn = max(self.end_lsn, end)
                     self.transactions += 1
             case Relation() if message.oid == self.oid:
-                self._flush()
-                columns, self._loader = self.read(message)
-                self._columns = tuple(columns)
-                names = [column.name for column in columns]
-                self._places = tuple(names.index(key) for key in self.keys)
-                self._remembers = not self.has_old_rows and any(
-                    column.name not in self.keys and _may_be_left_out(column) for column in columns
-                )
+                # Read once there is a row: others may be of before the table's position.
+                self._relation = message
             case _ if self._skips:
                 pass
             case InsertMessage() if message.oid == self.oid:
@@ -118,14 +136,13 @@ class TransactionBatch:
             case DeleteMessage() if message.oid == self.oid:
                 self._delete(self._loaded(message.old))
             case Truncate() if self.oid in message.oids:
-                self._rows, self._parts, self._open = [], [], []
-                self._last, self._origin = {}, {}
+                self._rows, self._parts, self._open, self._last = [], [], [], {}
                 self.is_truncated = True
             case _:
                 pass
 
     def table(self, lookup: Lookup) -> pa.Table | None:
-        """Return the changes as rows; None without any.
+        """Return the changes as rows, whose columns are named by their numbers; None without any.
 
         Args:
             lookup: asked for values that updates left as they were, if the log has none.
@@ -142,14 +159,38 @@ class TransactionBatch:
 
     @property
     def columns(self) -> tuple[ValueColumn, ...]:
-        """The columns that the log has at the end of the batch."""
-        return self._columns
+        """The columns that the log had, each as it was last."""
+        return tuple(self._seen.values())
 
     # -- rows ------------------------------------------------------------------------------------
 
+    def _follow(self, relation: Relation) -> None:
+        assert self._begin is not None, "a transaction begins before its changes"
+        self._flush()
+        self._layout = self.read(relation, self._begin)
+        columns = self._layout.columns
+        self._takes_all = len(columns) == len(relation.columns)
+        self._seen.update((column.number, column) for column in columns)
+        numbers = [column.number for column in columns]
+        self._key_places = tuple(numbers.index(key) for key in self.keys)
+        # Also with whole old rows in the log: later updates may come without.
+        self._remembers = self._remembers or any(
+            column.number not in self.keys and _may_be_left_out(column) for column in columns
+        )
+
     def _loaded(self, values: Values) -> list[Any]:
-        assert self._loader is not None, "a relation comes before its rows"
-        return self._loader.row(values)
+        if self._relation is not None:
+            self._follow(self._relation)
+            self._relation = None
+        layout = self._layout
+        assert layout is not None, "a relation comes before its rows"
+        if not self._takes_all:
+            values = tuple(values[place] for place in layout.places)
+        return layout.loader.row(values)
+
+    @property
+    def _columns(self) -> tuple[ValueColumn, ...]:
+        return () if self._layout is None else self._layout.columns
 
     def _update(self, message: UpdateMessage) -> None:
         row = self._loaded(message.new)
@@ -157,33 +198,49 @@ class TransactionBatch:
         before = self._key(row if old is None else old)
         origin = before
         if TOAST in row:
-            known = old if message.is_old_whole else self._last.get(before)
-            if known is not None:
-                origin = self._origin.get(id(known), before)
-                row = [b if a is TOAST else a for a, b in zip(row, known, strict=True)]
+            if old is not None and message.is_old_whole:
+                row = [b if a is TOAST else a for a, b in zip(row, old, strict=True)]
+            elif (known := self._last.get(before)) is not None:
+                row = self._filled(row, known)
+                origin = known.origin
             elif before in self._last:
                 raise ValidationError(f"the log updates a row that it deleted: {before}")
         if old is not None and before != self._key(row):
             self._delete(old)
         self._upsert(row, origin)
 
-    def _key(self, row: Sequence[Any]) -> Key:
-        return tuple(row[place] for place in self._places)
+    def _filled(self, row: list[Any], known: _Row) -> list[Any]:
+        """A row with the values that an earlier event of the batch left it with."""
+        before = {
+            column.number: value for column, value in zip(known.columns, known.values, strict=True)
+        }
+        filled = []
+        for column, value in zip(self._columns, row, strict=True):
+            if value is TOAST and column.number not in before:
+                raise ValidationError(
+                    f"the log has not the value of the column {column.source_name!r} of a row from "
+                    "before the column came: load the table again, with --load-again"
+                )
+            filled.append(before[column.number] if value is TOAST else value)
+        return filled
 
-    def _upsert(self, row: list[Any], origin: Key | None = None) -> None:
+    def _key(self, row: Sequence[Any]) -> Key:
+        return tuple(row[place] for place in self._key_places)
+
+    def _upsert(self, values: list[Any], origin: Key | None = None) -> None:
         self._order += 1
         self.changes += 1
-        key = self._key(row)
-        if self._remembers:
+        key = self._key(values)
+        is_open = origin is not None and TOAST in values
+        if self._remembers or is_open:
+            row = _Row(values, self._columns, key if origin is None else origin, self._order)
             self._last[key] = row
-        if origin is not None and TOAST in row:
-            if self.is_truncated:
-                raise ValidationError(f"the log updates a row that it truncated: {key}")
-            # Kept, so that the address of the list stays its own.
-            self._origin[id(row)] = origin
-            self._open.append((self._columns, _Open(origin, row, self._order)))
-            return
-        self._add(["u", self._order, *row])
+            if is_open:
+                if self.is_truncated:
+                    raise ValidationError(f"the log updates a row that it truncated: {key}")
+                self._open.append((row.origin, row))
+                return
+        self._add(["u", self._order, *values])
 
     def _delete(self, row: list[Any]) -> None:
         self._order += 1
@@ -192,7 +249,7 @@ class TransactionBatch:
         if self._remembers:
             self._last[key] = None
         values: list[Any] = [None] * len(row)
-        for place, value in zip(self._places, key, strict=True):
+        for place, value in zip(self._key_places, key, strict=True):
             values[place] = value
         self._add(["d", self._order, *values])
 
@@ -208,22 +265,32 @@ class TransactionBatch:
 
     def _close(self, lookup: Lookup) -> None:
         """Fill in what the log has not."""
-        found = lookup(sorted({one.key for _, one in self._open}, key=repr))
+        found = lookup(sorted({key for key, _ in self._open}, key=repr))
         by_columns: dict[tuple[ValueColumn, ...], list[list[Any]]] = {}
-        for columns, one in self._open:
-            known = found.get(one.key)
-            if known is None:
+        for key, row in self._open:
+            known = found.get(key)
+            missing = _missing(row, {} if known is None else known)
+            if known is None or missing:
                 raise ValidationError(
-                    f"an update left values as they were, and the table has no row of the key "
-                    f"{one.key} that has them: load the table again, with --load-again"
+                    f"an update left values of {', '.join(missing)} as they were, and the table "
+                    f"has no row of the key {key} that has them: load the table again, with "
+                    "--load-again"
                 )
-            row = [
-                known[column.name] if value is TOAST else value
-                for column, value in zip(columns, one.row, strict=True)
+            values = [
+                known[column.number] if value is TOAST else value
+                for column, value in zip(row.columns, row.values, strict=True)
             ]
-            by_columns.setdefault(columns, []).append(["u", one.order, *row])
+            by_columns.setdefault(row.columns, []).append(["u", row.order, *values])
         self._parts.extend(_part(rows, columns) for columns, rows in by_columns.items())
         self._open = []
+
+
+def _missing(row: _Row, known: Mapping[int, Any]) -> list[str]:
+    return [
+        column.source_name
+        for column, value in zip(row.columns, row.values, strict=True)
+        if value is TOAST and column.number not in known
+    ]
 
 
 def _may_be_left_out(column: ValueColumn) -> bool:
@@ -236,5 +303,5 @@ def _part(rows: Sequence[list[Any]], columns: Sequence[ValueColumn]) -> pa.Table
     gone = pa.array([row[0] for row in rows], pa.string())
     order = pa.array([row[1] for row in rows], pa.int64())
     arrays = arrays_of([row[2:] for row in rows], columns)
-    names = [column.name for column in columns]
+    names = [str(column.number) for column in columns]
     return pa.Table.from_arrays([gone, order, *arrays], names=[GONE, ORDER, *names])

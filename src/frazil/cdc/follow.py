@@ -13,13 +13,15 @@ from threading import Event
 from typing import Final
 
 from frazil.catalog.identifiers import parse_table_identifier
-from frazil.cdc.catalog import SourceTable, Types, source_table
+from frazil.cdc.catalog import Types, check_key, named_oid, published_table
 from frazil.cdc.columns import new_schema
 from frazil.cdc.connections import Connection, Dsn
 from frazil.cdc.positions import lsn_text
 from frazil.cdc.session import FollowSession
 from frazil.cdc.settings import CdcProgress, CdcSettings
 from frazil.cdc.slots import Slot, check_server
+from frazil.cdc.source.tables import SourceTable
+from frazil.cdc.target import FollowedTable
 from frazil.errors import (
     CommitFailedError,
     ConfigurationError,
@@ -96,8 +98,7 @@ class PostgresFollower:
             slot.lock()
             query = _query(check_server(connection), self.settings.slot)
             if self.lake.catalog.table_exists(self.name):
-                table = self.lake.load_table(self.name)
-                table.remove_properties(Batch(query, 0).property_name)
+                FollowedTable(self.lake.load_table(self.name), query, self.settings.dsn).forget()
             return slot.drop()
 
     # -- begin -----------------------------------------------------------------------------------
@@ -117,15 +118,18 @@ class PostgresFollower:
         slot = Slot(connection, settings.slot)
         slot.lock()
         types = Types(connection)
-        source = source_table(connection, settings.source, settings.publication, types)
-        table = self._table(slot, source, Batch(query, 0))
+        loaded = self._loaded_oid(query)
+        oid = named_oid(connection, settings.source, loaded=loaded)
+        source = published_table(connection, oid, settings.publication)
+        if loaded is None:
+            check_key(source, settings.publication)
+        table = self._table(slot, source, types, Batch(query, 0))
         session = FollowSession(
             connection=connection,
             slot=slot,
             types=types,
-            source=source,
-            table=table,
-            query=query,
+            oid=oid,
+            target=FollowedTable(table, query, settings.dsn),
             settings=settings,
             on_progress=self.on_progress,
         )
@@ -135,7 +139,15 @@ class PostgresFollower:
         session.begin()
         return session
 
-    def _table(self, slot: Slot, source: SourceTable, none: Batch) -> Table:
+    def _loaded_oid(self, query: str) -> int | None:
+        """The table that was loaded; None where one is to be loaded."""
+        is_to_load = self.settings.loads_again and not self._is_reloaded
+        if is_to_load or not self.lake.catalog.table_exists(self.name):
+            return None
+        target = FollowedTable(self.lake.load_table(self.name), query, self.settings.dsn)
+        return target.known.oid if target.applied else None
+
+    def _table(self, slot: Slot, source: SourceTable, types: Types, none: Batch) -> Table:
         """The table, which remembers from its first moment that the slot is its own."""
         identifier = parse_table_identifier(self.name)
         is_there = self.lake.catalog.table_exists(identifier)
@@ -150,7 +162,7 @@ class PostgresFollower:
         if table is None:
             return self.lake.create_table(
                 identifier,
-                new_schema(source),
+                new_schema(source, types),
                 partition_by=self.settings.partition_by,
                 properties={none.property_name: "0"},
             )

@@ -33,10 +33,12 @@ class Begin:
     Attributes:
         commit_lsn: where its commit is written.
         microseconds: when it was committed, since 2000-01-01 UTC.
+        xid: its id.
     """
 
     commit_lsn: int
     microseconds: int
+    xid: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +171,7 @@ def _parsed(data: bytes) -> Message | None:
             _expect(data[5], _KEY, _OLD)
             return DeleteMessage(oid, _values(data, 6)[0])
         case b"B":
-            commit_lsn, microseconds, _ = _BEGIN.unpack_from(data, 1)
-            return Begin(commit_lsn, microseconds)
+            return Begin(*_BEGIN.unpack_from(data, 1))
         case b"C":
             _, _, end_lsn, _ = _COMMIT.unpack_from(data, 1)
             return Commit(end_lsn)

@@ -3,52 +3,49 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, closing
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
-import polars as pl
-import pyarrow as pa
-from pyspark.errors import PySparkException
-from pyspark.sql import functions as F
-
-from frazil.cdc.batches import GONE, ORDER, Key, TransactionBatch
-from frazil.cdc.catalog import SourceTable, Types, columns_of, leaves_of
-from frazil.cdc.columns import columns_of_relation, evolved_fields, kept_columns
+from frazil.cdc.batches import Reader, RowLayout, TransactionBatch
+from frazil.cdc.catalog import Types, check_key, check_kind, named_oid, published_table
+from frazil.cdc.columns import ColumnPlan, check_relation_key, kept_columns
 from frazil.cdc.connections import Connection
-from frazil.cdc.initial import initial_rows
-from frazil.cdc.pgoutput import Relation
+from frazil.cdc.initial import SnapshotRows
+from frazil.cdc.pgoutput import Begin, Relation
 from frazil.cdc.positions import lsn_text
 from frazil.cdc.settings import CdcProgress, CdcSettings
-from frazil.cdc.slots import Slot, flushed
-from frazil.cdc.values import RowLoader, ValueColumn, arrays_of
-from frazil.errors import (
-    ValidationError,
-)
-from frazil.format.predicates.sql.quoting import quote_name_always
-from frazil.format.properties.table import SCHEMA_EVOLUTION
-from frazil.spark.table import Table
-from frazil.spark.upserts.commands import replace_rows
-from frazil.spark.upserts.once import Batch, BatchAppliedError, mark
-
-LSN: Final = "frazil.cdc.lsn"
-"""In the summaries of snapshots: the position in the log that the snapshot is of."""
+from frazil.cdc.slots import NewSlot, Slot, flushed, flushed_now
+from frazil.cdc.source.fixed import FixedTable, fixed_table
+from frazil.cdc.source.history import ColumnHistory
+from frazil.cdc.source.known import KnownSource, untold
+from frazil.cdc.source.tables import SourceTable
+from frazil.cdc.target import FollowedTable
+from frazil.cdc.values import RowLoader, ValueColumn
+from frazil.errors import ConflictError, ValidationError
 
 IDLE_BYTES: Final = 16 * 1024 * 1024
 """Where others have written so much since, the table and the slot take note without changes."""
 
+LOADS: Final = 3
+"""So often a load begins where it gave way to a command that moves the source's rows."""
+
 
 @dataclass(slots=True, kw_only=True)
 class FollowSession:
-    """One connection's work."""
+    """One connection's work.
+
+    Attributes:
+        oid: of the source.
+    """
 
     connection: Connection
     slot: Slot
     types: Types
-    source: SourceTable
-    table: Table
-    query: str
+    oid: int
+    target: FollowedTable
     settings: CdcSettings
     on_progress: Callable[[CdcProgress], None]
 
@@ -58,18 +55,9 @@ class FollowSession:
     def __exit__(self, *_: object) -> None:
         self.connection.close()
 
-    @property
-    def applied(self) -> int:
-        """The position that the table is at; 0 before it was loaded."""
-        name = Batch(self.query, 0).property_name
-        text = self.table.refresh().metadata.properties.get(name, "0")
-        if not text.isdigit():
-            raise ValidationError(f"the table's property {name} is {text!r}, no position")
-        return int(text)
-
     def begin(self) -> None:
         """Load the table if it is not, and check that the slot goes on where the table is."""
-        applied = self.applied
+        applied = self.target.applied
         if not applied:
             self._load()
             return
@@ -93,171 +81,171 @@ class FollowSession:
         self.slot.advance(applied)
 
     def drain(self) -> None:
-        """Take over what is committed by now, a batch a commit."""
-        until = flushed(self.connection)
+        """Take over what is committed by now, a batch a commit.
+
+        Raises:
+            ValidationError: the table cannot follow; what was taken over before stays.
+        """
+        self.target.table.refresh()
+        known, until = self.target.known, flushed(self.connection)
+        # Looked at behind the log's end: so it is not older than what the log tells.
+        now, is_settled = self._now(), True
+        if known.at(now) != known:
+            before, until = now, flushed_now(self.connection)
+            now = self._now()
+            is_settled = now == before
+        if reasons := untold(known, now):
+            self._drain_and_compare(known, reasons)
+            return
+        history = self._history(known, now)
         while True:
             started = time.perf_counter()
-            batch = self._batch(until)
+            applied = self.target.applied
+            plan = self.target.plan(self.types)
+            batch = self._batch(history, plan, applied, until, self.settings.batch_rows)
             if not batch.end_lsn:
-                self._note(until)
-                return
-            self._apply(batch)
-            self.slot.advance(batch.end_lsn)
-            now = datetime.now(UTC)
-            late = None if batch.committed_at is None else now - batch.committed_at
-            self._tell(
-                step="changes",
-                rows=batch.changes,
-                transactions=batch.transactions,
-                lsn=batch.end_lsn,
-                lag_seconds=None if late is None else max(late.total_seconds(), 0.0),
-                started=started,
-            )
+                break
+            self.target.apply(batch, plan, history.known)
+            self._advanced(batch, batch.end_lsn, started)
+        if is_settled and known.at(now) != self.target.known:
+            columns = _columns_of(now, history, plan)
+            self.target.settle(columns, plan, history.known.at(now), until)
+            self.slot.advance(until)
+        self._note(until)
 
     # -- load ------------------------------------------------------------------------------------
 
     def _load(self) -> None:
         started = time.perf_counter()
-        # A slot that is there was made by a run that died before its rows were in the table.
-        self.slot.drop()
-        made = self.slot.create(self.settings.dsn)
-        try:
-            columns = kept_columns(self.source.columns, self.table.metadata.schema)
-            self._evolve(columns)
-            rows = initial_rows(
-                self.table.spark,
-                self.settings.dsn,
-                leaves_of(self.connection, self.source),
-                columns,
-                made.snapshot,
-            )
-            self._replace(rows, made.start)
-        except BaseException:
-            made.holder.close()
-            self.slot.drop()
-            raise
-        made.holder.close()
-        self.table.refresh()
+        for left in reversed(range(LOADS)):
+            try:
+                start = self._loaded()
+                break
+            except ConflictError:
+                self.slot.drop()
+                if not left:
+                    raise
+            except BaseException:
+                self.slot.drop()
+                raise
         self._tell(
             step="load",
-            rows=self.table.count(),
+            rows=self.target.table.refresh().count(),
             transactions=0,
-            lsn=made.start,
+            lsn=start,
             lag_seconds=None,
             started=started,
         )
 
-    def _replace(self, rows: Any, lsn: int) -> None:
-        try:
-            replace_rows(
-                self.table.port,
-                rows,
-                batch=Batch(self.query, lsn),
-                snapshot_properties={LSN: lsn_text(lsn)},
+    def _loaded(self) -> int:
+        with self._fixed(self._new_slot) as fixed:
+            check_kind(fixed.source)
+            check_key(fixed.source, self.settings.publication)
+            columns = kept_columns(fixed.source, self.target.metadata.schema, self.types)
+            self.target.load(
+                columns,
+                fixed.start,
+                lambda fields: KnownSource.of(fixed.source, fields),
+                lambda: self._rows(fixed, columns).frame(self.target.table.spark),
             )
-        except PySparkException as error:
-            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-            told = [line for line in lines if line.startswith("frazil.errors.")] or lines[:1]
-            reason = self.settings.dsn.without_password(told[-1].partition(": ")[2] or told[-1])
-            raise ValidationError(f"the rows could not be loaded: {reason}") from None
+            return fixed.start
+
+    def _new_slot(self) -> NewSlot:
+        # A slot that is there was made by a run that died before its rows were in the table.
+        self.slot.drop()
+        return self.slot.create(self.settings.dsn)
+
+    def _fixed(self, make: Callable[[], NewSlot]) -> AbstractContextManager[FixedTable]:
+        settings = self.settings
+        return fixed_table(self.connection, settings.dsn, self.oid, settings.publication, make)
+
+    def _rows(self, fixed: FixedTable, columns: Sequence[ValueColumn]) -> SnapshotRows:
+        return SnapshotRows(
+            dsn=self.settings.dsn,
+            leaves=fixed.source.leaves,
+            pages=fixed.pages,
+            columns=columns,
+            snapshot=fixed.snapshot,
+        )
 
     # -- changes ---------------------------------------------------------------------------------
 
-    def _batch(self, until: int) -> TransactionBatch:
+    def _drain_and_compare(self, known: KnownSource, reasons: Sequence[str]) -> None:
+        """Take over changes beside which something happened that the log does not tell.
+
+        Everything up to a moment is one commit, which is made only where the table then has the
+        rows that the source has at that moment.
+        """
+        started, target = time.perf_counter(), self.target
+        with self._fixed(lambda: self.slot.beside(self.settings.dsn)) as fixed:
+            history, plan = self._history(known, fixed.source), target.plan(self.types)
+            batch = self._batch(history, plan, target.applied, fixed.start, None)
+            columns = _columns_of(fixed.source, history, plan)
+            with target.table.transaction() as together:
+                fields = target.apply_within(together, batch, columns, plan, fixed.start)
+                theirs = self._rows(fixed, columns).frame(target.table.spark)
+                target.check_rows(together, columns, theirs, reasons)
+                here = replace(history.known, fields=fields).at(fixed.source)
+                target.finish(together, here, fixed.start)
+        self._advanced(batch, fixed.start, started)
+
+    def _now(self) -> SourceTable:
+        named_oid(self.connection, self.settings.source, loaded=self.oid)
+        return published_table(self.connection, self.oid, self.settings.publication)
+
+    def _history(self, known: KnownSource, now: SourceTable) -> ColumnHistory:
+        return ColumnHistory(known, now, lambda: self.slot.commits(self.settings.dsn))
+
+    def _batch(
+        self,
+        history: ColumnHistory,
+        plan: ColumnPlan,
+        applied: int,
+        until: int,
+        changes: int | None,
+    ) -> TransactionBatch:
         batch = TransactionBatch(
-            oid=self.source.oid,
-            keys=self.source.keys,
-            has_old_rows=self.source.identity == "f",
-            applied=self.applied,
-            read=self._read,
+            oid=self.oid,
+            keys=history.known.keys,
+            applied=applied,
+            read=self._reader(history, plan),
         )
-        messages = self.slot.messages(
-            self.settings.publication, until=until, changes=self.settings.batch_rows
-        )
-        for message in messages:
-            batch.take(message)
+        messages = self.slot.messages(self.settings.publication, until=until, changes=changes)
+        with closing(messages):
+            for message in messages:
+                batch.take(message)
         return batch
 
-    def _read(self, relation: Relation) -> tuple[Sequence[ValueColumn], RowLoader]:
-        metadata = self.table.metadata
-        columns = columns_of_relation(
-            relation,
-            source=self.source,
-            now=columns_of(self.connection, self.source.oid, self.types),
-            schema=metadata.schema,
-            types=self.types,
-            adds_columns=SCHEMA_EVOLUTION.of(metadata.properties),
+    def _reader(self, history: ColumnHistory, plan: ColumnPlan) -> Reader:
+        def read(relation: Relation, begin: Begin) -> RowLayout:
+            before, now = history.known, history.now
+            numbers = history.numbers(relation, begin)
+            check_relation_key(relation, numbers, before, now)
+            columns, places = plan.columns(relation, numbers, before=before, now=now)
+            return RowLayout(columns, places, RowLoader(self.connection, columns))
+
+        return read
+
+    # -- figures ---------------------------------------------------------------------------------
+
+    def _advanced(self, batch: TransactionBatch, lsn: int, started: float) -> None:
+        self.slot.advance(lsn)
+        now = datetime.now(UTC)
+        late = None if batch.committed_at is None else now - batch.committed_at
+        self._tell(
+            step="changes",
+            rows=batch.changes,
+            transactions=batch.transactions,
+            lsn=lsn,
+            lag_seconds=None if late is None else max(late.total_seconds(), 0.0),
+            started=started,
         )
-        return columns, RowLoader(self.connection, columns)
-
-    def _apply(self, batch: TransactionBatch) -> None:
-        mine = Batch(self.query, batch.end_lsn)
-        rows = batch.table(self._rows_of)
-        if rows is not None:
-            self._evolve(batch.columns)
-        if batch.is_truncated:
-            try:
-                self._replace(self._remaining(rows), batch.end_lsn)
-            except BatchAppliedError:
-                return
-        elif rows is None:
-            self._mark(mine)
-        else:
-            self.table.apply_changes(
-                rows,
-                keys=self.source.keys,
-                op=GONE,
-                order_by=ORDER,
-                batch=mine,
-                snapshot_properties={LSN: lsn_text(batch.end_lsn)},
-            )
-
-    def _remaining(self, rows: pa.Table | None) -> Any:
-        """What is left of changes of an empty table."""
-        if rows is None:
-            return self.table.to_df().limit(0)
-        frame = pl.DataFrame(pl.from_arrow(rows))
-        last = frame.sort(ORDER).unique(subset=list(self.source.keys), keep="last")
-        return last.filter(pl.col(GONE) == "u").drop(GONE, ORDER)
-
-    def _rows_of(self, keys: Sequence[Key]) -> Mapping[Key, Mapping[str, Any]]:
-        """The rows that the table has for keys."""
-        names = self.source.keys
-        kinds = {
-            column.name: column
-            for column in kept_columns(self.source.columns, self.table.metadata.schema)
-        }
-        wanted = [kinds[name] for name in names]
-        sought = [f"_frazil_key_{number}" for number in range(len(names))]
-        asked = self.table.spark.createDataFrame(
-            pa.Table.from_arrays(arrays_of(keys, wanted), names=sought)
-        )
-        rows = self.table.refresh().to_df()
-        same = [
-            rows[quote_name_always([name])] == asked[each]
-            for name, each in zip(names, sought, strict=True)
-        ]
-        found = rows.join(F.broadcast(asked), on=same, how="left_semi").toArrow().to_pylist()
-        return {tuple(row[name] for name in names): row for row in found}
-
-    def _evolve(self, columns: Sequence[ValueColumn]) -> None:
-        """Give the table the columns and the wider types that it lacks."""
-        schema = self.table.metadata.schema
-        change = self.table.update_schema(case_sensitive=False)
-        with change:
-            change.union_by_name(evolved_fields(columns, schema))
 
     def _note(self, until: int) -> None:
         """Let the server remove log that others wrote, where it is much."""
-        if until - self.applied >= IDLE_BYTES:
-            self._mark(Batch(self.query, until))
+        if until - self.target.applied >= IDLE_BYTES:
+            self.target.mark(until)
             self.slot.advance(until)
-
-    def _mark(self, batch: Batch) -> None:
-        try:
-            self.table.port.run(mark(batch))
-        except BatchAppliedError:
-            return
 
     def _tell(
         self,
@@ -280,3 +268,12 @@ class FollowSession:
                 seconds=time.perf_counter() - started,
             )
         )
+
+
+def _columns_of(
+    now: SourceTable, history: ColumnHistory, plan: ColumnPlan
+) -> tuple[ValueColumn, ...]:
+    """How the columns are kept that a table has now."""
+    numbers = [column.number for column in now.columns]
+    columns, _ = plan.columns(now.relation, numbers, before=history.known, now=now)
+    return columns

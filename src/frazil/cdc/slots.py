@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Final
 
+import psycopg
 from psycopg import sql
 
 from frazil.cdc.connections import Connection, Dsn
@@ -89,6 +90,14 @@ def flushed(connection: Connection) -> int:
     return lsn_of(text)
 
 
+def flushed_now(connection: Connection) -> int:
+    """Make the server's log safe up to now, and return how far it is."""
+    with connection.transaction():
+        connection.execute("set local synchronous_commit = local")
+        connection.execute("select pg_logical_emit_message(true, 'frazil cdc', '')")
+    return flushed(connection)
+
+
 @dataclass(frozen=True, slots=True)
 class Slot:
     """A logical replication slot of the plugin pgoutput.
@@ -149,21 +158,42 @@ class Slot:
         Raises:
             StorageError: the server refuses.
         """
-        holder = dsn.connect_for_replication()
-        try:
-            with dsn.errors(f"cannot make the replication slot {self.name}"):
-                row = holder.execute(
-                    sql.SQL("CREATE_REPLICATION_SLOT {} LOGICAL pgoutput EXPORT_SNAPSHOT").format(
-                        sql.Identifier(self.name)
-                    )
-                ).fetchone()
-        except BaseException:
-            holder.close()
-            raise
-        if row is None:
-            raise StorageError(f"the server did not say where the slot {self.name} begins")
-        _, start, snapshot, _ = row
-        return NewSlot(lsn_of(start), snapshot, holder)
+        return _created(dsn, self.name, sql.SQL(""))
+
+    def beside(self, dsn: Dsn) -> NewSlot:
+        """Make a slot that lasts as long as its holder, and a snapshot of what is before it.
+
+        Raises:
+            StorageError: the server refuses.
+        """
+        return _created(dsn, self._name_beside("at"), sql.SQL("TEMPORARY"))
+
+    def commits(self, dsn: Dsn) -> dict[str, int]:
+        """Return where the commits of all transactions from the slot's position on end, by id.
+
+        A copy of the slot tells it, by the plugin test_decoding: pgoutput passes over transactions
+        that change no rows. None are returned where the server cannot make one.
+        """
+        copy = self._name_beside("copy")
+        with dsn.connect() as connection:
+            try:
+                connection.execute(
+                    "select pg_copy_logical_replication_slot(%s, %s, true, 'test_decoding')",
+                    [self.name, copy],
+                )
+                rows = connection.execute(
+                    "select substr(data, 8), lsn::text from pg_logical_slot_peek_changes("
+                    "%s, null, null, 'skip-empty-xacts', '0', 'include-timestamp', '0') "
+                    "where data like 'COMMIT %%'",
+                    [copy],
+                ).fetchall()
+            except psycopg.Error:
+                return {}
+        return {xid: lsn_of(end) for xid, end in rows}
+
+    def _name_beside(self, what: str) -> str:
+        """The name of a temporary slot; the advisory lock keeps it from being used twice."""
+        return f"{self.name[:50]}_{what}_{self.connection.info.backend_pid}"
 
     def drop(self) -> bool:
         """Remove the slot, and let the server remove its log; say whether it was there."""
@@ -172,12 +202,15 @@ class Slot:
         self.connection.execute("select pg_drop_replication_slot(%s)", [self.name])
         return True
 
-    def messages(self, publication: str, *, until: int, changes: int) -> Iterator[Message]:
+    def messages(self, publication: str, *, until: int, changes: int | None) -> Generator[Message]:
         """Return what the log has from the slot's position on; the slot stays where it is.
 
         Args:
             until: only transactions that commit before this position.
-            changes: stop after the transaction with which there are so many.
+            changes: stop after the transaction with which there are so many; None for none.
+
+        Raises:
+            ValidationError: there was no publication when some of the log was written.
         """
         names = sql.Identifier(publication).as_string(self.connection)
         query = (
@@ -189,11 +222,18 @@ class Slot:
             self.connection.cursor("frazil_changes", binary=True) as cursor,
         ):
             cursor.itersize = _ROWS_FETCHED
-            cursor.execute(query, [self.name, lsn_text(until), changes, names])
-            for [data] in cursor:
-                message = message_of(bytes(data))
-                if message is not None:
-                    yield message
+            try:
+                cursor.execute(query, [self.name, lsn_text(until), changes, names])
+                for [data] in cursor:
+                    message = message_of(bytes(data))
+                    if message is not None:
+                        yield message
+            except psycopg.errors.UndefinedObject as error:
+                raise ValidationError(
+                    f"PostgreSQL cannot tell what the log has for the slot {self.name}, as where "
+                    f"the publication {publication} was not there at the time "
+                    f"({error.diag.message_primary}): load the table again, with --load-again"
+                ) from None
 
     def advance(self, lsn: int) -> None:
         """Let the server remove what lies before a position."""
@@ -202,3 +242,22 @@ class Slot:
             self.connection.execute(
                 "select pg_replication_slot_advance(%s, %s::pg_lsn)", [self.name, lsn_text(lsn)]
             )
+
+
+def _created(dsn: Dsn, name: str, kind: sql.SQL) -> NewSlot:
+    holder = dsn.connect_for_replication()
+    try:
+        with dsn.errors(f"cannot make the replication slot {name}"):
+            row = holder.execute(
+                sql.SQL("CREATE_REPLICATION_SLOT {} {} LOGICAL pgoutput EXPORT_SNAPSHOT").format(
+                    sql.Identifier(name), kind
+                )
+            ).fetchone()
+    except BaseException:
+        holder.close()
+        raise
+    if row is None:
+        holder.close()
+        raise StorageError(f"the server did not say where the slot {name} begins")
+    _, start, snapshot, _ = row
+    return NewSlot(lsn_of(start), snapshot, holder)

@@ -21,8 +21,16 @@ Row = Sequence[Any]
 
 @dataclass(frozen=True, slots=True)
 class ValueColumn:
-    """A column that is taken over: its name and how its values are kept."""
+    """A column that is taken over, and how its values are kept.
 
+    Attributes:
+        number: in PostgreSQL's table.
+        source_name: in PostgreSQL's table.
+        name: in the table of Iceberg.
+    """
+
+    number: int
+    source_name: str
     name: str
     type: ValueType
 

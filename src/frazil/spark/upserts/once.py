@@ -6,7 +6,8 @@ itself. Snapshots may expire and branches may be rolled back: the property stays
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from frazil.errors import ConflictError, InvalidMetadataError, ValidationError
@@ -32,10 +33,12 @@ class Batch:
     Attributes:
         query: the id of what the batches come from; it stays the same when that starts again.
         number: batches are applied in the order of their numbers.
+        properties: what the table gets in the commit of the batch besides.
     """
 
     query: str
     number: int
+    properties: Mapping[str, str] = field(default_factory=dict, compare=False, kw_only=True)
 
     def __post_init__(self) -> None:
         if not isinstance(self.query, str) or not self.query.strip():
@@ -84,6 +87,6 @@ def mark(batch: Batch) -> MetadataOperation:
             raise BatchAppliedError(
                 f"the table has batch {batch.number} of the query {batch.query} already"
             )
-        return [SetProperties({batch.property_name: str(batch.number)})]
+        return [SetProperties({**batch.properties, batch.property_name: str(batch.number)})]
 
     return MetadataOperation(updates)

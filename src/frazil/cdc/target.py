@@ -1,0 +1,343 @@
+"""The table of Iceberg that follows one of PostgreSQL: what it remembers, and what it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import polars as pl
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from frazil.cdc.batches import GONE, ORDER, Key, TransactionBatch
+from frazil.cdc.catalog import TypeCatalog
+from frazil.cdc.columns import ColumnPlan, evolved_fields
+from frazil.cdc.connections import Dsn
+from frazil.cdc.initial import GAVE_WAY
+from frazil.cdc.positions import lsn_text
+from frazil.cdc.source.known import KnownSource
+from frazil.cdc.values import ValueColumn, arrays_of
+from frazil.errors import ConflictError, ValidationError
+from frazil.format.metadata import TableMetadata
+from frazil.format.predicates.sql.quoting import quote_name_always
+from frazil.format.properties.table import SCHEMA_EVOLUTION
+from frazil.format.schema import Schema
+from frazil.spark.port import SparkPort
+from frazil.spark.scan import Scan
+from frazil.spark.table import Table
+from frazil.spark.transaction import TableTransaction
+from frazil.spark.upserts.apply import ChangeSettings, apply_batch
+from frazil.spark.upserts.commands import replace_rows
+from frazil.spark.upserts.formats import plain
+from frazil.spark.upserts.once import Batch, BatchAppliedError, mark
+from frazil.spark.write.rows import rows_of
+from frazil.table.updates.properties import set_properties
+
+LSN: Final = "frazil.cdc.lsn"
+"""In the summaries of snapshots: the position in the log that the snapshot is of."""
+
+SOURCE: Final = "frazil.cdc.source."
+"""The property that remembers the source begins so; the query's name follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedTable:
+    """A table, and what its commits say of the table that it follows.
+
+    Attributes:
+        query: names the slot, for `Batch`.
+        dsn: whose password is in no error.
+    """
+
+    table: Table
+    query: str
+    dsn: Dsn
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The table as it was last refreshed, or changed through the handle."""
+        return self.table.metadata
+
+    @property
+    def applied(self) -> int:
+        """The position of the log that the table is at by now; 0 before it was loaded."""
+        name = Batch(self.query, 0).property_name
+        text = self.table.refresh().metadata.properties.get(name, "0")
+        if not text.isdigit():
+            raise ValidationError(f"the table's property {name} is {text!r}, no position")
+        return int(text)
+
+    @property
+    def known(self) -> KnownSource:
+        """The source at that position.
+
+        Raises:
+            ValidationError: the table does not say it.
+        """
+        name = SOURCE + self.query
+        text = self.metadata.properties.get(name)
+        if text is None:
+            raise ValidationError(
+                f"the table has not the property {name}, which says what was loaded, as after an "
+                "earlier version of frazil: load it again, with --load-again"
+            )
+        return KnownSource.of_json(name, text)
+
+    def forget(self) -> None:
+        """Remove what the table remembers of the slot and of the source."""
+        self.table.remove_properties(Batch(self.query, 0).property_name, SOURCE + self.query)
+
+    def plan(self, types: TypeCatalog) -> ColumnPlan:
+        """Where columns are kept from here on."""
+        metadata = self.metadata
+        return ColumnPlan(
+            schema=metadata.schema,
+            fields=self.known.fields,
+            types=types,
+            adds_columns=SCHEMA_EVOLUTION.of(metadata.properties),
+        )
+
+    # -- all rows --------------------------------------------------------------------------------
+
+    def load(
+        self,
+        columns: Sequence[ValueColumn],
+        lsn: int,
+        known: Callable[[Mapping[int, int]], KnownSource],
+        rows: Callable[[], DataFrame],
+    ) -> None:
+        """Put the source's rows in place of the table's.
+
+        Args:
+            lsn: the position that the rows are of.
+            known: what to remember, by the ids of fields by the columns' numbers.
+
+        Raises:
+            ConflictError: the load gave way to a command that moves the source's rows.
+            ValidationError: the rows do not fit.
+        """
+        with self.table.update_schema(case_sensitive=False) as change:
+            change.union_by_name(evolved_fields(columns, self.table.metadata.schema))
+        fields = _field_ids({each.number: each.name for each in columns}, self.table.schema)
+        with self._explained():
+            replace_rows(
+                self.table.port,
+                rows(),
+                batch=self._batch(lsn, known(fields)),
+                snapshot_properties={LSN: lsn_text(lsn)},
+            )
+
+    def check_rows(
+        self,
+        within: TableTransaction,
+        columns: Sequence[ValueColumn],
+        theirs: DataFrame,
+        reasons: Sequence[str],
+    ) -> None:
+        """Check that a table has the rows of its source.
+
+        Args:
+            columns: that are compared.
+            theirs: the source's rows.
+            reasons: why the table may have others.
+
+        Raises:
+            ValidationError: it has others.
+        """
+        spark = self.table.spark
+        names = [quote_name_always([column.name]) for column in columns]
+        ours = Scan(spark, within.metadata, within.io).to_df().select(*names)
+        kinds = {each.name: each.dataType for each in ours.schema.fields}
+        cast = [
+            theirs[name].cast(kinds[column.name]).alias(column.name)
+            for name, column in zip(names, columns, strict=True)
+        ]
+        theirs = theirs.select(*cast)
+        with self._explained():
+            for left, right in ((theirs, ours), (ours, theirs)):
+                if left.exceptAll(right).limit(1).count():
+                    raise ValidationError(
+                        f"{'; '.join(reasons)}: the log does not tell which rows that changed, and "
+                        "the table has others than the source. Nothing was taken over; load the "
+                        "table again, with --load-again"
+                    )
+
+    # -- changes ---------------------------------------------------------------------------------
+
+    def apply(self, batch: TransactionBatch, plan: ColumnPlan, known: KnownSource) -> None:
+        """Take over a batch.
+
+        Args:
+            plan: with which its relations were read.
+            known: the source at its end.
+        """
+        rows = batch.table(self._lookup(batch.columns))
+        with self.table.transaction() as together:
+            # A commit of its own, which says as well which column is which.
+            fields = _evolved(together, batch.columns, plan)
+            self._remember(together, replace(self.known, fields=fields))
+        mine = self._batch(batch.end_lsn, replace(known, fields=fields))
+        try:
+            if batch.is_truncated:
+                replace_rows(
+                    self.table.port,
+                    self._remaining(rows, plan),
+                    batch=mine,
+                    snapshot_properties={LSN: lsn_text(batch.end_lsn)},
+                )
+            elif rows is None:
+                self.table.port.run(mark(mine))
+            else:
+                self._change(self.table.port, rows, plan, mine, batch.end_lsn)
+        except BatchAppliedError:
+            return
+
+    def apply_within(
+        self,
+        together: TableTransaction,
+        batch: TransactionBatch,
+        columns: Sequence[ValueColumn],
+        plan: ColumnPlan,
+        lsn: int,
+    ) -> Mapping[int, int]:
+        """Take over a batch within a transaction, and return the ids of fields by numbers.
+
+        Args:
+            columns: those that the source has at the end.
+            lsn: the position that the transaction leads to.
+        """
+        rows = batch.table(self._lookup(batch.columns))
+        seen = {column.number: column for column in (*batch.columns, *columns)}
+        fields = _evolved(together, tuple(seen.values()), plan)
+        if batch.is_truncated:
+            properties = {LSN: lsn_text(lsn)}
+            together.overwrite(self._remaining(rows, plan), snapshot_properties=properties)
+        elif rows is not None:
+            self._change(together.port, rows, plan, None, lsn)
+        return fields
+
+    def finish(self, together: TableTransaction, known: KnownSource, lsn: int) -> None:
+        """Let a transaction lead to a position, at which the source is known."""
+        if lsn > self.applied:
+            together.port.run(mark(self._batch(lsn, known)))
+        else:
+            self._remember(together, known)
+
+    def settle(
+        self, columns: Sequence[ValueColumn], plan: ColumnPlan, known: KnownSource, lsn: int
+    ) -> None:
+        """Give the table the columns that the source has at a position, without rows."""
+        with self.table.transaction() as together:
+            fields = _evolved(together, columns, plan)
+            self.finish(together, replace(known, fields=fields), lsn)
+
+    def mark(self, lsn: int) -> None:
+        """Take note of a position up to which nothing is to be taken over."""
+        try:
+            self.table.port.run(mark(Batch(self.query, lsn)))
+        except BatchAppliedError:
+            return
+
+    # -- parts -----------------------------------------------------------------------------------
+
+    def _batch(self, lsn: int, known: KnownSource) -> Batch:
+        return Batch(self.query, lsn, properties={SOURCE + self.query: known.to_json()})
+
+    def _remember(self, together: TableTransaction, known: KnownSource) -> None:
+        together.port.run(set_properties({SOURCE + self.query: known.to_json()}))
+
+    def _change(
+        self, port: SparkPort, rows: pa.Table, plan: ColumnPlan, batch: Batch | None, lsn: int
+    ) -> None:
+        settings = ChangeSettings(
+            keys=tuple(plan.names[key] for key in self.known.keys),
+            format=plain(GONE),
+            order_by=(ORDER,),
+            snapshot_properties={LSN: lsn_text(lsn)},
+        )
+        apply_batch(port, rows_of(self.table.spark, _named(rows, plan)), settings, batch)
+
+    def _remaining(self, rows: pa.Table | None, plan: ColumnPlan) -> Any:
+        """What is left of changes of an empty table."""
+        if rows is None:
+            return self.table.to_df().limit(0)
+        frame = pl.DataFrame(pl.from_arrow(_named(rows, plan)))
+        keys = [plan.names[key] for key in self.known.keys]
+        last = frame.sort(ORDER).unique(subset=keys, keep="last")
+        return last.filter(pl.col(GONE) == "u").drop(GONE, ORDER)
+
+    def _lookup(
+        self, columns: Sequence[ValueColumn]
+    ) -> Callable[[Sequence[Key]], Mapping[Key, Mapping[int, Any]]]:
+        """What gives the rows that the table has for keys."""
+
+        def rows_by_key(keys: Sequence[Key]) -> Mapping[Key, Mapping[int, Any]]:
+            known, schema = self.known, self.table.metadata.schema
+            kinds = {column.number: column for column in columns}
+            names = {
+                number: name
+                for number, field_id in known.fields.items()
+                if (name := schema.find_column_name(field_id)) is not None
+            }
+            sought = [f"_frazil_key_{number}" for number in known.keys]
+            wanted = [kinds[number] for number in known.keys]
+            asked = self.table.spark.createDataFrame(
+                pa.Table.from_arrays(arrays_of(keys, wanted), names=sought)
+            )
+            rows = self.table.to_df()
+            same = [
+                rows[quote_name_always([names[number]])] == asked[each]
+                for number, each in zip(known.keys, sought, strict=True)
+            ]
+            found = rows.join(F.broadcast(asked), on=same, how="left_semi").toArrow().to_pylist()
+            return {
+                tuple(row[names[number]] for number in known.keys): {
+                    number: row[name] for number, name in names.items()
+                }
+                for row in found
+            }
+
+        return rows_by_key
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Errors of tasks that read the source's rows, as their own."""
+        try:
+            yield
+        except PySparkException as error:
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            told = [line for line in lines if line.startswith("frazil.errors.")] or lines[:1]
+            reason = self.dsn.without_password(told[-1].partition(": ")[2] or told[-1])
+            if GAVE_WAY in reason:
+                raise ConflictError(reason) from None
+            raise ValidationError(f"the rows could not be loaded: {reason}") from None
+
+
+def _evolved(
+    together: TableTransaction, columns: Sequence[ValueColumn], plan: ColumnPlan
+) -> dict[int, int]:
+    """Give a table the columns, names and types that it lacks; return the fields' ids."""
+    last = [replace(column, name=plan.names[column.number]) for column in columns]
+    with together.update_schema(case_sensitive=False) as change:
+        for name, new in plan.renamed().items():
+            change.rename_column((name,), new)
+        change.union_by_name(evolved_fields(last, plan.renamed_schema()))
+    schema = together.metadata.schema
+    added = {column.number: column.name for column in last if column.number not in plan.fields}
+    return {**plan.fields, **_field_ids(added, schema)}
+
+
+def _field_ids(names: Mapping[int, str], schema: Schema) -> dict[int, int]:
+    ids = {field.name.lower(): field.field_id for field in schema.fields}
+    return {number: ids[name.lower()] for number, name in names.items()}
+
+
+def _named(rows: pa.Table, plan: ColumnPlan) -> pa.Table:
+    """Rows whose columns have the table's names in place of their numbers."""
+    beside = (GONE, ORDER)
+    names = [name if name in beside else plan.names[int(name)] for name in rows.column_names]
+    return rows.rename_columns(names)
