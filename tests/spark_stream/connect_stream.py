@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+import threading
 import time
 
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryListener
 
 import frazil
+
+
+class Told(StreamingQueryListener):
+    """Knows when Spark has told of a query's end."""
+
+    def __init__(self):
+        self.of_an_end = threading.Event()
+
+    def onQueryStarted(self, event):
+        """Nothing."""
+
+    def onQueryProgress(self, event):
+        """Nothing."""
+
+    def onQueryTerminated(self, event):
+        """Another listener, which was added before, has been told by now."""
+        self.of_an_end.set()
 
 
 def main(address, folder):
@@ -33,6 +53,9 @@ def main(address, folder):
     def ids():
         return sorted(row.id for row in spark.read.parquet(f"{folder}/out").collect())
 
+    def files():
+        return {name for *_, names in os.walk(f"{checkpoint}/frazil") for name in names}
+
     append(1, 2)
     append(3)
     started(availableNow=True).awaitTermination()
@@ -47,9 +70,20 @@ def main(address, folder):
     while len(found := ids()) < 6 and time.monotonic() < end and query.isActive:
         pass
     query.stop()
+    before = files()
+    append(7)
+    told = Told()
+    spark.streams.addListener(told)
+    rate = spark.readStream.format("rate").load().writeStream.format("noop")
+    rate.option("checkpointLocation", f"{folder}/rate").start().stop()
+    told.of_an_end.wait(60)
+    new_files = len(files() - before)
+    started(availableNow=True).awaitTermination()
+    last = ids()
     # PySpark's thread for listeners keeps the process until then.
     spark.stop()
-    print("RESULT", json.dumps({"first": first, "second": second, "third": found}))
+    result = {"first": first, "second": second, "third": found, "last": last}
+    print("RESULT", json.dumps(result | {"new_files": new_files}))
 
 
 if __name__ == "__main__":

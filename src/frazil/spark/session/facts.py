@@ -225,6 +225,34 @@ def is_connect(spark: SparkSession) -> bool:
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
+def is_stopped(spark: SparkSession) -> bool:
+    """Whether the session was stopped, or the JVM beside it is gone."""
+    if is_connect(spark):
+        return bool(spark.is_stopped)  # type: ignore[attr-defined]
+    context: Any = spark.sparkContext
+    try:
+        return context._jsc is None or bool(context._jsc.sc().isStopped())
+    except Exception:
+        # No answer is one: py4j raises what its connection to the JVM raises.
+        return True
+
+
+def sources_of_query(spark: SparkSession, query_id: str) -> tuple[str, ...] | None:
+    """What a running streaming query reads, as Spark shows it: ``FileSource[<folder>]`` for files.
+
+    None where Spark does not tell: over Spark Connect, and of a query that has ended.
+    """
+    if is_connect(spark):
+        return None
+    try:
+        query: Any = spark.streams.get(query_id)
+        leaves = query._jsq.streamingQuery().analyzedPlan().collectLeaves()
+        return tuple(str(leaves.apply(place).toString()) for place in range(leaves.size()))
+    except Exception:
+        # It has ended, or this Spark keeps its plan elsewhere.
+        return None
+
+
 def is_case_sensitive(spark: SparkSession) -> bool:
     """Whether column names are matched with their case (``spark.sql.caseSensitive``)."""
     return _is_on(spark, "spark.sql.caseSensitive")

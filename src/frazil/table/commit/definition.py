@@ -1,12 +1,13 @@
-"""Definition: the schema and specs that data files were written for, and whether they still fit."""
+"""Definition: what files were written for, and whether they still fit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from frazil.errors import ConflictError
 from frazil.format.evolution.promotion import can_promote
+from frazil.format.manifests import Content, DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
@@ -15,14 +16,16 @@ from frazil.format.types import NestedField
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What the writer of data files knew of the table.
+    """What the writer of files knew of the table.
 
     Attributes:
+        format_version: the version whose kinds of delete files they are.
         schema: the schema whose field ids and types the files have.
         specs: the partition specs that were there, by id.
         head: the snapshot that was current; None in an empty table.
     """
 
+    format_version: int
     schema: Schema
     specs: Mapping[int, PartitionSpec]
     head: int | None = None
@@ -30,23 +33,30 @@ class Definition:
     @classmethod
     def of(cls, metadata: TableMetadata) -> Definition:
         """Return the definition that a table has now."""
-        return cls(metadata.schema, metadata.specs_by_id, metadata.current_snapshot_id)
+        return cls(
+            metadata.format_version,
+            metadata.schema,
+            metadata.specs_by_id,
+            metadata.current_snapshot_id,
+        )
 
-    def check_fits(self, metadata: TableMetadata, spec_ids: Iterable[int]) -> None:
+    def check_fits(self, metadata: TableMetadata, files: Collection[DataFile]) -> None:
         """Check that files written for this definition can become part of the table.
 
         Columns may have been added, renamed, dropped and promoted since.
 
         Args:
             metadata: the table that the files are to be part of.
-            spec_ids: the partition specs of the files.
+            files: the files.
 
         Raises:
-            ConflictError: another commit removed or changed one of the specs, gave a column a type
-                that the files do not have, made a column required that they lack, or replaced
+            ConflictError: another commit upgraded the table to a version in which a position
+                delete file may not be added, removed or changed one of the specs, gave a column a
+                type that the files do not have, made a column required that they lack, or replaced
                 the table by one without a column that they have.
         """
-        for spec_id in spec_ids:
+        self._check_version(metadata, files)
+        for spec_id in {file.spec_id for file in files}:
             written, now = self.specs.get(spec_id), metadata.specs_by_id.get(spec_id)
             if written is not None and written != now:
                 raise ConflictError(
@@ -62,6 +72,18 @@ class Definition:
                 f"made schema {metadata.current_schema_id} the current one: {problem}; "
                 "write them again"
             )
+
+    def _check_version(self, metadata: TableMetadata, files: Iterable[DataFile]) -> None:
+        """A position delete file is of a version before 3, where deletion vectors begin."""
+        if not self.format_version < 3 <= metadata.format_version:
+            return
+        for file in files:
+            if file.content is Content.POSITION_DELETES and not file.is_deletion_vector:
+                raise ConflictError(
+                    f"{file.file_path} is a position delete file for format version "
+                    f"{self.format_version}, and another commit upgraded the table to version "
+                    f"{metadata.format_version}, where none may be added; write the deletes again"
+                )
 
     def _misfit(self, metadata: TableMetadata) -> str | None:
         now = metadata.schema

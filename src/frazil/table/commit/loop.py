@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from frazil.catalog.base import Catalog, LoadedTable
 from frazil.errors import (
     AlreadyExistsError,
+    CommitError,
     CommitFailedError,
     CommitStateUnknownError,
     ConfigurationError,
@@ -18,6 +19,8 @@ from frazil.errors import (
     FrazilError,
     MissingFileError,
     NoSuchNamespaceError,
+    NoSuchRefError,
+    NoSuchSnapshotError,
     NoSuchTableError,
     NotFoundError,
     StorageError,
@@ -49,6 +52,16 @@ _REFUSALS = (
     ConfigurationError,
     NoSuchTableError,
     NoSuchNamespaceError,
+)
+
+# By these an operation says that it does not fit the table.
+_MISFITS = (
+    ValidationError,
+    UnsupportedError,
+    ConfigurationError,
+    AlreadyExistsError,
+    NoSuchRefError,
+    NoSuchSnapshotError,
 )
 
 
@@ -125,13 +138,15 @@ def commit(
         The table as committed; as loaded when the operation had nothing to change.
 
     Raises:
-        ConflictError: a concurrent commit contradicts the operation. Not retried.
+        ConflictError: a concurrent commit contradicts the operation, or left nothing that it fits.
+            Not retried.
         CommitFailedError: others were first in every try, or the time is over.
         CommitStateUnknownError: the catalog gave no answer, and a look at the table did not
             show the change either. No file was deleted.
         ValidationError: the operation does not fit the table.
     """
     tries = _Tries(identifier, sleep)
+    run = _changes
     current = base
     while True:
         try:
@@ -141,7 +156,7 @@ def commit(
             _check_same_table(identifier, expected_uuid, current)
             if current.metadata.last_updated_ms > time.time() * 1000 + _CLOCK_TOLERANCE_MS:
                 _warn_of_clock(identifier, current.metadata)
-            changes = _changes(catalog, operation, current)
+            changes = run(catalog, operation, current)
         except _LostRaceError as lost:
             tries.wait_after(lost.reason, current, operation)
             current = None
@@ -152,6 +167,7 @@ def commit(
         if changes.is_empty:
             abandon(operation)
             return current
+        run = _changes_again
         # What an operation looked at is more than what its updates change.
         requirements = (*changes.requirements, AssertMetadataLocation(current.metadata_location))
         try:
@@ -276,6 +292,22 @@ def _changes(catalog: Catalog, operation: Operation, current: LoadedTable) -> Ch
         if _has_moved(catalog, current):
             raise _LostRaceError(error) from error
         raise
+
+
+def _changes_again(catalog: Catalog, operation: Operation, current: LoadedTable) -> Changes:
+    """Run an operation that fitted the table before another commit was first.
+
+    Raises:
+        ConflictError: it does not fit any more, which is that commit's doing.
+    """
+    try:
+        return _changes(catalog, operation, current)
+    except CommitError:
+        raise
+    except _MISFITS as error:
+        raise ConflictError(f"another commit was first, and the table has changed: {error}") from (
+            error
+        )
 
 
 def _check_same_table(

@@ -79,12 +79,12 @@ class AddedFiles:
         """Return the manifests of the added files.
 
         Raises:
-            ConflictError: the files were written for a schema or spec that is another one now.
+            ConflictError: the files were written for a version, schema or spec that is another one
+                now.
         """
         if self._written_for is None:
             self._written_for = Definition.of(metadata)
-        spec_ids = {entry.data_file.spec_id for entry in self._entries.values()}
-        self._written_for.check_fits(metadata, spec_ids)
+        self._written_for.check_fits(metadata, self.files)
         return list(
             self._manifests.get_or_make(
                 metadata, snapshot_id, lambda: self._write(metadata, snapshot_id)

@@ -53,7 +53,6 @@ class OverwriteFiles(MergingProducer):
         super().__init__(io, options)
         self._where = None if where is None else RowFilter(where, case_sensitive=case_sensitive)
         self._validation = validation
-        self._has_run = False
         self._removes_by_name = False
         for file in added:
             self.added_data.add(file)
@@ -117,13 +116,12 @@ class OverwriteFiles(MergingProducer):
                 f"another commit changed the table since it was read: {error}; "
                 "run the operation again"
             ) from error
-        finally:
-            self._has_run = True
 
     def _others_committed(self, base: TableMetadata, parent: Snapshot | None) -> bool:
-        if self._validation is None:
-            return self._has_run
-        return bool(self.history(base, parent, self._validation.from_snapshot).snapshots)
+        """Whether others did since the read; the commit loop knows what later tries meet."""
+        return self._validation is not None and bool(
+            self.history(base, parent, self._validation.from_snapshot).snapshots
+        )
 
     def _scope(self, options: Validation) -> Scope:
         partitions = None if options.partitions is None else PartitionSet(options.partitions)

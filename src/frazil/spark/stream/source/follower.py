@@ -15,7 +15,7 @@ from frazil.errors import FrazilError, StorageError, ValidationError
 from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
 from frazil.format.types import PrimitiveType
-from frazil.spark.session.facts import is_connect
+from frazil.spark.session.facts import is_connect, is_stopped
 from frazil.spark.stream.source.batch_files import Units
 from frazil.spark.stream.source.batches import cut
 from frazil.spark.stream.source.checkpoint_cleanup import check_goes_on, forget_finished
@@ -23,6 +23,7 @@ from frazil.spark.stream.source.checkpoint_repair import forget_unplanned
 from frazil.spark.stream.source.log import LogState, StreamLog
 from frazil.spark.stream.source.options import StreamOptions
 from frazil.spark.stream.source.pending import beginning, since
+from frazil.spark.stream.source.query_checkpoint import checkpoints_around
 from frazil.storage.files import FileIO
 from frazil.table.snapshots.producer import branch_head
 
@@ -133,12 +134,8 @@ class Follower:
 
     def forget_unplanned(self) -> None:
         """Undo what a query that died left half done, unless one may be running."""
+        self._leave_ended()
         with self._lock, self._wake:
-            if self._taken:
-                # Spark tells of a query's end some time after it.
-                running = {str(query.runId) for query in self._spark.streams.active}
-                for run_id in self._taken.keys() - running:
-                    del self._taken[run_id]
             if self._state is not None and not self._taken:
                 forget_unplanned(self._log_io, self.log.checkpoint, self._state)
 
@@ -167,7 +164,9 @@ class Follower:
         if state is None:
             self.log.begin(header)
             return None
-        found = self.log.header() or {}
+        found = self.log.header()
+        if found is None:
+            raise self.log.is_gone()
         if found.get("table-uuid") != metadata.table_uuid:
             raise ValidationError(
                 f"the checkpoint {self.log.checkpoint} is of a stream of {found.get('table')} "
@@ -219,8 +218,14 @@ class Follower:
 
     # -- queries ---------------------------------------------------------------------------------
 
+    def has_checkpoint_of(self, query_id: str) -> bool:
+        """Whether the log lies in this query's checkpoint, so that the query reads it."""
+        around = checkpoints_around(self._log_io, self.log.checkpoint)
+        return any(checkpoint.query_id() == query_id for checkpoint in around)
+
     def query_started(self, run_id: str) -> None:
-        """A query began, perhaps over this log: it shall find what the table has now."""
+        """A query began over this log: it shall find what the table has now."""
+        self._or_refuse(self._look_again)
         if not is_connect(self._spark):
             # Over Spark Connect the query is already at its work when the client hears of it.
             self._or_refuse(self.forget_unplanned)
@@ -244,6 +249,10 @@ class Follower:
         with self._wake:
             if run_id in self._taken:
                 self._taken[run_id] = batches
+                return
+        if run_id in (self._running() or ()):
+            # Its start did not tell that it reads this log.
+            self._follow_for([run_id])
 
     def query_is_idle(self, run_id: str) -> None:
         """A query found nothing to take."""
@@ -273,6 +282,33 @@ class Follower:
                 )
                 self._thread.start()
 
+    def _look_again(self) -> None:
+        """Take the log as it lies there, unless a query holds it: it may have been deleted."""
+        self._leave_ended()
+        if not self._taken:
+            self._state = self.log.latest()
+
+    def _leave_ended(self) -> None:
+        """Follow no more for queries that have ended: Spark tells of that some time after it."""
+        known = list(self._taken)
+        running = self._running() if known else None
+        if running is None:
+            return
+        with self._wake:
+            for run_id in known:
+                if run_id not in running:
+                    self._taken.pop(run_id, None)
+
+    def _running(self) -> set[str] | None:
+        """The runs of the session's queries; None where Spark does not answer."""
+        if is_stopped(self._spark):
+            return set()
+        try:
+            return {str(query.runId) for query in self._spark.streams.active}
+        except Exception as error:
+            _LOG.debug("which queries run was not told: %s", error)
+            return set() if is_stopped(self._spark) else None
+
     def _go_on(self) -> None:
         if self._state is not None:
             check_goes_on(self._log_io, self.log.checkpoint, self._state)
@@ -283,6 +319,8 @@ class Follower:
             with self._wake:
                 if self._taken:
                     self._wake.wait(self._options.poll_interval)
+            self._leave_ended()
+            with self._wake:
                 if not self._taken:
                     self._thread = None
                     return
@@ -325,10 +363,13 @@ class Follower:
         try:
             for _ in range(_TRIES):
                 state = self._state or self.log.latest()
-                if state is None or state.refused is not None:
+                if state is not None and state.refused is not None:
                     return
-                self._state = self.log.refuse(state, text)
+                refused = self.log.refuse(state, text)
                 if self._state is not None:
+                    # Without one the log is none that could be gone on with.
+                    self._state = refused
+                if refused is not None:
                     return
         except FrazilError as failure:
             _LOG.error("the stream of %s cannot be told: %s", self._name, failure)

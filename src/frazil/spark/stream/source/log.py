@@ -43,6 +43,7 @@ from frazil.errors import (
 )
 from frazil.spark.files.parquet.file_log import encode_paths, log_lines
 from frazil.spark.files.parquet.locations import spark_path, spark_paths
+from frazil.spark.stream.source.query_checkpoint import QueryCheckpoint
 from frazil.storage.files import FileIO
 from frazil.storage.paths import join
 from frazil.storage.side_by_side import in_threads
@@ -157,13 +158,18 @@ class StreamLog:
         Raises:
             ValidationError: the checkpoint has run batches of another log.
         """
-        if self._io.exists(join(self.checkpoint, "offsets")):
-            raise ValidationError(
-                f"the checkpoint {self.checkpoint} has batches, but the log that they were read "
-                f"from ({self.folder}) is gone: start over with another checkpoint"
-            )
+        # Spark makes the folder before it tells of a query's start.
+        if QueryCheckpoint(self._io, self.checkpoint).plans():
+            raise self.is_gone()
         text = json.dumps({"version": _VERSION, **header})
         self._io.write(join(self.folder, _HEADER), text.encode(), overwrite=True)
+
+    def is_gone(self) -> ValidationError:
+        """The error for a checkpoint that goes on without its log."""
+        return ValidationError(
+            f"the checkpoint {self.checkpoint} has batches, but the log that they were read "
+            f"from ({self.folder}) is gone: start over with another checkpoint"
+        )
 
     def latest(self) -> LogState | None:
         """The newest state; None before the first `publish`."""
@@ -199,7 +205,7 @@ class StreamLog:
         sizes = [int(files["size"].sum()) for files in batches]
         return self._append(before, folders, sizes, position)
 
-    def refuse(self, before: LogState, reason: str) -> LogState | None:
+    def refuse(self, before: LogState | None, reason: str) -> LogState | None:
         """Add a batch that fails the query that reads it, with this reason.
 
         Spark has no word for it but a file that is not there, whose name is the reason.
@@ -211,7 +217,8 @@ class StreamLog:
         text = reason.replace("/", " ").replace("\n", " ")
         files = pl.DataFrame({"path": [f"file:///{text}"], "size": [4], "ordinal": [0]})
         self._write_log(name, log_lines(files))
-        return self._append(before, [name], [4], before.position)
+        position = Position(None) if before is None else before.position
+        return self._append(before, [name], [4], position)
 
     def clear_refused(self, state: LogState) -> None:
         """Let the last batch, if it stands for an error, be one without rows."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
-import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from frazil.spark.session.facts import is_stopped, sources_of_query
 from frazil.spark.stream.source.follower import Follower
 
 if TYPE_CHECKING:
@@ -22,19 +22,27 @@ if TYPE_CHECKING:
     )
 
 _LOCK = threading.Lock()
-_WATCHES: weakref.WeakKeyDictionary[SparkSession, Watch] = weakref.WeakKeyDictionary()
+_WATCHES: dict[SparkSession, Watch] = {}
 
 
 class Watch(StreamingQueryListener):
     """Tells the followers of a session's streams what its queries do.
 
     Spark calls `onQueryStarted` before a query looks at its sources, and waits for it, so every
-    query, also one with ``availableNow``, begins with what the table has then.
+    query, also one with ``availableNow``, begins with what the table has then. A follower hears of
+    the queries that read its log alone: of others it would look at its table, and write to its
+    checkpoint, for nobody. Over Spark Connect a query's sources are known from its first progress
+    on; until then it may be any that was not read yet.
+
+    Args:
+        spark: the session.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
         self._lock = threading.Lock()
         self._followers: dict[str, Follower] = {}
+        self._readers: dict[str, set[str]] = {}
 
     def add(self, follower: Follower) -> None:
         """Tell this follower; it takes the place of another one of the same log.
@@ -45,23 +53,38 @@ class Watch(StreamingQueryListener):
         with self._lock:
             before = self._followers.get(follower.log.spark_folder)
             self._followers[follower.log.spark_folder] = follower
+            self._readers.pop(follower.log.spark_folder, None)
         if before is not None:
             follower.take_over(before)
         follower.forget_unplanned()
         follower.forget_finished()
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """Every follower looks at its table: which log the query reads is not known yet."""
-        self._tell(lambda _, follower: follower.query_started(str(event.runId)))
+        """The followers of the logs that the query reads look at their tables."""
+        query_id, run_id = str(event.id), str(event.runId)
+        sources = sources_of_query(self._spark, query_id)
+        folders = None if sources is None else [_folder(source) for source in sources]
+
+        def tell(folder: str, follower: Follower) -> None:
+            is_read = (
+                self._may_read(query_id, folder, follower)
+                if folders is None
+                else any(_is_same(read, folder) for read in folders)
+            )
+            if is_read:
+                follower.query_started(run_id)
+
+        self._tell(tell)
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """The query's sources name their folders and how far they have been read."""
-        run_id = str(event.progress.runId)
+        query_id, run_id = str(event.progress.id), str(event.progress.runId)
         sources = [(_folder(each.description), each.endOffset) for each in event.progress.sources]
 
         def tell(folder: str, follower: Follower) -> None:
             for read, offset in sources:
                 if _is_same(read, folder):
+                    self._note_reader(query_id, folder)
                     follower.query_took(run_id, _batches(offset))
                     return
             follower.query_ended(run_id)
@@ -76,6 +99,21 @@ class Watch(StreamingQueryListener):
         """The query ended."""
         self._tell(lambda _, follower: follower.query_ended(str(event.runId)))
 
+    def _may_read(self, query_id: str, folder: str, follower: Follower) -> bool:
+        """Whether a query whose sources are not known may read this log."""
+        with self._lock:
+            readers = self._readers.get(folder)
+        if readers is not None:
+            return query_id in readers
+        if follower.has_checkpoint_of(query_id):
+            self._note_reader(query_id, folder)
+            return True
+        return follower.log.header() is not None
+
+    def _note_reader(self, query_id: str, folder: str) -> None:
+        with self._lock:
+            self._readers.setdefault(folder, set()).add(query_id)
+
     def _tell(self, what: Callable[[str, Follower], None]) -> None:
         with self._lock:
             followers = list(self._followers.items())
@@ -86,17 +124,21 @@ class Watch(StreamingQueryListener):
 def watch(spark: SparkSession, follower: Follower) -> None:
     """Let a follower know of the session's queries from now on."""
     with _LOCK:
+        for session in [each for each in _WATCHES if is_stopped(each)]:
+            del _WATCHES[session]
         known = _WATCHES.get(spark)
         if known is None:
-            known = Watch()
+            known = Watch(spark)
             spark.streams.addListener(known)
             _WATCHES[spark] = known
     known.add(follower)
 
 
 def _folder(description: str) -> str:
-    """The folder that a file source follows, by Spark's description of the source."""
-    return description.removeprefix("FileStreamSource[").removesuffix("]")
+    """The folder that a file source follows, by Spark's description of it before or at work."""
+    return (
+        description.removeprefix("FileStreamSource[").removeprefix("FileSource[").removesuffix("]")
+    )
 
 
 def _is_same(folder: str, other: str) -> bool:

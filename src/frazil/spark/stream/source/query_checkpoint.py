@@ -32,6 +32,13 @@ class QueryCheckpoint:
     io: FileIO
     folder: str
 
+    def query_id(self) -> str | None:
+        """The query's id, which it keeps over restarts; None before its first start."""
+        try:
+            return str(json.loads(self.io.read(join(self.folder, "metadata")))["id"])
+        except (StorageError, ValueError, KeyError, TypeError):
+            return None
+
     def sources(self) -> list[int]:
         """The numbers of the query's sources that have noted anything."""
         found = self._list(join(self.folder, "sources"))
