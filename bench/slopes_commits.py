@@ -15,7 +15,7 @@ from bench.slopes_data import (
     write_table_of_snapshots,
 )
 from bench.slopes_java import java_append, java_expiry, java_merging_append, java_replace
-from frazil.catalog.filesystem import FilesystemCatalog
+from frazil.catalog.pointer.filesystem import FilesystemCatalog
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import parse_metadata
 from frazil.format.new_table import new_table_metadata

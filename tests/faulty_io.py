@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from frazil.catalog.base import Catalog
+from frazil.catalog.protocol import Catalog
 from frazil.errors import StorageError, ValidationError
 from frazil.storage.files import FileIO
 
@@ -57,8 +57,8 @@ def watch_for_swap(catalog: Catalog, sent: list[bool]) -> None:
     """Note when the catalog is asked to commit."""
     real = catalog.commit_table
 
-    def commit_table(identifier: Any, requirements: Any, updates: Any) -> Any:
+    def commit_table(identifier: Any, requirements: Any, updates: Any, **base: Any) -> Any:
         sent.append(True)
-        return real(identifier, requirements, updates)
+        return real(identifier, requirements, updates, **base)
 
     catalog.commit_table = commit_table  # type: ignore[method-assign]

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from frazil.catalog.base import Catalog, LoadedTable
 from frazil.catalog.config import CatalogConfig, open_catalog
+from frazil.catalog.protocol import Catalog, LoadedTable
 from frazil.errors import CommitFailedError
 from frazil.format.changes import SetProperties
 from frazil.format.metadata import TableMetadata

@@ -15,8 +15,9 @@ from frazil.catalog.config import (
     refuse_unknown,
     resolve,
 )
-from frazil.catalog.filesystem import FilesystemCatalog
-from frazil.catalog.sql import SqlCatalog
+from frazil.catalog.kinds import register_catalog
+from frazil.catalog.pointer.filesystem import FilesystemCatalog
+from frazil.catalog.pointer.sql import SqlCatalog
 from frazil.errors import ConfigurationError, FrazilError, StorageError, UnsupportedError
 
 
@@ -122,6 +123,53 @@ def test_every_documented_property_is_known() -> None:
     names = [name for name in found if "…" not in name]
     assert len(names) > 40
     refuse_unknown(dict.fromkeys(name.replace("<account>", "a") for name in names))
+
+
+class CrateCatalog(FilesystemCatalog):
+    """A kind of catalog that another package might have."""
+
+    kind = "crate"
+    property_names = frozenset({"crate.size"})
+
+
+def test_a_registered_class_is_named_by_its_type(tmp_path: Path) -> None:
+    register_catalog("crate", CrateCatalog)
+    register_catalog("crate", CrateCatalog)
+    with pytest.raises(ConfigurationError, match="CrateCatalog already"):
+        register_catalog("crate", FilesystemCatalog)
+    made = load_catalog("x", type="Crate", warehouse=tmp_path, **{"crate.size": "1"})
+    assert type(made) is CrateCatalog
+    assert made.properties["crate.size"] == "1"
+    with pytest.raises(ConfigurationError, match=r"is crate\.size meant"):
+        load_catalog("x", type="crate", warehouse=tmp_path, **{"crate.sise": "1"})
+
+
+def test_an_installed_class_is_found_by_its_entry_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "boxes-1.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Name: boxes\nVersion: 1\n")
+    lines = ["[frazil.catalogs]", f"box = {__name__}:CrateCatalog", "tin = json:JSONDecoder"]
+    (package / "entry_points.txt").write_text("\n".join(lines))
+    monkeypatch.syspath_prepend(tmp_path)
+    assert type(load_catalog("x", type="box", warehouse=tmp_path)) is CrateCatalog
+    with pytest.raises(UnsupportedError, match="JSONDecoder"):
+        load_catalog("x", type="tin", warehouse=tmp_path)
+
+
+def test_a_class_is_named_by_its_path_as_in_pyiceberg(tmp_path: Path) -> None:
+    path = f"{__name__}.CrateCatalog"
+    found = {"py-catalog-impl": path, "warehouse": str(tmp_path)}
+    assert type(load_catalog("x", **found)) is CrateCatalog
+    for wrong, error, match in [
+        ({"type": "sql"}, ConfigurationError, "one of them"),
+        ({"py-catalog-impl": "pyiceberg.catalog.sql.SqlCatalog"}, UnsupportedError, "of Frazil"),
+        ({"py-catalog-impl": "no_such_module.Catalog"}, ConfigurationError, "no_such_module"),
+        ({"py-catalog-impl": "Catalog"}, ConfigurationError, r"package\.module\.Class"),
+    ]:
+        with pytest.raises(error, match=match):
+            open_catalog(CatalogConfig("x", {**found, **wrong}))
 
 
 def test_a_driver_that_says_much_is_cut_short() -> None:

@@ -18,7 +18,7 @@ from catalog_cases import (
     set_properties,
 )
 
-from frazil.catalog.base import Catalog
+from frazil.catalog.protocol import Catalog
 from frazil.errors import (
     CommitFailedError,
     ConfigurationError,

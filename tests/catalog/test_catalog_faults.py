@@ -26,8 +26,8 @@ from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
 
 from ci_share import one_of_each, only_in_soak
-from frazil.catalog.base import Catalog
-from frazil.catalog.sql import SqlCatalog
+from frazil.catalog.pointer.sql import SqlCatalog
+from frazil.catalog.protocol import Catalog
 from frazil.errors import (
     CommitFailedError,
     CommitStateUnknownError,

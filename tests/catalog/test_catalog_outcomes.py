@@ -26,8 +26,8 @@ from catalog_cases import (
 )
 
 from ci_share import only_in_soak
-from frazil.catalog.base import Catalog
-from frazil.catalog.sql import SqlCatalog
+from frazil.catalog.pointer.sql import SqlCatalog
+from frazil.catalog.protocol import Catalog
 from frazil.errors import (
     AlreadyExistsError,
     CommitFailedError,

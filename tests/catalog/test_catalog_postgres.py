@@ -22,7 +22,7 @@ from catalog_cases import (
     set_properties_retrying,
 )
 
-from frazil.catalog.base import Catalog
+from frazil.catalog.protocol import Catalog
 from frazil.errors import CommitStateUnknownError, FrazilError, StorageError
 
 SLOW_SECONDS = 1.5

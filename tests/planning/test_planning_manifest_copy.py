@@ -270,7 +270,7 @@ def test_copying_imports_no_pandas(tmp_path: Path) -> None:
     """It takes half a second to import, more than a commit takes."""
     program = f"""
 import sys
-from frazil.catalog.filesystem import FilesystemCatalog
+from frazil.catalog.pointer.filesystem import FilesystemCatalog
 from frazil.format.manifests import DataFile
 from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import spec_for

@@ -9,7 +9,7 @@ from compacted_tables import Modelled, files_in_metadata, files_on_disk, when
 
 from ci_share import only_in_soak
 from faulty_io import FaultyIO
-from frazil.catalog.sql import SqlCatalog
+from frazil.catalog.pointer.sql import SqlCatalog
 from frazil.errors import CommitFailedError, StorageError
 from frazil.spark.lake import Lake
 

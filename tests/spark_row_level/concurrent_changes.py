@@ -49,10 +49,10 @@ def before_the_commit(table, rival):
     """Run the rival between what the table's next commit read and its swap."""
     real = table.catalog.commit_table
 
-    def commit_table(identifier, requirements, updates):
+    def commit_table(identifier, requirements, updates, **base):
         table.catalog.commit_table = real
         rival()
-        return real(identifier, requirements, updates)
+        return real(identifier, requirements, updates, **base)
 
     table.catalog.commit_table = commit_table
 

@@ -11,8 +11,8 @@ from concurrent_changes import first_rows, frame, make_table, shown
 
 from ci_share import one_of_each
 from faulty_io import ERRORS, FaultyIO, watch_for_swap
-from frazil.catalog.filesystem import FilesystemCatalog
-from frazil.catalog.sql import SqlCatalog
+from frazil.catalog.pointer.filesystem import FilesystemCatalog
+from frazil.catalog.pointer.sql import SqlCatalog
 from frazil.errors import ConflictError, FrazilError, StorageError
 from frazil.spark.lake import Lake
 
@@ -180,14 +180,14 @@ def test_a_command_that_is_refused_leaves_no_file_behind(lake, command):
     real = table.catalog.commit_table
     after_rival = []
 
-    def commit_table(identifier, requirements, updates):
+    def commit_table(identifier, requirements, updates, **base):
         table.catalog.commit_table = real
         rival = lake.load_table("db.t")
         rival.update({"v": "'rival'"}, "true")
         kept = {info.path for info in rival.io.list(f"{rival.location}/data")}
         named = set(rival.inspect.files()["file_path"])
         after_rival.extend(path for path in kept if path in named)
-        return real(identifier, requirements, updates)
+        return real(identifier, requirements, updates, **base)
 
     before = {info.path for info in table.io.list(f"{table.location}/data")}
     table.catalog.commit_table = commit_table

@@ -161,9 +161,9 @@ def raced(spark, table, model):
         model.rows = here[0]
         model.play(here[1])
 
-    def commit_table(identifier, requirements, updates):
+    def commit_table(identifier, requirements, updates, **base):
         meanwhile()
-        return real(identifier, requirements, updates)
+        return real(identifier, requirements, updates, **base)
 
     model.rows = rows
     table.catalog.commit_table = commit_table

@@ -111,9 +111,9 @@ def test_a_time_limit_after_the_swap_deletes_no_file(lake, spark, table, write):
 
     real = table.catalog.commit_table
 
-    def commit_table(identifier, requirements, updates):
+    def commit_table(identifier, requirements, updates, **base):
         table.catalog.commit_table = real
-        real(identifier, requirements, updates)
+        real(identifier, requirements, updates, **base)
         signal.raise_signal(signal.SIGALRM)
 
     before = signal.signal(signal.SIGALRM, ring)
@@ -134,10 +134,10 @@ def test_a_write_that_was_refused_leaves_no_file_behind(lake, spark, table, writ
     other_type = spark.sql("select 'x' as id, 'a' as city, 1.0D as x")
     real = table.catalog.commit_table
 
-    def commit_table(identifier, requirements, updates):
+    def commit_table(identifier, requirements, updates, **base):
         table.catalog.commit_table = real
         rival.replace_as_select(other_type)
-        return real(identifier, requirements, updates)
+        return real(identifier, requirements, updates, **base)
 
     if write == "create":
         real_create = lake.catalog.create_table

@@ -10,7 +10,7 @@ import pytest
 from test_upserts_arrival import K, apply, arriving, content
 
 from faulty_io import ERRORS, FaultyIO, watch_for_swap
-from frazil.catalog.filesystem import FilesystemCatalog
+from frazil.catalog.pointer.filesystem import FilesystemCatalog
 from frazil.spark.lake import Lake
 
 CASES = [

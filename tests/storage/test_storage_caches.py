@@ -9,7 +9,9 @@ import pytest
 
 from frazil.catalog.config import CatalogConfig, open_catalog
 from frazil.errors import ConfigurationError
+from frazil.planning.cache import store_key
 from frazil.storage.caches import BoundedCache, Caches, Sized
+from frazil.storage.files import FileIO
 
 
 def test_the_least_recently_used_make_room() -> None:
@@ -93,3 +95,33 @@ def test_the_environment_states_sizes(
     else:
         assert Caches()["manifests"].max_bytes == expected
         assert Caches({"cache.manifests-bytes": "5"})["manifests"].max_bytes == 5
+
+
+@pytest.mark.parametrize(
+    ("change", "is_same"),
+    [
+        ({"s3.access-key-id": "2", "s3.secret-access-key": "2", "s3.session-token": "2"}, True),
+        ({"gcs.oauth2.token": "2"}, True),
+        ({"adls.connection-string": "AccountName=a;AccountKey=2"}, True),
+        ({"adls.sas-token.a": "2"}, True),
+        ({"s3.endpoint": "http://other"}, False),
+        ({"gcs.service.host": "http://other"}, False),
+        ({"adls.account-name": "other"}, False),
+        ({"adls.connection-string": "AccountName=other;AccountKey=1"}, False),
+        ({"adls.sas-token.other": "1"}, False),
+    ],
+    ids=str,
+)
+def test_what_is_kept_goes_by_the_file_and_not_by_who_reads_it(
+    change: dict[str, str], is_same: bool
+) -> None:
+    """Credentials come with a table and end; a path at another endpoint is another file."""
+    before = {
+        "s3.endpoint": "http://one",
+        "s3.access-key-id": "1",
+        "gcs.oauth2.token": "1",
+        "adls.connection-string": "AccountName=a;AccountKey=1",
+        "adls.sas-token.a": "1",
+    }
+    first, second = FileIO(before), FileIO({**before, **change})
+    assert (store_key(first) == store_key(second)) is is_same

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 from remote_stores import Gcs, check_literal_name
 
-from frazil.catalog.filesystem import FilesystemCatalog
+from frazil.catalog.pointer.filesystem import FilesystemCatalog
 from frazil.errors import MissingFileError, StorageError
 from frazil.storage.files import FileIO
 

@@ -8,7 +8,7 @@ import pytest
 from emulators import in_a_forked_child, winners
 from remote_stores import RemoteStore, check_literal_name
 
-from frazil.catalog.filesystem import FilesystemCatalog
+from frazil.catalog.pointer.filesystem import FilesystemCatalog
 from frazil.errors import (
     AlreadyExistsError,
     MissingFileError,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from table_cases import CATALOGS, open_catalog
 
-from frazil.catalog.base import Catalog
+from frazil.catalog.protocol import Catalog
 
 
 @pytest.fixture(params=CATALOGS)

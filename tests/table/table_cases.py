@@ -10,9 +10,9 @@ from typing import Any
 
 from pyiceberg.table import StaticTable
 
-from frazil.catalog.base import Catalog
-from frazil.catalog.filesystem import FilesystemCatalog
-from frazil.catalog.sql import SqlCatalog
+from frazil.catalog.pointer.filesystem import FilesystemCatalog
+from frazil.catalog.pointer.sql import SqlCatalog
+from frazil.catalog.protocol import Catalog
 from frazil.format.manifests import Content, DataFile
 from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import spec_for

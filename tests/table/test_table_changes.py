@@ -20,7 +20,7 @@ from table_cases import (
     peer,
 )
 
-from frazil.catalog.base import Catalog
+from frazil.catalog.protocol import Catalog
 from frazil.errors import (
     EvolutionError,
     UnsupportedVersionError,

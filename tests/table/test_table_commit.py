@@ -19,9 +19,9 @@ from table_cases import (
     open_catalog,
 )
 
-from frazil.catalog.base import Catalog, LoadedTable
-from frazil.catalog.filesystem import FilesystemCatalog
-from frazil.catalog.sql import SqlCatalog
+from frazil.catalog.pointer.filesystem import FilesystemCatalog
+from frazil.catalog.pointer.sql import SqlCatalog
+from frazil.catalog.protocol import Catalog, LoadedTable
 from frazil.errors import (
     CommitFailedError,
     CommitStateUnknownError,
@@ -45,7 +45,9 @@ class RacingCatalog(FilesystemCatalog):
 
     races = 0
 
-    def commit_table(self, identifier: Any, requirements: Any, updates: Any) -> LoadedTable:
+    def commit_table(
+        self, identifier: Any, requirements: Any, updates: Any, **base: Any
+    ) -> LoadedTable:
         """Lose the race, `races` times."""
         if self.races > 0:
             self.races -= 1
@@ -53,7 +55,7 @@ class RacingCatalog(FilesystemCatalog):
             TableHandle(rival, rival.load_table(identifier)).files.fast_append(
                 [data_file(f"rival{self.races}", "wed")]
             )
-        return super().commit_table(identifier, requirements, updates)
+        return super().commit_table(identifier, requirements, updates, **base)
 
 
 class SilentCatalog(FilesystemCatalog):
@@ -62,12 +64,14 @@ class SilentCatalog(FilesystemCatalog):
     commits = True
     silent = False
 
-    def commit_table(self, identifier: Any, requirements: Any, updates: Any) -> LoadedTable:
+    def commit_table(
+        self, identifier: Any, requirements: Any, updates: Any, **base: Any
+    ) -> LoadedTable:
         """Commit perhaps, and do not answer."""
         if not self.silent:
-            return super().commit_table(identifier, requirements, updates)
+            return super().commit_table(identifier, requirements, updates, **base)
         if self.commits:
-            super().commit_table(identifier, requirements, updates)
+            super().commit_table(identifier, requirements, updates, **base)
         raise CommitStateUnknownError("no answer")
 
 

@@ -15,7 +15,7 @@ from table_cases import (
     vector,
 )
 
-from frazil.catalog.base import Catalog
+from frazil.catalog.protocol import Catalog
 from frazil.errors import CommitFailedError, ConflictError, ValidationError
 from frazil.table.conflicts.validation import Validation
 from frazil.table.handle import TableHandle

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from table_cases import SCHEMA, data_file, make_table, names
 
-from frazil.catalog.base import Catalog
+from frazil.catalog.protocol import Catalog
 from frazil.errors import ConflictError
 from frazil.format.schema import Schema
 from frazil.format.types import DoubleType, IntegerType, LongType, NestedField, StringType
@@ -129,13 +129,13 @@ def test_a_removal_sees_what_is_committed_before_it(files_catalog: Catalog, riva
     evolve(table)
     real = files_catalog.commit_table
 
-    def late(identifier, requirements, updates):  # type: ignore[no-untyped-def]
+    def late(identifier, requirements, updates, **base):  # type: ignore[no-untyped-def]
         files_catalog.commit_table = real  # type: ignore[method-assign]
         if rival == "branch":
             other.files.append([A], branch="b", starts_branch=True)
         else:
             other.files.append([A], wap_id="w" if rival == "staged" else None)
-        return real(identifier, requirements, updates)
+        return real(identifier, requirements, updates, **base)
 
     files_catalog.commit_table = late  # type: ignore[method-assign]
     table.maintenance.remove_unused_specs_and_schemas()

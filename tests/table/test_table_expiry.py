@@ -18,7 +18,7 @@ from table_cases import (
     position_deletes,
 )
 
-from frazil.catalog.base import Catalog
+from frazil.catalog.protocol import Catalog
 from frazil.errors import (
     ValidationError,
 )
@@ -237,13 +237,13 @@ def test_a_first_commit_to_main_during_an_expiry_is_not_lost(
     other = TableHandle(files_catalog, files_catalog.load_table("db.t"))
     real = files_catalog.commit_table
 
-    def late(identifier, requirements, updates):  # type: ignore[no-untyped-def]
+    def late(identifier, requirements, updates, **base):  # type: ignore[no-untyped-def]
         files_catalog.commit_table = real  # type: ignore[method-assign]
         if rival == "append":
             other.files.append([made["theirs"]])
         else:
             other.publish_changes("w")
-        return real(identifier, requirements, updates)
+        return real(identifier, requirements, updates, **base)
 
     files_catalog.commit_table = late  # type: ignore[method-assign]
     expired = table.maintenance.expire_snapshots(older_than="2999-01-01").snapshot_ids

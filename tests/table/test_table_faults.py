@@ -24,7 +24,7 @@ from table_cases import (
 
 from ci_share import pairwise
 from faulty_io import ERRORS, FaultyIO, watch_for_swap
-from frazil.catalog.base import Catalog
+from frazil.catalog.protocol import Catalog
 from frazil.errors import FrazilError
 from frazil.format.manifests import DataFile
 from frazil.format.new_table import new_table_metadata
@@ -133,7 +133,8 @@ def test_a_fault_at_any_call_of_a_creation_leaves_a_whole_table_or_none(
         metadata = new_table_metadata(
             SCHEMA, spec_for(SCHEMA, ["day"]), location=catalog.default_table_location(name)
         )
-        creation, asked, raised = CreateTransaction(catalog, name, metadata), False, False
+        creation = CreateTransaction(catalog, catalog.stage_table(name, metadata))
+        asked = raised = False
         io.left = step
         try:
             with creation:
@@ -173,8 +174,8 @@ def alarm_after_swap(catalog: Catalog) -> Iterator[None]:
 
     real = catalog.commit_table
 
-    def commit_table(identifier: Any, requirements: Any, updates: Any) -> Any:
-        real(identifier, requirements, updates)
+    def commit_table(identifier: Any, requirements: Any, updates: Any, **base: Any) -> Any:
+        real(identifier, requirements, updates, **base)
         signal.raise_signal(signal.SIGALRM)
 
     before = signal.signal(signal.SIGALRM, ring)

@@ -20,7 +20,7 @@ from table_cases import (
     vector,
 )
 
-from frazil.catalog.base import Catalog
+from frazil.catalog.protocol import Catalog
 from frazil.errors import ConflictError, NoSuchRefError, ValidationError
 from frazil.format.manifests import DataFile, EntryStatus
 from frazil.format.schema import Schema

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from table_cases import data_file, make_table, names, open_catalog, short
 
-from frazil.catalog.base import Catalog
+from frazil.catalog.protocol import Catalog
 from frazil.errors import CommitFailedError
 from frazil.storage.files import local_path
 from frazil.table.handle import TableHandle
@@ -123,10 +123,10 @@ def test_an_expiry_keeps_a_tag_that_was_made_meanwhile(files_catalog: Catalog) -
     other = TableHandle(files_catalog, files_catalog.load_table("db.t"))
     real = files_catalog.commit_table
 
-    def late(identifier, requirements, updates):  # type: ignore[no-untyped-def]
+    def late(identifier, requirements, updates, **base):  # type: ignore[no-untyped-def]
         files_catalog.commit_table = real  # type: ignore[method-assign]
         other.create_tag("keep", snapshot_id=first)
-        return real(identifier, requirements, updates)
+        return real(identifier, requirements, updates, **base)
 
     files_catalog.commit_table = late  # type: ignore[method-assign]
     result = table.maintenance.expire_snapshots(older_than="2999-01-01", retain_last=1)

@@ -8,7 +8,7 @@ import pytest
 from pyiceberg.table import StaticTable
 from table_cases import data_file, equality_deletes, make_table, position_deletes
 
-from frazil.catalog.base import Catalog
+from frazil.catalog.protocol import Catalog
 from frazil.table.handle import TableHandle
 
 FILE_COLUMNS = (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from table_cases import avro_files, avro_files_in_use, data_file, make_table, position_deletes
 
-from frazil.catalog.base import Catalog
+from frazil.catalog.protocol import Catalog
 from frazil.errors import ConflictError
 from frazil.table.commit.definition import Definition
 from frazil.table.handle import TableHandle

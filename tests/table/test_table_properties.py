@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from table_cases import CATALOGS, data_file, make_table, open_catalog
 
-from frazil.catalog.base import Catalog, LoadedTable
+from frazil.catalog.protocol import Catalog, LoadedTable
 from frazil.errors import ConfigurationError, ValidationError
 from frazil.format.changes import SetProperties
 from frazil.format.properties.table import COLUMN_PROPERTIES, PROPERTIES

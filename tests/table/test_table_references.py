@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from table_cases import data_file, ids, make_table, names, peer, summary
 
-from frazil.catalog.base import Catalog
+from frazil.catalog.protocol import Catalog
 from frazil.errors import (
     AlreadyExistsError,
     ConflictError,

@@ -19,7 +19,7 @@ from table_cases import (
 from table_cases import make_table as made_by
 
 from frazil.catalog import metadata_files
-from frazil.catalog.base import Catalog
+from frazil.catalog.protocol import Catalog
 from frazil.errors import ConflictError
 from frazil.format.types import IntegerType, ListType, NestedField, StringType, StructType
 from frazil.planning.cache import ManifestCache, store_key

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from table_cases import data_file, head, make_table
 
-from frazil.catalog.base import Catalog
+from frazil.catalog.protocol import Catalog
 from frazil.format.changes import (
     AssertCurrentSchemaId,
     AssertDefaultSpecId,

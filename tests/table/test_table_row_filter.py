@@ -12,7 +12,7 @@ import fastavro
 import pytest
 from table_cases import data_file, make_table, position_deletes
 
-from frazil.catalog.base import Catalog
+from frazil.catalog.protocol import Catalog
 from frazil.format.manifests import ManifestContent, ManifestFile
 from frazil.table.handle import TableHandle
 from frazil.table.manifests.entry_columns import read_entry_columns

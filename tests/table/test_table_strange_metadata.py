@@ -13,7 +13,7 @@ import fastavro
 import pytest
 from table_cases import data_file, make_table
 
-from frazil.catalog.base import Catalog
+from frazil.catalog.protocol import Catalog
 from frazil.errors import InvalidManifestError, InvalidMetadataError
 from frazil.format.manifests import EntryStatus, ManifestContent, ManifestEntry
 from frazil.format.metadata import metadata_to_bytes, parse_metadata

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from table_cases import data_file, make_table
 
-from frazil.catalog.base import Catalog
+from frazil.catalog.protocol import Catalog
 from frazil.errors import ConfigurationError, NoSuchSnapshotError, ValidationError
 from frazil.table.time_travel import timestamp_ms_of
 

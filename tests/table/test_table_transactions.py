@@ -17,7 +17,7 @@ from table_cases import (
     short,
 )
 
-from frazil.catalog.base import Catalog
+from frazil.catalog.protocol import Catalog
 from frazil.errors import (
     ConflictError,
     TableAlreadyExistsError,
@@ -169,14 +169,14 @@ def test_a_branch_and_its_first_snapshot_are_one_commit(catalog: Catalog) -> Non
 def test_a_table_is_created_with_its_first_rows(catalog: Catalog) -> None:
     catalog.create_namespace("db")
     metadata = new_table_metadata(SCHEMA, location=catalog.default_table_location("db.new"))
-    with CreateTransaction(catalog, "db.new", metadata) as tx:
+    late = CreateTransaction(catalog, catalog.stage_table("db.new", metadata))
+    with CreateTransaction(catalog, catalog.stage_table("db.new", metadata)) as tx:
         tx.files.append([data_file("a", partition=())])
         assert not catalog.table_exists("db.new")
     table = TableHandle(catalog, tx.created)
     assert names(table) == ["a"]
     assert table.metadata.metadata_log == ()
     before = avro_files(table)
-    late = CreateTransaction(catalog, "db.new", metadata)
     late.files.append([data_file("b", partition=())])
     with pytest.raises(TableAlreadyExistsError):
         late.create()

@@ -10,7 +10,7 @@ import pytest
 from compacted_tables import Modelled
 from independent_walk import local, lying, reached
 
-from frazil.catalog.filesystem import FilesystemCatalog
+from frazil.catalog.pointer.filesystem import FilesystemCatalog
 from frazil.errors import StorageError
 from frazil.spark.lake import Lake
 from frazil.spark.upkeep import deleting

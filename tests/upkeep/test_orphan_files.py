@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from independent_walk import local, lying, reached
 
-from frazil.catalog.filesystem import FilesystemCatalog
+from frazil.catalog.pointer.filesystem import FilesystemCatalog
 from frazil.catalog.static import StaticCatalog
 from frazil.errors import FrazilError, StorageError, UnsupportedError, ValidationError
 from frazil.format.manifests import DataFile

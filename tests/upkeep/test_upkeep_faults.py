@@ -16,7 +16,7 @@ from compacted_tables import NO_WAITS, Modelled
 from independent_walk import local, lying, reached
 
 from faulty_io import ERRORS, FaultyIO
-from frazil.catalog.filesystem import FilesystemCatalog
+from frazil.catalog.pointer.filesystem import FilesystemCatalog
 from frazil.errors import FrazilError
 from frazil.spark.lake import Lake
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import yaml
 
-from frazil.catalog.base import Catalog
-from frazil.catalog.filesystem import FilesystemCatalog
-from frazil.catalog.sql import SqlCatalog
-from frazil.catalog.sql.engine import CONNECT_TIMEOUT, STATEMENT_TIMEOUT, sqlite_uri
-from frazil.errors import ConfigurationError, UnsupportedError
+from frazil.catalog.kinds import IMPLEMENTATION, catalog_class, class_by_path, property_names
+from frazil.catalog.pointer.sql import SqlCatalog
+from frazil.catalog.pointer.sql.engine import sqlite_uri
+from frazil.catalog.protocol import Catalog
+from frazil.errors import ConfigurationError
 from frazil.format.properties.table import (
     STATUS_CHECKS,
     STATUS_MAX_WAIT,
@@ -34,30 +34,16 @@ DEFAULT_NAME = "default"
 DATABASE_NAME = "catalog.db"
 _ENVIRONMENT_PREFIXES = ("PYICEBERG_CATALOG__", "FRAZIL_CATALOG__")
 _FILE_NAMES = (".frazil.yaml", ".pyiceberg.yaml")
-_KINDS: dict[str, type[Catalog]] = {
-    "sql": SqlCatalog,
-    "jdbc": SqlCatalog,
-    "filesystem": FilesystemCatalog,
-    "hadoop": FilesystemCatalog,
-}
-_CATALOG_PROPERTIES = frozenset(
+_COMMON_PROPERTIES = frozenset(
     {
         "type",
+        IMPLEMENTATION,
         "uri",
         "warehouse",
-        "echo",
-        "init_catalog_tables",
-        "schema_version",
-        "jdbc.schema-version",
-        "jdbc.user",
-        "jdbc.password",
-        CONNECT_TIMEOUT,
-        STATEMENT_TIMEOUT,
         *(size.name for size in CACHE_SIZES.values()),
         *(each.name for each in (STATUS_CHECKS, STATUS_MIN_WAIT, STATUS_MAX_WAIT, STATUS_TIMEOUT)),
     }
 )
-_ELSEWHERE = ("rest", "hive", "glue", "nessie", "dynamodb", "bigquery", "in-memory")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +109,10 @@ def refuse_unknown(properties: Mapping[str, Any]) -> None:
     Raises:
         ConfigurationError: one does not; the message names the nearest that does.
     """
-    known = _CATALOG_PROPERTIES | storage_property_names()
+    own = property_names(properties)
+    if own is None:
+        return
+    known = _COMMON_PROPERTIES | own | storage_property_names()
     for name in properties:
         if name in known or is_storage_property(name):
             continue
@@ -136,26 +125,28 @@ def open_catalog(config: CatalogConfig) -> Catalog:
     """The catalog of a configuration.
 
     Without ``type`` a database URI means sql.  Without ``type`` and ``uri`` a local warehouse gets
-    a SQLite database in its folder.
+    a SQLite database in its folder.  ``py-catalog-impl`` names a class in place of a type.
 
     Raises:
         ConfigurationError: a setting is missing or malformed.
         UnsupportedError: the type is one that this release does not have.
     """
     properties = dict(config.properties)
-    kind = properties.get("type", "").lower() or _guess_kind(config.name, properties)
-    if kind in _ELSEWHERE:
-        raise UnsupportedError(
-            f"the catalog {config.name} is of the type {kind}, which this release does not have; "
-            f"it has sql and filesystem"
-        )
-    if kind not in _KINDS:
-        raise ConfigurationError(
-            f"the catalog {config.name} is of the unknown type {kind!r}: use sql or filesystem"
-        )
-    if _KINDS[kind] is SqlCatalog and "uri" not in properties:
+    implementation = _implementation(config.name, properties)
+    if implementation is SqlCatalog and "uri" not in properties:
         properties["uri"] = _default_database(config.name, properties)
-    return _KINDS[kind](config.name, properties)
+    return implementation(config.name, properties)
+
+
+def _implementation(name: str, properties: Mapping[str, str]) -> type[Catalog]:
+    path, kind = properties.get(IMPLEMENTATION), properties.get("type", "").lower()
+    if path is None:
+        return catalog_class(name, kind or _guess_kind(name, properties))
+    if kind:
+        raise ConfigurationError(
+            f"the catalog {name} has both type={kind} and {IMPLEMENTATION}={path}: give one of them"
+        )
+    return class_by_path(name, path)
 
 
 def _guess_kind(name: str, properties: Mapping[str, str]) -> str:

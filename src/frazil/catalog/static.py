@@ -6,11 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, NoReturn
 
-from frazil.catalog.base import Catalog, LoadedTable
-from frazil.catalog.identifiers import Identifier
+from frazil.catalog.identifiers import Identifier, parse_table_identifier
 from frazil.catalog.metadata_files import read_metadata
-from frazil.catalog.versions import EXTENSIONS, VersionFolder
+from frazil.catalog.pointer.versions import EXTENSIONS, VersionFolder
+from frazil.catalog.protocol import Catalog, LoadedTable, StagedTable
 from frazil.errors import InvalidMetadataError, NoSuchTableError, UnsupportedError
+from frazil.format.changes import Requirement, Update
 from frazil.format.metadata import TableMetadata
 from frazil.storage.files import FileIO
 from frazil.storage.locations import metadata_version
@@ -83,9 +84,6 @@ class StaticCatalog(Catalog):
     def purge_table(self, identifier: str | Sequence[str]) -> None:
         self._refuse()
 
-    def create_table(self, identifier: str | Sequence[str], metadata: TableMetadata) -> LoadedTable:
-        self._refuse()
-
     def register_table(
         self, identifier: str | Sequence[str], metadata_location: str
     ) -> LoadedTable:
@@ -98,24 +96,29 @@ class StaticCatalog(Catalog):
             return False
         return True
 
-    def default_table_location(self, identifier: str | Sequence[str]) -> str:
+    def load_table(self, identifier: str | Sequence[str]) -> LoadedTable:
+        path = newest_metadata_file(self.io, self.location)
+        return LoadedTable(
+            parse_table_identifier(identifier), read_metadata(self.io, path), path, self.io
+        )
+
+    def stage_table(self, identifier: str | Sequence[str], metadata: TableMetadata) -> StagedTable:
         self._refuse()
 
-    def _find(self, name: Identifier) -> str | None:
-        return newest_metadata_file(self.io, self.location)
-
-    def _create(self, name: Identifier, metadata: TableMetadata) -> LoadedTable:
+    def create_staged_table(self, staged: StagedTable) -> LoadedTable:
         self._refuse()
 
-    def _register(
-        self, name: Identifier, metadata: TableMetadata, metadata_location: str
+    def commit_table(
+        self,
+        identifier: str | Sequence[str],
+        requirements: Sequence[Requirement],
+        updates: Sequence[Update],
+        *,
+        base: LoadedTable | None = None,
     ) -> LoadedTable:
         self._refuse()
 
-    def _swap(self, base: LoadedTable, updated: TableMetadata) -> LoadedTable:
-        self._refuse()
-
-    def _drop(self, name: Identifier) -> None:
+    def default_table_location(self, identifier: str | Sequence[str]) -> str:
         self._refuse()
 
     def _refuse(self) -> NoReturn:

@@ -11,10 +11,11 @@ from typing import Any, TypeAlias
 
 import click
 
-from frazil.catalog.base import Catalog
 from frazil.catalog.config import DATABASE_NAME, CatalogConfig, open_catalog, resolve
 from frazil.catalog.identifiers import parse_table_identifier, shown
-from frazil.catalog.sql import SqlCatalog
+from frazil.catalog.kinds import IMPLEMENTATION
+from frazil.catalog.pointer.sql import SqlCatalog
+from frazil.catalog.protocol import Catalog
 from frazil.catalog.static import StaticCatalog
 from frazil.cli.output import Output
 from frazil.errors import (
@@ -106,7 +107,7 @@ class Settings:
 def _check_embedded_catalog(config: CatalogConfig) -> None:
     """Opening a SQLite file that is not there would make it."""
     properties = config.properties
-    kind = properties.get("type", "sql").lower()
+    kind = "" if IMPLEMENTATION in properties else properties.get("type", "sql").lower()
     if kind not in ("sql", "jdbc") or "uri" in properties or "warehouse" not in properties:
         return
     warehouse = normalize_location(properties["warehouse"])

@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import types as S
 
-from frazil.catalog.base import Catalog, LoadedTable
+from frazil.catalog.protocol import Catalog
 from frazil.cli.planned import Read
 from frazil.errors import FrazilError, StorageError
 from frazil.spark.lake import Lake
@@ -35,8 +35,7 @@ def opened_scan(read: Read) -> Iterator[Scan]:
 def opened_table(handle: TableHandle) -> Iterator[Table]:
     """Give a table with the active session, or with a quiet local one that ends with the block."""
     with local_session() as spark:
-        loaded = LoadedTable(handle.identifier, handle.metadata, handle.metadata_location)
-        yield Table(spark, handle.catalog, loaded)
+        yield Table(spark, handle.catalog, handle.port.loaded)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from frazil.planning.frames import memory_of
 from frazil.planning.scan_plan import ScanPlan
 from frazil.storage.caches import BoundedCache, CacheStatistics
 from frazil.storage.files import FileIO
+from frazil.storage.stores.remote_options import places_of_stores
 
 _BYTES_PER_LISTED_MANIFEST = 768
 _BYTES_PER_FIELD_SUMMARY = 256
@@ -103,7 +104,10 @@ def memory_of_plan(plan: ScanPlan) -> int:
 
 
 def store_key(io: FileIO) -> str:
-    """What tells apart files of one path in different stores; no credential can be read from it."""
+    """What tells apart files of one path in different stores: where the stores are, not who asks.
+
+    Credentials come with a table and end; the file that they open is the same one.
+    """
     moved = getattr(io, "moved", {})
-    told = repr((sorted(io.properties.items()), sorted(moved.items())))
+    told = repr((places_of_stores(io.properties), sorted(moved.items())))
     return hashlib.sha256(told.encode()).hexdigest()

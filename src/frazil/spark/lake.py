@@ -10,9 +10,9 @@ from typing import Any, Unpack
 
 from pyspark.sql import DataFrame, SparkSession
 
-from frazil.catalog.base import Catalog
 from frazil.catalog.config import load_catalog, refuse_unknown
 from frazil.catalog.identifiers import Identifier, parse_table_identifier, shown
+from frazil.catalog.protocol import Catalog
 from frazil.catalog.static import StaticCatalog
 from frazil.errors import (
     ConfigurationError,
@@ -78,7 +78,7 @@ def connect(
         given["warehouse"] = warehouse
     prepare_session(spark)
     catalog = load_catalog(name, **given)
-    take_cache_sizes(spark, catalog.io.caches)
+    take_cache_sizes(spark, catalog.caches)
     return Lake(spark, catalog)
 
 
@@ -260,10 +260,6 @@ class Lake(OnDriver, MigrationCommands):
             >>> lake.create_table_as_select("db.copy", df, partition_by=["month(ts)"])
         """
         name = parse_table_identifier(identifier)
-        if self.catalog.table_exists(name):
-            raise TableAlreadyExistsError(f"the table {shown(name)} exists")
-        if not self.catalog.namespace_exists(name[:-1]):
-            raise NoSuchNamespaceError(f"there is no namespace {shown(name[:-1])}")
         rows = rows_of(self.spark, df)
         metadata = self._new_metadata(
             name, rows, partition_by, sort_by, properties, location, format_version
@@ -407,7 +403,7 @@ class Lake(OnDriver, MigrationCommands):
         Examples:
             >>> lake.cache_statistics()["manifests"].size_in_bytes
         """
-        return self.catalog.io.caches.statistics
+        return self.catalog.caches.statistics
 
     def clear_caches(self) -> None:
         """Forget what this lake keeps of files; the next reads fetch and decode them again.
@@ -415,7 +411,7 @@ class Lake(OnDriver, MigrationCommands):
         Examples:
             >>> lake.clear_caches()
         """
-        self.catalog.io.caches.clear()
+        self.catalog.caches.clear()
 
     # -- parts -----------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 from pyspark.sql import SparkSession
 
-from frazil.catalog.base import Catalog, LoadedTable
+from frazil.catalog.protocol import Catalog, LoadedTable
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
 from frazil.spark.read_points import ReadPoints

@@ -8,7 +8,7 @@ from typing import Literal, Unpack, overload
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from frazil.catalog.base import Catalog, LoadedTable
+from frazil.catalog.protocol import Catalog, LoadedTable
 from frazil.format.arguments import SnapshotId
 from frazil.format.metadata import TableMetadata
 from frazil.format.partitions.partitioning import PartitionField
@@ -241,8 +241,9 @@ class Table(ChangeCommands, TableChanges, TableStreams, TableHandle):
             "snapshot_properties": {**engine_summary(spark), **(snapshot_properties or {})}
         }
         snapshot_options(**settings)
-        files = write_data_files(spark, df, metadata=metadata, io=catalog.io)
-        with CreateTransaction(catalog, identifier, metadata) as transaction:
+        staged = catalog.stage_table(identifier, metadata)
+        files = write_data_files(spark, df, metadata=staged.metadata, io=staged.io)
+        with CreateTransaction(catalog, staged) as transaction:
             transaction.files.append(files, **owning(settings, files))
         return cls(spark, catalog, transaction.created)
 

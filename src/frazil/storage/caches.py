@@ -1,7 +1,8 @@
 """What a lake keeps of files that never change, in one bounded cache for each purpose.
 
 The caches go with the lake's `FileIO`, so every table and operation of the lake uses the same ones,
-and no other lake sees what was read by its paths and credentials. Their sizes are properties
+and no other lake sees what was read by its paths and credentials. Within the lake a value goes by
+the file that it is of, whichever table's credentials it was read with. Their sizes are properties
 (`CACHE_SIZES`), which the environment sets first.
 """
 

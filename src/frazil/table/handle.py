@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, Self
 
-from frazil.catalog.base import Catalog, LoadedTable
+from frazil.catalog.protocol import Catalog, LoadedTable
 from frazil.format.arguments import SnapshotId, optional_snapshot_id_of
 from frazil.format.html_text import html_table, notebook_card
 from frazil.format.partitions.partitioning import PartitionField, PartitionSpec

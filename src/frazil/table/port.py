@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from datetime import tzinfo
 from threading import Lock
 
-from frazil.catalog.base import Catalog, LoadedTable
+from frazil.catalog.protocol import Catalog, LoadedTable
 from frazil.errors import ValidationError
 from frazil.format.metadata import TableMetadata
 from frazil.format.values.zones import PROCESS_ZONE
@@ -101,8 +101,8 @@ class HandlePort(TablePort):
 
     @property
     def io(self) -> FileIO:
-        """The table's files."""
-        return self._catalog.io
+        """The table's files, by the credentials that it was last loaded with."""
+        return self._loaded.io
 
     def newest(self) -> TableMetadata:
         """Load the table and return its metadata."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from frazil.catalog.base import Catalog, LoadedTable
-from frazil.catalog.identifiers import parse_table_identifier
+from frazil.catalog.protocol import Catalog, LoadedTable, StagedTable
 from frazil.errors import ValidationError
 from frazil.format.changes import Update, apply_updates
 from frazil.format.metadata import TableMetadata
@@ -56,8 +54,8 @@ class TransactionPort(TablePort):
 
     @property
     def io(self) -> FileIO:
-        """The table's files."""
-        return self._handle.io
+        """The table's files, by the credentials that it was loaded with."""
+        return self._base.io
 
     @property
     def is_open(self) -> bool:
@@ -176,38 +174,34 @@ class _Staged(CompositeOperation):
 class CreationPort(TablePort):
     """Collects the first operations of a table that does not exist yet."""
 
-    def __init__(
-        self, catalog: Catalog, identifier: tuple[str, ...], metadata: TableMetadata
-    ) -> None:
+    def __init__(self, catalog: Catalog, staged: StagedTable) -> None:
         self._catalog = catalog
-        self._identifier = identifier
-        self._metadata = metadata
+        self._staged = staged
         self._operations: list[Operation] = []
 
     @property
     def identifier(self) -> tuple[str, ...]:
         """Namespace levels and the table's name."""
-        return self._identifier
+        return self._staged.identifier
 
     @property
     def metadata(self) -> TableMetadata:
         """The table as it will be."""
-        return self._metadata
+        return self._staged.metadata
 
     @property
     def io(self) -> FileIO:
         """The table's files."""
-        return self._catalog.io
+        return self._staged.io
 
     def newest(self) -> TableMetadata:
         """Return the metadata of the table as it will be."""
-        return self._metadata
+        return self._staged.metadata
 
     def run(self, operation: Operation) -> None:
         """Add an operation."""
         try:
-            updates = operation.changes(self._metadata).updates
-            self._metadata = apply_updates(self._metadata, updates)
+            self._staged = self._staged.updated(operation.changes(self.metadata).updates)
         except BaseException:
             abandon(operation)
             raise
@@ -215,8 +209,7 @@ class CreationPort(TablePort):
 
     def create(self) -> LoadedTable:
         """Create the table with everything so far."""
-        operations = CompositeOperation(self._operations)
-        return create(self._catalog, self._identifier, self._metadata, operations)
+        return create(self._catalog, self._staged, CompositeOperation(self._operations))
 
     def abandon(self) -> None:
         """Remove what the operations wrote."""
@@ -226,7 +219,7 @@ class CreationPort(TablePort):
 class CreateTransaction(TableOperations):
     """A table that does not exist yet, and its first operations; the `with` block creates it.
 
-        with CreateTransaction(catalog, "db.t", metadata) as tx:
+        with CreateTransaction(catalog, catalog.stage_table("db.t", metadata)) as tx:
             tx.files.append(files)
         table = TableHandle(catalog, tx.created)
 
@@ -236,10 +229,8 @@ class CreateTransaction(TableOperations):
 
     port: CreationPort
 
-    def __init__(
-        self, catalog: Catalog, identifier: str | Sequence[str], metadata: TableMetadata
-    ) -> None:
-        super().__init__(CreationPort(catalog, parse_table_identifier(identifier), metadata))
+    def __init__(self, catalog: Catalog, staged: StagedTable) -> None:
+        super().__init__(CreationPort(catalog, staged))
         self._created: LoadedTable | None = None
 
     def __enter__(self) -> Self:

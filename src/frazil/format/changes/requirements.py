@@ -108,23 +108,6 @@ class AssertDefaultSortOrderId:
         return {"type": self.type, "default-sort-order-id": self.default_sort_order_id}
 
 
-@dataclass(frozen=True, slots=True)
-class AssertMetadataLocation:
-    """Nothing at all was committed since: the table is at the metadata file that was read.
-
-    A commit rests on more than its updates change: on the absence of branches and tags, on the
-    schema and the specs of its files, on which snapshots there are. Catalogs of this library check
-    it; the REST protocol does not know it, where the other requirements stand alone.
-    """
-
-    location: str
-    type: ClassVar[str] = "assert-metadata-location"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the requirement as a JSON object; it is not part of the REST protocol."""
-        return {"type": self.type, "location": self.location}
-
-
 Requirement = (
     AssertCreate
     | AssertTableUUID
@@ -134,7 +117,6 @@ Requirement = (
     | AssertLastAssignedPartitionId
     | AssertDefaultSpecId
     | AssertDefaultSortOrderId
-    | AssertMetadataLocation
 )
 
 _READERS: dict[str, Callable[[JsonObject], Requirement]] = {
@@ -156,7 +138,6 @@ _READERS: dict[str, Callable[[JsonObject], Requirement]] = {
     AssertDefaultSortOrderId.type: lambda fields: AssertDefaultSortOrderId(
         fields.integer("default-sort-order-id")
     ),
-    AssertMetadataLocation.type: lambda fields: AssertMetadataLocation(fields.string("location")),
 }
 
 
@@ -175,40 +156,29 @@ def requirement_from_json(value: Any) -> Requirement:
     return reader(fields)
 
 
-def check_requirements(
-    metadata: TableMetadata | None,
-    requirements: Iterable[Requirement],
-    *,
-    location: str | None = None,
-) -> None:
+def check_requirements(metadata: TableMetadata | None, requirements: Iterable[Requirement]) -> None:
     """Check that every requirement holds.
 
     Args:
         metadata: the table; None where there is none.
         requirements: what must hold.
-        location: the path of the metadata file.
 
     Raises:
         CommitFailedError: naming what was expected and what was found.
     """
     for requirement in requirements:
-        broken = _broken_by(metadata, location, requirement)
+        broken = _broken_by(metadata, requirement)
         if broken is not None:
             raise CommitFailedError(f"requirement failed: {broken}")
 
 
-def _broken_by(
-    metadata: TableMetadata | None, location: str | None, requirement: Requirement
-) -> str | None:
+def _broken_by(metadata: TableMetadata | None, requirement: Requirement) -> str | None:
     """What contradicts the requirement, or None where it holds."""
     if isinstance(requirement, AssertCreate):
         return None if metadata is None else "expected no table, found that it already exists"
     if metadata is None:
         return f"{requirement.type} expected a table, found that there is none"
     match requirement:
-        case AssertMetadataLocation(expected_location):
-            same = location == expected_location
-            return None if same else _changed("metadata file", expected_location, location)
         case AssertTableUUID(uuid):
             found = metadata.table_uuid
             same = found is not None and found.lower() == uuid.lower()

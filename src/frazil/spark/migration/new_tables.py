@@ -9,8 +9,8 @@ from typing import Final
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from frazil.catalog.base import Catalog, LoadedTable
 from frazil.catalog.identifiers import Identifier, parse_table_identifier, shown
+from frazil.catalog.protocol import Catalog, LoadedTable
 from frazil.errors import (
     AlreadyExistsError,
     NoSuchNamespaceError,
@@ -167,10 +167,11 @@ def _created(
     parallelism: int | None,
     ignore_missing_files: bool,
 ) -> LoadedTable:
-    importer = Importer(spark, catalog.io, metadata, shown(identifier), parallelism)
-    files = files_of_table(spark, catalog.io, source, ignore_missing_files=ignore_missing_files)
+    staged = catalog.stage_table(identifier, metadata)
+    importer = Importer(spark, staged.io, metadata, shown(identifier), parallelism)
+    files = files_of_table(spark, staged.io, source, ignore_missing_files=ignore_missing_files)
     imported = importer.files_of(FileSource(str(source), source.file_format, files))
-    with CreateTransaction(catalog, identifier, metadata) as transaction:
+    with CreateTransaction(catalog, staged) as transaction:
         transaction.port.run(learn_names(metadata, imported.names))
         transaction.files.append(imported.entries, snapshot_properties=engine_summary(spark))
     return transaction.created

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
-from frazil.catalog.base import Catalog
+from frazil.catalog.protocol import Catalog
 from frazil.errors import ProcedureError
 from frazil.spark.procedures.of_changes import OF_CHANGES
 from frazil.spark.procedures.of_files import OF_FILES

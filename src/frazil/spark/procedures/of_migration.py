@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from frazil.catalog.base import LoadedTable
+from frazil.catalog.protocol import LoadedTable
 from frazil.format import types as I
 from frazil.spark.migration.new_tables import migrate, snapshot_table
 from frazil.spark.procedures.parameters import ArgumentKind, Arguments, Parameter

@@ -9,8 +9,8 @@ from typing import Any, Final, TypeAlias
 import polars as pl
 from pyspark.sql import DataFrame, SparkSession
 
-from frazil.catalog.base import Catalog
 from frazil.catalog.identifiers import parse_table_identifier
+from frazil.catalog.protocol import Catalog
 from frazil.format import types as I
 from frazil.spark.metadata_frames.shape import dataframe_of
 from frazil.spark.procedures.parameters import ArgumentKind, Arguments, Parameter, Signature

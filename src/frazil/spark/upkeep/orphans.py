@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from frazil.catalog.base import LoadedTable
+from frazil.catalog.protocol import LoadedTable
 from frazil.format.manifests import EntryStatus
 from frazil.format.metadata.partition_sources import schema_with_sources
 from frazil.format.partitions.partitioning import PartitionSpec

@@ -68,6 +68,12 @@ _KNOWN = frozenset(
         "hdfs.kerberos_ticket",
     }
 )
+# By these one path names another file; all else says how a store is asked, and who asks.
+_PLACES = (
+    *("s3.endpoint", "s3.region", "client.region", "s3.profile-name", "client.profile-name"),
+    *("gcs.service.host", "adls.account-name", "adls.account-host", "hdfs.host", "hdfs.port"),
+)
+_SECRETS_OF_CONNECTION = frozenset({"accountkey", "sharedaccesssignature"})
 # A credential leaves only for hosts of these clouds: a path may come from a stranger's metadata.
 _OTHER_CLOUDS = r"chinacloudapi\.cn|usgovcloudapi\.net|cloudapi\.de"
 _OTHER_HOST = re.compile(rf"([^.]+)\.(?:dfs|blob)\.core\.({_OTHER_CLOUDS})")
@@ -95,6 +101,17 @@ def storage_property_names() -> frozenset[str]:
 def is_storage_property(name: str) -> bool:
     """Whether a property says how a store is reached."""
     return name in _KNOWN or name.startswith(_SAS_OF_ACCOUNT)
+
+
+def places_of_stores(properties: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return the properties that decide which file a path names; none of them is a secret."""
+    found = [(name, properties[name]) for name in _PLACES if name in properties]
+    found += (("adls.sas-token", account) for account in sorted(_sas_by_account(properties)))
+    for part in properties.get("adls.connection-string", "").split(";"):
+        name, _, value = part.strip().partition("=")
+        if name.lower() not in _SECRETS_OF_CONNECTION:
+            found.append((name, value))
+    return tuple(found)
 
 
 def storage_options(

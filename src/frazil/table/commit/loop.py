@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from frazil.catalog.base import Catalog, LoadedTable
+from frazil.catalog.protocol import Catalog, LoadedTable, StagedTable
 from frazil.errors import (
     AlreadyExistsError,
     CommitError,
@@ -27,7 +27,6 @@ from frazil.errors import (
     UnsupportedError,
     ValidationError,
 )
-from frazil.format.changes import AssertMetadataLocation
 from frazil.format.metadata import TableMetadata
 from frazil.format.properties.table import (
     RETRIES,
@@ -168,10 +167,10 @@ def commit(
             abandon(operation)
             return current
         run = _changes_again
-        # What an operation looked at is more than what its updates change.
-        requirements = (*changes.requirements, AssertMetadataLocation(current.metadata_location))
         try:
-            committed = catalog.commit_table(identifier, requirements, changes.updates)
+            committed = catalog.commit_table(
+                identifier, changes.requirements, changes.updates, base=current
+            )
         except CommitFailedError as error:
             tries.wait_after(error, current, operation)
             current = None
@@ -198,11 +197,10 @@ def commit(
 
 def create(
     catalog: Catalog,
-    identifier: tuple[str, ...],
-    metadata: TableMetadata,
+    staged: StagedTable,
     operation: Operation,
 ) -> LoadedTable:
-    """Make a table together with the first operation on it; `metadata` holds its result.
+    """Make a staged table, which holds the result of the first operation on it.
 
     Raises:
         TableAlreadyExistsError: somebody else was first; the operation's files are removed.
@@ -211,13 +209,14 @@ def create(
         CommitStateUnknownError, StorageError: the outcome is unknown; no file was deleted.
     """
     try:
-        created = catalog.create_table(identifier, metadata)
+        created = catalog.create_staged_table(staged)
     except (AlreadyExistsError, CommitFailedError):
         abandon(operation)
         raise
     except _REFUSALS as error:
         # As in a commit: what a catalog does after the table is there may raise the same.
-        refused = _look(catalog, identifier, lambda found: found.table_uuid == metadata.table_uuid)
+        uuid, identifier = staged.metadata.table_uuid, staged.identifier
+        refused = _look(catalog, identifier, lambda found: found.table_uuid == uuid)
         if not isinstance(refused, LoadedTable):
             if refused is not None:
                 abandon(operation)

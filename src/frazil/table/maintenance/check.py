@@ -9,7 +9,7 @@ from typing import Final
 
 import polars as pl
 
-from frazil.catalog.base import LoadedTable
+from frazil.catalog.protocol import LoadedTable
 from frazil.errors import InvalidFormatError, MissingFileError
 from frazil.format.html_text import ShownInNotebooks
 from frazil.format.manifests import ManifestFile

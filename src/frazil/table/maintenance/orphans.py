@@ -11,8 +11,7 @@ from typing import Any, Final, Literal, TypedDict, get_args
 
 import polars as pl
 
-from frazil.catalog.base import LoadedTable
-from frazil.catalog.static import StaticCatalog
+from frazil.catalog.protocol import Capability, LoadedTable
 from frazil.errors import UnsupportedError, ValidationError
 from frazil.format.html_text import ShownInNotebooks, html_size
 from frazil.format.metadata import TableMetadata
@@ -285,7 +284,7 @@ def refuse_without_catalog(table: HandlePort) -> None:
 
     Newer metadata than that of the opened file may reach what seems to be an orphan.
     """
-    if isinstance(table.catalog, StaticCatalog):
+    if not table.catalog.can(Capability.CHANGES):
         raise UnsupportedError(
             f"the table {table.metadata.location} is opened without a catalog: newer metadata may "
             "reach its files, so none is deleted; open it through its catalog, or ask with dry_run"

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 
-from frazil.catalog.base import LoadedTable
 from frazil.catalog.metadata_files import read_metadata
-from frazil.catalog.versions import HINT
+from frazil.catalog.pointer.versions import HINT
+from frazil.catalog.protocol import LoadedTable
 from frazil.errors import MissingFileError
 from frazil.format.manifests import ManifestFile
 from frazil.format.metadata import TableMetadata

@@ -14,8 +14,8 @@ from typing import Final
 
 import polars as pl
 
-from frazil.catalog.base import LoadedTable
 from frazil.catalog.metadata_files import read_metadata
+from frazil.catalog.protocol import LoadedTable
 from frazil.errors import ValidationError
 from frazil.format.html_text import ShownInNotebooks
 from frazil.format.manifests import Content, EntryStatus, ManifestFile

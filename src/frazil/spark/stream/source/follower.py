@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from frazil.catalog.base import Catalog
+from frazil.catalog.protocol import Catalog
 from frazil.errors import FrazilError, StorageError, ValidationError
 from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
@@ -99,7 +99,8 @@ class Follower:
 
     def _try_to_catch_up(self) -> bool:
         """Catch up once; False where the table is to be looked at again."""
-        metadata = self._catalog.load_table(self._identifier).metadata
+        loaded = self._catalog.load_table(self._identifier)
+        metadata = loaded.metadata
         self._check_table(metadata)
         metadata = self._on_branch(metadata)
         state = self._state or self._opened(metadata)
@@ -116,7 +117,7 @@ class Follower:
             units = Units(
                 spark=self._spark,
                 metadata=metadata,
-                io=self._catalog.io,
+                io=loaded.io,
                 schema=self.schema,
                 options=self._options,
                 rows_folder=self.log.rows_folder,

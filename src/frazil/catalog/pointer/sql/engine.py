@@ -158,7 +158,7 @@ def _own_sqlite_transactions(engine: Engine) -> None:
 
 def _limit_psycopg_statements(engine: Engine, statement_ms: int) -> None:
     # The driver is an extra, so a module that needs it is imported once it is known to be there.
-    module = importlib.import_module("frazil.catalog.sql.psycopg_connection")
+    module = importlib.import_module("frazil.catalog.pointer.sql.psycopg_connection")
 
     @event.listens_for(engine, "do_connect")
     def _connect(_dialect: Any, _record: Any, args: Any, options: Any) -> Any:

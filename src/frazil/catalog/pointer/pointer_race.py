@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from frazil.catalog.base import LoadedTable
 from frazil.catalog.metadata_files import read_metadata
+from frazil.catalog.protocol import LoadedTable
 from frazil.storage.files import FileIO
 
 

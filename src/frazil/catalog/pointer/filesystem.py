@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 from uuid import uuid4
 
-from frazil.catalog.base import Catalog, LoadedTable
 from frazil.catalog.identifiers import (
     Identifier,
     parse_named_namespace,
@@ -22,9 +21,11 @@ from frazil.catalog.identifiers import (
     shown,
 )
 from frazil.catalog.metadata_files import metadata_bytes, names_uuid, read_metadata
-from frazil.catalog.outcome import after_the_change, find_outcome
-from frazil.catalog.purge import refuse_purge_without_gc, remove_files_of
-from frazil.catalog.versions import EXTENSIONS, VersionFolder
+from frazil.catalog.pointer.catalog import PointerCatalog
+from frazil.catalog.pointer.outcome import after_the_change, find_outcome
+from frazil.catalog.pointer.purge import refuse_purge_without_gc, remove_files_of
+from frazil.catalog.pointer.versions import EXTENSIONS, VersionFolder
+from frazil.catalog.protocol import LoadedTable
 from frazil.errors import (
     AlreadyExistsError,
     CommitFailedError,
@@ -55,7 +56,7 @@ _LOCK_TRIES = 10
 _LISTERS = 16
 
 
-class FilesystemCatalog(Catalog):
+class FilesystemCatalog(PointerCatalog):
     """Java's HadoopCatalog: nothing but folders, safe where the store creates files atomically.
 
     Namespaces keep no properties and tables cannot be renamed or moved, as in Java.  Writers of
@@ -162,7 +163,7 @@ class FilesystemCatalog(Catalog):
                 self._remove_empty_folders(name, versions)
                 raise
             versions.write_hint(1)
-        return LoadedTable(name, metadata, path)
+        return self._loaded(name, metadata, path)
 
     def _register(
         self, name: Identifier, metadata: TableMetadata, metadata_location: str
@@ -194,7 +195,7 @@ class FilesystemCatalog(Catalog):
             versions.write_hint(base_version + 1)
             if not is_local(path):
                 self._check_not_dropped(base, versions, path)
-        return LoadedTable(base.identifier, updated, path)
+        return self._loaded(base.identifier, updated, path)
 
     def _check_newest(self, base: LoadedTable, versions: VersionFolder, base_version: int) -> None:
         newest = versions.newest_listed()
@@ -353,9 +354,6 @@ class FilesystemCatalog(Catalog):
             return read_metadata(self.io, path).table_uuid
         except (InvalidFormatError, UnsupportedVersionError):
             return None
-
-    def _no_table(self, name: Identifier) -> NoSuchTableError:
-        return NoSuchTableError(f"there is no table {shown(name)} in the catalog {self.name}")
 
     def _check_location(self, name: Identifier, metadata: TableMetadata) -> None:
         if not self.io.is_same_place(metadata.location, self._folder(name)):

@@ -9,8 +9,8 @@ from sqlalchemy import ColumnElement, delete, func, insert, or_, select, union, 
 from sqlalchemy.engine import Connection
 
 from frazil.catalog.identifiers import Identifier, shown
-from frazil.catalog.sql.database import Database
-from frazil.catalog.sql.schema import NAMESPACE_PROPERTIES, TABLES
+from frazil.catalog.pointer.sql.database import Database
+from frazil.catalog.pointer.sql.schema import NAMESPACE_PROPERTIES, TABLES
 from frazil.errors import (
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,

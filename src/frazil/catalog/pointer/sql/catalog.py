@@ -13,7 +13,6 @@ from sqlalchemy import ColumnElement, Select, and_, delete, insert, or_, select,
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from frazil.catalog.base import Catalog, LoadedTable
 from frazil.catalog.identifiers import (
     Identifier,
     parse_named_namespace,
@@ -23,18 +22,25 @@ from frazil.catalog.identifiers import (
     shown,
 )
 from frazil.catalog.metadata_files import metadata_bytes
-from frazil.catalog.outcome import Sending, new_metadata_file
-from frazil.catalog.pointer_race import PointerRace
-from frazil.catalog.sql.database import Database
-from frazil.catalog.sql.engine import TimeLimits, database_url
-from frazil.catalog.sql.namespaces import SqlNamespaces, namespace_text
-from frazil.catalog.sql.schema import (
+from frazil.catalog.pointer.catalog import PointerCatalog
+from frazil.catalog.pointer.outcome import Sending, new_metadata_file
+from frazil.catalog.pointer.pointer_race import PointerRace
+from frazil.catalog.pointer.sql.database import Database
+from frazil.catalog.pointer.sql.engine import (
+    CONNECT_TIMEOUT,
+    STATEMENT_TIMEOUT,
+    TimeLimits,
+    database_url,
+)
+from frazil.catalog.pointer.sql.namespaces import SqlNamespaces, namespace_text
+from frazil.catalog.pointer.sql.schema import (
     NAMESPACE_PROPERTIES,
     SCHEMA,
     TABLES,
     add_type_column,
     has_type_column,
 )
+from frazil.catalog.protocol import Capability, LoadedTable
 from frazil.errors import (
     CommitFailedError,
     ConfigurationError,
@@ -52,7 +58,7 @@ _TABLE_TYPE = "TABLE"
 _MAKE_ATTEMPTS = 3
 
 
-class SqlCatalog(Catalog):
+class SqlCatalog(PointerCatalog):
     """SQLite, PostgreSQL and other databases that SQLAlchemy reaches.
 
     Properties: ``uri`` (required), ``warehouse``, ``init_catalog_tables`` (true), ``echo`` (false),
@@ -62,6 +68,24 @@ class SqlCatalog(Catalog):
     """
 
     kind: ClassVar[str] = "sql"
+    capabilities: ClassVar[frozenset[Capability]] = PointerCatalog.capabilities | {
+        Capability.NAMESPACE_PROPERTIES,
+        Capability.RENAMES,
+        Capability.TABLE_LOCATIONS,
+    }
+    property_names: ClassVar[frozenset[str] | None] = frozenset(
+        {
+            "uri",
+            "echo",
+            "init_catalog_tables",
+            "schema_version",
+            "jdbc.schema-version",
+            "jdbc.user",
+            "jdbc.password",
+            CONNECT_TIMEOUT,
+            STATEMENT_TIMEOUT,
+        }
+    )
 
     def __init__(
         self, name: str, properties: Mapping[str, str], *, io: FileIO | None = None
@@ -196,7 +220,7 @@ class SqlCatalog(Catalog):
 
     def _create(self, name: Identifier, metadata: TableMetadata) -> LoadedTable:
         path = new_metadata_file_path(metadata, version=0)
-        table = LoadedTable(name, metadata, path)
+        table = self._loaded(name, metadata, path)
         with new_metadata_file(
             self.io, path, metadata_bytes(self.io, metadata, path=path)
         ) as sending:
@@ -206,7 +230,7 @@ class SqlCatalog(Catalog):
     def _register(
         self, name: Identifier, metadata: TableMetadata, metadata_location: str
     ) -> LoadedTable:
-        table = LoadedTable(name, metadata, metadata_location)
+        table = self._loaded(name, metadata, metadata_location)
         self._insert(table, Sending())
         return table
 
@@ -229,7 +253,7 @@ class SqlCatalog(Catalog):
     def _swap(self, base: LoadedTable, updated: TableMetadata) -> LoadedTable:
         version = metadata_version(base.metadata_location)
         path = new_metadata_file_path(updated, version=0 if version is None else version + 1)
-        table = LoadedTable(base.identifier, updated, path)
+        table = self._loaded(base.identifier, updated, path)
 
         def work(connection: Connection) -> None:
             moved = connection.execute(
@@ -399,9 +423,6 @@ class SqlCatalog(Catalog):
         if not self._typed_rows:
             return TABLES.c.catalog_name == self.name
         return or_(TABLES.c.iceberg_type == _TABLE_TYPE, TABLES.c.iceberg_type.is_(None))
-
-    def _no_table(self, name: Identifier) -> NoSuchTableError:
-        return NoSuchTableError(f"there is no table {shown(name)} in the catalog {self.name}")
 
 
 def _flag(properties: Mapping[str, str], name: str, *, default: bool) -> bool:

@@ -1,0 +1,127 @@
+"""Kinds of catalogs by name: Frazil's own, installed ones, and any class by its path."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from typing import Final
+
+from frazil.catalog.pointer.filesystem import FilesystemCatalog
+from frazil.catalog.pointer.sql import SqlCatalog
+from frazil.catalog.protocol import Catalog
+from frazil.errors import ConfigurationError, UnsupportedError
+
+ENTRY_POINTS: Final = "frazil.catalogs"
+IMPLEMENTATION: Final = "py-catalog-impl"
+"""PyIceberg's property for a class by its path, ``package.module.Class``."""
+
+_ELSEWHERE: Final = ("rest", "hive", "glue", "nessie", "dynamodb", "bigquery", "in-memory")
+_KINDS: Final[dict[str, type[Catalog]]] = {
+    "sql": SqlCatalog,
+    "jdbc": SqlCatalog,
+    "filesystem": FilesystemCatalog,
+    "hadoop": FilesystemCatalog,
+}
+
+
+def register_catalog(kind: str, implementation: type[Catalog]) -> None:
+    """Make a class the catalog of a ``type``; an installed package can name it as an entry point.
+
+    The group of entry points is ``frazil.catalogs``, the name of each is the ``type``.
+
+    Raises:
+        ConfigurationError: another class has the name.
+    """
+    name = kind.lower()
+    if _KINDS.setdefault(name, implementation) is not implementation:
+        raise ConfigurationError(
+            f"the catalog type {name!r} is {_KINDS[name].__qualname__} already: choose another name"
+        )
+
+
+def catalog_class(name: str, kind: str) -> type[Catalog]:
+    """Return the class of a ``type``.
+
+    Args:
+        name: the catalog's, for messages.
+        kind: the type.
+
+    Raises:
+        ConfigurationError: there is no such type.
+        UnsupportedError: the type is one that this release does not have.
+    """
+    found = _KINDS.get(kind) or _installed(kind)
+    if found is not None:
+        return found
+    if kind in _ELSEWHERE:
+        raise UnsupportedError(
+            f"the catalog {name} is of the type {kind}, which this release does not have; "
+            f"it has sql and filesystem"
+        )
+    known = ", ".join(sorted({each.kind for each in _KINDS.values()}))
+    raise ConfigurationError(
+        f"the catalog {name} is of the unknown type {kind!r}: use one of {known}"
+    )
+
+
+def class_by_path(name: str, path: str) -> type[Catalog]:
+    """Return the class that ``py-catalog-impl`` names; its module is imported.
+
+    Args:
+        name: the catalog's, for messages.
+        path: ``package.module.Class``.
+
+    Raises:
+        ConfigurationError: there is no such class.
+        UnsupportedError: it is no catalog of Frazil, but PyIceberg's or another's.
+    """
+    module, dot, attribute = path.rpartition(".")
+    try:
+        found = getattr(importlib.import_module(module), attribute) if dot else None
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigurationError(
+            f"{IMPLEMENTATION} of the catalog {name} is {path!r}, which cannot be imported: {error}"
+        ) from None
+    if found is None:
+        raise ConfigurationError(
+            f"{IMPLEMENTATION} of the catalog {name} is {path!r}: write package.module.Class"
+        )
+    return _checked(found, f"{IMPLEMENTATION} of the catalog {name}")
+
+
+def property_names(properties: Mapping[str, object]) -> frozenset[str] | None:
+    """Return the names of properties that the catalog of these properties has of its own.
+
+    Without a type that is here they are those of all kinds; None where any name may be one.
+    """
+    path, kind = properties.get(IMPLEMENTATION), str(properties.get("type") or "").lower()
+    if path is not None:
+        return class_by_path("", str(path)).property_names
+    named = _KINDS.get(kind) or (_installed(kind) if kind else None)
+    kinds = [named] if named is not None else [SqlCatalog, FilesystemCatalog]
+    names = [each.property_names for each in kinds]
+    if None in names:
+        return None
+    return frozenset().union(*(each for each in names if each is not None))
+
+
+def _installed(kind: str) -> type[Catalog] | None:
+    for point in entry_points(group=ENTRY_POINTS, name=kind):
+        try:
+            found = point.load()
+        except Exception as error:
+            raise ConfigurationError(
+                f"the catalog type {kind!r} of {point.value} cannot be loaded: {error}"
+            ) from error
+        return _checked(found, f"the catalog type {kind!r}")
+    return None
+
+
+def _checked(found: object, what: str) -> type[Catalog]:
+    if not isinstance(found, type) or not issubclass(found, Catalog):
+        raise UnsupportedError(
+            f"{what} is {found!r}, which is no catalog of Frazil: a class of "
+            f"{Catalog.__module__}.{Catalog.__qualname__} is needed"
+        )
+    return found
