@@ -278,6 +278,25 @@ def test_keys_of_types_that_spark_has_not(lake, kind, mode):
     assert [row.n for row in table.scan().to_df().collect()] == [10]
 
 
+def test_entries_of_equality_deletes_have_no_bounds_of_uuids(lake):
+    """Readers that compare them as signed numbers would not apply the deletes."""
+    fields = (frazil.NestedField(1, "k", T.UUIDType()), frazil.NestedField(2, "n", T.IntegerType()))
+    table = lake.create_table("db.k", frazil.Schema(fields), format_version=2)
+    rows_of = (
+        "select concat(x, '79c3e09-677c-4bbd-a479-3f349cb785e7') k, n from values {} as t(x, n)"
+    )
+    table.append(lake.spark.sql(rows_of.format("('0', 1), ('1', 2)")).coalesce(1))
+    table.append(lake.spark.sql(rows_of.format("('2', 3), ('f', 4)")).coalesce(1))
+    changes = lake.spark.sql(rows_of.format("('0', 10), ('f', 40)"))
+    table.apply_changes(changes, keys="k", mode="equality-deletes")
+    files = table.files().collect()
+    assert [1 in row.lower_bounds for row in files if row.content == 2] == [False]
+    # Of the data files only the first has uuids that both orders order alike.
+    data = [row.lower_bounds for row in files if row.content == 0]
+    assert [bytes(bounds[1])[:1].hex() for bounds in data if 1 in bounds] == ["07"]
+    assert sorted(row.n for row in table.to_df().collect()) == [2, 3, 10, 40]
+
+
 def test_several_keys_in_any_order(lake):
     table = lake.create_table("db.k", "a int, b string, n int", format_version=2)
     ddl = "a int, b string, n int"

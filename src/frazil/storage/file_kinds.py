@@ -12,9 +12,10 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.properties.column_metrics import metrics_modes
 from frazil.format.properties.kinds import Property
-from frazil.format.properties.metrics_mode import FULL, MetricsMode
+from frazil.format.properties.metrics_mode import COUNTS, FULL, MetricsMode
 from frazil.format.properties.table import DELETE_TARGET_FILE_SIZE, TARGET_FILE_SIZE
 from frazil.format.schema import Schema
+from frazil.format.types import UUIDType
 from frazil.storage.locations import (
     data_file_name,
     data_file_path,
@@ -92,7 +93,14 @@ class FileKind:
             return dict.fromkeys(schema.fields_by_id, FULL)
         # Bounds of what is compared tell readers which data files the deletes can be about.
         bounded = (*sorted_ids, *(self.equality_ids or ()))
-        return metrics_modes(schema, properties, sorted_ids=bounded)
+        modes = metrics_modes(schema, properties, sorted_ids=bounded)
+        if self.equality_ids is None:
+            return modes
+        # Java 1.12 and Trino compare bounds of uuids as signed numbers: deletes would stay out.
+        for field_id, mode in modes.items():
+            if mode.has_bounds and isinstance(schema.fields_by_id[field_id].field_type, UUIDType):
+                modes[field_id] = COUNTS
+        return modes
 
 
 DATA_FILES: Final = FileKind(content=Content.DATA, file_format="parquet")
