@@ -26,7 +26,7 @@ def query_seconds(table: frazil.Table) -> float:
 
 
 def upkeep(table: frazil.Table, report: Path) -> bool:
-    """Optimize a table, expire its snapshots, and report on it; whether its rows stayed."""
+    """Optimize a table, report on it, and expire its snapshots; whether its rows stayed."""
     heading(f"The health of {table.name}")
     rows, seconds = table.scan().count(), query_seconds(table)
     with step("Look what upkeep is worth it (dry run): no data file is opened"):
@@ -40,6 +40,9 @@ def upkeep(table: frazil.Table, report: Path) -> bool:
     console.print(f"deletes  {_deletes(plan)}  →  {_deletes(result.after)}")
     console.print(f"a query over all rows  {seconds:.2f} s  →  {faster:.2f} s, best of {RUNS}")
 
+    # Before snapshots expire: the report shows them over time.
+    with step(f"Report: {report}"):
+        table.report(report)
     now = datetime.now(UTC)
     print(table.maintenance.expire_snapshots(older_than=now, dry_run=True))
     with step("Expire all snapshots but the newest, with the files that only they need"):
@@ -48,8 +51,6 @@ def upkeep(table: frazil.Table, report: Path) -> bool:
     with step("Check every file that the metadata names"):
         check = table.maintenance.check()
     console.print(f"sound: {check.is_sound}; {check.files_count:,} files opened at their footers")
-    with step(f"Report: {report}"):
-        table.report(report)
     return check.is_sound and table.scan().count() == rows
 
 

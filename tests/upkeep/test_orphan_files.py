@@ -202,7 +202,8 @@ def test_a_table_reached_through_a_link_keeps_its_files(place: Lake, tmp_path: P
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"older_than": datetime.now(UTC)}, "older_than"),
+        ({"older_than": datetime.now(UTC)}, "older_than is less than 1 day, 0:00:00 ago"),
+        ({"older_than": "2999-01-01"}, "older_than is in the future"),
         ({"prefix_mismatch_mode": "SOME"}, "SOME"),
         ({"max_concurrent_deletes": 0}, "max_concurrent_deletes"),
         ({"equal_schemes": {"": "s3"}}, "equal_schemes"),

@@ -394,8 +394,9 @@ def _checked_age(older_than_ms: int | None, least: timedelta) -> int:
         return now - _milliseconds(DEFAULT_AGE)
     newest = now - _milliseconds(least)
     if older_than_ms > newest:
+        age = "in the future" if older_than_ms > now else f"less than {least} ago"
         raise ValidationError(
-            f"older_than is less than {least} ago: files of a write that still runs would be "
+            f"older_than is {age}: files of a write that still runs would be "
             "deleted; give an earlier time, or a shorter least_age where nobody writes"
         )
     return older_than_ms
