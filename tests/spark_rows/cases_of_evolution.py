@@ -68,6 +68,19 @@ def _upgraded(bench: Bench) -> None:
 
 CASES = (
     Case(
+        name="keys by names that get wider",
+        ddl="id int, v int",
+        rows=[[(1, 1), (2, 2)]],
+        do=lambda b: (
+            b.table.merge(b.frame("id bigint, v int", (1, 10), (3_000_000_000, 30)), ["id"])
+            .when_matched_update_all()
+            .when_not_matched_insert_all()
+            .with_schema_evolution()
+            .execute()
+        ),
+        after=[(1, 10), (2, 2), (3_000_000_000, 30)],
+    ),
+    Case(
         name="schema evolution that the table switches off",
         ddl=KV,
         rows=[[(1, 1), (3, 3)]],

@@ -27,7 +27,7 @@ def main(remote: str, warehouse: str) -> None:
         spark.createDataFrame([(4,)], "id int").createOrReplaceTempView("gone")
         table.delete("id in (select id from gone)")
         table.update({"v": "v + 1", "d": Decimal("2.5000000001")}, "id = 1 or upper(id) = '2'")
-        source = spark.createDataFrame([(1, 10), (3, 30), (5, 50)], "id int, v int")
+        source = spark.createDataFrame([(1, 10), (3, 30), (5, 50)], "id bigint, v int")
         (
             table.merge(source, ["id"])
             .when_matched_update({"v": "source.v"})

@@ -13,6 +13,8 @@ from pyspark.errors import StreamingQueryException
 
 import frazil
 from frazil.errors import ConfigurationError, ValidationError
+from frazil.format.schema import Schema
+from frazil.format.types import NestedField, StringType, UUIDType
 from frazil.storage.paths import local_path
 
 DDL = "id bigint, name string"
@@ -83,6 +85,25 @@ def test_a_stream_of_changes_is_its_table(table, feed, tmp_path, mode):
     feed.add((3, None, "d", 6), (2, "again", "i", 7))
     run(table, feed, tmp_path / "checkpoint", mode=mode)
     assert rows(table) == [(1, "A"), (2, "again")]
+
+
+def test_keys_of_a_stream_count_as_their_column_stores_them(lake, feed, tmp_path):
+    key = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"
+    schema = Schema((NestedField(1, "id", UUIDType()), NestedField(2, "name", StringType())))
+    table = lake.create_table("db.u", schema, format_version=2)
+    ddl = "id string, name string, op string, seq int"
+    feed.add((key.upper(), "first", "i", 1), (key, "second", "u", 2), ddl=ddl)
+    feed.add((key.upper(), "third", "u", 3), ddl=ddl)
+    table.upsert_stream(
+        feed.read(ddl),
+        keys="id",
+        op="op",
+        order_by="seq",
+        mode="merge",
+        checkpoint=tmp_path / "checkpoint",
+        trigger=ONCE,
+    ).awaitTermination()
+    assert rows(table) == [(key, "third")]
 
 
 def test_a_stream_whose_order_is_that_of_its_arrival(table, feed, tmp_path):

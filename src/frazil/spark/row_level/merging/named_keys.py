@@ -73,8 +73,11 @@ class NamedKeys:
         taken = [*source.columns, *(each.name for each in schema.fields)]
         names = free_names((f"_frazil_key_{n}" for n in range(len(changed))), taken)
         added = dict(zip(changed, names, strict=True))
-        rows = source.withColumns({added[path]: stored for path, stored in changed.items()})
-        return StoredKeys(keys=self, rows=rows if added else source, added=added)
+        rows = source
+        if added:
+            # Spark Connect takes no columns for a mistake.
+            rows = source.withColumns({added[path]: stored for path, stored in changed.items()})
+        return StoredKeys(keys=self, rows=rows, added=added)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
