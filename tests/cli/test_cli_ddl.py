@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql.types import StructType
 
-from frazil.cli.ddl import parse_columns
 from frazil.errors import ValidationError
+from frazil.spark.schemas.ddl import parse_columns
 
 SAME = [
     "id bigint",

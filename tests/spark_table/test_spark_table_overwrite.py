@@ -188,6 +188,23 @@ KEPT_OF_DELETED = {
 }
 
 
+def test_partitions_of_an_earlier_spec_stay(lake, spark):
+    """As in the Java runtime: a dynamic overwrite replaces partitions of the current spec."""
+    table = lake.create_table("db.t", "id bigint, p string", partition_by=["p"])
+    table.append(spark.sql("select 1L id, 'a' p union all select 2L, 'b'"))
+    with table.update_spec() as update:
+        update.remove_field("p")
+        update.add_field("truncate(1, p)")
+    new = spark.sql("select 3L id, 'a' p")
+    table.overwrite_partitions(new)
+    assert sorted(map(tuple, table.to_df().collect())) == [(1, "a"), (2, "b"), (3, "a")]
+    table.overwrite_partitions(new)
+    assert table.count() == 3
+    table.compact(rewrite_all=True)
+    table.refresh().overwrite_partitions(new)
+    assert sorted(map(tuple, table.to_df().collect())) == [(2, "b"), (3, "a")]
+
+
 def test_deleted_rows_do_not_come_back(lake, spark):
     table = with_deletes(lake, spark)
     first = table.current_snapshot.snapshot_id

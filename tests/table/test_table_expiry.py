@@ -192,6 +192,27 @@ def test_a_partition_keeps_the_type_of_a_dropped_column(files_catalog: Catalog) 
     assert str(field.field_type) == "string"
 
 
+def test_partitions_of_no_type_are_rewritten_without_a_word(
+    files_catalog: Catalog, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """v1 keeps a void field of a dropped column; polars printed a panic where it met its nulls."""
+    table = make_table(files_catalog, version=1)
+    with table.update_spec() as u:
+        u.remove_field("day")
+    with table.update_schema() as u:
+        u.delete_column("day")
+    table.maintenance.remove_unused_specs_and_schemas()
+    made = [data_file(name, spec_id=1, partition=(None,)) for name in "mno"]
+    table.files.append(made)
+    table.files.rewrite(
+        removed=made[:2],
+        added=[data_file("p", spec_id=1, partition=(None,))],
+        from_snapshot=head(table),
+    )
+    assert names(table) == ["o", "p"]
+    assert "panic" not in capfd.readouterr().err
+
+
 def test_expiry_reads_no_manifest_that_was_read_before(files_catalog: Catalog) -> None:
     table = make_table(files_catalog)
     made = real_files(table, "a", "b", "c")

@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from independent_walk import local, metadata_of
 
 from frazil.errors import FrazilError, InvalidDataFileError, ValidationError
+from frazil.format.changes import RemoveSchemas
 from frazil.format.puffin.files import blob_bytes, read_puffin_footer
 from frazil.format.puffin.theta_sketches import ThetaSketch, parse_theta_sketch
+from frazil.table.commit.operation import MetadataOperation
 
 LIMIT = 2**63 - 1
 
@@ -226,6 +228,25 @@ def test_tables_without_partitions_have_none_to_count(spark, lake):
 
 
 @pytest.mark.spark
+def test_partitions_whose_columns_are_gone_from_every_schema(spark, lake):
+    """The metadata does not tell the type of their values any more."""
+    table = lake.create_table("db.t", "id bigint, p string", partition_by=["p"])
+    table.append(spark.sql("select 1L id, 'a' p"))
+    with table.update_spec() as change:
+        change.remove_field("p")
+    with table.update_schema() as change:
+        change.delete_column("p")
+    counted = table.maintenance.compute_partition_stats()
+    assert counted.partitions_count == 1
+
+    def forgotten(base):
+        return [RemoveSchemas(tuple(base.schemas_by_id.keys() - {base.current_schema_id}))]
+
+    table.port.run(MetadataOperation(forgotten))
+    with pytest.raises(ValidationError, match="their values have no type"):
+        table.maintenance.compute_partition_stats()
+
+
 def test_partitions_of_every_type_are_counted(spark, lake):
     columns = {
         "d": ("date", "date'2024-01-01'", date(2024, 1, 1)),

@@ -29,7 +29,7 @@ from frazil.format.sorting import SortField, order_for
 from frazil.spark.lake_migration import MigrationCommands
 from frazil.spark.procedures.call import call
 from frazil.spark.row_level.writes import Rows
-from frazil.spark.schemas import SchemaLike, schema_of
+from frazil.spark.schemas.schema_like import SchemaLike, schema_of
 from frazil.spark.session.facts import prepare_session, take_cache_sizes
 from frazil.spark.stream.source.options import StreamSettings
 from frazil.spark.table import Table

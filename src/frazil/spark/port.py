@@ -5,13 +5,16 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from frazil.catalog.protocol import Catalog, LoadedTable
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
+from frazil.format.types import IcebergType
 from frazil.spark.read_points import ReadPoints
+from frazil.spark.schemas.schema_like import column_type
 from frazil.spark.session.facts import engine_summary, is_case_sensitive, time_zone_of
 from frazil.spark.write.write_audit_publish import Destination
 from frazil.table.commit.definition import Definition
@@ -45,6 +48,10 @@ class SparkPort(TablePort):
     def case_sensitive(self) -> bool:
         """How the session matches names."""
         return is_case_sensitive(self.spark)
+
+    def column_type(self, given: Any) -> IcebergType:
+        """Return the type that a user gives for a column, also as Spark's or as DDL text."""
+        return column_type(given)
 
     def head(self, target: Destination, base: TableMetadata) -> Snapshot | None:
         """Return the snapshot that a write builds on; NoSuchRefError without its branch."""

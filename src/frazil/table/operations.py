@@ -53,6 +53,7 @@ class TableOperations(OnDriver):
             self.port.run,
             case_sensitive=case_sensitive,
             text_zone=self.port.text_zone,
+            type_of=self.port.column_type,
         )
 
     def update_spec(self, *, case_sensitive: bool = True) -> UpdateSpec:

@@ -8,10 +8,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from datetime import tzinfo
 from threading import Lock
+from typing import Any
 
 from frazil.catalog.protocol import Catalog, LoadedTable
 from frazil.errors import ValidationError
 from frazil.format.metadata import TableMetadata
+from frazil.format.types import IcebergType, as_type
 from frazil.format.values.zones import PROCESS_ZONE
 from frazil.storage.files import FileIO
 from frazil.storage.on_driver import OnDriver
@@ -58,6 +60,14 @@ class TablePort(OnDriver, ABC):
     def text_zone(self) -> str | tzinfo:
         """The zone of times that are text without one: without a session that of the process."""
         return PROCESS_ZONE
+
+    def column_type(self, given: Any) -> IcebergType:
+        """Return the type that a user gives for a column.
+
+        Raises:
+            ValidationError: it is none.
+        """
+        return as_type(given)
 
     def timestamp_ms(self, moment: Moment) -> int:
         """Return a moment as milliseconds since the epoch.

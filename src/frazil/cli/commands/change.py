@@ -11,7 +11,6 @@ import click
 from frazil.catalog.identifiers import parse_named_namespace, shown
 from frazil.cli.app import CHANGING, Settings, asked, command, of_snapshot, pairs_of
 from frazil.cli.commands.expiry import Expiry, expiry_of
-from frazil.cli.ddl import parse_columns
 from frazil.cli.layout import TextColumn
 from frazil.cli.output import Output, readable_bytes
 from frazil.cli.progress import shown_progress
@@ -20,6 +19,7 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import spec_for
 from frazil.format.sorting import order_for
+from frazil.spark.schemas.ddl import parse_columns
 from frazil.spark.types import schema_from_spark
 from frazil.storage.paths import normalize_location
 from frazil.table.handle import TableHandle

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from typing import Any, Final, Self
@@ -54,6 +54,7 @@ class SchemaEvolution:
             cannot be deleted.
         case_sensitive: whether names must match in case.
         text_zone: the zone of a default that is text or a date, for a timestamp with zone.
+        type_of: makes a type of what is given for one.
 
     Every method raises `EvolutionError` where the change is not possible.
     """
@@ -68,8 +69,10 @@ class SchemaEvolution:
         kept_source_ids: Iterable[int] = (),
         case_sensitive: bool = True,
         text_zone: str | tzinfo = UTC,
+        type_of: Callable[[Any], IcebergType] = as_type,
     ) -> None:
         self._base = base
+        self._given_type = type_of
         self._text_zone = text_zone
         self._last_column_id = max(last_column_id, base.highest_field_id)
         self._format_version = format_version
@@ -103,8 +106,8 @@ class SchemaEvolution:
         """Add a column at the end of the table, or of the struct that the name's front part is.
 
         Args:
-            field_type: a type, or the text of a primitive one such as ``decimal(9, 2)``. Ids in it
-                are replaced.
+            field_type: a type, or its text: a primitive one as ``decimal(9, 2)``, and of a table
+                in a session what DDL takes, ``struct<a: int, b: array<string>>``. Ids are new.
             default: the value of existing rows and of rows written without one (rules 34, 35);
                 format version 3. ``{}`` for a struct takes its fields' own defaults (rule 39).
             required: needs a default (rule 36), unless incompatible changes are allowed.
@@ -291,7 +294,7 @@ class SchemaEvolution:
 
     def _type_of(self, field_type: IcebergType | str, name: str) -> IcebergType:
         try:
-            return as_type(field_type)
+            return self._given_type(field_type)
         except FrazilError as error:
             raise EvolutionError(
                 f"{field_type!r} is not a type for column {name!r}: {error}"

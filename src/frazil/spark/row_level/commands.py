@@ -114,7 +114,10 @@ class RowCommands(TableOperations):
     def overwrite_partitions(self, df: Rows, **write: Unpack[OverwriteKwargs]) -> ChangeResult:
         """Replace exactly the partitions that the DataFrame has rows for (dynamic overwrite).
 
-        An unpartitioned table is replaced whole. Without rows nothing is replaced.
+        An unpartitioned table is replaced whole. Without rows nothing is replaced. A partition is
+        one of the current spec: files that an earlier spec wrote stay, as in the Java runtime, and
+        their rows beside the new ones. Rewrite them first, with ``compact(rewrite_all=True)``, or
+        overwrite by a condition.
 
         Args:
             df: the new rows.

@@ -16,7 +16,7 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.metadata.statistics import PartitionStatisticsFile
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
-from frazil.format.types import IntegerType, LongType, NestedField, StructType
+from frazil.format.types import IntegerType, LongType, NestedField, StructType, UnknownType
 from frazil.planning.load import listed_manifests
 from frazil.spark.port import SparkHandlePort
 from frazil.spark.upkeep.stats_results import PartitionStatsResult
@@ -62,6 +62,11 @@ def compute_partition_stats(
     snapshot = chosen_snapshot(metadata, snapshot_id)
     if snapshot is None:
         return PartitionStatsResult()
+    if all(isinstance(f.field_type, UnknownType) for f in partition_struct_type(metadata).fields):
+        raise ValidationError(
+            f"the partitions of {table.name} cannot be counted: no schema of the table holds the "
+            "columns that they are made of any more, so their values have no type"
+        )
     counts = partition_counts(metadata, listed_manifests(table.io, snapshot), table.io)
     file = _written(table.io, metadata, snapshot, counts)
     registered(

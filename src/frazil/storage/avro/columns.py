@@ -279,7 +279,7 @@ class _Body:
 
     def by_polars(self, flat: FlatSchema, columns: Collection[str]) -> pl.DataFrame | None:
         """The columns by polars; None where its decoder cannot read these bytes."""
-        data = as_container(flat.as_avro(), self.count, self.blocks)
+        data = as_container(flat.for_columns(columns), self.count, self.blocks)
         try:
             frame = pl.read_avro(BytesIO(data), columns=list(columns))
         except POLARS_FAILURES:

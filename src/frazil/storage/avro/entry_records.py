@@ -168,7 +168,8 @@ class EntryRecords:
         if not layout.is_known:
             return None
         if stated is None or not set(layout.columns) <= set(stated.columns):
-            data = as_container(flat.as_avro(), container.count, container.blocks)
+            schema = flat.for_columns(layout.columns)
+            data = as_container(schema, container.count, container.blocks)
             try:
                 stated = pl.read_avro(BytesIO(data), columns=layout.columns)
             except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):

@@ -409,7 +409,7 @@ def _reads_as(data: bytes, flat: FlatSchema, after: pl.DataFrame) -> bool:
     names = [
         name for name in (*HEAD, "file_path", FIRST_ROW_ID, "record_count") if name in flat.names
     ]
-    body = as_container(flat.as_avro(), container.count, container.blocks)
+    body = as_container(flat.for_columns(names), container.count, container.blocks)
     try:
         found = pl.read_avro(BytesIO(body), columns=names)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):

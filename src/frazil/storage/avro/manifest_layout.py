@@ -100,6 +100,22 @@ class FlatSchema:
         """The Avro schema, with every named type named apart."""
         return {"type": "record", "name": "entry", "fields": list(self.fields)}
 
+    def for_columns(self, columns: Collection[str]) -> dict[str, Any]:
+        """The Avro schema by which polars decodes these columns.
+
+        It cannot step over what is always null: a field of that type, which has no bytes, is left
+        out, and of a union of it the number of the branch is all there is.
+        """
+        fields = []
+        for each in self.fields:
+            kind = each["type"]
+            is_skipped = each["name"] not in columns
+            if is_skipped and kind == "null":
+                continue
+            is_branch_alone = isinstance(kind, list) and all(branch == "null" for branch in kind)
+            fields.append({**each, "type": "long"} if is_skipped and is_branch_alone else each)
+        return {"type": "record", "name": "entry", "fields": fields}
+
 
 @dataclass(frozen=True, slots=True)
 class FixedMap:

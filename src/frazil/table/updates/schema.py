@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, tzinfo
 from itertools import chain
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from frazil.errors import ConflictError
 from frazil.format.changes import (
@@ -22,6 +22,7 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.metadata.table_mapping import evolved_mapping_property
 from frazil.format.properties.table import COLUMN_PROPERTIES
 from frazil.format.schema import Schema
+from frazil.format.types import IcebergType, as_type
 from frazil.table.commit.operation import MetadataOperation, Operation
 
 COLUMN_PROPERTY_PREFIXES = tuple(each.prefix for each in COLUMN_PROPERTIES)
@@ -46,6 +47,7 @@ class UpdateSchema(SchemaEvolution):
         *,
         case_sensitive: bool = True,
         text_zone: str | tzinfo = UTC,
+        type_of: Callable[[Any], IcebergType] = as_type,
     ) -> None:
         super().__init__(
             metadata.schema,
@@ -55,6 +57,7 @@ class UpdateSchema(SchemaEvolution):
             kept_source_ids=_sources_in_use(metadata),
             case_sensitive=case_sensitive,
             text_zone=text_zone,
+            type_of=type_of,
         )
         self._table = metadata
         self._run_operation = run

@@ -132,7 +132,7 @@ def _refusal(snapshot: Snapshot, name: str) -> ValidationError:
     keyword = "on_delete" if snapshot.operation == DELETE else "on_overwrite"
     return ValidationError(
         f"the stream of {name} has come to snapshot {snapshot.snapshot_id}, whose "
-        f"operation is {snapshot.operation!r}: rows that were read are no longer in the table. Give "
-        f"{keyword}='skip' to pass over such snapshots, or start another stream with "
+        f"operation is {snapshot.operation!r}: rows that were read are no longer in the table. "
+        f"Give {keyword}='skip' to pass over such snapshots, or start another stream with "
         f"{keyword}='changes' to read them as changes"
     )

@@ -33,7 +33,7 @@ from frazil.format.predicates.sql.quoting import decimal_text
 from frazil.format.schema import Schema
 from frazil.format.values.decimals import decimal_from_unscaled, largest_of, negated
 from frazil.format.values.hashing import bucket_hash
-from frazil.spark.files.row_checks import stop_with
+from frazil.spark.files.row_checks import stop_with_value
 from frazil.spark.session.free_names import free_names
 from frazil.spark.write.columns.bucket_hash import bucket, bytes_hash, long_hash
 
@@ -200,11 +200,13 @@ def _truncated(source_type: I.IcebergType, value: Column, width: int) -> Column:
             if precision == _MOST_DIGITS:
                 truncated = _truncated_in_python(value, width, scale)
                 is_lost = value.isNotNull() & truncated.isNull()
-                return F.when(is_lost, _below(source_type, width)).otherwise(truncated)
+                return F.when(is_lost, _below(value, source_type, width)).otherwise(truncated)
             step = F.expr(decimal_text(decimal_from_unscaled(width, scale)))
             truncated = value - F.pmod(value, step)
             smallest = F.expr(decimal_text(negated(largest_of(precision, scale))))
-            return F.when(truncated < smallest, _below(source_type, width)).otherwise(truncated)
+            return F.when(truncated < smallest, _below(value, source_type, width)).otherwise(
+                truncated
+            )
         case _:
             return F.substring(value, 1, width)
 
@@ -235,13 +237,19 @@ def _truncated_number(value: Column, width: int, spark_type: str, smallest: int)
     # Only there can the difference underflow, which Spark would raise as an error of its own.
     is_near = value < F.lit(smallest + width).cast(spark_type)
     underflows = is_near & (F.when(is_near, value - F.lit(smallest).cast(spark_type)) < rest)
-    return F.when(underflows, _below(spark_type, width)).otherwise(value - rest)
+    return F.when(underflows, _below(value, spark_type, width)).otherwise(value - rest)
 
 
-def _below(source_type: I.IcebergType | str, width: int) -> Column:
-    return stop_with(
-        f"a value has no partition under truncate[{width}]: its multiple of {width} lies below "
-        f"the smallest {source_type}"
+def _below(value: Column, source_type: I.IcebergType | str, width: int) -> Column:
+    return stop_with_value(
+        F.concat(
+            F.lit("the value "),
+            value.cast("string"),
+            F.lit(
+                f" has no partition under truncate[{width}]: its multiple of {width} lies below "
+                f"the smallest {source_type}"
+            ),
+        )
     )
 
 

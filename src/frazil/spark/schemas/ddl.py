@@ -56,14 +56,31 @@ def parse_columns(text: str) -> S.StructType:
     return S.StructType(fields)
 
 
+def parse_type_text(text: str) -> S.DataType:
+    """Return the type that a DDL text is, as ``struct<a: int, b: array<string>>``.
+
+    Raises:
+        ValidationError: it is no type; the message says where.
+    """
+    return _Parser(text, what="type").only_type()
+
+
 class _Parser:
     """Reads from the left; `kind` and `value` are what comes next, both empty at the end."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, what: str = "columns") -> None:
         self._text = text
+        self._what = what
         self._at = 0
         self.kind, self.value = "", ""
         self._next()
+
+    def only_type(self) -> S.DataType:
+        """The type that is the whole text."""
+        found = self._type()
+        if self.kind:
+            raise self._wrong("nothing else")
+        return found
 
     def fields(self, *, end: str, separator: str) -> list[S.StructField]:
         """Columns up to a closing mark, or to the end of the text."""
@@ -184,5 +201,6 @@ class _Parser:
         before = self._text[: self._at - len(self.value)].rstrip()
         after = f" after {before[-40:]!r}" if before else ""
         return ValidationError(
-            f"the columns {self._text!r} have {met}{after}: {expected} belongs there"
+            f"the {self._what} {self._text!r} {'has' if self._what == 'type' else 'have'} "
+            f"{met}{after}: {expected} belongs there"
         )

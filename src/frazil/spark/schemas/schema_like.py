@@ -6,10 +6,12 @@ from typing import TypeAlias
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructField, StructType
 
 from frazil.errors import ValidationError
 from frazil.format.schema import Schema
+from frazil.format.types import IcebergType, as_type
+from frazil.spark.schemas.ddl import parse_type_text
 from frazil.spark.types import query_schema_from_spark, schema_from_spark
 
 SchemaLike: TypeAlias = "Schema | StructType | DataFrame | str"
@@ -37,6 +39,36 @@ def schema_of(schema: SchemaLike) -> Schema:
         f"a schema is DDL text, a Spark StructType, a DataFrame or a frazil.Schema, "
         f"not {type(schema).__name__}"
     )
+
+
+def column_type(given: IcebergType | DataType | str) -> IcebergType:
+    """Return the type of a column to add: one of Iceberg by its name, or what a schema takes.
+
+    A name that both know, as ``timestamp``, is Iceberg's; within a nested type it is Spark's, as in
+    the DDL text of a table. Ids are to be given anew.
+
+    Raises:
+        ValidationError: it is no type.
+        UnsupportedError: a Spark type has no Iceberg type.
+    """
+    if isinstance(given, DataType):
+        return _of_spark(given)
+    try:
+        return as_type(given)
+    except ValidationError:
+        if not isinstance(given, str):
+            raise
+        try:
+            return _of_spark(parse_type_text(given))
+        except ValidationError:
+            if "<" in given:
+                raise
+        raise
+
+
+def _of_spark(data_type: DataType) -> IcebergType:
+    (field,) = schema_from_spark(StructType([StructField("column", data_type)])).fields
+    return field.field_type
 
 
 def _parsed(ddl: str) -> StructType:

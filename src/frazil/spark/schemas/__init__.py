@@ -1,0 +1,1 @@
+"""Schemas and types in the forms that users have them in."""
