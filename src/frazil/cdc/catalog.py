@@ -98,23 +98,15 @@ def named_oid(connection: Connection, name: str, *, loaded: int | None = None) -
     )
 
 
-def check_kind(source: SourceTable) -> None:
-    """Check that the log has changes of a table.
+def check_source(source: SourceTable, publication: str) -> None:
+    """Check that the log has changes of a table, and that something tells its rows apart.
 
     Raises:
         UnsupportedError: it is a view, a temporary table, or the like.
+        ValidationError: nothing tells its rows apart.
+        ConfigurationError: the publication leaves its key out.
     """
-    if source.kind not in ("r", "p") or source.persistence != "p":
-        raise UnsupportedError(f"{source} is no permanent table: the log has no changes of it")
-
-
-def check_key(source: SourceTable, publication: str) -> None:
-    """Check that something tells a table's rows apart, and that the log has it.
-
-    Raises:
-        ValidationError: nothing does.
-        ConfigurationError: the publication leaves it out.
-    """
+    _check_kind(source)
     if source.identity == "n" or not source.keys:
         raise ValidationError(
             f"nothing tells the rows of {source} apart: add a primary key, or set ALTER TABLE "
@@ -137,7 +129,7 @@ def published_table(connection: Connection, oid: int, publication: str) -> Sourc
         ConfigurationError: the publication does not fit.
     """
     source = table_of(connection, oid, publication)
-    check_kind(source)
+    _check_kind(source)
     row = connection.execute(_PUBLICATION, [publication]).fetchone()
     if row is None:
         via_root = " with (publish_via_partition_root = true)" if source.is_partitioned else ""
@@ -170,6 +162,11 @@ def published_table(connection: Connection, oid: int, publication: str) -> Sourc
             "its filter are not told; give a publication without WHERE"
         )
     return source
+
+
+def _check_kind(source: SourceTable) -> None:
+    if source.kind not in ("r", "p") or source.persistence != "p":
+        raise UnsupportedError(f"{source} is no permanent table: the log has no changes of it")
 
 
 def _publication_table(

@@ -13,14 +13,14 @@ from threading import Event
 from typing import Final
 
 from frazil.catalog.identifiers import parse_table_identifier
-from frazil.cdc.catalog import Types, check_key, named_oid, published_table
+from frazil.cdc.catalog import Types, check_source, named_oid, published_table
 from frazil.cdc.columns import new_schema
 from frazil.cdc.connections import Connection, Dsn
 from frazil.cdc.positions import lsn_text
 from frazil.cdc.session import FollowSession
 from frazil.cdc.settings import CdcProgress, CdcSettings
 from frazil.cdc.slots import Slot, check_server
-from frazil.cdc.source.tables import SourceTable
+from frazil.cdc.source.tables import SourceTable, table_of
 from frazil.cdc.target import FollowedTable
 from frazil.errors import (
     CommitFailedError,
@@ -120,9 +120,10 @@ class PostgresFollower:
         types = Types(connection)
         loaded = self._loaded_oid(query)
         oid = named_oid(connection, settings.source, loaded=loaded)
-        source = published_table(connection, oid, settings.publication)
         if loaded is None:
-            check_key(source, settings.publication)
+            # Before there is a publication of it.
+            check_source(table_of(connection, oid, settings.publication), settings.publication)
+        source = published_table(connection, oid, settings.publication)
         table = self._table(slot, source, types, Batch(query, 0))
         session = FollowSession(
             connection=connection,

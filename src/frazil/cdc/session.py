@@ -10,7 +10,12 @@ from datetime import UTC, datetime
 from typing import Final
 
 from frazil.cdc.batches import Reader, RowLayout, TransactionBatch
-from frazil.cdc.catalog import Types, check_key, check_kind, named_oid, published_table
+from frazil.cdc.catalog import (
+    Types,
+    check_source,
+    named_oid,
+    published_table,
+)
 from frazil.cdc.columns import ColumnPlan, check_relation_key, kept_columns
 from frazil.cdc.connections import Connection
 from frazil.cdc.initial import SnapshotRows
@@ -139,8 +144,7 @@ class FollowSession:
 
     def _loaded(self) -> int:
         with self._fixed(self._new_slot) as fixed:
-            check_kind(fixed.source)
-            check_key(fixed.source, self.settings.publication)
+            check_source(fixed.source, self.settings.publication)
             columns = kept_columns(fixed.source, self.target.metadata.schema, self.types)
             self.target.load(
                 columns,
