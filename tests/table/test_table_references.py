@@ -5,7 +5,17 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from table_cases import data_file, ids, make_table, names, peer, summary
+from table_cases import (
+    data_file,
+    equality_deletes,
+    ids,
+    live_entries,
+    make_table,
+    names,
+    peer,
+    position_deletes,
+    summary,
+)
 
 from frazil.catalog.protocol import Catalog
 from frazil.errors import (
@@ -15,7 +25,11 @@ from frazil.errors import (
     NoSuchSnapshotError,
     ValidationError,
 )
+from frazil.format.manifests import ManifestContent
 from frazil.format.metadata.statistics import PartitionStatisticsFile, StatisticsFile
+from frazil.storage.avro import manifests_of
+from frazil.table.handle import TableHandle
+from frazil.table.snapshots.merging import MergingProducer
 from frazil.table.updates.references import Retention
 
 A, B, C = data_file("a"), data_file("b"), data_file("c", "tue")
@@ -155,6 +169,100 @@ def test_only_appends_and_dynamic_overwrites_are_picked(files_catalog: Catalog) 
     table.files.append([B])
     with pytest.raises(ValidationError, match="neither an append"):
         table.publish_changes("w1")
+
+
+def with_deletes(catalog: Catalog) -> TableHandle:
+    """A table with several manifests of deletes."""
+    table = make_table(catalog, properties={"commit.manifest.min-count-to-merge": "2"})
+    table.set_properties({"commit.manifest-merge.enabled": "false"})
+    table.files.fast_append([A, C])
+    for number in range(3):
+        table.files.row_delta(added_deletes=[position_deletes(f"p{number}", about="c", day="tue")])
+    table.files.row_delta(added_deletes=[position_deletes("q", about="a"), equality_deletes("e")])
+    table.set_properties({"commit.manifest-merge.enabled": "true"})
+    return table
+
+
+def delete_manifests(table: TableHandle) -> list[str]:
+    """Their paths."""
+    assert table.current_snapshot is not None
+    listed = manifests_of(table.io, table.current_snapshot)
+    return [one.manifest_path for one in listed if one.content is ManifestContent.DELETES]
+
+
+APPENDS = {
+    "append": lambda table, **to: table.files.append([B], **to),
+    "row delta": lambda table, **to: table.files.row_delta(added=[B], **to),
+    "overwrite": lambda table, **to: table.files.overwrite([B], **to),
+}
+"""Operations that add data and do nothing else."""
+
+
+@pytest.mark.parametrize("how", APPENDS)
+def test_what_only_adds_data_leaves_delete_manifests_alone(
+    files_catalog: Catalog, how: str
+) -> None:
+    table = with_deletes(files_catalog)
+    before = delete_manifests(table)
+    assert len(before) > 2
+    APPENDS[how](table)
+    assert delete_manifests(table) == before
+
+
+@pytest.mark.parametrize("is_merged", [False, True])
+@pytest.mark.parametrize("how", ["append", "row delta"])
+def test_a_staged_append_is_published_beside_deletes(
+    files_catalog: Catalog, monkeypatch: pytest.MonkeyPatch, how: str, is_merged: bool
+) -> None:
+    """Also one of a writer whose appends merge delete manifests and drop what is too old."""
+    table = with_deletes(files_catalog)
+    with monkeypatch.context() as patched:
+        if is_merged:
+            patched.setattr(MergingProducer, "_only_adds_data", False)
+        APPENDS[how](table, wap_id="w1")
+    staged = table.refresh().metadata.snapshots[-1]
+    assert int((staged.summary or {})["manifests-replaced"]) > 2 * is_merged
+    table.files.fast_append([data_file("d", "tue")])
+    deletes = [each for each in live_entries(table) if each.data_file.content]
+    table.publish_changes("w1")
+    assert names(table) == ["a", "b", "c", "d"]
+    assert [each for each in live_entries(table) if each.data_file.content] == deletes
+
+
+def test_a_staged_append_that_dropped_deletes_of_nothing_is_published(
+    files_catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make_table(files_catalog)
+    table.files.row_delta(added_deletes=[equality_deletes("old")])
+    table.files.fast_append([A])
+    with monkeypatch.context() as patched:
+        patched.setattr(MergingProducer, "_only_adds_data", False)
+        table.files.append([B], wap_id="w1")
+    staged = table.refresh().metadata.snapshots[-1]
+    assert (staged.summary or {})["removed-equality-delete-files"] == "1"
+    table.files.fast_append([C])
+    table.publish_changes("w1")
+    assert names(table) == ["a", "b", "c"]
+
+
+def test_a_dynamic_overwrite_of_a_partition_with_deletes_is_published(
+    files_catalog: Catalog,
+) -> None:
+    table = with_deletes(files_catalog)
+    table.files.replace_partitions([B], wap_id="w1")
+    table.files.fast_append([data_file("d", "tue")])
+    table.publish_changes("w1")
+    assert names(table) == ["b", "c", "d"]
+
+
+def test_deletes_are_not_published_beside_other_commits(files_catalog: Catalog) -> None:
+    table = with_deletes(files_catalog)
+    table.files.row_delta(added=[B], added_deletes=[equality_deletes("f")], wap_id="w1")
+    table.files.row_delta(added_deletes=[equality_deletes("g")], wap_id="w2")
+    table.files.fast_append([data_file("d", "tue")])
+    for wap_id in ("w1", "w2"):
+        with pytest.raises(ValidationError, match="neither an append"):
+            table.publish_changes(wap_id)
 
 
 def test_snapshots_are_found_by_time_reference_and_id(files_catalog: Catalog) -> None:

@@ -124,16 +124,18 @@ class CherryPick(MergingProducer):
         for manifest in self.files.manifests_of(picked):
             if manifest.added_snapshot_id != picked.snapshot_id:
                 continue
-            if manifest.content is ManifestContent.DELETES:
-                raise ValidationError(
-                    f"cannot cherry-pick snapshot {picked.snapshot_id}: it has delete files"
-                )
+            if manifest.content is ManifestContent.DELETES and not manifest.has_added_files:
+                # Merged, or without deletes that apply to nothing: no row was deleted by it.
+                continue
             for entry in self.files.entries_of(base, manifest):
-                if (
-                    entry.snapshot_id == picked.snapshot_id
-                    and entry.status is not EntryStatus.EXISTING
-                ):
+                if entry.snapshot_id != picked.snapshot_id or entry.status is EntryStatus.EXISTING:
+                    continue
+                if manifest.content is ManifestContent.DATA:
                     yield entry.status, entry.data_file
+                elif entry.status is EntryStatus.ADDED:
+                    raise ValidationError(
+                        f"cannot cherry-pick snapshot {picked.snapshot_id}: it has delete files"
+                    )
 
     def _check_not_published(self, base: TableMetadata, head: Snapshot | None) -> None:
         picked_id = self._picked.snapshot_id

@@ -116,7 +116,8 @@ class MergingProducer(SnapshotProducer):
 
     Dropping a data file drops its deletion vector and the delete files about it alone
     (rule 219); deletes older than every data file are dropped wherever a manifest with such
-    deletes is met.
+    deletes is met. An operation that removes nothing and adds no deletes leaves their manifests as
+    they are.
     """
 
     operation_name = "overwrite"
@@ -149,20 +150,14 @@ class MergingProducer(SnapshotProducer):
             [manifest for manifest in existing if manifest.content is ManifestContent.DATA],
             self.snapshot_id,
         )
-        oldest = smallest_live_sequence_number(data, base.last_sequence_number)
-        self.removed_deletes.choose_deletes_of(self.removed_data.removed)
-        self.removed_deletes.choose_older_than(min((oldest, *self.added_data.sequence_numbers)))
-        deletes = self.removed_deletes.apply(
-            base,
-            [manifest for manifest in existing if manifest.content is ManifestContent.DELETES],
-            self.snapshot_id,
-        )
+        deletes = [each for each in existing if each.content is ManifestContent.DELETES]
         new_data = self.added_data.manifests(base, self.snapshot_id)
-        new_deletes = self.added_deletes.manifests(base, self.snapshot_id)
         merged = [
             *self._data_merger.merge(base, self._relevant(new_data, data), self.snapshot_id),
-            *self._delete_merger.merge(
-                base, self._relevant(new_deletes, deletes), self.snapshot_id
+            *(
+                self._relevant((), deletes)
+                if self._only_adds_data
+                else self._with_other_deletes(base, data, deletes)
             ),
         ]
         before = {manifest.manifest_path for manifest in existing}
@@ -173,6 +168,25 @@ class MergingProducer(SnapshotProducer):
             "manifests-replaced": str(len(before - after)),
         }
         return merged
+
+    @property
+    def _only_adds_data(self) -> bool:
+        removes = not (self.removed_data.is_empty and self.removed_deletes.is_empty)
+        return not removes and not self.added_deletes
+
+    def _with_other_deletes(
+        self,
+        base: TableMetadata,
+        data: Sequence[ManifestFile],
+        deletes: Sequence[ManifestFile],
+    ) -> Sequence[ManifestFile]:
+        """Delete manifests without what is about removed data, with the new ones, and merged."""
+        oldest = smallest_live_sequence_number(data, base.last_sequence_number)
+        self.removed_deletes.choose_deletes_of(self.removed_data.removed)
+        self.removed_deletes.choose_older_than(min((oldest, *self.added_data.sequence_numbers)))
+        kept = self.removed_deletes.apply(base, deletes, self.snapshot_id)
+        new = self.added_deletes.manifests(base, self.snapshot_id)
+        return self._delete_merger.merge(base, self._relevant(new, kept), self.snapshot_id)
 
     def summary(self, base: TableMetadata, parent: Snapshot | None) -> Mapping[str, str]:
         """What was added and removed, and the totals (rule 303)."""
