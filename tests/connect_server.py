@@ -19,8 +19,12 @@ READY = "SERVING"
 
 
 @contextmanager
-def connect_server(scratch: Path) -> Iterator[str]:
+def connect_server(scratch: Path, *, python: str = sys.executable) -> Iterator[str]:
     """Start a server; gives the address that sessions connect to.
+
+    Args:
+        scratch: a folder of its own.
+        python: of its executors; another one than the tests' does not find this checkout.
 
     Raises:
         AssertionError: the server did not start; its last words are in the message.
@@ -29,7 +33,9 @@ def connect_server(scratch: Path) -> Iterator[str]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     log = scratch / "connect-server.log"
-    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": python}
+    if python != sys.executable:
+        environment.pop("PYTHONPATH", None)
     with log.open("w") as errors:
         server = subprocess.Popen(
             [sys.executable, __file__, str(port), str(scratch / "warehouse")],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 
 import pyarrow.parquet as pq
 import pytest
@@ -342,7 +343,7 @@ def test_rows_that_nothing_changes_are_copied(lake, monkeypatch):
     new = [pq.read_table(path.removeprefix("file://"))["id"].to_pylist() for path in paths(made)]
     assert sorted(new) == sorted([in_order[:45], in_order[45:]])
     made.check()
-    assert [len(each) for each in calls] == [1, 1]
+    assert [(len(each.added), each.tasks) for each in calls] == [(1, 0), (1, 0)]
     for file in made.data_files():
         stored = pq.read_metadata(file["file_path"].removeprefix("file://"))
         assert stored.schema.column(2).name == "called"
@@ -352,13 +353,93 @@ def test_rows_that_nothing_changes_are_copied(lake, monkeypatch):
     made.rows = type(made.rows)({(*r, None): n for r, n in made.rows.items()})
     made.table.compact(rewrite_all=True)
     made.check()
-    assert calls[2:] == [None, None]
+    assert [(each.added, each.tasks) for each in calls[2:]] == [([], 1), ([], 1)]
     made.table.compact(rewrite_all=True)
     made.table.delete("id = 8")
     made.forget(lambda r: r[0] == 8)
     made.table.compact(rewrite_all=True)
     made.check()
     assert files_on_disk(made.table) == files_in_metadata(made.table)
+
+
+def failed_tasks(spark):
+    """How many tasks of this session's jobs have failed so far."""
+    tracker = spark.sparkContext.statusTracker()
+    jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup()]
+    stages = {stage for job in jobs if job is not None for stage in job.stageIds}
+    told = [tracker.getStageInfo(stage) for stage in stages]
+    return sum(stage.numFailedTasks for stage in told if stage is not None)
+
+
+def rows_by_writer(made):
+    """How many rows of data files each writer wrote."""
+    rows = Counter()
+    for file in made.data_files():
+        stored = pq.read_metadata(file["file_path"].removeprefix("file://"))
+        rows[stored.created_by.split()[0]] += stored.num_rows
+    return rows
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_no_task_fails_where_only_some_files_of_a_group_can_be_copied(lake, spark, version):
+    """Files from before a column came lack it; those from after it are as new ones would be."""
+    made = Modelled(lake, version=version)
+    made.append(*range(2000), files=2)
+    with made.table.update_schema() as change:
+        change.add_column("more", "int")
+    made.rows = type(made.rows)({(*r, None): n for r, n in made.rows.items()})
+    late = spark.range(5000, 9000, 1, 1)
+    for part in range(2):
+        made.table.append(
+            late.where(f"id % 2 = {part}").selectExpr(
+                "id", "int(id % 2) part", "'late' name", "id / 4d v", "7 more"
+            )
+        )
+    made.rows.update((n, n % 2, "late", n / 4, 7) for n in range(5000, 9000))
+    columns = ["id", "_row_id", "_last_updated_sequence_number"] if version == 3 else ["id"]
+    before = sorted(made.table.scan(columns=columns).to_df().collect())
+    sizes = [file["file_size_in_bytes"] for file in made.data_files()]
+    failed = failed_tasks(spark)
+    done = made.table.compact(rewrite_all=True, target_file_size_bytes=sum(sizes) // 2)
+    assert failed_tasks(spark) == failed
+    assert done.rewritten_data_files_count == 4
+    made.check()
+    assert sorted(made.other().scan(columns=columns).to_df().collect()) == before
+    # Files of one task go one way.
+    rows = rows_by_writer(made)
+    assert rows.total() == 6000
+    assert rows["parquet-mr"] >= 2000
+    assert rows["parquet-cpp-arrow"] >= 2000
+    assert files_on_disk(made.table) == files_in_metadata(made.table)
+
+
+def test_a_copy_goes_where_the_rest_of_its_group_cannot_be_written(lake, spark, monkeypatch):
+    made = Modelled(lake)
+    made.append(*range(2000), files=2)
+    with made.table.update_schema() as change:
+        change.add_column("more", "int")
+    made.rows = type(made.rows)({(*r, None): n for r, n in made.rows.items()})
+    late = spark.range(5000, 9000, 1, 1)
+    made.table.append(late.selectExpr("id", "0 part", "'late' name", "id / 4d v", "7 more"))
+    made.rows.update((n, 0, "late", n / 4, 7) for n in range(5000, 9000))
+    before, copies = files_on_disk(made.table), []
+    real = rewriting.copied
+
+    def copied(*arguments, **more):
+        copies.append(real(*arguments, **more))
+        return copies[-1]
+
+    def refused(*arguments, **more):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(rewriting, "copied", copied)
+    monkeypatch.setattr(rewriting, "write_data_files", refused)
+    sizes = [file["file_size_in_bytes"] for file in made.data_files()]
+    with pytest.raises(OSError, match="the disk is full"):
+        made.table.compact(rewrite_all=True, target_file_size_bytes=sum(sizes) // 2)
+    assert [(bool(each.added), each.tasks) for each in copies] == [(True, 1)]
+    assert files_on_disk(made.table) == before
+    made.check()
 
 
 NAN = float("nan")

@@ -15,6 +15,7 @@ from test_spark_table_position_deletes import vector, written
 
 from frazil.errors import ValidationError
 from frazil.format.manifests import DataFile
+from frazil.format.types import IntegerType, ListType
 from frazil.planning.aggregates import Measure, answer
 from frazil.storage.avro import manifests_of, read_manifest
 
@@ -178,6 +179,76 @@ def test_promoted_and_added_columns(lake, spark):
     assert check(made, ["min(a)", "max(c)"]) == (2, 0)
 
 
+NESTED_DDL = (
+    "id bigint not null, l array<int>, m map<string, int>, v variant, r struct<x: int> not null, "
+    "s struct<a: int, l: array<int>, v: variant, t: struct<b: string>>"
+)
+NESTED = """select id,
+    case id % 3 when 0 then null when 1 then array() else array(1, null) end l,
+    case id % 4 when 0 then null when 1 then map('k', null) else map() end m,
+    case id % 3 when 0 then null when 1 then parse_json('null') else parse_json('{{"a": 1}}') end v,
+    named_struct('x', if(id % 2 = 0, null, 1)) r,
+    if(id % 5 = 0, null, named_struct(
+        'a', if(id % 2 = 0, null, 1),
+        'l', if(id % 2 = 0, null, array(null)),
+        'v', if(id % 4 = 0, null, parse_json('null')),
+        't', if(id % 3 = 0, null, named_struct('b', string(null))))) s
+    from range({}, {})"""
+NESTED_COUNTS = [
+    f"count({name})" for name in ("l", "m", "v", "r", "s", "s.l", "s.v", "s.t", "s.t.b", "r.x")
+]
+
+
+def test_lists_maps_structs_and_variants_are_counted(lake, spark):
+    """One that holds NULL is not NULL; what a struct that is NULL holds, is."""
+    made = lake.create_table("db.p", NESTED_DDL, format_version=3)
+    for start in (0, 12):
+        made.append(spark.sql(NESTED.format(start, start + 12)).coalesce(1))
+    check(made, NESTED_COUNTS)
+    check(made, NESTED_COUNTS, where="id % 3 = 1", by=["id"])
+    # Only of these does metadata say how often they are NULL.
+    assert check(made, ["count(v)", "count(r)", "count(r.x)"]) == (2, 0)
+    assert check(made, ["count(l)"]) == check(made, ["count(s)"]) == (0, 2)
+    with made.update_schema() as change:
+        change.rename_column("l", "list")
+        change.add_column("late", ListType(1, IntegerType()))
+        change.add_column("s.late", ListType(1, IntegerType()))
+        change.delete_column("m")
+    later = [*NESTED_COUNTS[2:], "count(list)", "count(late)", "count(s.late)"]
+    check(made, later)
+    assert check(made, ["count(late)"]) == (0, 2)
+    made.update({"late": "array(1)", "s.late": "array()"}, "id = 7")
+    made.delete("id in (3, 4)")
+    check(made, later)
+    made.compact(rewrite_all=True)
+    check(made, later)
+    for aggregate in ("min(list)", "max(s)", "min(v)"):
+        with pytest.raises(ValidationError, match="has no m"):
+            made.scan().aggregate(aggregate)
+    with pytest.raises(ValidationError, match="many values a row"):
+        made.scan().aggregate("count(list.element)")
+
+
+def test_what_an_entry_counts_beside_a_list_is_not_taken(lake, spark):
+    """The specification says it of columns that have values; a writer may mean the elements."""
+    made = lake.create_table("db.p", "id bigint, l array<int>, s struct<a: int>")
+    made.append(spark.sql("select 1L id, array(null) l, named_struct('a', int(null)) s"))
+    (file,) = data_files(made)
+    counts = dict.fromkeys([field.field_id for field in made.schema.fields], 1)
+    doctored = {"value_counts": counts, "null_value_counts": counts}
+    other = replace(file, file_path=copy_of(file), **doctored)
+    made.files.overwrite([other], removed=[file])
+    assert check(made, ["count(l)", "count(s)"]) == (0, 1)
+
+
+def copy_of(file):
+    """The address of a copy of a data file."""
+    path = Path(file.file_path.removeprefix("file://"))
+    copy = path.with_suffix(".copy.parquet")
+    copy.write_bytes(path.read_bytes())
+    return copy.as_uri()
+
+
 def test_nan_and_zero(lake, spark):
     made = lake.create_table("db.p", "x double, k int", partition_by=["k"])
     for values in ("1.5D, 0", "double('NaN'), 1", "-0.0D, 2", "0.0D, 3", "cast(null as double), 4"):
@@ -218,9 +289,7 @@ def test_missing_metrics_are_not_guessed(lake, spark, lost):
     made = lake.create_table("db.p", DDL)
     made.append(rows_of(spark, 0, 10))
     (file,) = data_files(made)
-    moved = Path(file.file_path.removeprefix("file://")).with_suffix(".copy.parquet")
-    moved.write_bytes(Path(file.file_path.removeprefix("file://")).read_bytes())
-    made.files.append([replace(file, file_path=moved.as_uri(), **lost)])
+    made.files.append([replace(file, file_path=copy_of(file), **lost)])
     assert made.scan().count() == 20
     check(made, ["count(*)", "count(n)", "min(n)", "max(id)", "count(s.a)", "min(s.a)"])
 

@@ -10,6 +10,8 @@ from zipimport import zipimporter
 import pyarrow as pa
 import pytest
 
+from frazil.spark.files.write_failures import write_failure
+from frazil.spark.session.packages import packages_error
 from frazil.spark.session.tasks import forget_zip_importers, map_batches
 
 
@@ -27,6 +29,32 @@ def test_a_worker_that_ran_a_task_reads_no_archive_again(spark):
     assert [row["rows"] for row in told] == [30]
     # What is imported meanwhile finds at most the archives of the path itself, not their packages.
     assert told[0]["archives"] <= 3
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("ModuleNotFoundError: No module named 'frazil'", "lacks the package frazil:"),
+        ("ModuleNotFoundError: No module named 'pyarrow.parquet'", "lacks the package pyarrow:"),
+        (
+            "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.10 than that in "
+            "driver: 3.12, PySpark cannot run with different minor versions.",
+            "is Python 3.10, and the driver's is Python 3.12:",
+        ),
+        ("Can't get attribute 'Task' on <module 'frazil.spark.x' from '/x'>", "another version"),
+        ('java.io.IOException: Cannot run program "python3": error=2', "cannot be started"),
+        ("ModuleNotFoundError: No module named 'frazilous'", None),
+        ("ModuleNotFoundError: No module named 'of_a_function_of_the_user'", None),
+        ("ValueError: some rows", None),
+    ],
+)
+def test_errors_of_workers_that_lack_what_the_driver_has(text, said):
+    error = packages_error(RuntimeError(f"Job aborted due to stage failure:\n  {text}\n\tat x"))
+    assert (error is None) == (said is None)
+    assert said is None or said in str(error)
+    # A write of rows that needs it there says so too.
+    failure = write_failure(RuntimeError(text), folder="s3://b/t")
+    assert (failure is None) == (said is None)
 
 
 def test_forgotten_archives_are_found_when_they_are_needed(tmp_path, monkeypatch):

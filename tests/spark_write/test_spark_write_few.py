@@ -8,7 +8,6 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.errors import PySparkException
 
 import frazil
 from frazil.format import types as I
@@ -17,8 +16,8 @@ from frazil.format.partitions.partitioning import UNPARTITIONED, spec_for
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.format.sorting import UNSORTED, order_for
-from frazil.spark.write import arrow, row_count
-from frazil.spark.write.files import FileWrite, write_data_files
+from frazil.spark.write import arrow, files, row_count
+from frazil.spark.write.files import write_data_files
 from frazil.spark.write.row_count import ExpectedRows, rows_of_last_writes
 from frazil.storage.files import FileIO, local_path
 
@@ -176,10 +175,7 @@ def test_changed_rows_are_few(spark, lake, version):
 
 
 def test_spark_writes_them_where_executors_lack_the_packages(spark, tmp_path, monkeypatch):
-    def lacking(self, aligned):
-        raise PySparkException("ModuleNotFoundError: No module named 'pyarrow'")
-
-    monkeypatch.setattr(FileWrite, "with_arrow", lacking)
+    monkeypatch.setattr(files, "have_packages", lambda session: False)
     entries = written(spark, table(tmp_path, partition_by=["p"]), expected=FEW)
     assert {writer_of(each) for each in entries} == {"parquet-mr"}
     assert sorted(each.partition for each in entries) == [(n,) for n in range(7)]

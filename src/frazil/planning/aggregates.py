@@ -5,6 +5,7 @@ A file is *answered* where every wanted value of it is exact:
 - its rows all match the predicate, and its live rows are known: no deletes, or a single deletion
   vector, whose cardinality the plan tells (rule 123);
 - a count of a column needs the column's NULL count and no deletes, or a column that is never NULL;
+  lists, maps and structs have no NULL count;
 - a minimum or maximum needs no deletes and exact bounds. Bounds may be wider than the values
   (rules 119, 120): those of text and bytes are truncated, ORC's timestamps are rounded. Equal
   bounds are exact whatever the writer does. NaN is greater than every number, as in Spark; a bound
@@ -44,6 +45,7 @@ from frazil.format.types import (
     TimestamptzNanoType,
     TimestamptzType,
     TimeType,
+    VariantType,
 )
 from frazil.planning.prune import ranges_of
 from frazil.planning.scan_plan import ScanPlan
@@ -65,6 +67,7 @@ _EXACT_BOUNDS = (
     TimestamptzNanoType,
     *_FLOATING,
 )
+_COUNTED = (PrimitiveType, VariantType)
 _ROUNDED_IN_ORC = (TimestampType, TimestamptzType, TimestampNanoType, TimestamptzNanoType)
 _STATISTICS = (
     "value_counts",
@@ -198,7 +201,7 @@ class _Files:
         field = measure.field
         if field is None:
             return _Value(self.live, self.live_known)
-        constant = self.partition_value(IdentityTransform(), field)
+        constant = self._constant(field)
         if measure.function == "count":
             return self._count(field, constant)
         return self._bound(measure.function, field, constant)
@@ -209,6 +212,9 @@ class _Files:
         records = self.frame["record_count"]
         nulls = self._statistic("null_value_counts", field.field_id)
         known = (self._untouched & nulls.is_between(0, records)).fill_null(False)
+        if not isinstance(field.field_type, _COUNTED):
+            # What a number beside a list, map or struct counts is not said.
+            known = _no_file(self.frame)
         if self._is_nested(field.field_id):
             # Some writers do not count the fields of a struct that is NULL.
             counted = self._statistic("value_counts", field.field_id) == records
@@ -246,9 +252,16 @@ class _Files:
         values = constant.values.zip_with(constant.known, bound)
         return _Value(values, known | constant.known)
 
+    def _constant(self, field: NestedField) -> _Value:
+        """The value of all rows of each file, where the column itself is a partition field."""
+        if IdentityTransform().can_transform(field.field_type):
+            return self.partition_value(IdentityTransform(), field)
+        nothing = pl.Series([None] * len(self.frame), dtype=pl.Null())
+        return _Value(nothing, _no_file(self.frame))
+
     def partition_value(self, transform: Transform, field: NestedField) -> _Value:
         """What a transform of a column is for all rows of each file, by its partition."""
-        known = pl.Series([False]).new_from_index(0, len(self.frame))
+        known = _no_file(self.frame)
         result = transform.result_type(field.field_type)
         values: pl.Series | None = None
         partition = self.frame["partition"]
@@ -322,10 +335,14 @@ def _deleted_rows(plan: ScanPlan) -> pl.DataFrame:
 def _is_exact(kind: IcebergType, files: pl.DataFrame) -> pl.Series:
     """Whether writers state bounds of the type that are values of the file."""
     if not isinstance(kind, _EXACT_BOUNDS):
-        return pl.Series([False]).new_from_index(0, len(files))
+        return _no_file(files)
     if isinstance(kind, _ROUNDED_IN_ORC):
         return files["file_format"] != "orc"
     return pl.Series([True]).new_from_index(0, len(files))
+
+
+def _no_file(files: pl.DataFrame) -> pl.Series:
+    return pl.Series([False]).new_from_index(0, len(files))
 
 
 def _aggregate(measure: Measure, name: str) -> pl.Expr:

@@ -11,13 +11,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from frazil.errors import InvalidDataFileError, StorageError, UnsupportedError
+from frazil.errors import InvalidDataFileError, StorageError
 from frazil.format import types as I
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
@@ -25,8 +27,9 @@ from frazil.format.schema import Schema
 from frazil.spark.compaction.groups import FileGroup
 from frazil.spark.files.projection import LAST_UPDATED_FIELD, ROW_ID_FIELD
 from frazil.spark.files.wire import entry_from_text
-from frazil.spark.files.write_failures import lacks_packages, own_error
+from frazil.spark.files.write_failures import own_error
 from frazil.spark.row_level.target import Target
+from frazil.spark.session.packages import have_packages, lacks_packages
 from frazil.spark.session.tasks import map_batches
 from frazil.spark.write.arrow import ArrowTask, arrow_schema
 from frazil.spark.write.files import FileWrite
@@ -34,7 +37,6 @@ from frazil.storage.file_kinds import DATA_FILES
 from frazil.storage.files import FileIO, local_path
 from frazil.storage.parquet.field_ids import stored_field_id
 
-_OTHER: Final = "frazil: files that need more than a copy"
 _LEGACY: Final = b"org.apache.spark.legacy"
 _SOURCES: Final = "file int, place bigint, path string, first_row_id bigint, sequence_number bigint"
 _ROWS_AT_ONCE: Final = 1 << 17
@@ -65,8 +67,27 @@ def _is_copied(field_type: I.IcebergType) -> bool:
     return isinstance(field_type, _COPIED)
 
 
-def copied(files: Target, *, options: dict[str, str], tasks: int) -> list[DataFile] | None:
-    """Copy the rows of files into new ones; None where that takes more than a copy.
+class _MoreThanACopyError(Exception):
+    """A file whose rows Spark's own reader has to read; a task tells of it without failing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What of a group was copied.
+
+    Attributes:
+        added: the new files.
+        left: the files that take more than a copy.
+        tasks: how many files their rows go to.
+    """
+
+    added: list[DataFile]
+    left: Target
+    tasks: int
+
+
+def copied(files: Target, *, options: dict[str, str], tasks: int) -> Copied:
+    """Copy the rows of files into new ones, of those that take no more than a copy.
 
     Args:
         files: of one partition, without deletes.
@@ -77,9 +98,10 @@ def copied(files: Target, *, options: dict[str, str], tasks: int) -> list[DataFi
         InvalidDataFileError, StorageError: a file cannot be read or written; nothing is left.
     """
     spark, io = files.spark, files.io
+    nothing = Copied([], files, tasks)
     write = FileWrite.planned(files.metadata, io, options, files.written_schema, DATA_FILES, None)
-    if write.options.parquet.keys() - _OF_PARQUET:
-        return None
+    if write.options.parquet.keys() - _OF_PARQUET or not have_packages(spark):
+        return nothing
     task = ArrowTask(
         finisher=replace(write.finisher(), keys={}),
         keys=(),
@@ -89,19 +111,21 @@ def copied(files: Target, *, options: dict[str, str], tasks: int) -> list[DataFi
         partition_type=write.partition_type,
         kind=write.kind,
     )
+    numbers = _tasks_of(files, tasks)
     write.staging.make()
     try:
-        sources = _sources(spark, files, tasks)
         copy = _Copy(task, io, files.schema, files.lineage)
-        rows = map_batches(sources, copy, "entry string").collect()
-        staged = [entry_from_text(row["entry"], write.partition_type) for row in rows]
+        sources = _sources(spark, files, numbers, tasks)
+        rows = map_batches(sources, copy, "entry string, left int").collect()
+        told = [row["entry"] for row in rows if row["entry"] is not None]
+        staged = [entry_from_text(entry, write.partition_type) for entry in told]
         write.staging.keep_only(staged)
         ordered = sorted(staged, key=lambda entry: entry.file_path)
-        return write.staging.publish(ordered, write.final_path)
+        added = write.staging.publish(ordered, write.final_path)
     except PySparkException as error:
         write.staging.discard()
-        if _OTHER in str(error) or lacks_packages(error):
-            return None
+        if lacks_packages(error):
+            return nothing
         own = own_error(error)
         if own is None:
             raise
@@ -109,13 +133,24 @@ def copied(files: Target, *, options: dict[str, str], tasks: int) -> list[DataFi
     except BaseException:
         write.staging.discard()
         raise
+    left = [row["left"] for row in rows if row["left"] is not None]
+    return Copied(added, files.where(pl.Series(np.isin(numbers, left))), len(left))
 
 
-def _sources(spark: SparkSession, files: Target, tasks: int) -> DataFrame:
+def _tasks_of(files: Target, tasks: int) -> npt.NDArray[np.int64]:
     """Which task copies which file: neighbours of about as many bytes."""
     sizes = files.plan.files["file_size_in_bytes"].to_numpy()
     before = np.cumsum(sizes) - sizes
-    numbers = np.minimum(before * tasks // max(int(sizes.sum()), 1), tasks - 1)
+    numbers: npt.NDArray[np.int64] = np.minimum(
+        before * tasks // max(int(sizes.sum()), 1), tasks - 1
+    )
+    return numbers
+
+
+def _sources(
+    spark: SparkSession, files: Target, numbers: npt.NDArray[np.int64], tasks: int
+) -> DataFrame:
+    """What each task has to know of its files."""
     table = pa.table(
         {
             "file": pa.array(numbers, pa.int32()),
@@ -145,7 +180,15 @@ class _Copy:
         files = [file for batch in batches for file in batch.to_pylist()]
         # A shuffle keeps no order, and rows are to stay as they come.
         ordered = sorted(files, key=lambda file: int(file["place"]))
-        return self.task.stored(rows for file in ordered for rows in self._rows(file))
+        try:
+            # None of a task's files is written unless all of them can be.
+            written = list(self.task.stored(rows for file in ordered for rows in self._rows(file)))
+        except _MoreThanACopyError:
+            yield _told(None, int(ordered[0]["file"]))
+            return
+        for batch in written:
+            for entry in batch.column("entry").to_pylist():
+                yield _told(entry, None)
 
     def _rows(self, source: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
         path = str(source["path"])
@@ -169,6 +212,12 @@ class _Copy:
             raise InvalidDataFileError(f"the file cannot be read: {error}", file=path) from error
         except FileNotFoundError as error:
             raise StorageError(f"there is no file {path}") from error
+
+
+def _told(entry: str | None, left: int | None) -> pa.RecordBatch:
+    """A new file, or the number of a task whose files are left as they are."""
+    columns = {"entry": pa.array([entry], pa.string()), "left": pa.array([left], pa.int32())}
+    return pa.record_batch(columns)
 
 
 def _lineage_names(stored: pa.Schema) -> dict[int, str]:
@@ -200,7 +249,7 @@ def _lineage(
 def _refuse_other_calendars(told: Mapping[bytes, bytes], path: str) -> None:
     """Leave files to Spark in which old dates are of the Julian calendar, as a footer says."""
     if any(key.startswith(_LEGACY) for key in told):
-        raise UnsupportedError(f"{_OTHER}: {path}")
+        raise _MoreThanACopyError(path)
 
 
 def _names(stored: pa.Schema, wanted: pa.Schema, path: str) -> list[str]:
@@ -213,5 +262,5 @@ def _names(stored: pa.Schema, wanted: pa.Schema, path: str) -> list[str]:
         or field.nullable > column.nullable
         for field, column in zip(found, wanted, strict=True)
     ):
-        raise UnsupportedError(f"{_OTHER}: {path}")
+        raise _MoreThanACopyError(path)
     return [field.name for field in found if field is not None]

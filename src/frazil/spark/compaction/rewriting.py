@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Final
@@ -13,7 +13,7 @@ from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.planning.removal import data_files
 from frazil.spark.compaction.arranging.arrangement import Arrangement, BinPack, SortBy
-from frazil.spark.compaction.copying import can_copy, copied
+from frazil.spark.compaction.copying import Copied, can_copy, copied
 from frazil.spark.compaction.groups import FileGroup
 from frazil.spark.compaction.options import CompactionOptions
 from frazil.spark.compaction.results import FailedGroup
@@ -38,11 +38,6 @@ class RewrittenGroup:
     group: FileGroup
     removed: tuple[DataFile, ...]
     added: tuple[DataFile, ...]
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """The new files' paths."""
-        return tuple(file.file_path for file in self.added)
 
     def failed(self, reason: object, *, is_conflict: bool) -> FailedGroup:
         """Return what a result says of the group if it is given up."""
@@ -111,33 +106,52 @@ class Rewriter:
             **self.arrangement.write_options(),
             **self.write_options,
         }
-        added: list[DataFile] | None = None
+        copy = Copied([], files, tasks)
         if isinstance(self.arrangement, BinPack) and can_copy(self.metadata, files, group):
-            added = copied(files, options=options, tasks=tasks)
-        if added is None:
-            added = write_data_files(
-                self.target.spark,
-                files.rows_without_places(),
-                metadata=self.metadata,
-                io=self.io,
-                options=options,
-                schema=files.written_schema,
-                placement=replace(
-                    self.arrangement.placement(files, group, tasks * pieces), pieces=pieces
-                ),
-            )
+            copy = copied(files, options=options, tasks=tasks)
+        try:
+            written = self._written(copy.left, group, options, tasks=copy.tasks, pieces=pieces)
+        except BaseException:
+            self._remove(copy.added)
+            raise
         done = RewrittenGroup(
             group=group,
             removed=tuple(data_files(self.metadata, files.plan, group.ordinals)),
-            added=tuple(added),
+            added=(*copy.added, *written),
         )
         self._check_rows(done)
         return done
 
+    def _written(
+        self,
+        files: Target,
+        group: FileGroup,
+        options: Mapping[str, str],
+        *,
+        tasks: int,
+        pieces: int,
+    ) -> list[DataFile]:
+        """What Spark makes of files of a group."""
+        if files.plan.files.is_empty():
+            return []
+        placement = self.arrangement.placement(files, group, tasks * pieces)
+        return write_data_files(
+            self.target.spark,
+            files.rows_without_places(),
+            metadata=self.metadata,
+            io=self.io,
+            options=options,
+            schema=files.written_schema,
+            placement=replace(placement, pieces=pieces),
+        )
+
     def discard(self, done: RewrittenGroup) -> None:
         """Remove the new files of a group that is given up, without hiding why it is."""
+        self._remove(done.added)
+
+    def _remove(self, files: Iterable[DataFile]) -> None:
         try:
-            self.io.delete_many(done.paths)
+            self.io.delete_many(file.file_path for file in files)
         except FrazilError as error:
             _LOG.warning("files of a group that was given up were left behind: %s", error)
 

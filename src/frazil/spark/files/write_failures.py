@@ -18,6 +18,7 @@ from frazil.errors import (
     UnsupportedError,
 )
 from frazil.spark.files.row_checks import value_problem
+from frazil.spark.session.packages import packages_error
 
 _OWN: Final = re.compile(r"frazil\.errors\.(\w+): (.*)")
 _KINDS: Final[Mapping[str, type[FrazilError]]] = {
@@ -32,7 +33,6 @@ _JAVA: Final = re.compile(
     r"(?:java\.io|java\.nio\.file|org\.apache\.hadoop)\.[\w.$]*Exception\b[^\n]*"
     r"|ClassNotFoundException: Class org\.apache\.hadoop\.[^\n]*"
 )
-_LACKING: Final = ("ModuleNotFoundError", "PYTHON_VERSION_MISMATCH")
 _OF_A_SOURCE: Final = "FAILED_READ_FILE"
 
 
@@ -48,7 +48,7 @@ def write_failure(error: BaseException, *, folder: str) -> FrazilError | None:
     problem = value_problem(text)
     if problem is not None:
         return SchemaMismatchError(f"{problem}; nothing was written")
-    own, java = own_error(error), _JAVA.search(text)
+    own, java = own_error(error) or packages_error(error), _JAVA.search(text)
     if own is not None:
         kind, reason = type(own), str(own)
     elif java is not None and _OF_A_SOURCE not in text:
@@ -72,11 +72,6 @@ def refusing_values() -> Iterator[None]:
         if problem is None:
             raise
         raise SchemaMismatchError(f"{problem}; nothing was changed") from error
-
-
-def lacks_packages(error: BaseException) -> bool:
-    """Whether Spark's error says that executors have not the Python packages of the driver."""
-    return any(each in str(error) for each in _LACKING)
 
 
 def own_error(error: BaseException) -> FrazilError | None:

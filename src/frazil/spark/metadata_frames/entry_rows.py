@@ -6,7 +6,6 @@ which Spark leaves out where no such column is asked for: a count, a list of pat
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,7 +20,7 @@ from pyspark.sql import types as S
 from frazil.format import types as I
 from frazil.format.manifests import ManifestContent, ManifestFile
 from frazil.spark.metadata_frames.shape import record_batch, spark_schema
-from frazil.spark.session.tasks import map_batches
+from frazil.spark.session.tasks import arrow_function, map_batches
 from frazil.spark.types import COMMENT_KEY, SparkTypeSupport
 from frazil.storage.files import FileIO
 from frazil.table.inspect.files import ROW, EntryTables
@@ -70,14 +69,9 @@ def entry_rows(
     reader = EntryRows(io, tables, table, plain, support)
     rows = map_batches(tasks, reader, spark_schema(plain, support))
     maps = I.StructType(tables.maps_columns)
-    with warnings.catch_warnings():
-        # Spark would rather see type hints, which it cannot read from an object.
-        warnings.simplefilter("ignore", UserWarning)
-        read_maps = F.arrow_udf(  # type: ignore[attr-defined]
-            _MapsReader(io, tables, maps, support),
-            _without_comments(spark_schema(maps, support)),
-            F.ArrowUDFType.SCALAR,  # type: ignore[attr-defined]
-        )
+    read_maps = arrow_function(
+        _MapsReader(io, tables, maps, support), _without_comments(spark_schema(maps, support))
+    )
     found = rows.withColumn(_MAPS, read_maps(F.col(_PLACE)))
     return found.select(*(_column(field, support) for field in columns.fields))
 

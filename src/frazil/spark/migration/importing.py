@@ -19,10 +19,11 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.metadata.table_mapping import name_mapping_of
 from frazil.format.schema.name_mapping import FileNames, mapping_for
 from frazil.spark.files.wire import entry_from_text
-from frazil.spark.files.write_failures import lacks_packages, own_error
+from frazil.spark.files.write_failures import own_error
 from frazil.spark.migration.entries import EntryMaker, Found, find_some
 from frazil.spark.migration.sources import FileSource
 from frazil.spark.session.facts import is_case_sensitive, prepare_session, time_zone_of
+from frazil.spark.session.packages import have_packages, lacks_packages
 from frazil.spark.session.tasks import map_batches
 from frazil.spark.upkeep.arrow_frames import arrow_of
 from frazil.spark.write.footers import FOOTERS_FOR_DRIVER
@@ -123,6 +124,8 @@ class Importer:
     def _on_executors(self, maker: EntryMaker, files: pl.DataFrame) -> list[Found] | None:
         """The entries by a Spark job; None where executors lack what the driver has."""
         prepare_session(self.spark)
+        if not have_packages(self.spark):
+            return None
         rows = self.spark.createDataFrame(arrow_of(files))
         tasks = min(len(files) // _FILES_PER_TASK + 1, _MOST_TASKS)
         work = partial(find_some, maker, self.parallelism or 1)

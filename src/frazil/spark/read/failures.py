@@ -7,6 +7,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from frazil.errors import FrazilError, InvalidDataFileError, MissingFileError, UnsupportedError
+from frazil.spark.session.packages import packages_error
 
 _FILE: Final = re.compile(r"reading file (\S+?)\.(?: |$)")
 _MISSING: Final = re.compile(r"FILE_NOT_EXIST|FileNotFoundException|MissingFileError")
@@ -31,6 +32,9 @@ def read_failure(
         if kind == "UnsupportedError":
             return UnsupportedError(f"{place} failed: {message}")
         return InvalidDataFileError(f"{place} failed: {message}")
+    lacking = packages_error(error)
+    if lacking is not None:
+        return lacking
     found = _FILE.search(text)
     file = unquote(found.group(1)) if found is not None else None
     if _MISSING.search(text):

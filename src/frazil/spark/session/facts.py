@@ -97,6 +97,14 @@ def _use_this_python(spark: SparkSession) -> None:
         context.pythonExec = sys.executable
 
 
+def application_of(spark: SparkSession) -> Hashable:
+    """Return what tells sessions apart whose Python workers may differ."""
+    if is_connect(spark):
+        return _identity_of(spark)
+    context = spark.sparkContext
+    return context.applicationId, context.pythonExec
+
+
 @dataclass(slots=True)
 class _Held:
     """A setting while blocks hold it.

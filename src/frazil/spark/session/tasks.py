@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from zipimport import zipimporter
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql import types as S
+
+from frazil.spark.session.packages import require_packages
 
 BatchTask = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """What is done with one partition; called on an executor, so it must be picklable."""
@@ -22,8 +28,36 @@ def map_batches(rows: DataFrame, task: BatchTask, schema: S.StructType | str) ->
         rows: the partitions.
         task: takes the batches of one partition, and yields batches of the schema.
         schema: of the result, in Spark's types.
+
+    Raises:
+        ConfigurationError: executors' Python cannot run it.
     """
+    require_packages(rows.sparkSession)
     return rows.mapInArrow(_Task(task), schema)
+
+
+def arrow_function(function: Callable[..., pa.Array], kind: S.DataType) -> Callable[..., Column]:
+    """Return a function of columns that executors compute from their Arrow arrays.
+
+    Args:
+        function: takes an array of each column; called on an executor, so it must be picklable.
+        kind: of what it returns.
+
+    Raises:
+        ConfigurationError: executors' Python cannot run it.
+    """
+    # A thread that has no session finds out when its query runs.
+    with suppress(PySparkRuntimeError):
+        require_packages(SparkSession.active())
+    with warnings.catch_warnings():
+        # Spark would rather see type hints, which it cannot read from an object.
+        warnings.simplefilter("ignore", UserWarning)
+        made: Callable[..., Column] = F.arrow_udf(  # type: ignore[attr-defined]
+            function,
+            kind,
+            F.ArrowUDFType.SCALAR,  # type: ignore[attr-defined]
+        )
+    return made
 
 
 @dataclass(frozen=True, slots=True)

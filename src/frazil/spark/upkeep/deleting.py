@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from frazil.spark.session.facts import prepare_session
+from frazil.spark.session.packages import have_packages
 from frazil.spark.session.tasks import map_batches
 from frazil.storage.files import FileIO
 from frazil.table.maintenance.progress import DeleteFiles, Deleting, deleting_here
@@ -35,7 +36,8 @@ def deleting_by(spark: SparkSession, io: FileIO, *, threads: int) -> DeleteFiles
     here = deleting_here(io, threads=threads)
 
     def delete(paths: Sequence[str], deleting: Deleting) -> Mapping[str, str]:
-        if len(paths) <= ON_DRIVER_DELETES:
+        # What a commit gave up goes in any case: threads here take longer, and need no executors.
+        if len(paths) <= ON_DRIVER_DELETES or not have_packages(spark):
             return here(paths, deleting)
         prepare_session(spark)
         failures: dict[str, str] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,6 +14,7 @@ from pyspark.sql import types as S
 from frazil.format import types as I
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.values import to_bytes
+from frazil.spark.session.tasks import arrow_function
 
 SKETCHED: Final = (
     I.BooleanType,
@@ -64,16 +64,7 @@ def single_values(parts: Sequence[str], kind: I.IcebergType) -> Column:
             return F.expr(f"timestampdiff(MICROSECOND, timestamp_ntz'1970-01-01', {quoted})")
         case I.UUIDType():
             return F.expr(f"unhex(replace(cast({quoted} as string), '-', ''))")
-    with warnings.catch_warnings():
-        # Spark would rather see type hints, which it cannot read from an object.
-        warnings.simplefilter("ignore", UserWarning)
-        encode = F.arrow_udf(  # type: ignore[attr-defined]
-            _Encoded(kind),
-            S.BinaryType(),
-            F.ArrowUDFType.SCALAR,  # type: ignore[attr-defined]
-        )
-    encoded: Column = encode(column)
-    return encoded
+    return arrow_function(_Encoded(kind), S.BinaryType())(column)
 
 
 def _four_bytes(expression: str) -> Column:

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -27,13 +26,13 @@ from frazil.format.schema import Schema
 from frazil.spark.files.parquet.locations import spark_path
 from frazil.spark.files.staging import StagedFolder
 from frazil.spark.files.wire import entry_from_text
-from frazil.spark.files.write_failures import lacks_packages
 from frazil.spark.session.facts import (
     WRITE_SETTINGS,
     is_case_sensitive,
     prepare_session,
     temporary_settings,
 )
+from frazil.spark.session.packages import have_packages
 from frazil.spark.session.tasks import map_batches
 from frazil.spark.write.arrow import ArrowTask, writes_few
 from frazil.spark.write.columns.align import align
@@ -257,13 +256,10 @@ class FileWrite:
     ) -> list[DataFile]:
         """Fill the folder; return the entries of its files in the order of their paths."""
         if self.takes_arrow:
-            try:
-                return self.with_arrow(aligned)
-            except PySparkException as error:
-                if self.needs_arrow or not lacks_packages(error):
-                    raise
-            # Spark's own writer needs no Python on executors.
-            return replace(self, has_few_rows=False).staged(spark, aligned, tell)
+            if not self.needs_arrow and not have_packages(spark):
+                # Spark's own writer needs no Python on executors.
+                return replace(self, has_few_rows=False).staged(spark, aligned, tell)
+            return self.with_arrow(aligned)
         self.natively(spark, aligned)
         self.count.ask()
         entries = self.entries(spark, tell)

@@ -18,7 +18,8 @@ from frazil.errors import InvalidDataFileError
 from frazil.format import types as I
 from frazil.format.manifests import DataFile
 from frazil.spark.files.wire import entry_from_text, entry_to_text
-from frazil.spark.files.write_failures import lacks_packages, own_error
+from frazil.spark.files.write_failures import own_error
+from frazil.spark.session.packages import have_packages, lacks_packages
 from frazil.spark.session.tasks import map_batches
 from frazil.spark.write.finish import Finisher
 from frazil.storage.files import FileInfo
@@ -95,6 +96,8 @@ def _on_executors(
     tasks: int,
 ) -> list[DataFile] | None:
     """The entries by a Spark job; None where executors lack what the driver has."""
+    if not have_packages(spark):
+        return None
     work = partial(_finish_some, finisher, partition_type, [(f.path, f.size) for f in files])
     try:
         rows = map_batches(spark.range(0, len(files), 1, tasks), work, "entry string").collect()

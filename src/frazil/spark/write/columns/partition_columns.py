@@ -7,13 +7,12 @@ nanoseconds bigints. No expression depends on the session's time zone.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
-from pyspark.sql.pandas.functions import arrow_udf
 
 from frazil.errors import UnsupportedError
 from frazil.format import types as I
@@ -35,6 +34,7 @@ from frazil.format.values.decimals import decimal_from_unscaled, largest_of, neg
 from frazil.format.values.hashing import bucket_hash
 from frazil.spark.files.row_checks import stop_with_value
 from frazil.spark.session.free_names import free_names
+from frazil.spark.session.tasks import arrow_function
 from frazil.spark.write.columns.bucket_hash import bucket, bytes_hash, long_hash
 
 KEY_PREFIX: Final = "frazil_p"
@@ -179,9 +179,7 @@ def _minimal_bytes(value: Column) -> Column:
 
 def _hash_in_python(value: Column) -> Column:
     """The hash of decimals that no bigint holds, through Arrow."""
-    make_udf: Any = arrow_udf  # its stubs ask for the kind that the function's hints tell
-    column: Column = make_udf(_decimal_hashes, "int")(value)
-    return column
+    return arrow_function(_decimal_hashes, S.IntegerType())(value)
 
 
 def _decimal_hashes(values: pa.Array) -> pa.Array:
@@ -216,10 +214,8 @@ def _truncated_in_python(value: Column, width: int, scale: int) -> Column:
 
     Null where the result has more digits.
     """
-    make_udf: Any = arrow_udf
     kind = S.DecimalType(_MOST_DIGITS, scale)
-    column: Column = make_udf(_truncated_decimals, kind)(value, F.lit(width))
-    return column
+    return arrow_function(_truncated_decimals, kind)(value, F.lit(width))
 
 
 def _truncated_decimals(values: pa.Array, widths: pa.Array) -> pa.Array:
