@@ -24,6 +24,7 @@ FrazilError
 ├── NamespaceNotEmptyError
 ├── CommitError
 │   ├── CommitFailedError          another writer was first; nothing was changed
+│   │   └── OutdatedUpdateError    it made the updates contradict the table
 │   ├── ConflictError              a concurrent commit contradicts this one; nothing was changed
 │   │   └── ReplacedDeletesError   it changed the deletes of the same data files, and nothing else
 │   └── CommitStateUnknownError    the swap was sent and no answer came; nothing was deleted
@@ -146,6 +147,14 @@ class CommitError(FrazilError):
 
 class CommitFailedError(CommitError):
     """Another writer was first, or a requirement no longer holds; nothing was changed."""
+
+
+class OutdatedUpdateError(CommitFailedError, ValidationError):
+    """Updates contradict the table, which they would not had they been made from it as it is.
+
+    Sequence numbers and row ids that were given out meanwhile, or a reference to a snapshot that
+    goes. The operation is to be run again.
+    """
 
 
 class ConflictError(CommitError, ValidationError):

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from frazil.catalog.config import CatalogConfig, open_catalog
+from frazil.catalog.kinds import register_catalog
 from frazil.catalog.protocol import Catalog, LoadedTable
 from frazil.errors import CommitFailedError
 from frazil.format.changes import SetProperties
@@ -15,11 +16,13 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.new_table import new_table_metadata
 from frazil.format.schema import Schema
 from frazil.format.types import LongType, NestedField, StringType
+from requirements_catalog import RequirementsCatalog
 
 SCHEMA = Schema(
     (NestedField(1, "id", LongType(), required=True), NestedField(2, "s", StringType()))
 )
 KINDS = ("filesystem", "sqlite", "postgres")
+LIKE_A_SERVER = ("requirements",)
 S3_KINDS = ("filesystem on s3",)
 
 
@@ -37,6 +40,9 @@ def properties_of(
         return {**base, **s3_properties, "warehouse": f"{bucket}/wh"}
     if kind == "filesystem":
         return {"type": "filesystem", "warehouse": str(folder / "wh")}
+    if kind == "requirements":
+        register_catalog(kind, RequirementsCatalog)
+        return {**properties_of("sqlite", folder), "type": kind}
     uri = postgres_url if kind == "postgres" else f"sqlite:///{folder}/catalog.db"
     assert uri is not None
     return {"type": "sql", "uri": uri, "warehouse": str(folder / "wh")}

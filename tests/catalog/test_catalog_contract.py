@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from catalog_cases import (
     KINDS,
+    LIKE_A_SERVER,
     S3_KINDS,
     SCHEMA,
     made_table,
@@ -41,7 +42,7 @@ from frazil.format.changes import (
 from frazil.format.new_table import creation_updates, new_table_metadata
 
 
-@pytest.fixture(params=[*KINDS, *S3_KINDS])
+@pytest.fixture(params=[*KINDS, *S3_KINDS, *LIKE_A_SERVER])
 def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalog]:
     if request.param in S3_KINDS:
         s3 = request.getfixturevalue("s3")

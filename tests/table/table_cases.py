@@ -21,6 +21,7 @@ from frazil.format.types import LongType, NestedField, StringType
 from frazil.storage.files import FileIO
 from frazil.table.handle import TableHandle
 from frazil.table.operations import TableOperations
+from requirements_catalog import RequirementsCatalog
 
 SCHEMA = Schema(
     (
@@ -36,6 +37,8 @@ FAST_RETRIES = {
     "commit.status-check.max-wait-ms": "2",
 }
 CATALOGS = ("filesystem", "sql")
+# One more checks what a REST server does.
+WRITTEN_BY_SEVERAL = (*CATALOGS, "requirements")
 
 
 def open_catalog(kind: str, folder: Path | str, *, io: FileIO | None = None) -> Catalog:
@@ -43,6 +46,9 @@ def open_catalog(kind: str, folder: Path | str, *, io: FileIO | None = None) -> 
     warehouse = f"{folder}/warehouse"
     if kind == "filesystem":
         return FilesystemCatalog("test", {"warehouse": warehouse}, io=io)
+    if kind == "requirements":
+        uri = f"sqlite:///{folder}/catalog.db"
+        return RequirementsCatalog("test", {"uri": uri, "warehouse": warehouse}, io=io)
     uri = kind if "://" in kind else f"sqlite:///{folder}/catalog.db"
     return SqlCatalog("test", {"uri": uri, "warehouse": warehouse}, io=io)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +35,13 @@ from frazil.storage.files import FileIO
 from frazil.table.commit.loop import Backoff
 from frazil.table.conflicts.validation import Validation
 from frazil.table.handle import TableHandle
+from requirements_catalog import RequirementsCatalog
 from s3_server import AnswersLost, s3_server
 
 A, B, C = data_file("a"), data_file("b"), data_file("c", "tue")
 
 
-class RacingCatalog(FilesystemCatalog):
+class Racing:
     """Another writer commits right before each of our first commits."""
 
     races = 0
@@ -51,11 +52,33 @@ class RacingCatalog(FilesystemCatalog):
         """Lose the race, `races` times."""
         if self.races > 0:
             self.races -= 1
-            rival = FilesystemCatalog(self.name, self.properties)
+            rival = type(self)(self.name, self.properties)  # type: ignore
             TableHandle(rival, rival.load_table(identifier)).files.fast_append(
                 [data_file(f"rival{self.races}", "wed")]
             )
-        return super().commit_table(identifier, requirements, updates, **base)
+        return super().commit_table(identifier, requirements, updates, **base)  # type: ignore
+
+
+class RacingFilesystem(Racing, FilesystemCatalog):
+    """Compares where the table is."""
+
+
+class RacingServer(Racing, RequirementsCatalog):
+    """Compares what the requirements say."""
+
+
+Opening = Callable[..., Any]
+
+
+@pytest.fixture(params=[RacingFilesystem, RacingServer])
+def racing(request: pytest.FixtureRequest, tmp_path: Path) -> Opening:
+    """Opens a catalog with a rival."""
+
+    def opened(io: FileIO | None = None) -> Any:
+        properties = {"warehouse": f"{tmp_path}/warehouse", "uri": f"sqlite:///{tmp_path}/c.db"}
+        return request.param("test", properties, io=io)
+
+    return opened
 
 
 class SilentCatalog(FilesystemCatalog):
@@ -75,15 +98,10 @@ class SilentCatalog(FilesystemCatalog):
         raise CommitStateUnknownError("no answer")
 
 
-def racing(tmp_path: Path, io: FileIO | None = None) -> RacingCatalog:
-    """A catalog with a rival."""
-    return RacingCatalog("test", {"warehouse": f"{tmp_path}/warehouse"}, io=io)
-
-
-def test_a_retry_reuses_manifests_and_writes_a_list_a_try(tmp_path: Path) -> None:
+def test_a_retry_reuses_manifests_and_writes_a_list_a_try(racing: Opening) -> None:
     """Rules 136, 216."""
     io = CountingIO()
-    catalog = racing(tmp_path, io)
+    catalog = racing(io)
     table = make_table(catalog)
     table.files.append([A])
     io.created.clear()
@@ -95,9 +113,9 @@ def test_a_retry_reuses_manifests_and_writes_a_list_a_try(tmp_path: Path) -> Non
     assert avro_files(table) == avro_files_in_use(table)
 
 
-def test_a_retried_overwrite_filters_a_manifest_once(tmp_path: Path) -> None:
+def test_a_retried_overwrite_filters_a_manifest_once(racing: Opening) -> None:
     io = CountingIO()
-    catalog = racing(tmp_path, io)
+    catalog = racing(io)
     table = make_table(catalog)
     table.files.append([A, B])
     io.created.clear()
@@ -109,8 +127,8 @@ def test_a_retried_overwrite_filters_a_manifest_once(tmp_path: Path) -> None:
     assert avro_files(table) == avro_files_in_use(table)
 
 
-def test_merged_manifests_of_lost_tries_are_removed(tmp_path: Path) -> None:
-    catalog = racing(tmp_path)
+def test_merged_manifests_of_lost_tries_are_removed(racing: Opening) -> None:
+    catalog = racing()
     table = make_table(catalog, properties={"commit.manifest.min-count-to-merge": "2"})
     table.files.append([A])
     catalog.races = 2
@@ -119,8 +137,8 @@ def test_merged_manifests_of_lost_tries_are_removed(tmp_path: Path) -> None:
     assert avro_files(table) == avro_files_in_use(table)
 
 
-def test_too_many_lost_races_leave_nothing_behind(tmp_path: Path) -> None:
-    catalog = racing(tmp_path)
+def test_too_many_lost_races_leave_nothing_behind(racing: Opening) -> None:
+    catalog = racing()
     table = make_table(catalog, properties={"commit.retry.num-retries": "2"})
     table.files.append([A])
     catalog.races = 5
@@ -132,8 +150,8 @@ def test_too_many_lost_races_leave_nothing_behind(tmp_path: Path) -> None:
     assert avro_files(table) == avro_files_in_use(table)
 
 
-def test_a_conflict_is_not_tried_again_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    catalog = racing(tmp_path)
+def test_a_conflict_is_not_tried_again_and_leaves_nothing_behind(racing: Opening) -> None:
+    catalog = racing()
     table = make_table(catalog)
     table.files.append([A])
     catalog.races = 3

@@ -109,15 +109,14 @@ def run_together(
     st.lists(STEP, min_size=1, max_size=10),
     st.sampled_from([1, 2, 3]),
     st.sampled_from([2, 3, 100]),
+    st.sampled_from(["filesystem", "requirements"]),
 )
 def test_the_table_holds_what_the_model_holds(
-    steps: list[Any], version: int, min_count: int
+    steps: list[Any], version: int, min_count: int, kind: str
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         properties = {"commit.manifest.min-count-to-merge": str(min_count)}
-        table = make_table(
-            open_catalog("filesystem", folder), version=version, properties=properties
-        )
+        table = make_table(open_catalog(kind, folder), version=version, properties=properties)
         model: Model = {}
         for number, step in enumerate(steps):
             if isinstance(step[0], str):

@@ -1,12 +1,19 @@
-"""What a commit asks of the table, beside that nothing was committed meanwhile (rule 213)."""
+"""What a commit asks of the table (rule 213)."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 from table_cases import data_file, head, make_table
 
 from frazil.catalog.protocol import Catalog
 from frazil.format.changes import (
+    LAST_ADDED,
+    AddSchema,
+    AddSnapshot,
+    AddSortOrder,
+    AddSpec,
     AssertCurrentSchemaId,
     AssertDefaultSpecId,
     AssertRefSnapshotId,
@@ -15,8 +22,12 @@ from frazil.format.changes import (
     RemoveSchemas,
     RemoveSnapshots,
     Requirement,
+    SetCurrentSchema,
+    SetDefaultSortOrder,
+    SetDefaultSpec,
     Update,
 )
+from frazil.table.commit.operation import Changes
 from frazil.table.commit.requirements import requirements_for
 from frazil.table.handle import TableHandle
 
@@ -74,4 +85,42 @@ def test_removals_in_one_commit_ask_once(files_catalog: Catalog) -> None:
     assert asked(table, *updates) == {
         AssertRefSnapshotId("main", None),
         *(each for some in more for each in some),
+    }
+
+
+def test_what_the_table_has_is_chosen_by_its_id(files_catalog: Catalog) -> None:
+    """Nothing is added then, so that a REST server knows of no last added one."""
+    table = evolved(files_catalog)
+    metadata = table.metadata
+    order = [AddSortOrder(metadata.sort_order), SetDefaultSortOrder()]
+    for added, default in (
+        (AddSchema(metadata.schemas_by_id[0]), SetCurrentSchema(0)),
+        (AddSpec(metadata.specs_by_id[0]), SetDefaultSpec(0)),
+    ):
+        last = replace(default, **{next(iter(default.__dataclass_fields__)): LAST_ADDED})
+        assert Changes.of(metadata, [added, last]).updates == (added, default)
+    assert Changes.of(metadata, order).updates[1] == SetDefaultSortOrder(0)
+
+
+def test_ids_that_a_snapshot_names_are_asked_for(files_catalog: Catalog) -> None:
+    table = evolved(files_catalog)
+    with table.replace_transaction(table.schema, partition_by=["note"]) as tx:
+        spec_id = tx.metadata.default_spec_id
+        tx.files.append([data_file("a", spec_id=spec_id, partition=("x",))])
+        sent = Changes.of(table.metadata, tx._updates).updates
+    assert SetDefaultSpec(spec_id) in sent
+    assert SetDefaultSpec() not in sent
+
+
+def test_a_staged_snapshot_asks_for_the_branch_that_it_builds_on(files_catalog: Catalog) -> None:
+    table = make_table(files_catalog)
+    table.files.append([data_file("a")])
+    before = table.metadata
+    table.files.append([data_file("b")], wap_id="w")
+    [staged] = [s for s in table.metadata.snapshots if s.snapshot_id != head(table)]
+    assert set(requirements_for(before, [AddSnapshot(staged)])) == {
+        AssertTableUUID(str(before.table_uuid)),
+        AssertCurrentSchemaId(0),
+        AssertDefaultSpecId(0),
+        AssertRefSnapshotId("main", head(table)),
     }

@@ -36,6 +36,7 @@ def apply_updates(
 
     Raises:
         ValidationError: an update that contradicts the table or the specification.
+        OutdatedUpdateError: one that contradicts what was committed since it was made.
         UnsupportedVersionError: an upgrade to a version that is not adopted.
     """
     changes = tuple(updates)
@@ -75,6 +76,7 @@ def _build(state: MetadataState, *, is_new: bool) -> TableMetadata:
             state.change(table_uuid=str(uuid.uuid4()))
     elif state.now == state.base:
         return state.base
+    snapshots.check_references(state)
     log = snapshots.corrected_log(state)
     # Clocks differ between writers; readers refuse logs that run backwards.
     newest = max(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Container
 
-from frazil.errors import UnsupportedVersionError, ValidationError
+from frazil.errors import OutdatedUpdateError, UnsupportedVersionError, ValidationError
 from frazil.format.changes import updates as u
 from frazil.format.changes.state import MetadataState
 from frazil.format.metadata.table_metadata import (
@@ -12,7 +13,7 @@ from frazil.format.metadata.table_metadata import (
 )
 from frazil.format.partitions.partitioning import FIRST_PARTITION_FIELD_ID, PartitionSpec
 from frazil.format.properties.table import stored_properties
-from frazil.format.sorting import reuse_order
+from frazil.format.sorting import UNSORTED, reuse_order
 
 
 def assign_uuid(state: MetadataState, update: u.AssignUUID) -> None:
@@ -76,7 +77,7 @@ def add_schema(state: MetadataState, update: u.AddSchema) -> None:
 
 def set_current_schema(state: MetadataState, update: u.SetCurrentSchema) -> None:
     schema_id = _resolved(update.schema_id, state.last_schema_id, "schema")
-    state.now.schema_by_id(schema_id)
+    _check_there(schema_id, state.now.schemas_by_id, "schema")
     state.change(current_schema_id=schema_id)
 
 
@@ -107,7 +108,7 @@ def _check_partition_ids(state: MetadataState, spec: PartitionSpec) -> None:
 
 def set_default_spec(state: MetadataState, update: u.SetDefaultSpec) -> None:
     spec_id = _resolved(update.spec_id, state.last_spec_id, "partition spec")
-    state.now.spec_by_id(spec_id)
+    _check_there(spec_id, state.now.specs_by_id, "partition spec")
     state.change(default_spec_id=spec_id)
 
 
@@ -122,11 +123,12 @@ def add_sort_order(state: MetadataState, update: u.AddSortOrder) -> None:
 
 def set_default_sort_order(state: MetadataState, update: u.SetDefaultSortOrder) -> None:
     order_id = _resolved(update.sort_order_id, state.last_order_id, "sort order")
-    order = state.now.sort_order_by_id(order_id)
     orders = state.now.sort_orders
-    if order not in orders:
-        # Readers look the default up in the list.
-        orders = (*orders, order)
+    if order_id == UNSORTED.order_id and order_id not in state.now.sort_orders_by_id:
+        # Order 0 is unsorted, listed or not; readers look the default up in the list.
+        orders = (*orders, UNSORTED)
+    else:
+        _check_there(order_id, state.now.sort_orders_by_id, "sort order")
     state.change(sort_orders=orders, default_sort_order_id=order_id)
 
 
@@ -153,6 +155,11 @@ def _resolved(given: int, last_added: int | None, what: str) -> int:
     if last_added is None:
         raise ValidationError(f"there is no last added {what}: none was added in this commit")
     return last_added
+
+
+def _check_there(found_id: int, held: Container[int], what: str) -> None:
+    if found_id not in held:
+        raise OutdatedUpdateError(f"the table has no {what} {found_id}, which is to become its own")
 
 
 def check_supported(version: int) -> None:

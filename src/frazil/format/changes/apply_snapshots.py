@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from frazil.errors import ValidationError
+from frazil.errors import OutdatedUpdateError, ValidationError
 from frazil.format.changes import updates as u
 from frazil.format.changes.apply_statistics import without_snapshots
 from frazil.format.changes.state import MetadataState
@@ -34,7 +34,7 @@ def _check_new(state: MetadataState, snapshot: Snapshot) -> None:
     if state.now.format_version == 1:
         return
     if snapshot.sequence_number <= last:
-        raise ValidationError(
+        raise OutdatedUpdateError(
             f"{one}: its sequence number {snapshot.sequence_number} is not above the table's"
             f" last, {last}"
         )
@@ -49,9 +49,9 @@ def _next_row_id_after(state: MetadataState, snapshot: Snapshot) -> int:
     first, added = snapshot.first_row_id, snapshot.added_rows
     one = f"the snapshot {snapshot.snapshot_id} cannot be added"
     if first is None or added is None:
-        raise ValidationError(f"{one}: v3 requires its first row id and its added rows")
+        raise OutdatedUpdateError(f"{one}: v3 requires its first row id and its added rows")
     if first < next_row_id:
-        raise ValidationError(
+        raise OutdatedUpdateError(
             f"{one}: its first row id {first} is behind the table's next row id {next_row_id}"
         )
     if added < 0:
@@ -63,7 +63,7 @@ def set_snapshot_ref(state: MetadataState, update: u.SetSnapshotRef) -> None:
     name, ref = update.name, update.ref
     _check_ref(name, ref)
     if ref.snapshot_id not in state.now.snapshots_by_id:
-        raise ValidationError(
+        raise OutdatedUpdateError(
             f"{ref.type} {name!r} cannot be set: there is no snapshot {ref.snapshot_id}"
         )
     if name == MAIN_BRANCH and ref.snapshot_id != state.now.current_snapshot_id:
@@ -106,7 +106,29 @@ def remove_snapshots(state: MetadataState, update: u.RemoveSnapshots) -> None:
         statistics=without_snapshots(state.now.statistics, gone),
         partition_statistics=without_snapshots(state.now.partition_statistics, gone),
     )
-    _remove_refs(state, {name for name, ref in state.now.refs.items() if ref.snapshot_id in gone})
+
+
+def check_references(state: MetadataState) -> None:
+    """Check that no snapshot was removed that a branch or tag points at.
+
+    A reference that another commit has made since is not named by the updates: it must not go with
+    the snapshot.
+
+    Raises:
+        OutdatedUpdateError: one was.
+    """
+    if not state.removed_snapshots:
+        return
+    there = state.now.snapshots_by_id
+    for name, ref in state.now.refs.items():
+        if ref.snapshot_id not in there:
+            raise OutdatedUpdateError(
+                f"the snapshot {ref.snapshot_id} cannot be removed: the {ref.type} {name!r} points"
+                f" at it"
+            )
+    current = state.now.current_snapshot_id
+    if current is not None and current not in there:
+        raise OutdatedUpdateError(f"the current snapshot {current} cannot be removed")
 
 
 def corrected_log(state: MetadataState) -> tuple[SnapshotLogEntry, ...]:

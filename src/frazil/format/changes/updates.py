@@ -165,7 +165,7 @@ class SetSnapshotRef(_Update):
 
 @dataclass(frozen=True, slots=True)
 class RemoveSnapshots(_Update):
-    """Forget snapshots, with their references and statistics."""
+    """Forget snapshots, with their statistics; references to them must go in the same commit."""
 
     snapshot_ids: tuple[int, ...]
     action: ClassVar[str] = "remove-snapshots"

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from frazil.format.changes import Requirement, Update, apply_updates
 from frazil.format.metadata import TableMetadata
+from frazil.table.commit.chosen_ids import with_chosen_ids
 from frazil.table.commit.requirements import requirements_for
 
 
@@ -30,7 +31,8 @@ class Changes:
     @classmethod
     def of(cls, base: TableMetadata, updates: Sequence[Update]) -> Changes:
         """The updates with the requirements that they put on their base."""
-        return cls(requirements_for(base, updates), tuple(updates))
+        chosen = with_chosen_ids(base, updates)
+        return cls(requirements_for(base, chosen), chosen)
 
     @property
     def is_empty(self) -> bool:

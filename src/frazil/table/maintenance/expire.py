@@ -171,10 +171,14 @@ def unreachable_files(io: FileIO, before: TableMetadata, after: TableMetadata) -
     out never comes back in a later one. A data file may, when a staged snapshot is published or a
     removed file is added again, so where one is about to go every kept snapshot is asked.
 
+    None are where another commit has set gc.enabled to false: they may be another table's by now.
+
     Raises:
         MissingFileError, InvalidManifestError: a manifest of a kept snapshot cannot be read, so
             nothing can be said to be unreachable.
     """
+    if not GC_ENABLED.of_or_default(after.properties):
+        return UnreachableFiles()
     kept = {snapshot.snapshot_id for snapshot in after.snapshots}
     expired = [snapshot for snapshot in before.snapshots if snapshot.snapshot_id not in kept]
     if not expired:

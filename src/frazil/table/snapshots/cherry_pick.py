@@ -14,6 +14,7 @@ from frazil.format.snapshots import APPEND, OVERWRITE, Snapshot
 from frazil.format.snapshots.summaries import REPLACE_PARTITIONS
 from frazil.storage.files import FileIO
 from frazil.table.commit.operation import Changes, CompositeOperation, Operation
+from frazil.table.commit.requirements import updates_requiring
 from frazil.table.conflicts.history import Scope
 from frazil.table.conflicts.validation import check_no_added_data
 from frazil.table.manifests.file_keys import PartitionSet
@@ -82,7 +83,10 @@ class CherryPick(MergingProducer):
                 f"dynamic overwrite ({picked.operation}), nor a child of the current snapshot"
             )
         self._collect(base)
-        return super().changes(base, committed=committed)
+        changes = super().changes(base, committed=committed)
+        # Its data files are carried on: an expiry of the picked snapshot would delete them.
+        needed = updates_requiring(base, picked.snapshot_id)
+        return Changes.of(base, [*needed, *changes.updates])
 
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
         """A dynamic overwrite must find the partitions as they were when it was made."""

@@ -17,6 +17,7 @@ from frazil.format.changes import (
     SetProperties,
     Update,
 )
+from frazil.format.evolution.promotion import keeps_partition_values
 from frazil.format.evolution.schema import SchemaEvolution
 from frazil.format.metadata import TableMetadata
 from frazil.format.metadata.table_mapping import evolved_mapping_property
@@ -93,6 +94,7 @@ def replace_schema(start: TableMetadata, schema: Schema, last_column_id: int) ->
                 "another commit changed the table's schema: schema and last column id were "
                 f"{before} and are {now}; make the change again"
             )
+        _check_sources(start, base, schema)
         if schema.is_same_as(base.schema):
             return []
         mapping = evolved_mapping_property(base, schema)
@@ -129,6 +131,29 @@ def _follow_columns(properties: Mapping[str, str], before: Schema, after: Schema
     if moved:
         updates.append(SetProperties(moved))
     return updates
+
+
+def _check_sources(start: TableMetadata, base: TableMetadata, schema: Schema) -> None:
+    """Check that partition fields and sort keys that others have made since fit the new columns."""
+    for source in sorted(_sources_in_use(base)):
+        if schema.field_or_none(source) is None and base.schema.field_or_none(source) is not None:
+            raise ConflictError(
+                f"another commit made the partition spec or sort order from column "
+                f"{base.schema.find_column_name(source)!r}, which this one deletes; make the "
+                "change again"
+            )
+    known = {field for spec in start.partition_specs for field in spec.fields}
+    for field in (field for spec in base.partition_specs for field in spec.fields):
+        for source in () if field in known else field.source_ids:
+            before, after = base.schema.field_or_none(source), schema.field_or_none(source)
+            if before is None or after is None or before.field_type == after.field_type:
+                continue
+            if not keeps_partition_values(before.field_type, after.field_type, field.transform):
+                raise ConflictError(
+                    f"another commit made the partition field {field.name!r} from column "
+                    f"{base.schema.find_column_name(source)!r}, whose type this one changes; make "
+                    "the change again"
+                )
 
 
 def _sources_in_use(metadata: TableMetadata) -> frozenset[int]:

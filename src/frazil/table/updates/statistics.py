@@ -12,6 +12,7 @@ from frazil.format.changes import (
 from frazil.format.metadata import TableMetadata
 from frazil.format.metadata.statistics import PartitionStatisticsFile, StatisticsFile
 from frazil.table.commit.operation import MetadataOperation
+from frazil.table.commit.requirements import updates_requiring
 
 
 def set_statistics(file: StatisticsFile) -> MetadataOperation:
@@ -19,7 +20,9 @@ def set_statistics(file: StatisticsFile) -> MetadataOperation:
 
     def updates(base: TableMetadata) -> list[Update]:
         base.snapshot_by_id(file.snapshot_id)
-        return [SetStatistics(file)] if file not in base.statistics else []
+        if file in base.statistics:
+            return []
+        return [*updates_requiring(base, file.snapshot_id), SetStatistics(file)]
 
     return MetadataOperation(updates)
 
@@ -39,7 +42,9 @@ def set_partition_statistics(file: PartitionStatisticsFile) -> MetadataOperation
 
     def updates(base: TableMetadata) -> list[Update]:
         base.snapshot_by_id(file.snapshot_id)
-        return [SetPartitionStatistics(file)] if file not in base.partition_statistics else []
+        if file in base.partition_statistics:
+            return []
+        return [*updates_requiring(base, file.snapshot_id), SetPartitionStatistics(file)]
 
     return MetadataOperation(updates)
 
