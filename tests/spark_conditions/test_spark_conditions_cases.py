@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from condition_texts import SCHEMA
 from pyspark.errors import AnalysisException
@@ -215,36 +213,6 @@ def test_types_that_spark_lacks_and_nested_ones(spark):
         condition = made(spark, text, schema)
         assert condition.matching(rows).count() == 1, text
         assert condition.not_matching(rows).count() == 0, text
-
-
-@pytest.mark.spark
-def test_no_filter_of_floats_that_parquet_orders_otherwise_is_pushed(spark, tmp_path):
-    """PyArrow leaves NaN out of the range of a column; its dictionary tells 0.0 from -0.0."""
-    nan = float("nan")
-    schema = Schema(
-        (NestedField(1, "g", DoubleType()), NestedField(2, "st", StructType((NestedField(3, "x", DoubleType()),))))  # noqa: E501
-    )  # fmt: skip
-    for name, value in (("nan", nan), ("zero", -0.0)):
-        table = pa.table({"g": [value, 1.0], "st": [{"x": value}, {"x": 1.0}]})
-        pq.write_table(table, tmp_path / f"{name}.parquet")
-    rows = spark.read.parquet(str(tmp_path))
-    for text, count in (
-        ("g > 5", 1),
-        ("g > 5 and abs(g) > 5", 1),
-        ("if(g > 5, true, false)", 1),
-        ("G > 2 + 3", 1),
-        ("st.x > 2 + 3", 1),
-        ("g > (select 5)", 1),
-        ("g = 1 - 1 and upper('a') = 'A'", 1),
-        ("st.x between 1 - 1 and 0", 1),
-    ):
-        condition = made(spark, text, schema)
-        assert condition.matching(rows).count() == count, text
-        assert condition.not_matching(rows).count() == 4 - count, text
-    for column in (F.col("g") > 5, F.col("g") == 0, F.col("st.x") > 5):
-        condition = made(spark, column, schema)
-        assert condition.matching(rows).count() == 1
-        assert condition.not_matching(rows).count() == 3
 
 
 @pytest.mark.spark

@@ -19,6 +19,9 @@ def main(remote: str, metadata_file: str, data_file: str) -> None:
     df = scan.to_df()
     print("ROWS", sorted((r.a, r.b, r._pos, r._file == data_file) for r in df.collect()))
     print("AGAIN", df.where("a = 2").count())
+    rows = Scan(spark, metadata, FileIO()).to_df()
+    found = [rows.where(each).count() for each in ("d > 5", "d = 0", "s.x > 5", "s.x = 0")]
+    print("FLOATS", found, Scan(spark, metadata, FileIO(), where="d > 5 and a + 0 = 2").count())
     spark.stop()
 
 

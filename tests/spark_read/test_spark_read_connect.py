@@ -19,7 +19,15 @@ HERE = Path(__file__).parent
 def test_a_table_is_read_over_connect(connect_url: str, tmp_path: Path) -> None:
     catalog = SqlCatalog("c", uri=f"sqlite:///{tmp_path}/c.db", warehouse=f"file://{tmp_path}/w")
     catalog.create_namespace("db")
-    data = pa.table({"a": pa.array([1, 2, 3], pa.int64()), "b": pa.array(["x", "y", "z"])})
+    numbers = [1.0, float("nan"), -0.0]
+    data = pa.table(
+        {
+            "a": pa.array([1, 2, 3], pa.int64()),
+            "b": pa.array(["x", "y", "z"]),
+            "d": pa.array(numbers),
+            "s": pa.array([{"x": x} for x in numbers], pa.struct({"x": pa.float64()})),
+        }
+    )
     table: Any = catalog.create_table("db.t", schema=data.schema)
     table.append(data)
     (task,) = table.scan().plan_files()
@@ -28,6 +36,7 @@ def test_a_table_is_read_over_connect(connect_url: str, tmp_path: Path) -> None:
     )
     assert "ROWS [(2, 'y', 1, True), (3, 'z', 2, True)]" in said
     assert "AGAIN 1" in said
+    assert "FLOATS [1, 1, 1, 1] 1" in said
 
 
 def test_deletes_apply_over_connect(connect_url: str, tmp_path: Path) -> None:

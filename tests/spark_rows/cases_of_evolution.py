@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+from pyspark.sql import functions as F
 from row_case import Bench, Case
 
-from frazil.errors import SchemaMismatchError, ValidationError
+from frazil.errors import FrazilError, SchemaMismatchError, ValidationError
 
 KV = "id int, v int"
 
@@ -27,9 +29,56 @@ def _only_named(bench: Bench) -> None:
     source = bench.frame("id int, s struct<x: int, y: int, z: int>, n int", (1, (5, 6, 7), 9))
     merge = bench.table.merge(source, ["id"]).with_schema_evolution()
     merge.when_matched_update(
-        {"s.x": "source.s.x", "target.s.z": "source.s.z", "m": "source.n + 1"}
+        {"s.x": "source.s.x", "target.s.z": "source.s.z", "n": F.col("n")}
     ).execute()
-    assert bench.table.to_df().columns == ["id", "s", "m"]
+    assert bench.table.to_df().columns == ["id", "s", "n"]
+
+
+def _as_if_before(bench: Bench) -> None:
+    """As in Spark and Delta, `b` is the source's alone, which the merge itself adds."""
+    source = bench.frame("id int, b int", (1, 10), (2, 20), (3, 30), (4, 40))
+    merge = bench.table.merge(source, "target.id = source.id and b < 40").with_schema_evolution()
+    merge.when_matched_update({"a": "b + 1"}, condition="b = 10").when_matched_update_all()
+    merge.when_not_matched_insert({"id": "id", "b": "b"}, condition="b > 20")
+    merge.when_not_matched_by_source_update({"a": "a + 1"}).execute()
+
+
+def _set(name: str, value: object) -> dict:
+    return {"when_matched_update": {"set": {name: value}}}
+
+
+SAME = "target.id = source.id"
+UNKNOWN = (
+    ("no column 'typo'", SAME, _set("typo", "source.b")),
+    ("no column 'm'.*not to source.b", SAME, _set("m", "source.b")),
+    ("no column 'b'.*not to b . 1", SAME, _set("b", "b + 1")),
+    ("no column 's.typo'", SAME, _set("s.typo", "source.s.z")),
+    ("no column 's.z'", SAME, _set("s.z", "source.s.x")),
+    ("'y'", SAME, _set("s", "named_struct('x', 1, 'y', b)")),
+    ("`z`", SAME, _set("a", "target.s.z")),
+    ("no column 'b'", SAME, {"when_not_matched_by_source_update": {"set": {"b": "1"}}}),
+    ("`b`", SAME, {"when_not_matched_by_source_delete": {"condition": "b is null"}}),
+    ("`target`.`b`", SAME, {"when_matched_delete": {"condition": "target.b is null"}}),
+    ("`target`.`b`", f"{SAME} and target.b is null", {}),
+)
+"""Of each merge what the refusal says, its condition, and a clause with a name not to be had."""
+
+
+def _unknown(bench: Bench) -> None:
+    """Nothing is added either, nor left behind in a transaction."""
+    source = bench.frame("id int, b int, s struct<x: int, z: int>", (1, 10, (5, 6)), (3, 30, None))
+    before = bench.table.metadata_location
+    with bench.table.transaction() as together:
+        for says, on, clauses in UNKNOWN:
+            for table in (together, bench.table):
+                merge = table.merge(source, on).with_schema_evolution()
+                for name, arguments in clauses.items():
+                    getattr(merge, name)(**arguments)
+                merge.when_not_matched_insert_all()
+                with pytest.raises(FrazilError, match=says):
+                    merge.execute()
+        assert together.metadata is bench.table.metadata
+    assert bench.table.refresh().metadata_location == before
 
 
 def _switched_off(bench: Bench) -> None:
@@ -161,7 +210,22 @@ CASES = (
         ddl="id int, s struct<x: int>",
         rows=[[(1, (1,)), (2, None)]],
         do=_only_named,
-        after=[(1, (5, 7), 10), (2, None, None)],
+        after=[(1, (5, 7), 9), (2, None, None)],
+    ),
+    Case(
+        name="names are read as if the table had not what the merge adds",
+        ddl="id int, a int",
+        rows=[[(1, 1), (2, 2)], [(4, 4), (5, 5)]],
+        do=_as_if_before,
+        after=[(1, 11, None), (2, 2, 20), (3, None, 30), (4, 5, None), (4, None, 40), (5, 6, None)],
+        both=True,
+    ),
+    Case(
+        name="names that neither the table has nor come from the source's column of that name",
+        ddl="id int, a int, s struct<x: int>",
+        rows=[[(1, 1, (1,)), (2, 2, None)]],
+        do=_unknown,
+        after=[(1, 1, (1,)), (2, 2, None)],
     ),
     Case(
         name="a column that the source lacks, without evolution",

@@ -38,6 +38,10 @@ def main(remote: str, warehouse: str) -> None:
         table.upsert(table.scan("id = 3").to_df().selectExpr("id", "v + 6 as v", "d"), "id")
         rows = table.to_df().selectExpr("id", "v", "string(d)").orderBy("id").collect()
         print("ROWS", [list(row) for row in rows])
+    evolving = table.merge(spark.sql("select 1 as id, 7 as w"), ["id"]).with_schema_evolution()
+    evolving.when_matched_update({"w": "w"}, condition="w = 7").execute()
+    rows = table.scan("w = 7", columns=["id", "w"]).to_df().collect()
+    print("ROWS", [list(row) for row in rows])
     table = lake.create_table("db.arriving", "id int, v int", format_version=3)
     changes = [(1, 1, "u"), (2, 1, "u"), (1, None, "d"), (2, 2, "u"), (3, 1, "u")]
     arrived = spark.createDataFrame(changes, "id int, v int, op string").coalesce(1)

@@ -143,6 +143,7 @@ def test_commands_work_over_spark_connect(connect_url: str, tmp_path: Path) -> N
     assert lines == [
         rows,
         rows,
+        "[[1, 7]]",
         "[[2, 2], [3, 1]]",
         "ValidationError PredicateError SchemaMismatchError",
     ]

@@ -2,14 +2,15 @@
 
 A condition is the test of a row, the predicate that it implies (which prunes files and scopes the
 search for conflicts), and whether that predicate is exact. What a predicate says exactly is tested
-in its own form (`to_spark_sql`), which Spark may push into Parquet's readers; the rest is tested by
-Spark as it was written.
+in its own form (`to_spark_sql`); the rest is tested by Spark as it was written. Either is put on
+rows of `TableReader`, which sees to it that nothing about floats is pushed into Parquet's filters
+but what is written for them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -43,7 +44,6 @@ from frazil.format.predicates.sql.implied import (
     words_of,
 )
 from frazil.format.schema import Schema
-from frazil.format.types import DoubleType, FloatType
 from frazil.spark.session.facts import is_case_sensitive, temporary_settings, type_support
 from frazil.spark.types import schema_to_spark
 
@@ -72,6 +72,7 @@ class Condition:
 
     Attributes:
         implied: a bound predicate that is TRUE for every row that matches.
+        known: the part of it that a row is tested by; the rest of the condition Spark evaluates.
         is_exact: whether the rows that match are exactly those for which `implied` is TRUE.
         has_subquery: whether there is a sub-query in it. Of a `Column` that cannot be told, and
             True is assumed.
@@ -82,6 +83,7 @@ class Condition:
     """
 
     implied: Expression
+    known: Expression
     is_exact: bool
     has_subquery: bool
     column_names: frozenset[str] | None
@@ -185,6 +187,7 @@ class _Maker:
         """The condition that a bound predicate is."""
         return Condition(
             implied=bound,
+            known=bound,
             is_exact=True,
             has_subquery=False,
             column_names=self._names_in(bound),
@@ -226,35 +229,32 @@ class _Maker:
         if names is None or not self._holds_over(tests, names):
             self._check(text, tests)
             needed = None
-        guarded = [
-            F.coalesce(test, F.lit(False)) if self._may_compare_floats(each) else test
-            for test, each in zip(tests, words, strict=True)
-        ]
         first = [] if isinstance(known, AlwaysTrue) else [self._test(known)]
         return Condition(
             implied=implied,
+            known=known,
             is_exact=False,
             has_subquery=any(each is None or each.has_query for each in words),
             column_names=needed,
             alias=self.alias,
             text=text,
-            _tests=(*first, *guarded),
+            _tests=(*first, *tests),
         )
 
     def of_column(self, column: Column) -> Condition:
         """The condition that a Spark column is; nothing can be said of what it implies."""
         shown = _COLUMN_REPR.fullmatch(repr(column))
         text = shown[1] if shown else repr(column)
-        test = F.coalesce(column, F.lit(False)) if _float_names(self.schema) else column
         self._check(text, [column])
         return Condition(
             implied=AlwaysTrue(),
+            known=AlwaysTrue(),
             is_exact=False,
             has_subquery=True,
             column_names=None,
             alias=self.alias,
             text=text,
-            _tests=(test,),
+            _tests=(column,),
         )
 
     def _test(self, bound: Expression) -> Column:
@@ -289,14 +289,6 @@ class _Maker:
                 return None
             names.update(f.name for f in self.schema.fields if each.name_any_of([f.name]))
         return frozenset(names)
-
-    def _may_compare_floats(self, words: WordsOfText | None) -> bool:
-        """Whether Spark might skip rows by a comparison of floats, which Parquet orders otherwise.
-
-        Writers leave NaN out of the range of a column, and dictionaries tell 0.0 from -0.0.
-        """
-        floats = _float_names(self.schema)
-        return bool(floats) and (words is None or words.name_any_of(floats))
 
     def _is_read_as_here(self, text: str) -> bool:
         return all(
@@ -360,8 +352,3 @@ class _Maker:
 
 def _joined(node: Expression, parts: list[Expression]) -> Expression:
     return And(*parts) if isinstance(node, And) else Or(*parts)
-
-
-def _float_names(schema: Schema) -> Collection[str]:
-    fields = schema.fields_by_id.values()
-    return {f.name for f in fields if isinstance(f.field_type, FloatType | DoubleType)}

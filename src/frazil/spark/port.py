@@ -141,5 +141,6 @@ class SparkTransactionPort(SparkPort, TransactionPort):
 
     @contextmanager
     def together(self) -> Iterator[SparkPort]:
-        """Give the transaction itself."""
-        yield self
+        """Give the transaction itself; where the block raises it is as it was before."""
+        with self.all_or_nothing():
+            yield self

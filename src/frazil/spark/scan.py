@@ -15,25 +15,17 @@ from frazil.errors import ValidationError
 from frazil.format.arguments import SnapshotId, one_or_several, optional_snapshot_id_of
 from frazil.format.html_text import notebook_card
 from frazil.format.metadata import TableMetadata
-from frazil.format.predicates import (
-    AlwaysFalse,
-    AlwaysTrue,
-    BoundRef,
-    Expression,
-    SparkForms,
-    leaves,
-    to_spark_sql,
-)
+from frazil.format.predicates import BoundRef, Expression, leaves
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
-from frazil.format.types import DoubleType, FloatType
 from frazil.planning.aggregates import answer, needed_statistics_of
 from frazil.planning.plan import plan
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.aggregates import Aggregation, parse_request
 from frazil.spark.conditions import Condition, condition_of
 from frazil.spark.files.arrow.convert import cut
+from frazil.spark.files.floats import is_float
 from frazil.spark.files.layout.variants import with_variants_apart
 from frazil.spark.files.projection import Projection, project, with_fields
 from frazil.spark.read.failures import read_failure
@@ -44,7 +36,7 @@ from frazil.spark.session.facts import (
     time_zone_of,
     type_support,
 )
-from frazil.spark.types import COMMENT_KEY, SparkTypeSupport
+from frazil.spark.types import COMMENT_KEY
 from frazil.storage.avro.columns import value_column
 from frazil.storage.files import FileIO
 from frazil.storage.on_driver import OnDriver
@@ -173,23 +165,20 @@ class Scan(OnDriver):
         prepare_session(self._spark)
         read = with_fields(self.projection.fields, self.schema, self._tested_ids)
         with self._explained("to_df"):
-            reader = TableReader(self._spark, self._metadata, self._io)
-            of = reader.rows_of_snapshot if self._reads_whole_snapshot else reader.rows
-            rows = of(self._plan, read)
-        kept = self._matching(rows)
+            kept = self._matching(TableReader(self._spark, self._metadata, self._io), read)
         if read.fields == self.projection.fields:
             return kept
         return kept.select(*_narrowed(read, self.projection))
 
-    def _matching(self, rows: DataFrame) -> DataFrame:
+    def _matching(self, reader: TableReader, read: Projection) -> DataFrame:
         """The rows that match, of those of the plan's files."""
-        if not self._condition.is_exact:
-            return self._condition.matching(rows)
-        residual = self._plan.residual
-        if isinstance(residual, AlwaysTrue):
-            return rows
-        support = type_support(self._spark)
-        return rows.where(spark_condition(residual, support, without_nan=self._without_nan))
+        if self._reads_whole_snapshot:
+            return reader.rows_of_snapshot(self._plan, read)
+        condition, nan_free = self._condition, self._without_nan
+        if condition.is_exact:
+            return reader.rows_where(self._plan, read, self._plan.residual, without_nan=nan_free)
+        rows = reader.rows_where(self._plan, read, condition.known, without_nan=nan_free)
+        return condition.matching(rows)
 
     @property
     def _tested_ids(self) -> set[int]:
@@ -382,25 +371,7 @@ def _filtered_ids(expression: Expression) -> set[int]:
 
 def _float_ids(expression: Expression) -> set[int]:
     refs = (leaf.ref for leaf in leaves(expression))
-    return {
-        ref.field_id
-        for ref in refs
-        if isinstance(ref, BoundRef) and isinstance(ref.type, FloatType | DoubleType)
-    }
-
-
-def spark_condition(
-    residual: Expression, support: SparkTypeSupport, *, without_nan: Collection[int] = ()
-) -> Column:
-    """A bound predicate on the rows of a read.
-
-    Args:
-        without_nan: ids of float columns that hold no NaN in these rows.
-    """
-    if isinstance(residual, AlwaysFalse):
-        return F.lit(False)
-    forms = SparkForms(time="time" if support.time else "long")
-    return F.expr(to_spark_sql(residual, forms=forms, without_nan=without_nan))
+    return {ref.field_id for ref in refs if isinstance(ref, BoundRef) and is_float(ref.type)}
 
 
 def _narrowed(read: Projection, wanted: Projection) -> list[Column]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
@@ -97,6 +99,22 @@ class TransactionPort(TablePort):
         self._check_open()
         self._is_open = False
         abandon(CompositeOperation(self._operations))
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """Run a block whose operations count together: if it raises, none of them does.
+
+        What they wrote is removed then, and the transaction is as it was before the block.
+        """
+        metadata, updates, operations = self._metadata, len(self._updates), len(self._operations)
+        try:
+            yield
+        except BaseException:
+            abandon(CompositeOperation(self._operations[operations:]))
+            self._metadata = metadata
+            del self._updates[updates:]
+            del self._operations[operations:]
+            raise
 
     def end(self, error: BaseException | None) -> None:
         """End the transaction where it is open: commit it, or after an error roll it back."""

@@ -17,6 +17,7 @@ from frazil.format.schema import Schema
 from frazil.planning.deletes.index import GLOBAL_SCOPE
 from frazil.spark.deletes.bitmap import is_in_words
 from frazil.spark.deletes.integer_keys import as_long, is_integer, key_bits
+from frazil.spark.deletes.joins import BROADCAST_BYTES
 from frazil.spark.files.arrow.files import TableColumns
 from frazil.spark.files.arrow_scan import scan_with_arrow
 from frazil.spark.files.file_rows import FileValue, attach
@@ -26,7 +27,8 @@ from frazil.spark.files.parquet.native import ScanContext, Wanted, scan_by_id
 from frazil.spark.files.projection import with_fields
 
 BROADCAST_ROWS: Final = 1_000_000
-"""Up to so many deleted keys are sent to every executor; more are shuffled with the rows."""
+"""Up to so many deleted keys are sent to every executor, if their files are no larger than
+`BROADCAST_BYTES`; more are shuffled with the rows."""
 
 _CHECKED_FILES: Final = 256
 _KEY: Final = "_frazil_deleted_key_"
@@ -136,7 +138,10 @@ def matching(
             made = context.spark.createDataFrame(bits.table, bits.grain.spark_schema)
             return Match(F.broadcast(made), is_in_words(value, bits.grain))
     keys = _read_keys(context, schema, group, table)
-    small = int(group.deletes["record_count"].sum()) <= BROADCAST_ROWS
+    rows_of_keys, bytes_of_keys = (
+        int(group.deletes[name].sum()) for name in ("record_count", "file_size_in_bytes")
+    )
+    small = rows_of_keys <= BROADCAST_ROWS and bytes_of_keys <= BROADCAST_BYTES
     conditions = _same_keys(schema, group, rows, keys)
     if group.needs_sequence:
         conditions.append(rows.known[ROW_SEQUENCE] < keys[_SEQUENCE])
@@ -179,7 +184,8 @@ def _read_keys(
 ) -> DataFrame:
     fields = with_fields((), schema, set(group.ids)).fields
     fields = tuple(replace(field, required=False, initial_default=None) for field in fields)
-    names = {field.field_id: f"c{field.field_id}" for field in fields}
+    # No file has such a name, which a condition that Spark pushes could meet.
+    names = {field.field_id: f"_frazil_key_{field.field_id}" for field in fields}
     wanted = Wanted(fields=fields, names=names, ordinal=True)
     # Spark takes a path once: a file that is listed for several scopes is read once for all.
     place = pl.col("file_path").rank("dense").cast(pl.Int64) - 1

@@ -3,7 +3,8 @@
 Spark finds a column by its field id, but matches a pushed filter with the file's columns by name.
 Where a file has another column under that name (after a rename, or a drop and an add), row groups
 are then skipped by the wrong column's statistics: wrong rows. Such a column is scanned under a
-name that no file has, so that nothing is pushed for it.
+name that no file has, so that nothing is pushed for it. So is a column of floats, which Parquet's
+filters compare otherwise than Spark does.
 
 Where a query takes parts of a nested column, Spark reads those parts alone, and finds them by name:
 it loses field ids when it cuts a schema down. That is right only for columns that every file has
@@ -12,11 +13,12 @@ under the scan's own names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from frazil.format.schema import Schema
 from frazil.format.types import ListType, MapType, NestedField, StructType
+from frazil.spark.files.floats import is_float
 from frazil.spark.files.layout.footers import FooterColumn
 from frazil.spark.session.free_names import free_name, is_reserved
 
@@ -34,7 +36,10 @@ def names_of_schemas(schemas: Iterable[Schema]) -> dict[str, frozenset[int]]:
 
 
 def scan_names(
-    fields: Sequence[NestedField], file_names: Mapping[str, frozenset[int]] | None
+    fields: Sequence[NestedField],
+    file_names: Mapping[str, frozenset[int]] | None,
+    *,
+    pushed: Collection[int] = (),
 ) -> dict[int, str]:
     """The scan's name of each top-level field; none is one that a scan gives to columns of its own.
 
@@ -42,6 +47,7 @@ def scan_names(
         fields: the top-level columns to scan.
         file_names: dotted names, lower case, with the ids that they stand for in the files; None
             where that is not known, which makes every name unlike any other.
+        pushed: ids of columns of floats that only predicates for Parquet's filters are about.
     """
     spellings: dict[str, int] = {}
     for field in fields:
@@ -51,6 +57,7 @@ def scan_names(
     for field in fields:
         clear = (
             file_names is not None
+            and (field.field_id in pushed or not is_float(field.field_type))
             and field.name.lower() != ROW_INDEX_NAME
             and not is_reserved(field.name)
             and spellings[field.name.lower()] == 1

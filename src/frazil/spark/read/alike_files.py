@@ -85,6 +85,7 @@ class SharedReading:
     table: TableColumns
     survey: Survey
     resolved: Mapping[int, Words]
+    pushed: frozenset[int]
 
     def field(self, field_id: int) -> I.NestedField:
         """The scanned top-level column of an id."""
@@ -247,6 +248,7 @@ class FilesReadAlike:
                 if field.field_id in reading.survey.named_alike
                 and reading.names[field.field_id] == field.name
             ),
+            pushed=reading.pushed,
             ordinal=self.group.by_position
             or bool(self._file_values())
             or FILE_ORDINAL_FIELD.name in requested,

@@ -53,6 +53,7 @@ def prepared_read(
     support: SparkTypeSupport,
     mapping: NameMapping | None = None,
     equality: EqualityReading = EqualityReading.JOIN,
+    pushed: frozenset[int] = frozenset(),
 ) -> PreparedRead:
     """The rows of the plan's files, without those that are deleted, in the projection's columns.
 
@@ -63,6 +64,7 @@ def prepared_read(
         mapping: the table's name mapping, for files without field ids (SPEC rule 54).
         equality: how equality deletes are applied. Whatever resolves them needs a plan with every
             delete that applies to its files.
+        pushed: ids of columns whose floats only predicates for Parquet's filters are about.
 
     Raises:
         UnsupportedError: a delete or a file that cannot be applied or read rightly, or that is
@@ -80,7 +82,7 @@ def prepared_read(
     table = TableColumns(fields=plan.schema.fields, mapping=mapping)
 
     def read(part: ScanPlan, groups: Sequence[DeleteGroup], chosen: Projection) -> PreparedRead:
-        return _read(context, part, groups, chosen, key_columns, table, resolved.positions)
+        return _read(context, part, groups, chosen, key_columns, table, resolved.positions, pushed)
 
     def deleted_rows(part: ScanPlan) -> DataFrame:
         rows = read(part, delete_groups(part), Projection(PLACES)).frame()
@@ -109,6 +111,7 @@ def _read(
     schema: Schema,
     table: TableColumns,
     resolved: Mapping[int, Words],
+    pushed: frozenset[int],
 ) -> PreparedRead:
     """The rows of the groups; ``resolved`` is what `DeleteGroup.has_resolved` speaks of."""
     parts: list[PreparedRows] = []
@@ -121,11 +124,12 @@ def _read(
             plan=plan,
             projection=projection,
             scanned=scanned,
-            names=scan_names(scanned.fields, known.file_names),
+            names=scan_names(scanned.fields, known.file_names, pushed=pushed),
             schema=schema,
             table=table,
             survey=known,
             resolved=resolved,
+            pushed=pushed,
         )
         parts.extend(_group_rows(reading, group))
     return PreparedRead(tuple(parts))

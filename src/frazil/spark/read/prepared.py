@@ -76,6 +76,7 @@ class ReadRequest:
         mapping: the table's name mapping.
         equality: how equality deletes are applied.
         settings: of the session, and the folder that relative paths start at.
+        pushed: ids of columns whose floats only predicates for Parquet's filters are about.
     """
 
     projection: Projection
@@ -83,6 +84,7 @@ class ReadRequest:
     mapping: NameMapping | None
     equality: EqualityReading
     settings: tuple[str | None, ...]
+    pushed: frozenset[int] = frozenset()
 
 
 def settings_of(spark: SparkSession) -> tuple[str | None, ...]:

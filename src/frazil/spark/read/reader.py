@@ -5,15 +5,26 @@ Scans, changelogs, streams and everything that rewrites rows read through `Table
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from frazil.format.metadata import TableMetadata
 from frazil.format.metadata.table_mapping import name_mapping_of
-from frazil.format.predicates.expressions import AlwaysTrue
+from frazil.format.predicates.expressions import (
+    AlwaysFalse,
+    AlwaysTrue,
+    BoundRef,
+    Expression,
+    leaves,
+)
+from frazil.format.predicates.sql.quoting import SparkForms, quote_name_always
+from frazil.format.predicates.sql.sql_text import to_spark_sql
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.resolve import EqualityReading, equality_reading
+from frazil.spark.files.floats import is_float, not_pushed
 from frazil.spark.files.projection import Projection
 from frazil.spark.read.dataframe import prepared_read
 from frazil.spark.read.prepared import (
@@ -22,6 +33,7 @@ from frazil.spark.read.prepared import (
     ReadRequest,
     settings_of,
 )
+from frazil.spark.read.result_columns import metadata_of
 from frazil.spark.session.facts import prepare_session, type_support
 from frazil.storage.files import FileIO
 
@@ -29,6 +41,9 @@ from frazil.storage.files import FileIO
 @dataclass(frozen=True, slots=True)
 class TableReader:
     """Reads rows of one table in one session.
+
+    Whatever conditions are put on the rows, none on floats reaches Parquet's filters, which compare
+    them otherwise; but the predicate of `rows_where` does.
 
     Attributes:
         spark: the session that the rows are read in.
@@ -57,6 +72,44 @@ class TableReader:
         prepare_session(self.spark)
         request = self._request(projection, self._equality(plan))
         return self._prepared(plan, request).frame()
+
+    def rows_where(
+        self,
+        plan: ScanPlan,
+        projection: Projection,
+        where: Expression,
+        *,
+        without_nan: Collection[int] = (),
+    ) -> DataFrame:
+        """Return those of `rows` for which a predicate holds; Spark may skip parts of files by it.
+
+        Args:
+            projection: the columns, with those of the predicate, as the table names them.
+            where: bound to the table's schema.
+            without_nan: ids of float columns that hold no NaN in the plan's files.
+        """
+        if isinstance(where, AlwaysTrue):
+            return self.rows(plan, projection)
+        prepare_session(self.spark)
+        refs = [leaf.ref for leaf in leaves(where)]
+        floats = {ref.parts[0] for ref in refs if isinstance(ref, BoundRef) and is_float(ref.type)}
+        tested = [field for field in projection.fields if field.name in floats]
+        pushed = frozenset(field.field_id for field in tested)
+        request = replace(self._request(projection, self._equality(plan)), pushed=pushed)
+        forms = SparkForms(time="time" if request.support.time else "long")
+        text = to_spark_sql(where, forms=forms, without_nan=without_nan)
+        test = F.lit(False) if isinstance(where, AlwaysFalse) else F.expr(text)
+        rows = self._prepared(plan, request).frame().where(test)
+        if not tested:
+            return rows
+        columns = []
+        for field in projection.fields:
+            column = F.col(quote_name_always([field.name]))
+            if field.field_id in pushed:
+                column = not_pushed(column, field.field_type)
+                column = column.alias(field.name, metadata=metadata_of(field))
+            columns.append(column)
+        return rows.select(*columns)
 
     def rows_of_snapshot(self, plan: ScanPlan, projection: Projection) -> DataFrame:
         """Return `rows` of a plan that will be asked for again: what is prepared is kept."""
@@ -99,4 +152,5 @@ class TableReader:
             support=request.support,
             mapping=request.mapping,
             equality=request.equality,
+            pushed=request.pushed,
         )

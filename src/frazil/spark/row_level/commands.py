@@ -309,6 +309,9 @@ class RowCommands(TableOperations):
         added = new_columns(merge, base.schema, case_sensitive=strict)
         if not added.fields:
             return self._merged(merge, options)
+        known = {field.name for field in base.schema.fields}
+        new = frozenset(field.name for field in added.fields if field.name not in known)
+        merge = replace(merge, added=new)
         with self.port.together() as together:
             with TableOperations(together).update_schema(case_sensitive=strict) as change:
                 change.union_by_name(added)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from frazil.format import types as I
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.sql.quoting import SparkForms, quote_name_always, spark_text
 from frazil.spark.files.arrow.convert import is_scanned, scan_type
+from frazil.spark.files.floats import holds_floats, not_pushed
 from frazil.spark.files.layout.footers import FooterColumn
 from frazil.spark.files.parquet.file_log import (
     METADATA_COLUMN,
@@ -57,6 +58,8 @@ class Wanted:
         names: the scan's column name of each by field id.
         named_alike: ids of nested columns that every file has under the scan's names, at any
             depth; of others Spark must not cut the schema down, since it finds parts by name.
+        pushed: ids of columns whose floats only predicates for Parquet's filters are about; no
+            condition on the floats of others may reach the files.
         ordinal: whether rows carry their file's ordinal (`ORDINAL`).
         position: whether rows carry their position in the file (`POSITION`).
     """
@@ -64,22 +67,32 @@ class Wanted:
     fields: tuple[I.NestedField, ...]
     names: Mapping[int, str]
     named_alike: frozenset[int] = frozenset()
+    pushed: frozenset[int] = frozenset()
     ordinal: bool = False
     position: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _StoredColumn:
-    """A column as files have it and as the scan yields it."""
+    """A column as files have it and as the scan yields it.
+
+    Attributes:
+        floats: the table's type, where Spark must push nothing on its floats and would; else None.
+    """
 
     stored: str
     name: str
     stored_type: S.DataType
     target: S.DataType
+    floats: I.IcebergType | None
+
+    @property
+    def is_typed_as_wanted(self) -> bool:
+        return self.stored_type == self.target and self.floats is None
 
     @property
     def is_as_wanted(self) -> bool:
-        return self.stored == self.name and self.stored_type == self.target
+        return self.stored == self.name and self.is_typed_as_wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +115,7 @@ class NativeScan:
         is_placed = wanted.ordinal or wanted.position
         if not is_placed and all(column.is_as_wanted for column in self.columns):
             return data
-        if place is not None and all(c.stored_type == c.target for c in self.columns):
+        if place is not None and all(c.is_typed_as_wanted for c in self.columns):
             # Text is one call to Spark; columns are a dozen each.
             texts = [
                 f"{quote_name_always([c.stored])} as {quote_name_always([c.name])}"
@@ -118,6 +131,8 @@ class NativeScan:
             value = F.col(quote_name_always([column.stored]))
             if column.stored_type != column.target:
                 value = value.cast(column.target)
+            elif column.floats is not None:
+                value = not_pushed(value, column.floats)
             chosen.append(value.alias(column.name))
         if wanted.ordinal:
             chosen.append(self.parquet.ordinal().alias(ORDINAL))
@@ -148,7 +163,9 @@ def scan_by_id(context: ScanContext, files: pl.DataFrame, wanted: Wanted) -> Nat
             for field, column in zip(wanted.fields, columns, strict=True)
         ]
     )
-    return _scanned(context, files, schema, wanted, list(wanted.names.values()))
+    # Others have names that no file has, or parts that have.
+    names = list(wanted.names.values())
+    return _scanned(context, files, schema, wanted, names, found_by_name=wanted.named_alike)
 
 
 def scan_by_name(
@@ -172,7 +189,9 @@ def scan_by_name(
         else:
             data_type = _stored_type(target.dataType, field.field_type, column)
             stored.append(S.StructField(column.name, data_type, target.nullable))
-    return _scanned(context, files, S.StructType(stored), wanted, [f.name for f in stored])
+    names = [field.name for field in stored]
+    held = [field_id for field_id in by_id if field_id is not None]
+    return _scanned(context, files, S.StructType(stored), wanted, names, found_by_name=held)
 
 
 def default_text(field: I.NestedField, support: SparkTypeSupport) -> str | None:
@@ -189,7 +208,15 @@ def _scanned(
     schema: S.StructType,
     wanted: Wanted,
     stored_names: Sequence[str],
+    *,
+    found_by_name: Collection[int],
 ) -> NativeScan:
+    """Scan files.
+
+    Args:
+        found_by_name: ids of columns that files have under the names that the scan gives them, so
+            that Spark pushes conditions on them.
+    """
     parquet = read_parquet(
         context.spark,
         files.select(
@@ -203,8 +230,21 @@ def _scanned(
         numbered=wanted.position,
     )
     targets = [scan_type(field.field_type, context.support) for field in wanted.fields]
+    guarded = {
+        field.field_id
+        for field in wanted.fields
+        if field.field_id in found_by_name
+        and field.field_id not in wanted.pushed
+        and holds_floats(field.field_type)
+    }
     columns = [
-        _StoredColumn(name, wanted.names[field.field_id], schema[name].dataType, target)
+        _StoredColumn(
+            name,
+            wanted.names[field.field_id],
+            schema[name].dataType,
+            target,
+            field.field_type if field.field_id in guarded else None,
+        )
         for field, name, target in zip(wanted.fields, stored_names, targets, strict=True)
     ]
     return NativeScan(parquet, tuple(columns), wanted)

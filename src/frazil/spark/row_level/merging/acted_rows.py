@@ -11,12 +11,12 @@ from pyspark.sql import functions as F
 
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.deletes.bitmap import Words
-from frazil.spark.row_level.assignments import Assignments, columns_named
+from frazil.spark.row_level.assignments import Assignments
 from frazil.spark.row_level.merging.clauses.clause import Do, When
 from frazil.spark.row_level.merging.clauses.flags import written_by_clause
 from frazil.spark.row_level.merging.clauses.unmatched import UnmatchedValues
 from frazil.spark.row_level.merging.key_filter import pays
-from frazil.spark.row_level.merging.matching import Matching
+from frazil.spark.row_level.merging.matching import Matching, shuffled
 from frazil.spark.row_level.merging.touched import CLAUSE, Touched
 from frazil.spark.row_level.target import Target, words_of_places
 from frazil.spark.session.facts import type_support
@@ -97,10 +97,10 @@ class ActedRows:
             ],
         )
         acts = acts.withColumnRenamed(place, at).withColumnRenamed(CLAUSE, clause)
-        beside = matching.sent(source.rows, source.count)
+        beside = matching.sent(source.rows, source.size.total)
         named = acts.join(beside, source.number, "left")
-        is_sent = matching.is_sent(named, self.touched.places)
-        return _Acts(F.broadcast(named) if is_sent else named, at, clause, is_sent)
+        is_sent = matching.sends_pairs(named, self.touched.places)
+        return _Acts(F.broadcast(named) if is_sent else shuffled(named), at, clause, is_sent)
 
     def _after(self, rows: DataFrame, acts: _Acts, how: How) -> DataFrame:
         """Rows of files, changed by their clauses and without those that are deleted.
@@ -111,7 +111,7 @@ class ActedRows:
         """
         matching, target = self.matching, self.target
         merge, checked, by_source = matching.merge, matching.checked, self._by_source
-        scope = rows.alias(merge.target_name)
+        scope = merge.as_named(rows)
         which = F.col(quote_name_always([merge.source_name, acts.clause]))
         apart: Mapping[int, Mapping[str, Column]] = {}
         way = how
@@ -124,7 +124,7 @@ class ActedRows:
                 alias=merge.target_name,
                 beside=(*acts.rows.columns, *matching.source.names),
             )
-            scope, apart = unmatched.rows, unmatched.after
+            scope, apart = merge.as_named(unmatched.rows), unmatched.after
             which, way = F.coalesce(which, unmatched.clause), "left"
         joined = scope.join(
             acts.rows.alias(merge.source_name),
@@ -134,8 +134,8 @@ class ActedRows:
         )
         if way != how:
             joined = joined.where(which.isin(list(checked.updates)))
-        old = columns_named(merge.target_name, [field.name for field in target.schema.fields])
         support = type_support(matching.spark)
+        old = merge.values_before(target.schema, support)
         after = {
             n: made.columns_after(joined, support, old=old)
             for n, made in checked.updates.items()

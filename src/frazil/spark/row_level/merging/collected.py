@@ -44,26 +44,36 @@ class CollectedKeys:
         hashes: of the keys of each row; equal keys have equal ones. None without keys.
         values: of each key, as `plain_value` has them.
         beside: whole numbers of other columns, by name.
+        sizes: what was measured of each row, by name.
     """
 
     numbers: Longs
     hashes: Longs | None
     values: tuple[pa.ChunkedArray, ...]
     beside: Mapping[str, pa.ChunkedArray]
+    sizes: Mapping[str, Longs]
 
     @classmethod
     def of(
-        cls, rows: DataFrame, number: str, keys: Sequence[EqualColumns], beside: Sequence[str] = ()
+        cls,
+        rows: DataFrame,
+        number: str,
+        keys: Sequence[EqualColumns],
+        beside: Sequence[str] = (),
+        sizes: Mapping[str, Column] | None = None,
     ) -> CollectedKeys | None:
         """Collect them; None where they are many, in rows or in bytes.
 
         Args:
             number: the column of the rows' numbers, by `monotonically_increasing_id`.
             beside: other columns, of whole numbers.
+            sizes: what to measure of each row, as longs.
         """
+        measured = {} if sizes is None else sizes
         types = {field.name: field.dataType for field in rows.schema.fields}
         kinds = [types[key.source] for key in keys]
-        most = MOST_BYTES // ((2 + len(beside)) * _WIDTH + sum(map(_width, kinds)))
+        numbers_a_row = 2 + len(beside) + len(measured)
+        most = MOST_BYTES // (numbers_a_row * _WIDTH + sum(map(_width, kinds)))
         limit = RowLimit(most, _TASKS, falls=True)
         columns = [F.col(quote_name_always([number])).alias("number")]
         if keys:
@@ -78,6 +88,7 @@ class CollectedKeys:
             columns.append(value.alias(f"v{n}"))
         for n, name in enumerate(beside):
             columns.append(F.col(quote_name_always([name])).cast("bigint").alias(f"b{n}"))
+        columns.extend(size.alias(f"s{n}") for n, size in enumerate(measured.values()))
         if too_long:
             columns.append(F.greatest(*too_long, F.lit(False)).alias(_TEXT))
         found = rows.where(limit.keeps(number)).select(*columns).toArrow()
@@ -92,6 +103,7 @@ class CollectedKeys:
             hashes,
             tuple(found.column(f"v{n}") for n in range(len(keys))),
             {name: found.column(f"b{n}") for n, name in enumerate(beside)},
+            {name: _longs(found.column(f"s{n}")) for n, name in enumerate(measured)},
         )
 
     @property

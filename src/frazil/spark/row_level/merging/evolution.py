@@ -2,31 +2,47 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
 
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 from pyspark.sql import types as S
 
-from frazil.errors import FrazilError
+from frazil.errors import FrazilError, ValidationError
 from frazil.format import types as I
 from frazil.format.evolution.promotion import can_promote
 from frazil.format.predicates.columns import split_name
 from frazil.format.schema import Schema
 from frazil.spark.row_level.assignments import value_of
-from frazil.spark.row_level.merging.clauses.clause import Do, When
-from frazil.spark.types import primitive_from_spark, query_schema_from_spark
+from frazil.spark.row_level.expressions import check_values
+from frazil.spark.row_level.merging.clauses.clause import Clause, When
+from frazil.spark.row_level.merging.clauses.scopes import Scopes
+from frazil.spark.row_level.names import find_path
+from frazil.spark.session.facts import type_support
+from frazil.spark.types import primitive_from_spark, query_schema_from_spark, schema_to_spark
 
 if TYPE_CHECKING:
     from frazil.spark.row_level.merging.merge import Merge
+
+_PATH: Final = "frazil.path"
+"""The key of a column's or field's metadata that says where in the source it is."""
 
 
 def new_columns(merge: Merge, schema: Schema, *, case_sensitive: bool) -> Schema:
     """Return the columns and fields that the source has and the table lacks, or has narrower.
 
-    A clause for all columns takes every column of the source; others those that they name. What the
-    table has already is required as it is there.
+    A clause for all columns takes every column of the source. Another one takes those that it sets
+    to the source's column or field of the same name, as Spark does; a number of the table's becomes
+    wider by any value of the source's columns. What the table has already is required as there.
+
+    Raises:
+        ValidationError: a clause names what neither the table has nor comes so, or a value cannot
+            be computed.
+        PredicateError: a condition names a column that the table does not have yet.
     """
     key = str if case_sensitive else str.lower
     given = {key(field.name): field for field in merge.source.schema.fields}
@@ -40,30 +56,153 @@ def new_columns(merge: Merge, schema: Schema, *, case_sensitive: bool) -> Schema
 
     names = {name: field.name for name, field in given.items()}
     names.update({name: field.name for name, field in known.items()})
+    texts = _Texts(merge, schema, case_sensitive)
     for clause in merge.clauses:
-        if clause.do is Do.DELETE:
-            continue
-        if clause.values is None:
+        if clause.takes_all:
             for field in given.values():
                 want(field.name, field.dataType)
-            continue
-        for name, value in clause.values.items():
-            parts = split_name(str(name))
-            if len(parts) > 1 and key(parts[0]) == key(merge.target_name):
-                parts = parts[1:]
-            top = key(parts[0])
-            names.setdefault(top, parts[0])
-            if len(parts) == 1 and top in given and top not in known:
-                want(parts[0], given[top].dataType)
-            elif clause.when is not When.BY_SOURCE:
-                want(parts[0], _nested(parts[1:], _type_of(merge, value)))
+        for name, value in (clause.values or {}).items():
+            path, is_known = texts.path(clause, str(name), value)
+            kind = texts.type_of(value)
+            if texts.is_same(path, texts.source_path(clause, value)):
+                want(path[0], _nested(path[1:], kind))
+            elif is_known and clause.when is not When.BY_SOURCE and kind is not None:
+                found = find_path(
+                    str(name), schema, alias=merge.target_name, case_sensitive=case_sensitive
+                )
+                want(path[0], _nested(path[1:], _known_part(kind, found[-1].field_type, key)))
     fields = []
     for name, kind in wanted.items():
         missing = _missing(kind, known[name].field_type, key) if name in known else kind
         if missing is not None and not isinstance(missing, S.NullType):
             fields.append(S.StructField(names[name], missing))
     added = query_schema_from_spark(S.StructType(fields))
+    if added.fields:
+        texts.check()
     return Schema(_required_as_in(schema.fields, added.fields))
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """The names and values of a merge, read before the table has anything new."""
+
+    merge: Merge
+    schema: Schema
+    case_sensitive: bool
+
+    @cached_property
+    def scopes(self) -> Scopes:
+        """The table as it is, and the source, whose columns and fields say where they are."""
+        spark = self.merge.source.sparkSession
+        shape = schema_to_spark(self.schema, support=type_support(spark))
+        rows = spark.createDataFrame([], shape)
+        source = spark.createDataFrame([], _with_paths(self.merge.source.schema, ()))
+        return Scopes.of(self.merge, rows, source)
+
+    def is_same(self, one: Sequence[str], other: Sequence[str] | None) -> bool:
+        """Whether two paths mean the same."""
+        if other is None or self.case_sensitive:
+            return other is not None and tuple(one) == tuple(other)
+        return [name.lower() for name in one] == [name.lower() for name in other]
+
+    def path(self, clause: Clause, name: str, value: object) -> tuple[tuple[str, ...], bool]:
+        """Return the path that a clause gives a value to, and whether the table has it.
+
+        Raises:
+            ValidationError: the table lacks it, and the value is not the source's of that name.
+        """
+        alias = self.merge.target_name
+        try:
+            found = find_path(name, self.schema, alias=alias, case_sensitive=self.case_sensitive)
+        except ValidationError as error:
+            parts = split_name(name)
+            readings = [parts[1:]] if len(parts) > 1 and self.is_same(parts[:1], [alias]) else []
+            given = self.source_path(clause, value)
+            for reading in (*readings, parts):
+                if self.is_same(reading, given):
+                    return reading, False
+            raise ValidationError(
+                f"{error}; a merge with schema evolution adds what the source has, where a clause "
+                f"takes all of its columns or sets {name!r} to the source's of that name, not to "
+                f"{value!s}"
+            ) from error
+        return tuple(field.name for field in found), True
+
+    def source_path(self, clause: Clause, value: object) -> tuple[str, ...] | None:
+        """Return the path of the source's column or field that a value is, and nothing more."""
+        if clause.when is When.BY_SOURCE:
+            return None
+        found = _field_of(self.scopes.of_clause(clause), value)
+        path = None if found is None else found.metadata.get(_PATH)
+        return None if path is None else tuple(json.loads(path))
+
+    def type_of(self, value: object) -> S.DataType | None:
+        """Return the type of a value that only the source's columns make up."""
+        found = _field_of(self.scopes.source, value)
+        return None if found is None else _without_metadata(found.dataType)
+
+    def check(self) -> None:
+        """Check that every condition and value is understood while the table has nothing new.
+
+        Raises:
+            PredicateError, ValidationError: one is not.
+        """
+        self.scopes.checked_on(self.merge)
+        for clause in self.merge.clauses:
+            self.scopes.check_condition(clause)
+            values = (clause.values or {}).values()
+            if values:
+                columns, texts = [value_of(each) for each in values], [str(each) for each in values]
+                check_values(self.scopes.of_clause(clause), columns, texts)
+
+
+def _field_of(scope: DataFrame, value: object) -> S.StructField | None:
+    """What a value is over rows; None where Spark cannot say."""
+    try:
+        return scope.select(value_of(value)).schema.fields[0]
+    except (FrazilError, PySparkException):
+        return None
+
+
+def _with_paths(kind: S.StructType, above: tuple[str, ...]) -> S.StructType:
+    """A struct of which each field says its path."""
+    fields = []
+    for field in kind.fields:
+        path, data_type = (*above, field.name), field.dataType
+        if isinstance(data_type, S.StructType):
+            data_type = _with_paths(data_type, path)
+        metadata = {**(field.metadata or {}), _PATH: json.dumps(path)}
+        fields.append(S.StructField(field.name, data_type, field.nullable, metadata))
+    return S.StructType(fields)
+
+
+def _without_metadata(kind: S.DataType) -> S.DataType:
+    if not isinstance(kind, S.StructType):
+        return kind
+    return S.StructType(
+        [S.StructField(f.name, _without_metadata(f.dataType), f.nullable) for f in kind.fields]
+    )
+
+
+def _known_part(source: S.DataType, target: I.IcebergType, key: Callable[[str], str]) -> S.DataType:
+    """A type without the fields of structs that the table's type lacks."""
+    match source, target:
+        case S.StructType(), I.StructType():
+            known = {key(field.name): field.field_type for field in target.fields}
+            fields = [f for f in source.fields if key(f.name) in known]
+            return S.StructType(
+                [
+                    S.StructField(f.name, _known_part(f.dataType, known[key(f.name)], key))
+                    for f in fields
+                ]
+            )
+        case S.ArrayType(), I.ListType():
+            return S.ArrayType(_known_part(source.elementType, target.element_type, key))
+        case S.MapType(), I.MapType():
+            value = _known_part(source.valueType, target.value_type, key)
+            return S.MapType(source.keyType, value)
+        case _:
+            return source
 
 
 def _united(one: S.DataType, other: S.DataType, key: Callable[[str], str]) -> S.DataType:
@@ -146,12 +285,3 @@ def _missing(
             # Of a longer kind of number, not of another kind.
             is_wider = wider is not None and can_promote(target, wider, 2)
             return source if is_wider else None
-
-
-def _type_of(merge: Merge, value: object) -> S.DataType | None:
-    """The type of a value that only the source's columns make up."""
-    try:
-        scope = merge.source.alias(merge.source_name)
-        return scope.select(value_of(value).alias("value")).schema.fields[0].dataType
-    except (FrazilError, PySparkException):
-        return None

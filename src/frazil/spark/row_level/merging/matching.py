@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -29,6 +29,7 @@ from frazil.spark.row_level.target import Target
 from frazil.spark.session.facts import type_support
 from frazil.spark.session.few_rows import Longs
 from frazil.spark.session.free_names import free_name
+from frazil.spark.session.row_bytes import bytes_beyond, most_result_bytes, row_bytes
 
 if TYPE_CHECKING:
     from frazil.spark.row_level.merging.merge import Merge
@@ -39,7 +40,8 @@ BROADCAST_BYTES: Final = 64 << 20
 MOST_PAIRS: Final = 2_000_000
 """Of up to so many matches the driver looks which rows of the source have one: 16 MB."""
 
-_ROW_BYTES: Final = 24
+_RESULTS_AT_LEAST: Final = 2
+"""The driver must be able to take so many times what it sends to every task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +60,43 @@ class Matching:
     def fields(self, target: Target, when: When, *conditions: str | Column) -> list[NestedField]:
         """The columns of the table that conditions need."""
         given = [c.condition for _, c in self.clauses(when) if c.condition is not None]
-        return named_fields([*conditions, *given], target.schema)
+        return named_fields([*conditions, *given], self.merge.known(target.schema))
 
-    def sent(self, rows: DataFrame, count: int) -> DataFrame:
-        """Few rows go to every task, so that the table's rows need not be shuffled."""
-        return F.broadcast(rows) if self.is_sent(rows, count) else rows
+    def sent(self, rows: DataFrame, size: int) -> DataFrame:
+        """Rows of few bytes go to every task, so that the table's rows need not be shuffled."""
+        return F.broadcast(rows) if self.is_sent(size) else shuffled(rows)
 
-    def is_sent(self, rows: DataFrame, count: int) -> bool:
-        """Whether so many rows are few enough to go to every task."""
-        return _size(rows, count) <= BROADCAST_BYTES
+    def is_sent(self, size: int) -> bool:
+        """Whether rows of so many bytes go to every task."""
+        if size > BROADCAST_BYTES:
+            return False
+        return size <= most_result_bytes(self.spark) // _RESULTS_AT_LEAST
 
     @property
     def sends_source(self) -> bool:
         """Whether all of the source goes to every task."""
-        return self.is_sent(self.source.rows, self.source.count)
+        return self.is_sent(self.source.size.total)
+
+    def sends_pairs(self, pairs: DataFrame, count: int) -> bool:
+        """Whether rows beside whole rows of the source go to every task.
+
+        Args:
+            pairs: them; they are measured where a large row of the source may come often.
+            count: how many there are.
+        """
+        size, most = self.source.size, row_bytes(len(pairs.columns))
+        width = most - row_bytes(len(self.source.names) + 1)
+        if not self.is_sent(count * most):
+            return False
+        if self.is_sent(count * (width + size.largest)):
+            return True
+        beyond = bytes_beyond(
+            [(F.col(quote_name_always([f.name])), f.dataType) for f in pairs.schema.fields]
+        )
+        if beyond is None:
+            return True
+        (measured,) = pairs.agg(F.sum(beyond)).collect()[0]
+        return self.is_sent(count * most + (measured or 0))
 
     def matches(self, target: Target) -> DataFrame:
         """The pairs that match: the row's place, the source's row, and the clause, if any."""
@@ -82,7 +107,7 @@ class Matching:
         if not self.command.merges_on_read:
             target = self.files_that_match(target, passing)
         rows = _passed(target.rows(fields), passing).alias(merge.target_name)
-        source = self.sent(self._named_of_source(merge.on), self.source.count)
+        source = self.sent(self._named_of_source(merge.on), self.source.matched_size.total)
         pairs = rows.join(source.alias(merge.source_name), self.checked.on)
         return first_that_holds(
             pairs,
@@ -108,9 +133,8 @@ class Matching:
         wanted = {field.name for field in self.fields(target, When.MATCHED, merge.on)}
         fields = [f for f in target.schema.fields if f.name in wanted.union(compared)]
         rows = _passed(target.rows_with_files(fields), passing)
-        source = self.sent(
-            self._named_of_source(merge.on, also=compared.values()), self.source.count
-        )
+        named = self._named_of_source(merge.on, also=compared.values())
+        source = self.sent(named, self.source.matched_size.total)
         pairs = rows.alias(merge.target_name).join(source.alias(merge.source_name), self.checked.on)
         name = free_name("_frazil_moved", [*target.schema.column_names, *self.source.rows.columns])
         moved = F.lit(False)
@@ -135,8 +159,9 @@ class Matching:
         if target.plan.file_count < 2:
             return target
         on = self.merge.on
-        rows = _passed(target.rows_with_files(named_fields([on], target.schema)), passing)
-        source = self.sent(self._named_of_source(on), self.source.count)
+        fields = named_fields([on], self.merge.known(target.schema))
+        rows = _passed(target.rows_with_files(fields), passing)
+        source = self.sent(self._named_of_source(on), self.source.matched_size.total)
         pairs = rows.alias(self.merge.target_name).join(
             source.alias(self.merge.source_name), self.checked.on
         )
@@ -146,13 +171,9 @@ class Matching:
     def _named_of_source(self, *conditions: str | Column, also: Collection[str] = ()) -> DataFrame:
         """The source's columns that the matching needs, and its number."""
         matched = [c.condition for _, c in self.clauses(When.MATCHED) if c.condition is not None]
-        wanted: set[str] = set(also)
-        for each in (*conditions, *matched):
-            words = words_of(each) if isinstance(each, str) else None
-            if words is None or words.has_star:
-                return self.source.rows
-            wanted.update(name for name in self.source.names if words.name_any_of([name]))
-        columns = [name for name in self.source.names if name in wanted]
+        columns = named_columns([*conditions, *matched], self.source.names, also=also)
+        if columns is None:
+            return self.source.rows
         return self.source.rows.select(
             *(F.col(quote_name_always([name])) for name in (*columns, self.source.number))
         )
@@ -189,7 +210,7 @@ class Matching:
         """The new rows, in the columns that are written; None without a clause for them."""
         if not self.clauses(When.NOT_MATCHED) or self._match_all(matches, touched):
             return None
-        matched = self.sent(matches.select(self.source.number), touched.pairs)
+        matched = self.sent(matches.select(self.source.number), touched.pairs * row_bytes(1))
         left = self.source.rows.join(matched, self.source.number, "left_anti")
         return self._new_rows(target, left)
 
@@ -250,8 +271,24 @@ def _passed(rows: DataFrame, passing: KeyFilter | None) -> DataFrame:
     return rows if passing is None else passing.passed(rows)
 
 
-def _size(rows: DataFrame, count: int) -> int:
-    """The bytes that rows take, about."""
-    kinds = [field.dataType.jsonValue() for field in rows.schema.fields]
-    width = sum(kind != "string" for kind in kinds)
-    return count * (_ROW_BYTES + 16 * width + 40 * (len(kinds) - width))
+def shuffled(rows: DataFrame) -> DataFrame:
+    """Return rows that Spark is not to send to every task, though their types may look small."""
+    return rows.hint("merge")
+
+
+def named_columns(
+    conditions: Sequence[str | Column], names: Sequence[str], *, also: Collection[str] = ()
+) -> list[str] | None:
+    """Return the columns of a source that conditions may name; None where that cannot be told.
+
+    Args:
+        names: of the source's columns.
+        also: other columns to return.
+    """
+    wanted = set(also)
+    for each in conditions:
+        words = words_of(each) if isinstance(each, str) else None
+        if words is None or words.has_star:
+            return None
+        wanted.update(name for name in names if words.name_any_of([name]))
+    return [name for name in names if name in wanted]

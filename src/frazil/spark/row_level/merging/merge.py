@@ -15,7 +15,9 @@ from pyspark.sql import functions as F
 
 from frazil.format.manifests import DataFile
 from frazil.format.predicates.expressions import Expression, any_of
+from frazil.format.schema import Schema
 from frazil.spark.files.write_failures import refusing_values
+from frazil.spark.row_level.assignments import columns_named
 from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.figures import ChangeResult
 from frazil.spark.row_level.in_place import partition_columns
@@ -23,7 +25,7 @@ from frazil.spark.row_level.merging.acted_rows import ActedRows
 from frazil.spark.row_level.merging.clauses.checked import CheckedClauses
 from frazil.spark.row_level.merging.clauses.clause import Clause, When
 from frazil.spark.row_level.merging.clauses.flags import first_that_holds
-from frazil.spark.row_level.merging.matching import Matching
+from frazil.spark.row_level.merging.matching import Matching, named_columns
 from frazil.spark.row_level.merging.named_keys import NamedKeys, StoredKeys
 from frazil.spark.row_level.merging.one_join import rewritten_in_one_join, takes_one_join
 from frazil.spark.row_level.merging.pruning import (
@@ -35,6 +37,7 @@ from frazil.spark.row_level.merging.source import Source
 from frazil.spark.row_level.merging.touched import CLAUSE, Touched
 from frazil.spark.row_level.target import Target, as_file_and_position
 from frazil.spark.session.facts import prepare_session
+from frazil.spark.types import SparkTypeSupport, type_to_spark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +50,8 @@ class Merge:
         keys: what is equal in every match, in place of `on`.
         stored: the keys as they stand beside the source's rows, once a run has put them there.
         target_name, source_name: what the two are called in `on`, conditions and values.
+        added: columns that the merge itself gives the table. No text means them: names are read as
+            if the table had them not, and in its rows they are NULL.
     """
 
     source: DataFrame
@@ -57,6 +62,27 @@ class Merge:
     evolves: bool = False
     keys: NamedKeys | None = None
     stored: StoredKeys | None = None
+    added: frozenset[str] = frozenset()
+
+    def as_named(self, rows: DataFrame) -> DataFrame:
+        """Return rows of the table under its name, in the columns that texts may mean."""
+        return rows.drop(*self.added).alias(self.target_name)
+
+    def known(self, schema: Schema) -> Schema:
+        """Return the table's schema without the columns that are added."""
+        if not self.added:
+            return schema
+        fields = tuple(field for field in schema.fields if field.name not in self.added)
+        return Schema(fields, schema.schema_id)
+
+    def values_before(self, schema: Schema, support: SparkTypeSupport) -> dict[str, Column]:
+        """Return the columns of rows `as_named`, as they are, by the table's names."""
+        columns = columns_named(self.target_name, [field.name for field in schema.fields])
+        for field in schema.fields:
+            if field.name in self.added:
+                kind = type_to_spark(field.field_type, support=support)
+                columns[field.name] = F.lit(None).cast(kind)
+        return columns
 
     @property
     def added_to_source(self) -> tuple[str, ...]:
@@ -88,7 +114,7 @@ class Merge:
         keys = equal_columns(
             self.on,
             self.source,
-            schema,
+            self.known(schema),
             target_name=self.target_name,
             source_name=self.source_name,
             case_sensitive=command.case_sensitive,
@@ -97,8 +123,15 @@ class Merge:
         given = [name.lower() for name in self.source.columns]
         single = parts & {name for name in given if given.count(name) == 1}
         compared = [name for name in self.source.columns if name.lower() in single]
+        matched = [
+            each.condition
+            for each in self.clauses
+            if each.when is When.MATCHED and each.condition is not None
+        ]
+        named = named_columns([self.on, *matched], self.source.columns, also=compared)
+        beside = [field.name for field in schema.fields]
         with refusing_values():
-            source = Source.of(self.source, [f.name for f in schema.fields], keys, compared)
+            source = Source.of(self.source, beside, keys, compared, named)
         if self.stored is not None and self.stored.keys.are_distinct:
             source.check_keys(self.stored)
         with command.discarding():
@@ -143,7 +176,8 @@ class _Merging:
 
     def _where(self) -> Expression:
         """What holds for every row of the table that the merge may touch."""
-        schema, merge = self.command.base.schema, self.merge
+        merge = self.merge
+        schema = merge.known(self.command.base.schema)
         of_matches = implied_by_matches(
             merge.on,
             self.source,
@@ -175,7 +209,7 @@ class _Merging:
         unmatched = rows.join(matches.select(target.place), target.place, "left_anti")
         return (
             first_that_holds(
-                unmatched.alias(self.merge.target_name),
+                self.merge.as_named(unmatched),
                 [(n, clause.condition) for n, clause in clauses],
                 name=CLAUSE,
                 key=[target.place],

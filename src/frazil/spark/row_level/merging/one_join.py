@@ -18,7 +18,6 @@ from pyspark.sql import functions as F
 from frazil.format.predicates.expressions import Expression
 from frazil.format.predicates.sql.implied import words_of
 from frazil.format.predicates.sql.quoting import quote_name_always
-from frazil.spark.row_level.assignments import columns_named
 from frazil.spark.row_level.delete import CLOCKS
 from frazil.spark.row_level.expressions import condition_column
 from frazil.spark.row_level.figures import ChangeResult
@@ -227,13 +226,12 @@ def _joined(
 ) -> DataFrame:
     """Rows changed by their clauses, without those that are deleted."""
     merge, source = matching.merge, matching.source
-    fields = target.schema.fields
     clause = free_name(
         "_frazil_act",
         [*(field.name for field in target.written_schema.fields), *source.names, source.number],
     )
-    beside = matching.sent(source.rows, source.count).alias(merge.source_name)
-    rows = rows.alias(merge.target_name)
+    beside = matching.sent(source.rows, source.size.total).alias(merge.source_name)
+    rows = merge.as_named(rows)
     tests = [
         (n, F.lit(True) if each.condition is None else condition_column(each.condition, "it"))
         for n, each in matching.clauses(When.MATCHED)
@@ -246,8 +244,8 @@ def _joined(
         counts.append(RowCount())
         joined = counts[-1].of(joined)
     which = F.col(quote_name_always([clause]))
-    old = columns_named(merge.target_name, [field.name for field in fields])
     support = type_support(matching.spark)
+    old = merge.values_before(target.schema, support)
     after = {
         n: made.columns_after(joined, support, old=old)
         for n, made in matching.checked.updates.items()

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 MOST_VALUES: Final = 1_000
 """Of a source of up to so many rows the keys themselves are looked for, else their range."""
 
+_MOST_VALUE_BYTES: Final = 16 << 20
+"""Of such a source, if its keys are no longer than this."""
+
 INTEGERS: Final = (S.ByteType, S.ShortType, S.IntegerType, S.LongType)
 _EPOCH: Final = dt.datetime(1970, 1, 1)
 
@@ -247,7 +250,7 @@ def _within_source(source: Source) -> Iterator[Expression]:
     if not source.keys:
         return
     types = {field.name: field.dataType for field in source.rows.schema.fields}
-    few = source.count <= MOST_VALUES
+    few = source.count <= MOST_VALUES and source.matched_size.total <= _MOST_VALUE_BYTES
     for pair, values in zip(source.keys, source.key_values(all_of_them=few), strict=True):
         ref, kind = Reference(pair.target), types[pair.source]
         try:

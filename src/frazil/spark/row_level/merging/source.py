@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -17,6 +17,11 @@ from frazil.spark.row_level.merging.collected import CollectedKeys
 from frazil.spark.row_level.merging.named_keys import StoredKeys
 from frazil.spark.row_level.merging.pruning import INTEGERS, EqualColumns, plain_value
 from frazil.spark.session.free_names import free_names
+from frazil.spark.session.row_bytes import RowBytes, bytes_beyond
+
+_UNKNOWN: Final = 1 << 40
+_ALL: Final = "all"
+_MATCHED: Final = "matched"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,8 @@ class Source:
         count: the rows.
         collected: the keys of every row, where the driver has room for them.
         ranges: the lowest and the highest value of each key.
+        size: of the rows, measured.
+        matched_size: of those of their columns by which matches are found.
     """
 
     rows: DataFrame
@@ -40,6 +47,8 @@ class Source:
     count: int
     collected: CollectedKeys | None
     ranges: Sequence[tuple[Any, Any]]
+    size: RowBytes
+    matched_size: RowBytes
 
     @classmethod
     def of(
@@ -48,6 +57,7 @@ class Source:
         beside: Iterable[str],
         keys: tuple[EqualColumns, ...] = (),
         compared: Sequence[str] = (),
+        matched: Collection[str] | None = None,
     ) -> Source:
         """Evaluate a DataFrame.
 
@@ -55,6 +65,7 @@ class Source:
             beside: names of columns that the rows will stand beside.
             keys: the columns that equal one of the table in every match.
             compared: others that are compared with the table's, where they are whole numbers.
+            matched: all columns by which matches are found; every one unless given.
 
         Raises:
             ValidationError: it is a stream, or two of its columns have one name.
@@ -73,15 +84,31 @@ class Source:
         kept = df.withColumn(number, F.monotonically_increasing_id()).localCheckpoint(eager=False)
         # The first look at the rows is the job that evaluates them.
         whole = [f.name for f in df.schema.fields if isinstance(f.dataType, INTEGERS)]
-        collected = CollectedKeys.of(kept, number, keys, [c for c in compared if c in whole])
+        parts = {_ALL: names, _MATCHED: names if matched is None else tuple(matched)}
+        beyond = {part: _bytes_beyond(df, columns) for part, columns in parts.items()}
+        sizes = {part: size for part, size in beyond.items() if size is not None}
+        beside_keys = [c for c in compared if c in whole]
+        collected = CollectedKeys.of(kept, number, keys, beside_keys, sizes)
         if collected is not None:
-            count = len(collected.numbers)
-            return cls(kept, names, number, keys, count, collected, collected.ranges)
-        values = [value for _, value in _key_columns(kept, keys)]
-        ends = [end(value) for value in values for end in (F.min, F.max)]
-        count, *found = kept.agg(F.count("*"), *ends).collect()[0]
-        ranges = list(zip(found[::2], found[1::2], strict=True))
-        return cls(kept, names, number, keys, count, None, ranges)
+            count, ranges = len(collected.numbers), collected.ranges
+            told = {
+                part: (int(each.sum()), int(each.max(initial=0)))
+                for part, each in collected.sizes.items()
+            }
+        else:
+            values = [value for _, value in _key_columns(kept, keys)]
+            ends = [end(value) for value in values for end in (F.min, F.max)]
+            measured = [of(size) for size in sizes.values() for of in (F.sum, F.max)]
+            count, *found = kept.agg(F.count("*"), *measured, *ends).collect()[0]
+            numbers, found = found[: len(measured)], found[len(measured) :]
+            ranges = list(zip(found[::2], found[1::2], strict=True))
+            pairs = zip(numbers[::2], numbers[1::2], strict=True)
+            told = {part: (a or 0, b or 0) for part, (a, b) in zip(sizes, pairs, strict=True)}
+        size, matched_size = (
+            RowBytes.of(count, len(columns) + 1, *told.get(part, (0, 0)))
+            for part, columns in parts.items()
+        )
+        return cls(kept, names, number, keys, count, collected, ranges, size, matched_size)
 
     def key_values(self, *, all_of_them: bool) -> Sequence[Sequence[Any]]:
         """Return the values of each key, as `plain_value` has them.
@@ -121,6 +148,20 @@ class Source:
                 f"{twice[0]['rows']} rows have the keys {shown}; nothing was changed. Leave one "
                 "row for each key, as with dropDuplicates"
             )
+
+
+def _bytes_beyond(df: DataFrame, columns: Collection[str]) -> Column | None:
+    lowered = [name.lower() for name in df.columns]
+    if len(set(lowered)) < len(lowered):
+        # To Spark a name may mean two columns: nothing is measured, and nothing sent.
+        return F.lit(_UNKNOWN)
+    return bytes_beyond(
+        [
+            (F.col(quote_name_always([field.name])), field.dataType)
+            for field in df.schema.fields
+            if field.name in columns
+        ]
+    )
 
 
 def _key_columns(rows: DataFrame, keys: Sequence[EqualColumns]) -> list[tuple[int, Column]]:

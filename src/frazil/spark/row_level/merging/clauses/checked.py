@@ -13,10 +13,10 @@ from frazil.errors import ValidationError
 from frazil.format.predicates.expressions import AlwaysFalse
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.types import NestedField
-from frazil.spark.row_level.assignments import Assignments, columns_named
+from frazil.spark.row_level.assignments import Assignments
 from frazil.spark.row_level.command import Command
-from frazil.spark.row_level.expressions import check_condition, condition_column
-from frazil.spark.row_level.merging.clauses.clause import Do, When
+from frazil.spark.row_level.merging.clauses.clause import Do
+from frazil.spark.row_level.merging.clauses.scopes import Scopes
 from frazil.spark.session.facts import type_support
 
 if TYPE_CHECKING:
@@ -36,25 +36,14 @@ class CheckedClauses:
         """Check everything before a row is read."""
         schema = command.base.schema
         target = command.target(spark, AlwaysFalse())
-        rows = target.no_rows().alias(merge.target_name)
-        source = merge.source.limit(0).alias(merge.source_name)
-        both = rows.join(source)
-        on = condition_column(merge.on, "on")
-        check_condition(both, on, str(merge.on), "the condition of the match")
-        scopes = {When.MATCHED: both, When.NOT_MATCHED: source, When.BY_SOURCE: rows}
+        scopes = Scopes.of(merge, merge.as_named(target.no_rows()), merge.source.limit(0))
+        on = scopes.checked_on(merge)
         support = type_support(spark)
         updates: dict[int, Assignments] = {}
         inserts: dict[int, Assignments] = {}
         for place, clause in enumerate(merge.clauses):
-            scope = scopes[clause.when]
-            if clause.condition is not None:
-                condition = condition_column(clause.condition, "a clause's condition")
-                check_condition(
-                    scope,
-                    condition,
-                    str(clause.condition),
-                    f"in a clause for rows {clause.when}, the condition",
-                )
+            scope = scopes.of_clause(clause)
+            scopes.check_condition(clause)
             if clause.do is Do.DELETE:
                 continue
             values = clause.values
@@ -71,7 +60,7 @@ class CheckedClauses:
             )
             old = None
             if clause.do is Do.UPDATE:
-                old = columns_named(merge.target_name, [f.name for f in schema.fields])
+                old = merge.values_before(schema, support)
             after = made.columns_after(scope, support, old=old)
             if not clause.takes_all:
                 # Of columns alone everything is known from their types.
