@@ -207,6 +207,15 @@ def test_purge_removes_metadata(catalog: Catalog) -> None:
     made_table(catalog)
 
 
+def test_purge_removes_metadata_that_only_older_logs_name(catalog: Catalog) -> None:
+    made_table(catalog, **{"write.metadata.previous-versions-max": "2"})
+    for number in range(6):
+        set_properties(catalog, "db.t", a=str(number))
+    assert len(metadata_files(catalog)) == 7
+    catalog.purge_table("db.t")
+    assert not list(catalog.io.list(catalog.default_table_location("db.t")))
+
+
 def test_a_missing_metadata_file_is_typed(catalog: Catalog) -> None:
     table = made_table(catalog)
     path = table.metadata_location

@@ -27,6 +27,30 @@ def old(paths: Any, age: int = 4 * 24 * 3600) -> None:
         os.utime(path, (moment, moment))
 
 
+@pytest.mark.parametrize("are_executors_asked", [False, True])
+def test_metadata_files_that_only_older_logs_name_are_removed(
+    spark, lake, monkeypatch, are_executors_asked
+):
+    """Also where metadata lay in another folder: that is no sign of another table."""
+    if are_executors_asked:
+        monkeypatch.setattr(orphans, "ON_DRIVER_FOLDERS", -1)
+    at = f"{lake.catalog.default_table_location('db.t')}/{{}}"
+    properties = {"write.metadata.previous-versions-max": "2", "write.metadata.path": at}
+    table = lake.create_table(
+        "db.t", "id bigint", properties={key: x.format("before") for key, x in properties.items()}
+    )
+    table.set_properties({"note": "1"})
+    table.set_properties({"write.metadata.path": at.format("after")})
+    for number in range(4):
+        table.set_properties({"note": str(number)})
+    old(lying(table.location))
+    done = table.maintenance.remove_orphan_files()
+    assert done.orphan_files_count == 4
+    visible = {path for path in lying(table.location) if not path.name.startswith(".")}
+    assert visible == reached(table.metadata_location)
+    assert len(visible) == 3
+
+
 def test_executors_list_compare_and_delete(spark, lake, all_on_executors):
     table = lake.create_table("db.t", "id bigint, part int", partition_by=["part"])
     for start in (0, 10):

@@ -11,7 +11,7 @@ import hashlib
 import zlib
 from typing import Final, cast
 
-from frazil.errors import InvalidMetadataError
+from frazil.errors import InvalidMetadataError, MissingFileError
 from frazil.format.metadata import (
     TableMetadata,
     metadata_to_bytes,
@@ -43,6 +43,34 @@ def read_metadata(io: FileIO, location: str) -> TableMetadata:
         found = parse_metadata(_plain(data, location), file=location)
         _parsed(io).put(key, found, _memory_of(data))
     return found
+
+
+def metadata_files_of(io: FileIO, metadata: TableMetadata, location: str) -> tuple[str, ...]:
+    """Return the metadata files of a table, those too that only logs of older ones name.
+
+    Args:
+        io: reads the older ones.
+        metadata: the current metadata.
+        location: its file.
+
+    Raises:
+        InvalidMetadataError, StorageError: an older one cannot be read.
+    """
+    known = {location: None}
+    older: TableMetadata | None = metadata
+    while older is not None and older.table_uuid == metadata.table_uuid:
+        new = [log.metadata_file for log in older.metadata_log if log.metadata_file not in known]
+        known.update(dict.fromkeys(new))
+        # The log of the oldest one that is there leads back the furthest.
+        older = next((read for path in new if (read := _if_there(io, path)) is not None), None)
+    return tuple(known)
+
+
+def _if_there(io: FileIO, location: str) -> TableMetadata | None:
+    try:
+        return read_metadata(io, location)
+    except MissingFileError:
+        return None
 
 
 def names_uuid(io: FileIO, location: str, table_uuid: str) -> bool:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from itertools import chain
 
-from frazil.errors import InvalidFormatError, MissingFileError, StorageError, ValidationError
+from frazil.catalog.metadata_files import metadata_files_of
+from frazil.errors import (
+    InvalidFormatError,
+    MissingFileError,
+    StorageError,
+    UnsupportedVersionError,
+    ValidationError,
+)
 from frazil.format.manifests import ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.properties.table import GC_ENABLED
@@ -35,6 +42,7 @@ def remove_files_of(io: FileIO, metadata: TableMetadata, metadata_location: str)
         StorageError: some files could not be deleted; the message counts them and names one.
     """
     failures: dict[str, StorageError] = {}
+    older = _older_metadata(io, metadata, metadata_location)
     lists = in_threads(
         lambda snapshot: _listed(io, snapshot),
         metadata.snapshots,
@@ -51,7 +59,7 @@ def remove_files_of(io: FileIO, metadata: TableMetadata, metadata_location: str)
     )
     failures |= io.delete_many(file.statistics_path for file in metadata.statistics)
     failures |= io.delete_many(file.statistics_path for file in metadata.partition_statistics)
-    failures |= io.delete_many(entry.metadata_file for entry in metadata.metadata_log)
+    failures |= io.delete_many(older)
     failures |= io.delete_many([metadata_location])
     if failures:
         path, reason = next(iter(failures.items()))
@@ -59,6 +67,15 @@ def remove_files_of(io: FileIO, metadata: TableMetadata, metadata_location: str)
             f"the table is dropped, but {len(failures)} of its files could not be deleted: "
             f"{path}: {reason}"
         )
+
+
+def _older_metadata(io: FileIO, metadata: TableMetadata, location: str) -> list[str]:
+    """Older metadata files, as far back as they can be read."""
+    try:
+        files = metadata_files_of(io, metadata, location)
+    except (InvalidFormatError, UnsupportedVersionError, StorageError):
+        files = tuple(entry.metadata_file for entry in metadata.metadata_log)
+    return [path for path in files if path != location]
 
 
 def _listed(io: FileIO, snapshot: Snapshot) -> tuple[ManifestFile, ...]:

@@ -49,7 +49,11 @@ from frazil.table.maintenance.orphans import (
     remove_orphans,
 )
 from frazil.table.maintenance.progress import DeleteFiles, DeleteProgress, OnDelete
-from frazil.table.maintenance.reachable import ReachableMetadata, reachable_metadata
+from frazil.table.maintenance.reachable import (
+    ReachableMetadata,
+    metadata_folders,
+    reachable_metadata,
+)
 from frazil.table.manifests.comparable_paths import COMPARABLE, ComparablePaths
 
 ON_DRIVER_FOLDERS: Final = 1_000
@@ -122,7 +126,7 @@ class _OnCluster:
         count = keyed.count()
         loaded = table.refresh()
         reachable = reachable_metadata(self.io, loaded)
-        self._refuse_other_tables(keyed, reachable)
+        self._refuse_other_tables(keyed, loaded, reachable)
         candidates = keyed.where("is_candidate").drop("is_candidate")
         orphans = self._orphans(candidates, loaded, reachable, count, kept)
         newest = loaded if is_dry_run else table.refresh()
@@ -184,14 +188,17 @@ class _OnCluster:
         metadata_paths = self.spark.createDataFrame(arrow_of(own), _COMPARABLE)
         return metadata_paths.union(map_batches(tasks, reader, _COMPARABLE))
 
-    def _refuse_other_tables(self, keyed: DataFrame, reachable: ReachableMetadata) -> None:
+    def _refuse_other_tables(
+        self, keyed: DataFrame, table: LoadedTable, reachable: ReachableMetadata
+    ) -> None:
         found = keyed.where(F.col("path").rlike(METADATA_FILE))
         # One file of each folder says enough.
         folder = F.regexp_extract("path", "^(.*)/[^/]*$", 1)
         some = found.groupBy(folder.alias("folder")).agg(F.min("path").alias("path"))
         paths = [row.path for row in some.collect()]
         listed = pl.DataFrame({"path": paths}, schema={"path": pl.String()})
-        self.search.refuse_other_tables(listed, reachable.metadata_folders)
+        earlier = partial(metadata_folders, self.io, table)
+        self.search.refuse_other_tables(listed, reachable.metadata_folders, earlier)
 
 
 @dataclass(frozen=True, slots=True)

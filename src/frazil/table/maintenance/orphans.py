@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Final, Literal, TypedDict, get_args
 
 import polars as pl
@@ -28,7 +29,7 @@ from frazil.table.maintenance.progress import (
     OnDelete,
     tell_nobody,
 )
-from frazil.table.maintenance.reachable import reachable_metadata
+from frazil.table.maintenance.reachable import metadata_folders, reachable_metadata
 from frazil.table.manifests.comparable_paths import ComparablePaths
 from frazil.table.port import HandlePort
 
@@ -255,12 +256,15 @@ class OrphanSearch:
             )
         return unreached.filter(pl.col(CONFLICT).is_null())
 
-    def refuse_other_tables(self, listed: pl.DataFrame, own: Collection[str]) -> None:
+    def refuse_other_tables(
+        self, listed: pl.DataFrame, own: Collection[str], earlier: Callable[[], Collection[str]]
+    ) -> None:
         """Raise ValidationError where the folder holds metadata of another table.
 
         Args:
             listed: files below the folder.
             own: where the table's metadata lies.
+            earlier: tells where it ever lay; asked where metadata lies elsewhere.
         """
         metadata = listed.filter(
             pl.col("path").str.contains(METADATA_FILE),
@@ -269,14 +273,19 @@ class OrphanSearch:
         folders = metadata.str.extract("^(.*)/[^/]*$", 1).unique().sort().alias("path")
         if folders.is_empty():
             return
-        mine = self.paths.parts(pl.Series("path", [f"{each}/x" for each in own], pl.String()))
-        theirs = self.paths.parts(folders + "/x")
-        others = folders.filter(~theirs["key"].is_in(mine["key"].implode()))
+        others = self._others(folders, own)
+        if len(others):
+            others = self._others(others, earlier())
         if len(others):
             raise ValidationError(
                 f"{self.location} holds metadata of another table in {others[0]}, whose files "
                 "would count as orphans; give a location that only this table has"
             )
+
+    def _others(self, folders: pl.Series, own: Collection[str]) -> pl.Series:
+        mine = self.paths.parts(pl.Series("path", [f"{each}/x" for each in own], pl.String()))
+        theirs = self.paths.parts(folders + "/x")
+        return folders.filter(~theirs["key"].is_in(mine["key"].implode()))
 
 
 def refuse_without_catalog(table: HandlePort) -> None:
@@ -317,7 +326,9 @@ def remove_orphans(
         files = listing(io, list_beginning(io, search.location))
     loaded = table.refresh()
     reachable = reachable_metadata(io, loaded)
-    search.refuse_other_tables(files, reachable.metadata_folders)
+    search.refuse_other_tables(
+        files, reachable.metadata_folders, partial(metadata_folders, io, loaded)
+    )
     candidates = search.candidates(files)
     reached = reached_parts(io, loaded, search.paths, folders_of(search, candidates))
     unreached = search.unreached(candidates, reached)
@@ -394,10 +405,15 @@ def _checked_age(older_than_ms: int | None, least: timedelta) -> int:
         return now - _milliseconds(DEFAULT_AGE)
     newest = now - _milliseconds(least)
     if older_than_ms > newest:
-        age = "in the future" if older_than_ms > now else f"less than {least} ago"
+        when = datetime.fromtimestamp(older_than_ms / 1000, UTC).isoformat(timespec="seconds")
+        if older_than_ms > now:
+            raise ValidationError(
+                f"older_than is {when}, which is still to come: files of a write that still runs "
+                "would be deleted; give a time that has passed"
+            )
         raise ValidationError(
-            f"older_than is {age}: files of a write that still runs would be "
-            "deleted; give an earlier time, or a shorter least_age where nobody writes"
+            f"older_than is {when}, less than {least} ago: files of a write that still runs would "
+            "be deleted; give an earlier time, or a shorter least_age where nobody writes"
         )
     return older_than_ms
 

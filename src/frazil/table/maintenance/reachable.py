@@ -6,12 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 
-from frazil.catalog.metadata_files import read_metadata
+from frazil.catalog.metadata_files import metadata_files_of
 from frazil.catalog.pointer.versions import HINT
 from frazil.catalog.protocol import LoadedTable
-from frazil.errors import MissingFileError
 from frazil.format.manifests import ManifestFile
-from frazil.format.metadata import TableMetadata
 from frazil.planning.load import lists_of_manifests
 from frazil.storage.files import FileIO
 from frazil.storage.locations import metadata_location
@@ -25,7 +23,7 @@ class ReachableMetadata:
     Attributes:
         manifests: of all snapshots, each once; the files that they hold are reachable too.
         paths: of manifests, manifest lists, statistics, metadata files and the version hint.
-        metadata_folders: where metadata files of the table lie.
+        metadata_folders: where these metadata files lie.
     """
 
     manifests: tuple[ManifestFile, ...]
@@ -36,16 +34,17 @@ class ReachableMetadata:
 def reachable_metadata(io: FileIO, table: LoadedTable) -> ReachableMetadata:
     """Return what a table reaches, data files and deletes aside.
 
-    Metadata files count that the log of the current one names, or the log of one of those.
+    Metadata files count that the log of the current one names; what only logs of older ones name
+    is nothing that a reader or a writer of the table needs.
 
     Raises:
         InvalidManifestError, MissingFileError, StorageError: a snapshot cannot be read, so nothing
             can be said to be unreachable.
-        InvalidMetadataError: an older metadata file cannot be read.
     """
     metadata = table.metadata
     manifests = _once(lists_of_manifests(io, metadata.snapshots))
-    files = metadata_files(io, table)
+    log = (entry.metadata_file for entry in metadata.metadata_log)
+    files = (table.metadata_location, *log)
     folders = {metadata_location(metadata), *map(parent_of, files)}
     lists = (snapshot.manifest_list for snapshot in metadata.snapshots)
     paths = [
@@ -59,28 +58,13 @@ def reachable_metadata(io: FileIO, table: LoadedTable) -> ReachableMetadata:
     return ReachableMetadata(manifests, frozenset(paths), frozenset(folders))
 
 
-def metadata_files(io: FileIO, table: LoadedTable) -> tuple[str, ...]:
-    """Return the metadata files of a table, those too that only logs of older ones name.
+def metadata_folders(io: FileIO, table: LoadedTable) -> frozenset[str]:
+    """Return where metadata files of a table lie or lay, by the logs of older ones too.
 
     Raises:
         InvalidMetadataError, StorageError: an older one cannot be read.
     """
-    known = {table.metadata_location: None}
-    metadata: TableMetadata | None = table.metadata
-    while metadata is not None:
-        named = [entry.metadata_file for entry in metadata.metadata_log]
-        new = [path for path in named if path not in known]
-        known.update(dict.fromkeys(new))
-        # The log of the oldest one that is there leads back the furthest.
-        metadata = next((read for path in new if (read := _read(io, path)) is not None), None)
-    return tuple(known)
-
-
-def _read(io: FileIO, path: str) -> TableMetadata | None:
-    try:
-        return read_metadata(io, path)
-    except MissingFileError:
-        return None
+    return frozenset(map(parent_of, metadata_files_of(io, table.metadata, table.metadata_location)))
 
 
 def _once(lists: Iterable[tuple[ManifestFile, ...]]) -> tuple[ManifestFile, ...]:

@@ -14,7 +14,7 @@ from typing import Final
 
 import polars as pl
 
-from frazil.catalog.metadata_files import read_metadata
+from frazil.catalog.metadata_files import metadata_files_of, read_metadata
 from frazil.catalog.protocol import LoadedTable
 from frazil.errors import ValidationError
 from frazil.format.html_text import ShownInNotebooks
@@ -34,7 +34,6 @@ from frazil.storage.path_rewriting import (
 )
 from frazil.storage.paths import join, name_of
 from frazil.storage.side_by_side import in_threads
-from frazil.table.maintenance.reachable import metadata_files
 
 _THREADS: Final = 8
 _FILE_LIST: Final = "file-list"
@@ -183,7 +182,8 @@ def _prefix(source: str, target: str) -> PathPrefix:
 def _versions(
     io: FileIO, table: LoadedTable, start_version: str | None, end_version: str | None
 ) -> _Versions:
-    known = sorted(set(metadata_files(io, table)), key=name_of)
+    files = metadata_files_of(io, table.metadata, table.metadata_location)
+    known = sorted(files, key=name_of)
     end = table.metadata_location if end_version is None else _named(known, end_version)
     metadata = table.metadata if end_version is None else read_metadata(io, end)
     log = [entry.metadata_file for entry in metadata.metadata_log]
