@@ -12,7 +12,8 @@ import pytest
 from ci_share import one_of_each, only_in_soak
 from frazil.errors import ConflictError, SchemaMismatchError
 from frazil.format.schema import Schema
-from frazil.format.types import NestedField, parse_type
+from frazil.format.schema.types_json import parse_type
+from frazil.format.types import NestedField
 
 pytestmark = pytest.mark.spark
 

@@ -22,14 +22,8 @@ from ci_share import only_in_soak
 from frazil.changes import ARRIVAL
 from frazil.errors import SchemaMismatchError, ValidationError
 from frazil.format.schema import Schema
-from frazil.format.types import (
-    DateType,
-    NestedField,
-    StringType,
-    StructType,
-    UUIDType,
-    parse_type,
-)
+from frazil.format.schema.types_json import parse_type
+from frazil.format.types import DateType, NestedField, StringType, StructType, UUIDType
 from frazil.spark.lake import Lake
 from frazil.spark.table import Table
 
