@@ -31,7 +31,7 @@ def test_modules_and_folders_stay_small():
 
 
 def test_each_plane_and_each_room_is_on_the_architecture_page():
-    planes, rooms = (ROOT / "docs" / "architecture.md").read_text().split("## Rooms\n", 1)
+    planes, rooms = (ROOT / "docs" / "architecture.md").read_text().split("## Floors\n", 1)
     rooms = rooms.split("\n## ", 1)[0]
     for path in SOURCES.iterdir():
         if (path / "__init__.py").exists():
