@@ -35,7 +35,9 @@ from frazil.spark.upserts.commands import replace_rows
 from frazil.spark.upserts.formats import plain
 from frazil.spark.upserts.once import Batch, BatchAppliedError, mark
 from frazil.spark.write.rows import rows_of
+from frazil.table.operations import TableOperations
 from frazil.table.updates.properties import set_properties
+from frazil.table.updates.schema import UpdateSchema
 
 LSN: Final = "frazil.cdc.lsn"
 """In the summaries of snapshots: the position in the log that the snapshot is of."""
@@ -176,10 +178,12 @@ class FollowedTable:
             known: the source at its end.
         """
         rows = batch.table(self._lookup(batch.columns))
-        with self.table.transaction() as together:
-            # A commit of its own, which says as well which column is which.
-            fields = _evolved(together, batch.columns, plan)
-            self._remember(together, replace(self.known, fields=fields))
+        fields: Mapping[int, int] = plan.fields
+        if _is_evolved(self.table, batch.columns, plan):
+            with self.table.transaction() as together:
+                # A commit of its own, which says as well which column is which.
+                fields = _evolved(together, batch.columns, plan)
+                self._remember(together, replace(self.known, fields=fields))
         mine = self._batch(batch.end_lsn, replace(known, fields=fields))
         try:
             if batch.is_truncated:
@@ -317,18 +321,35 @@ class FollowedTable:
             raise ValidationError(f"the rows could not be loaded: {reason}") from None
 
 
+def _is_evolved(table: Table, columns: Sequence[ValueColumn], plan: ColumnPlan) -> bool:
+    """Whether a table lacks columns, names or types, or does not know whose a column is."""
+    if any(column.number not in plan.fields for column in columns):
+        return True
+    return not _evolution(table, columns, plan).apply().is_same_as(table.schema)
+
+
 def _evolved(
     together: TableTransaction, columns: Sequence[ValueColumn], plan: ColumnPlan
 ) -> dict[int, int]:
     """Give a table the columns, names and types that it lacks; return the fields' ids."""
+    _evolution(together, columns, plan).commit()
+    added = {
+        column.number: plan.names[column.number]
+        for column in columns
+        if column.number not in plan.fields
+    }
+    return {**plan.fields, **_field_ids(added, together.metadata.schema)}
+
+
+def _evolution(
+    target: TableOperations, columns: Sequence[ValueColumn], plan: ColumnPlan
+) -> UpdateSchema:
+    change = target.update_schema(case_sensitive=False)
+    for name, new in plan.renamed().items():
+        change.rename_column((name,), new)
     last = [replace(column, name=plan.names[column.number]) for column in columns]
-    with together.update_schema(case_sensitive=False) as change:
-        for name, new in plan.renamed().items():
-            change.rename_column((name,), new)
-        change.union_by_name(evolved_fields(last, plan.renamed_schema()))
-    schema = together.metadata.schema
-    added = {column.number: column.name for column in last if column.number not in plan.fields}
-    return {**plan.fields, **_field_ids(added, schema)}
+    change.union_by_name(evolved_fields(last, plan.renamed_schema()))
+    return change
 
 
 def _field_ids(names: Mapping[int, str], schema: Schema) -> dict[int, int]:
