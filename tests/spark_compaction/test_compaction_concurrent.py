@@ -226,7 +226,7 @@ def test_a_store_that_fails_at_any_call_loses_no_row(spark, tmp_path, after):
 def test_other_writers_that_are_always_first_are_told_of(lake, monkeypatch):
     made = partitioned(lake, 2)
 
-    def refuse(*arguments):
+    def refuse(*arguments, **base):
         raise CommitFailedError("others were first")
 
     before = files_on_disk(made.table)
@@ -243,8 +243,8 @@ def test_files_stay_where_the_commit_may_have_taken_place(lake, error, monkeypat
     made = partitioned(lake, 2)
     real = made.lake.catalog.commit_table
 
-    def commit_table(*arguments):
-        real(*arguments)
+    def commit_table(*arguments, **base):
+        real(*arguments, **base)
         raise error("after the swap")
 
     monkeypatch.setattr(made.lake.catalog, "commit_table", commit_table)

@@ -146,8 +146,9 @@ def rewrite(table: TableHandle) -> None:
 
 def replace(table: TableHandle) -> None:
     with table.replace_transaction(SCHEMA, partition_by=["note"]) as tx:
-        spec_id = tx.metadata.default_spec_id
-        tx.files.append([data_file("n", spec_id=spec_id, partition=("x",))])
+        spec = tx.metadata.spec
+        gone = (None,) * (len(spec.fields) - 1)
+        tx.files.append([data_file("n", spec_id=spec.spec_id, partition=(*gone, "x"))])
 
 
 def several(table: TableHandle) -> None:
@@ -216,7 +217,8 @@ CHANGES: dict[str, Change] = {
     "remove property": lambda t: t.remove_properties(f"{METRICS}note", "k"),
     "turn gc off": lambda t: t.set_properties({"gc.enabled": "false"}),
     "set location": lambda t: t.set_location("file:///elsewhere"),
-    "upgrade": lambda t: t.upgrade(min(t.format_version + 1, 3)),
+    "upgrade": lambda t: t.upgrade(3),
+    "upgrade to 2": lambda t: t.upgrade(2),
     "create branch": lambda t: t.create_branch("b"),
     "create tag": lambda t: t.create_tag("b"),
     "create tag in the past": lambda t: t.create_tag("past", snapshot_id=parent(t).snapshot_id),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -37,7 +38,10 @@ def test_a_child_works_or_is_told_at_once(
     folder: Path, before: str, method: str, use: str, outcome: int
 ) -> None:
     command = [sys.executable, str(PROGRAM), str(folder), before, method, use]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=False, env=environment
+    )
     assert done.returncode == outcome, done.stderr
     if outcome == REFUSED:
         assert "UnsupportedError process " in done.stdout

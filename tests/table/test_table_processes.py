@@ -9,7 +9,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from table_cases import CATALOGS, data_file, make_table, names, open_catalog, short
+from table_cases import (
+    CATALOGS,
+    WRITTEN_BY_SEVERAL,
+    data_file,
+    make_table,
+    names,
+    open_catalog,
+    short,
+)
 
 from ci_share import only_in_soak
 from frazil.table.handle import TableHandle
@@ -28,12 +36,12 @@ def start(*arguments: str) -> subprocess.Popen[str]:
         [sys.executable, str(HERE / "table_worker.py"), *arguments],
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": f"{root / 'src'}:{HERE}"},
+        env={**os.environ, "PYTHONPATH": f"{root / 'src'}:{HERE}:{HERE.parent}"},
     )
 
 
 @pytest.mark.parametrize(("writers", "commits"), [(4, 10), only_in_soak(8, 25)])
-@pytest.mark.parametrize("kind", CATALOGS)
+@pytest.mark.parametrize("kind", WRITTEN_BY_SEVERAL)
 def test_every_append_of_many_processes_is_there_once(
     tmp_path: Path, kind: str, writers: int, commits: int
 ) -> None:

@@ -133,10 +133,10 @@ def test_a_lost_race_with_a_wrong_retry_property_leaves_no_file(
     rival = TableHandle(files_catalog, files_catalog.load_table(table.identifier))
     send = files_catalog.commit_table
 
-    def send_after_the_rival(*sent: Any) -> LoadedTable:
+    def send_after_the_rival(*sent: Any, **base: Any) -> LoadedTable:
         monkeypatch.undo()
         rival.set_properties({"owner": "rival"})
-        return send(*sent)
+        return send(*sent, **base)
 
     monkeypatch.setattr(files_catalog, "commit_table", send_after_the_rival)
     with pytest.raises(ConfigurationError, match=r"commit\.retry\.num-retries is 'often'"):
