@@ -7,9 +7,6 @@ from typing import Any
 import pytest
 
 from ci_share import only_in_soak
-from frazil.format import types
-from frazil.format.schema import Schema
-from frazil.format.types import NestedField
 from frazil.planning.plan import plan
 from frazil.spark.delete_files import write
 from frazil.spark.lake import Lake
@@ -85,19 +82,3 @@ def test_java_reads_written_deletes(
     if version == 3:
         deletes = table.inspect.delete_files()["referenced_data_file"].to_list()
         assert len(deletes) == len(set(deletes)) == 4
-
-
-def test_java_applies_equality_deletes_by_uuids(spark: Any, sql_lake: Lake) -> None:
-    """Also of uuids that begin with 8 to f, whose bounds it compares as signed numbers."""
-    key = NestedField(1, "k", types.UUIDType())
-    table = sql_lake.create_table(
-        "db.deletes_by_uuids", Schema((key, NestedField(2, "n", types.IntegerType())))
-    )
-    text = "select concat(x, '79c3e09-677c-4bbd-a479-3f349cb785e7') k, n from values {} as t(x, n)"
-    table.append(spark.sql(text.format("('0', 0), ('9', 1), ('f', 2)")).coalesce(1))
-    changes = spark.sql(text.format("('0', 100), ('9', 101)"))
-    table.apply_changes(changes, keys="k", mode="equality-deletes")
-    theirs = spark.table("java_sql.db.deletes_by_uuids")
-    assert sorted(row.n for row in theirs.collect()) == [2, 100, 101]
-    one = "f79c3e09-677c-4bbd-a479-3f349cb785e7"
-    assert [row.n for row in theirs.where(f"k = '{one}'").collect()] == [2]

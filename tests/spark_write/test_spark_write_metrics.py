@@ -42,6 +42,10 @@ def metrics_of(tmp_path, schema, columns, *, row_group_size=None, **properties):
     return reader.metrics(pq.read_metadata(path))
 
 
+def _uuids(*bytes_in_hex):
+    return pa.array([bytes.fromhex(each) * 16 for each in bytes_in_hex], pa.binary(16))
+
+
 BOUNDS = [
     (I.BooleanType(), pa.array([True, False, None]), b"\x00", b"\x01"),
     (I.IntegerType(), pa.array([3, -2, None], pa.int32()), struct.pack("<i", -2), b"\3\0\0\0"),
@@ -57,6 +61,11 @@ BOUNDS = [
     (I.BinaryType(), pa.array([b"\xff" * 17]), b"\xff" * 16, None),
     (I.FixedType(3), pa.array([b"abc"], pa.binary(3)), b"abc", b"abc"),
     (I.UUIDType(), pa.array([b"\xf7" * 16], pa.binary(16)), b"\xf7" * 16, b"\xf7" * 16),
+    (I.UUIDType(), _uuids("01", "7f"), b"\x01" * 16, b"\x7f" * 16),
+    (I.UUIDType(), _uuids("80", "ff"), b"\x80" * 16, b"\xff" * 16),
+    # Readers that compare signed numbers would find none of these between the bounds.
+    (I.UUIDType(), _uuids("7f", "80"), None, None),
+    (I.UUIDType(), pa.array([b"\1" * 15 + b"\0", b"\1" * 8 + b"\xff" * 8]), None, None),
     (I.IntegerType(), pa.array([None, None], pa.int32()), None, None),
 ]
 
