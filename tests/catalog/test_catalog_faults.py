@@ -62,7 +62,10 @@ def test_no_acknowledged_commit_is_lost(
     made_table(catalog, **{"write.metadata.previous-versions-max": "1000"})
     worker = Path(__file__).with_name("catalog_worker.py")
     command = [sys.executable, str(worker), json.dumps(properties), str(writers), str(commits)]
-    ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=300, check=True)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ended = subprocess.run(
+        command, stdout=subprocess.PIPE, text=True, timeout=300, check=True, env=environment
+    )
     acknowledged = ended.stdout.split()
     table = catalog.load_table("db.t")
     done = {name for name, value in table.metadata.properties.items() if value == "done"}
