@@ -18,8 +18,9 @@ from frazil.spark.row_level.delete import Delete
 from frazil.spark.row_level.figures import ChangeResult
 from frazil.spark.row_level.merging.builder import MergeBuilder
 from frazil.spark.row_level.merging.clauses.clause import Clause
+from frazil.spark.row_level.merging.clauses.request import Merge
 from frazil.spark.row_level.merging.evolution import new_columns
-from frazil.spark.row_level.merging.merge import Merge
+from frazil.spark.row_level.merging.merge import run_merge
 from frazil.spark.row_level.merging.named_keys import NamedKeys
 from frazil.spark.row_level.names import check_aliases, check_has_keys, key_path
 from frazil.spark.row_level.options import (
@@ -299,7 +300,7 @@ class RowCommands(TableOperations):
     # -- parts -----------------------------------------------------------------------------------
 
     def _merged(self, merge: Merge, options: CommitOptions) -> ChangeResult:
-        return merge.run(Command.begin(self.port, "merge", options))
+        return run_merge(merge, Command.begin(self.port, "merge", options))
 
     def _evolved(self, merge: Merge, options: CommitOptions) -> ChangeResult:
         """Run a merge whose new columns are added in the same commit."""
@@ -315,7 +316,7 @@ class RowCommands(TableOperations):
         with self.port.together() as together:
             with TableOperations(together).update_schema(case_sensitive=strict) as change:
                 change.union_by_name(added)
-            return merge.run(Command.begin(together, "merge", options))
+            return run_merge(merge, Command.begin(together, "merge", options))
 
     def _identifiers(self) -> list[str]:
         schema = self.metadata.schema

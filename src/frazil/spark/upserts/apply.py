@@ -26,8 +26,9 @@ from frazil.spark.port import SparkPort
 from frazil.spark.row_level.command import MERGE_ON_READ, Command
 from frazil.spark.row_level.commands import SOURCE
 from frazil.spark.row_level.merging.clauses.clause import Clause, Do, When
+from frazil.spark.row_level.merging.clauses.request import Merge
 from frazil.spark.row_level.merging.evolution import new_columns
-from frazil.spark.row_level.merging.merge import Merge
+from frazil.spark.row_level.merging.merge import run_merge
 from frazil.spark.row_level.merging.named_keys import NamedKeys
 from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.row_level.update import TARGET
@@ -402,7 +403,7 @@ class _Application:
         )
         if command.base.format_version > 1:
             command = replace(command, mode=MERGE_ON_READ)
-        merge.run(command)
+        run_merge(merge, command)
 
     def _properties(self, choice: Choice) -> dict[str, str]:
         return {

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -20,13 +20,11 @@ from frazil.format.schema import Schema
 from frazil.spark.row_level.assignments import value_of
 from frazil.spark.row_level.expressions import check_values
 from frazil.spark.row_level.merging.clauses.clause import Clause, When
+from frazil.spark.row_level.merging.clauses.request import Merge
 from frazil.spark.row_level.merging.clauses.scopes import Scopes
 from frazil.spark.row_level.names import find_path
 from frazil.spark.session.facts import type_support
 from frazil.spark.types import primitive_from_spark, query_schema_from_spark, schema_to_spark
-
-if TYPE_CHECKING:
-    from frazil.spark.row_level.merging.merge import Merge
 
 _PATH: Final = "frazil.path"
 """The key of a column's or field's metadata that says where in the source it is."""

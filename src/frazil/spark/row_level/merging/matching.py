@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ from frazil.spark.row_level.figures import ChangeResult
 from frazil.spark.row_level.merging.clauses.checked import CheckedClauses
 from frazil.spark.row_level.merging.clauses.clause import Clause, Do, When
 from frazil.spark.row_level.merging.clauses.flags import first_that_holds, values_by_clause
+from frazil.spark.row_level.merging.clauses.request import Merge
 from frazil.spark.row_level.merging.key_filter import KeyFilter
 from frazil.spark.row_level.merging.pruning import named_fields
 from frazil.spark.row_level.merging.source import Source
@@ -30,9 +31,6 @@ from frazil.spark.session.facts import type_support
 from frazil.spark.session.few_rows import Longs
 from frazil.spark.session.free_names import free_name
 from frazil.spark.session.row_bytes import bytes_beyond, most_result_bytes, row_bytes
-
-if TYPE_CHECKING:
-    from frazil.spark.row_level.merging.merge import Merge
 
 BROADCAST_BYTES: Final = 64 << 20
 """Matched rows of up to so many bytes are sent to every task; more are shuffled."""

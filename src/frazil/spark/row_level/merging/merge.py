@@ -6,137 +6,72 @@ the places of rows; the other columns are read only of files that are touched.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from frazil.format.manifests import DataFile
 from frazil.format.predicates.expressions import Expression, any_of
-from frazil.format.schema import Schema
 from frazil.spark.files.write_failures import refusing_values
-from frazil.spark.row_level.assignments import columns_named
 from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.figures import ChangeResult
 from frazil.spark.row_level.in_place import partition_columns
 from frazil.spark.row_level.merging.acted_rows import ActedRows
 from frazil.spark.row_level.merging.clauses.checked import CheckedClauses
-from frazil.spark.row_level.merging.clauses.clause import Clause, When
+from frazil.spark.row_level.merging.clauses.clause import When
 from frazil.spark.row_level.merging.clauses.flags import first_that_holds
+from frazil.spark.row_level.merging.clauses.request import Merge
+from frazil.spark.row_level.merging.equal_columns import equal_columns
 from frazil.spark.row_level.merging.matching import Matching, named_columns
-from frazil.spark.row_level.merging.named_keys import NamedKeys, StoredKeys
 from frazil.spark.row_level.merging.one_join import rewritten_in_one_join, takes_one_join
-from frazil.spark.row_level.merging.pruning import (
-    equal_columns,
-    implied_by_matches,
-    implied_by_target,
-)
+from frazil.spark.row_level.merging.pruning import implied_by_matches, implied_by_target
 from frazil.spark.row_level.merging.source import Source
 from frazil.spark.row_level.merging.touched import CLAUSE, Touched
 from frazil.spark.row_level.target import Target, as_file_and_position
 from frazil.spark.session.facts import prepare_session
-from frazil.spark.types import SparkTypeSupport, type_to_spark
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Merge:
-    """A merge as it was asked for.
+def run_merge(asked: Merge, command: Command) -> ChangeResult:
+    """Run a merge, once.
 
-    Attributes:
-        on: when a row of the source matches a row of the table.
-        evolves: whether columns that the source lacks keep their values in clauses for all columns.
-        keys: what is equal in every match, in place of `on`.
-        stored: the keys as they stand beside the source's rows, once a run has put them there.
-        target_name, source_name: what the two are called in `on`, conditions and values.
-        added: columns that the merge itself gives the table. No text means them: names are read as
-            if the table had them not, and in its rows they are NULL.
+    Raises:
+        PredicateError, ValidationError: a condition or a value makes no sense for the rows.
+        SchemaMismatchError: a value's type does not fit its column.
+        ConflictError: a concurrent commit contradicts it; nothing was changed.
     """
-
-    source: DataFrame
-    on: str | Column = ""
-    clauses: Sequence[Clause]
-    target_name: str
-    source_name: str
-    evolves: bool = False
-    keys: NamedKeys | None = None
-    stored: StoredKeys | None = None
-    added: frozenset[str] = frozenset()
-
-    def as_named(self, rows: DataFrame) -> DataFrame:
-        """Return rows of the table under its name, in the columns that texts may mean."""
-        return rows.drop(*self.added).alias(self.target_name)
-
-    def known(self, schema: Schema) -> Schema:
-        """Return the table's schema without the columns that are added."""
-        if not self.added:
-            return schema
-        fields = tuple(field for field in schema.fields if field.name not in self.added)
-        return Schema(fields, schema.schema_id)
-
-    def values_before(self, schema: Schema, support: SparkTypeSupport) -> dict[str, Column]:
-        """Return the columns of rows `as_named`, as they are, by the table's names."""
-        columns = columns_named(self.target_name, [field.name for field in schema.fields])
-        for field in schema.fields:
-            if field.name in self.added:
-                kind = type_to_spark(field.field_type, support=support)
-                columns[field.name] = F.lit(None).cast(kind)
-        return columns
-
-    @property
-    def added_to_source(self) -> tuple[str, ...]:
-        """The columns of the source that are not the user's."""
-        return () if self.stored is None else tuple(self.stored.added.values())
-
-    def run(self, command: Command) -> ChangeResult:
-        """Run it, once.
-
-        Raises:
-            PredicateError, ValidationError: a condition or a value makes no sense for the rows.
-            SchemaMismatchError: a value's type does not fit its column.
-            ConflictError: a concurrent commit contradicts it; nothing was changed.
-        """
-        prepare_session(self.source.sparkSession)
-        merge = self if self.keys is None else self._by_stored_keys(self.keys, command)
-        return merge._run(command)
-
-    def _by_stored_keys(self, keys: NamedKeys, command: Command) -> Merge:
-        """Match by the source's keys as the table's columns store them."""
-        stored = keys.beside(self.source, command.base.schema)
-        on = stored.matching(self.target_name, self.source_name)
-        return replace(self, source=stored.rows, on=on, stored=stored)
-
-    def _run(self, command: Command) -> ChangeResult:
-        spark = self.source.sparkSession
-        checked = CheckedClauses.of(self, command, spark)
-        schema = command.base.schema
-        keys = equal_columns(
-            self.on,
-            self.source,
-            self.known(schema),
-            target_name=self.target_name,
-            source_name=self.source_name,
-            case_sensitive=command.case_sensitive,
-        )
-        parts = {name.lower() for name in partition_columns(command.base)}
-        given = [name.lower() for name in self.source.columns]
-        single = parts & {name for name in given if given.count(name) == 1}
-        compared = [name for name in self.source.columns if name.lower() in single]
-        matched = [
-            each.condition
-            for each in self.clauses
-            if each.when is When.MATCHED and each.condition is not None
-        ]
-        named = named_columns([self.on, *matched], self.source.columns, also=compared)
-        beside = [field.name for field in schema.fields]
-        with refusing_values():
-            source = Source.of(self.source, beside, keys, compared, named)
-        if self.stored is not None and self.stored.keys.are_distinct:
-            source.check_keys(self.stored)
-        with command.discarding():
-            matching = Matching(self, command, checked, source, spark)
-            return _Merging(self, command, checked, source, spark, matching).run()
+    prepare_session(asked.source.sparkSession)
+    merge = asked.by_stored_keys(command.base.schema)
+    spark = merge.source.sparkSession
+    checked = CheckedClauses.of(merge, command, spark)
+    schema = command.base.schema
+    keys = equal_columns(
+        merge.on,
+        merge.source,
+        merge.known(schema),
+        target_name=merge.target_name,
+        source_name=merge.source_name,
+        case_sensitive=command.case_sensitive,
+    )
+    parts = {name.lower() for name in partition_columns(command.base)}
+    given = [name.lower() for name in merge.source.columns]
+    single = parts & {name for name in given if given.count(name) == 1}
+    compared = [name for name in merge.source.columns if name.lower() in single]
+    matched = [
+        each.condition
+        for each in merge.clauses
+        if each.when is When.MATCHED and each.condition is not None
+    ]
+    named = named_columns([merge.on, *matched], merge.source.columns, also=compared)
+    beside = [field.name for field in schema.fields]
+    with refusing_values():
+        source = Source.of(merge.source, beside, keys, compared, named)
+    if merge.stored is not None and merge.stored.keys.are_distinct:
+        source.check_keys(merge.stored)
+    with command.discarding():
+        matching = Matching(merge, command, checked, source, spark)
+        return _Merging(merge, command, checked, source, spark, matching).run()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import types as S
-from sqlglot import exp
 
 from frazil.errors import PredicateError
 from frazil.format import types as I
@@ -28,15 +25,11 @@ from frazil.format.predicates.expressions import (
     any_of,
 )
 from frazil.format.predicates.sql.implied import conjuncts_of, words_of
-from frazil.format.predicates.sql.parse import sql_tree
-from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.spark.conditions import condition_of
+from frazil.spark.row_level.merging.equal_columns import MatchNames
+from frazil.spark.row_level.merging.source import Source
 from frazil.spark.session.facts import time_zone_of
-from frazil.spark.write.columns.align import micros_without_zone
-
-if TYPE_CHECKING:
-    from frazil.spark.row_level.merging.source import Source
 
 MOST_VALUES: Final = 1_000
 """Of a source of up to so many rows the keys themselves are looked for, else their range."""
@@ -44,7 +37,6 @@ MOST_VALUES: Final = 1_000
 _MOST_VALUE_BYTES: Final = 16 << 20
 """Of such a source, if its keys are no longer than this."""
 
-INTEGERS: Final = (S.ByteType, S.ShortType, S.IntegerType, S.LongType)
 _EPOCH: Final = dt.datetime(1970, 1, 1)
 
 
@@ -97,7 +89,7 @@ def implied_by_matches(
         return AlwaysFalse()
     if not isinstance(on, str):
         return AlwaysTrue()
-    names = _Names(schema, source.names, target_name, source_name, case_sensitive)
+    names = MatchNames(schema, source.names, target_name, source_name, case_sensitive)
     found: list[Expression] = []
     for piece in conjuncts_of(on):
         if names.equality(piece) is None and names.is_about_target(piece):
@@ -115,134 +107,6 @@ def implied_by_matches(
                 continue
     found += [bind(each, schema, case_sensitive=True) for each in _within_source(source)]
     return all_of(found)
-
-
-@dataclass(frozen=True, slots=True)
-class EqualColumns:
-    """A column of the table that equals one of the source where rows match.
-
-    Attributes:
-        target: the path of the table's column.
-        source: the name of the source's column; equal values have one type and one order.
-    """
-
-    target: tuple[str, ...]
-    field: I.NestedField
-    source: str
-    nulls_match: bool
-
-
-def equal_columns(
-    on: str | Column,
-    source: DataFrame,
-    schema: Schema,
-    *,
-    target_name: str,
-    source_name: str,
-    case_sensitive: bool,
-) -> tuple[EqualColumns, ...]:
-    """Return the columns that are equal in every match, where their types compare alike."""
-    if not isinstance(on, str):
-        return ()
-    names = _Names(schema, source.columns, target_name, source_name, case_sensitive)
-    types = {field.name: field.dataType for field in source.schema.fields}
-    pairs = [names.equality(piece) for piece in conjuncts_of(on)]
-    return tuple(
-        pair
-        for pair in pairs
-        if pair is not None and _compares_alike(pair.field.field_type, types[pair.source])
-    )
-
-
-def hash_of_keys(keys: Sequence[EqualColumns], *, of_source: bool) -> Column:
-    """Return a hash of the keys of a row; rows that match have the same."""
-    columns = []
-    for key in keys:
-        column = F.col(quote_name_always([key.source] if of_source else key.target))
-        is_whole = isinstance(key.field.field_type, I.IntegerType | I.LongType)
-        # Both sides are hashed in one type.
-        columns.append(column.cast("bigint") if is_whole else column)
-    return F.xxhash64(*columns)
-
-
-@dataclass(frozen=True, slots=True)
-class _Names:
-    """What names in `on` mean."""
-
-    schema: Schema
-    source_names: Sequence[str]
-    target_name: str
-    source_name: str
-    case_sensitive: bool
-
-    def is_about_target(self, piece: str) -> bool:
-        """Whether a text surely names no column of the source."""
-        words = words_of(piece)
-        if words is None or words.has_query or words.has_star:
-            return False
-        return not words.name_any_of([self.source_name, *self.source_names_alone])
-
-    @property
-    def source_names_alone(self) -> list[str]:
-        # A name that both have stands for the table's only under the table's alias.
-        own = {field.name.lower() for field in self.schema.fields}
-        return [name for name in self.source_names if name.lower() not in own]
-
-    def equality(self, piece: str) -> EqualColumns | None:
-        """The pair of columns that a text compares, if it is such a comparison."""
-        try:
-            tree = sql_tree(piece).unnest()
-        except PredicateError:
-            return None
-        if not isinstance(tree, exp.EQ | exp.NullSafeEQ):
-            return None
-        for one, other in ((tree.left, tree.right), (tree.right, tree.left)):
-            target, source = self._target(one), self._source(other)
-            if target is not None and source is not None:
-                path, field = target
-                return EqualColumns(path, field, source, isinstance(tree, exp.NullSafeEQ))
-        return None
-
-    def _target(self, node: exp.Expr) -> tuple[tuple[str, ...], I.NestedField] | None:
-        parts = _parts(node)
-        if not parts or self._is(parts[0], self.source_name):
-            return None
-        if self._is(parts[0], self.target_name):
-            parts = parts[1:]
-            if not parts:
-                return None
-        elif any(self._is(parts[0], name) for name in self.source_names):
-            return None
-        found = [f for f in self.schema.fields if self._is(f.name, parts[0])]
-        if len(found) != 1 or len(parts) > 1 or self._is_alias(found[0].name):
-            return None
-        return (found[0].name,), found[0]
-
-    def _source(self, node: exp.Expr) -> str | None:
-        parts = _parts(node)
-        if not parts or self._is(parts[0], self.target_name):
-            return None
-        if self._is(parts[0], self.source_name):
-            parts = parts[1:]
-        elif any(self._is(parts[0], f.name) for f in self.schema.fields):
-            return None
-        found = [name for name in self.source_names if parts and self._is(name, parts[0])]
-        if len(found) != 1 or len(parts) > 1 or self._is_alias(found[0]):
-            return None
-        return found[0]
-
-    def _is_alias(self, name: str) -> bool:
-        return self._is(name, self.target_name) or self._is(name, self.source_name)
-
-    def _is(self, one: str, other: str) -> bool:
-        return one == other if self.case_sensitive else one.lower() == other.lower()
-
-
-def _parts(node: exp.Expr) -> tuple[str, ...]:
-    node = node.unnest()
-    if not isinstance(node, exp.Column):
-        return ()
-    return tuple(part.name for part in node.parts)
 
 
 def _within_source(source: Source) -> Iterator[Expression]:
@@ -265,38 +129,6 @@ def _within_source(source: Source) -> Iterator[Expression]:
             low, high = found
             known = all_of([Comparison(Op.GE, ref, low), Comparison(Op.LE, ref, high)])
         yield any_of([known, IsNull(ref)]) if pair.nulls_match else known
-
-
-def _compares_alike(target: I.IcebergType, source: S.DataType) -> bool:
-    """Whether equal values have one order and one text on both sides."""
-    match target:
-        case I.IntegerType() | I.LongType():
-            return isinstance(source, INTEGERS)
-        case I.StringType():
-            return source == S.StringType()
-        case I.DateType():
-            return isinstance(source, S.DateType)
-        case I.TimestampType():
-            return isinstance(source, S.TimestampNTZType)
-        case I.TimestamptzType():
-            return isinstance(source, S.TimestampType)
-        case I.DecimalType(precision=precision, scale=scale):
-            return source == S.DecimalType(precision, scale)
-        case _:
-            return False
-
-
-def plain_value(value: Column, kind: S.DataType) -> Column:
-    """Return a value that arrives in Python as it is, whatever the zones and years are."""
-    match kind:
-        case S.DateType():
-            return F.unix_date(value)
-        case S.TimestampType():
-            return F.unix_micros(value)
-        case S.TimestampNTZType():
-            return micros_without_zone(value)
-        case _:
-            return value
 
 
 def _literal(value: Any, kind: S.DataType) -> Any:

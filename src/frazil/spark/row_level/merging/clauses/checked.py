@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
@@ -16,11 +15,9 @@ from frazil.format.types import NestedField
 from frazil.spark.row_level.assignments import Assignments
 from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.merging.clauses.clause import Do
+from frazil.spark.row_level.merging.clauses.request import Merge
 from frazil.spark.row_level.merging.clauses.scopes import Scopes
 from frazil.spark.session.facts import type_support
-
-if TYPE_CHECKING:
-    from frazil.spark.row_level.merging.merge import Merge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

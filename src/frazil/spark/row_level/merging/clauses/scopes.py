@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame
 
 from frazil.spark.row_level.expressions import check_condition, condition_column
 from frazil.spark.row_level.merging.clauses.clause import Clause, When
-
-if TYPE_CHECKING:
-    from frazil.spark.row_level.merging.merge import Merge
+from frazil.spark.row_level.merging.clauses.request import Merge
 
 
 @dataclass(frozen=True, slots=True)

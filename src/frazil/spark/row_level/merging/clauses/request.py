@@ -1,0 +1,78 @@
+"""A merge as it was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from frazil.format.schema import Schema
+from frazil.spark.row_level.assignments import columns_named
+from frazil.spark.row_level.merging.clauses.clause import Clause
+from frazil.spark.row_level.merging.named_keys import NamedKeys, StoredKeys
+from frazil.spark.types import SparkTypeSupport, type_to_spark
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merge:
+    """A merge as it was asked for.
+
+    Attributes:
+        on: when a row of the source matches a row of the table.
+        evolves: whether columns that the source lacks keep their values in clauses for all columns.
+        keys: what is equal in every match, in place of `on`.
+        stored: the keys as they stand beside the source's rows, once a run has put them there.
+        target_name, source_name: what the two are called in `on`, conditions and values.
+        added: columns that the merge itself gives the table. No text means them: names are read as
+            if the table had them not, and in its rows they are NULL.
+    """
+
+    source: DataFrame
+    on: str | Column = ""
+    clauses: Sequence[Clause]
+    target_name: str
+    source_name: str
+    evolves: bool = False
+    keys: NamedKeys | None = None
+    stored: StoredKeys | None = None
+    added: frozenset[str] = frozenset()
+
+    def as_named(self, rows: DataFrame) -> DataFrame:
+        """Return rows of the table under its name, in the columns that texts may mean."""
+        return rows.drop(*self.added).alias(self.target_name)
+
+    def known(self, schema: Schema) -> Schema:
+        """Return the table's schema without the columns that are added."""
+        if not self.added:
+            return schema
+        fields = tuple(field for field in schema.fields if field.name not in self.added)
+        return Schema(fields, schema.schema_id)
+
+    def values_before(self, schema: Schema, support: SparkTypeSupport) -> dict[str, Column]:
+        """Return the columns of rows `as_named`, as they are, by the table's names."""
+        columns = columns_named(self.target_name, [field.name for field in schema.fields])
+        for field in schema.fields:
+            if field.name in self.added:
+                kind = type_to_spark(field.field_type, support=support)
+                columns[field.name] = F.lit(None).cast(kind)
+        return columns
+
+    @property
+    def added_to_source(self) -> tuple[str, ...]:
+        """The columns of the source that are not the user's."""
+        return () if self.stored is None else tuple(self.stored.added.values())
+
+    def by_stored_keys(self, schema: Schema) -> Merge:
+        """Match by the source's keys, if there are any, as the table's columns store them.
+
+        Raises:
+            SchemaMismatchError: a column cannot hold the keys of the source.
+            PredicateError: the source has no such key, or several.
+        """
+        if self.keys is None:
+            return self
+        stored = self.keys.beside(self.source, schema)
+        on = stored.matching(self.target_name, self.source_name)
+        return replace(self, source=stored.rows, on=on, stored=stored)
