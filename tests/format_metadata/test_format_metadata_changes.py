@@ -30,6 +30,7 @@ from pyiceberg.table.update import TableUpdate, update_table_metadata
 
 from frazil.errors import (
     CommitFailedError,
+    OutdatedUpdateError,
     UnsupportedVersionError,
     ValidationError,
 )
@@ -265,7 +266,7 @@ def test_logs_never_run_backwards() -> None:
     assert late.last_updated_ms == 2000
 
 
-def test_expired_snapshots_take_refs_and_statistics() -> None:
+def test_expired_snapshots_take_statistics_and_no_reference() -> None:
     metadata = apply_updates(
         history(3),
         [
@@ -274,10 +275,14 @@ def test_expired_snapshots_take_refs_and_statistics() -> None:
             SetPartitionStatistics(PARTITION_STATISTICS),
         ],
     )
-    expired = apply_updates(metadata, [RemoveSnapshots((1,))])
+    # A reference that the updates do not name may have come with another commit.
+    with pytest.raises(OutdatedUpdateError, match="the branch 'old' points at it"):
+        apply_updates(metadata, [RemoveSnapshots((1,))])
+    expired = apply_updates(metadata, [RemoveSnapshotRef("old"), RemoveSnapshots((1,))])
     assert expired.refs.keys() == {"main"}
     assert expired.statistics == expired.partition_statistics == ()
-    emptied = apply_updates(metadata, [RemoveSnapshots((1, 2, 3))])
+    both = [RemoveSnapshotRef("old"), RemoveSnapshotRef("main")]
+    emptied = apply_updates(metadata, [*both, RemoveSnapshots((1, 2, 3))])
     assert emptied.current_snapshot_id is None
     assert (emptied.refs, emptied.snapshot_log) == ({}, ())
 

@@ -145,7 +145,8 @@ class _Texts:
         Raises:
             PredicateError, ValidationError: one is not.
         """
-        self.scopes.checked_on(self.merge)
+        if self.merge.keys is None:
+            self.scopes.checked_on(self.merge)
         for clause in self.merge.clauses:
             self.scopes.check_condition(clause)
             values = (clause.values or {}).values()
