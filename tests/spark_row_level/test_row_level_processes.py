@@ -57,7 +57,7 @@ class Workers:
         number = next(self.numbers)
         log = self.folder / f"log-{number}"
         self.logs.append(log)
-        paths = [HERE.parent.parent / "src", HERE, HERE.parent / "table"]
+        paths = [HERE.parent.parent / "src", HERE, HERE.parent, HERE.parent / "table"]
         arguments = [self.kind, self.folder, number, self.isolation, log]
         self.running[log] = subprocess.Popen(
             [sys.executable, str(HERE / "history_worker.py"), *map(str, arguments)],

@@ -140,14 +140,14 @@ def test_a_write_that_was_refused_leaves_no_file_behind(lake, spark, table, writ
         return real(identifier, requirements, updates, **base)
 
     if write == "create":
-        real_create = lake.catalog.create_table
+        real_create = lake.catalog.create_staged_table
 
-        def create_table(identifier, metadata):
-            lake.catalog.create_table = real_create
-            lake.create_table(identifier, SIMPLE)
-            return real_create(identifier, metadata)
+        def create_staged_table(staged):
+            lake.catalog.create_staged_table = real_create
+            lake.create_table(staged.identifier, SIMPLE)
+            return real_create(staged)
 
-        lake.catalog.create_table = create_table
+        lake.catalog.create_staged_table = create_staged_table
         with pytest.raises(Exception, match="exists"):
             lake.create_table_as_select("db.u", frame(spark, OTHERS))
         assert files() == before

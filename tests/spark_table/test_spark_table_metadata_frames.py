@@ -99,7 +99,7 @@ def test_columns(lake, table):
     empty = lake.create_table("db.empty", SIMPLE, partition_by=["city"])
     for name, expected in COLUMNS.items():
         for each in (table, empty):
-            assert columns_of(getattr(each, name)()) == expected, name
+            assert columns_of(getattr(each.inspect.dataframes, name)()) == expected, name
 
 
 def test_unpartitioned_tables_have_no_partition(lake, spark):

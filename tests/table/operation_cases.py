@@ -181,7 +181,7 @@ CHANGES: dict[str, Change] = {
         [data_file("z")], branch="new", starts_branch=True
     ),
     "stage": lambda t: t.files.append([data_file("v")], wap_id="v"),
-    "add files": lambda t: t._run(AddFiles(t.io, [data_file("x")])),
+    "add files": lambda t: t.port.run(AddFiles(t.io, [data_file("x")])),
     "overwrite": lambda t: t.files.overwrite(
         [data_file("o")], where="day = 'mon'", validation=Validation(head_of(t))
     ),
@@ -194,8 +194,8 @@ CHANGES: dict[str, Change] = {
     "row delta": row_delta,
     "equality delete": lambda t: t.files.row_delta(added_deletes=[equality_deletes("e", "wed")]),
     "rewrite": rewrite,
-    "rewrite manifests": lambda t: t._run(RewriteManifests(t.io)),
-    "correct entries": lambda t: t._run(
+    "rewrite manifests": lambda t: t.port.run(RewriteManifests(t.io)),
+    "correct entries": lambda t: t.port.run(
         CorrectEntries(t.io, {"file:///data/c.parquet": Figures(record_count=7)})
     ),
     "publish": lambda t: t.publish_changes("w"),
@@ -233,7 +233,7 @@ CHANGES: dict[str, Change] = {
     "roll back": lambda t: t.rollback_to_snapshot(first(t).snapshot_id),
     "set current": lambda t: t.set_current_snapshot(staged(t).snapshot_id),
     "expire": expire,
-    "expire staged": lambda t: t._run(
+    "expire staged": lambda t: t.port.run(
         ExpireSnapshots(older_than_ms=0, snapshot_ids=[staged(t).snapshot_id])
     ),
     "remove unused definitions": lambda t: t.maintenance.remove_unused_specs_and_schemas(),

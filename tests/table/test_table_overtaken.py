@@ -131,10 +131,10 @@ def let_another_be_first(catalog: Catalog, rival: Callable[[], None]) -> None:
     """Let it commit right before the next swap."""
     real = catalog.commit_table
 
-    def commit_table(*arguments: Any) -> Any:
+    def commit_table(*arguments: Any, **base: Any) -> Any:
         del catalog.commit_table  # type: ignore[attr-defined]
         rival()
-        return real(*arguments)
+        return real(*arguments, **base)
 
     catalog.commit_table = commit_table  # type: ignore[method-assign]
 

@@ -107,7 +107,7 @@ def test_ids_that_a_snapshot_names_are_asked_for(files_catalog: Catalog) -> None
     with table.replace_transaction(table.schema, partition_by=["note"]) as tx:
         spec_id = tx.metadata.default_spec_id
         tx.files.append([data_file("a", spec_id=spec_id, partition=("x",))])
-        sent = Changes.of(table.metadata, tx._updates).updates
+        sent = Changes.of(table.metadata, tx.port._updates).updates
     assert SetDefaultSpec(spec_id) in sent
     assert SetDefaultSpec() not in sent
 

@@ -27,6 +27,7 @@ from frazil.storage.files import FileIO
 from frazil.table.handle import TableHandle
 from frazil.table.maintenance.orphans import OrphanSearch
 from frazil.table.manifests.comparable_paths import ComparablePaths
+from frazil.table.port import HandlePort
 
 SCHEMA = Schema((NestedField(1, "id", LongType()), NestedField(2, "_part", LongType())))
 NO_WAIT: dict[str, Any] = {"least_age": timedelta(0)}
@@ -180,12 +181,14 @@ def test_what_is_committed_during_the_listing_stays(place: Lake) -> None:
                 other.files.append([data(late)])
             return super().list_level(folder)
 
-    class Watched(TableHandle):
+    class Watched(HandlePort):
         @property
         def io(self) -> FileIO:
             return Committing()
 
-    watched = Watched(place.catalog, place.catalog.load_table("db.t"))
+    loaded = place.catalog.load_table("db.t")
+    watched = TableHandle(place.catalog, loaded)
+    watched.port = Watched(place.catalog, loaded)
     assert watched.maintenance.remove_orphan_files().orphan_files_count == 0
     assert local(late).exists()
 
@@ -356,12 +359,14 @@ def test_what_cannot_be_deleted_is_told_and_all_else_goes(place: Lake) -> None:
                 raise StorageError(f"cannot delete {path}: it is locked")
             super().delete(path)
 
-    class Watched(TableHandle):
+    class Watched(HandlePort):
         @property
         def io(self) -> FileIO:
             return Refusing()
 
-    watched = Watched(place.catalog, place.catalog.load_table("db.t"))
+    loaded = place.catalog.load_table("db.t")
+    watched = TableHandle(place.catalog, loaded)
+    watched.port = Watched(place.catalog, loaded)
     done = watched.maintenance.remove_orphan_files()
     assert (done.orphan_files_count, done.deleted_files_count) == (2, 1)
     assert [path for path, _ in done.failures] == [stuck]
