@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from row_case import as_multiset, rows_of, session_with
 
+import frazil
 from ci_share import only_in_soak
 from frazil.changes import ARRIVAL
 from frazil.errors import SchemaMismatchError, ValidationError
@@ -337,3 +338,17 @@ def test_null_keys_are_distinct_or_equal(rows_lake: Lake, mode: str) -> None:
         table.upsert(twice, ["k", "d"], null_keys="equal")
     with pytest.raises(ValidationError, match="'distinct' or 'equal', not 'same'"):
         table.upsert(twice, ["k", "d"], null_keys="same")  # type: ignore[arg-type]
+
+
+def test_a_key_of_the_other_zero_beside_a_stored_one_is_the_same(rows_lake: Lake) -> None:
+    """Spark tells the scan what it infers from the join, and Parquet tells the zeros apart."""
+    fields = (
+        frazil.NestedField(1, "a", frazil.types.FixedType(2)),
+        frazil.NestedField(2, "b", frazil.types.FloatType()),
+        frazil.NestedField(3, "n", frazil.types.IntegerType()),
+    )
+    table = rows_lake.create_table("db.other_zero", frazil.Schema(fields))
+    for n, zero in enumerate(("0.0", "-0.0")):
+        rows = rows_lake.spark.sql(f"select X'6162' as a, float({zero}) as b, {n} as n")
+        table.upsert(rows, keys=["a", "b"])
+    assert [row.n for row in table.to_df().collect()] == [1]
