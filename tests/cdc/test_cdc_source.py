@@ -466,13 +466,14 @@ class Meanwhile(threading.Thread):
 SLOT = (
     "select 1 from pg_replication_slots where slot_name = '{slot}' and confirmed_flush_lsn > '0/0'"
 )
-COPY = "select 1 from pg_stat_activity where query ilike 'copy (select%' and state = 'active'"
 LOCKED = "select 1 from pg_locks where relation = 't'::regclass and mode = 'AccessShareLock'"
+# The load holds one lock, and each of its tasks another one from before it reads until it has read.
+READ = f"{LOCKED} having count(*) > 1"
 
 BESIDE = {
     "rewritten behind the slot": (SLOT, "alter table t alter column v type bigint"),
-    "rewritten while it is read": (COPY, "alter table t alter column v type bigint"),
-    "moved while it is read": (COPY, "vacuum full t"),
+    "rewritten while it is read": (READ, "alter table t alter column v type bigint"),
+    "moved while it is read": (READ, "vacuum full t"),
     "moved once it is locked": (LOCKED, "vacuum full t", "delete from t where id = 3"),
     "truncated behind the slot": (SLOT, "truncate t", "insert into t values (1, 1, 'one')"),
     "another column behind the slot": (
@@ -488,12 +489,12 @@ BESIDE = {
     "case", [only_in_soak(c) if c != "moved while it is read" else c for c in BESIDE]
 )
 def test_a_load_beside_what_moves_its_rows(database, monkeypatch, case):
-    monkeypatch.setattr(frazil.cdc.initial, "PAGES_A_TASK", 20)
+    monkeypatch.setattr(frazil.cdc.initial, "PAGES_A_TASK", 200)
     monkeypatch.setattr(frazil.cdc.initial, "LOCK_SECONDS", 1)
     when, *statements = BESIDE[case]
     database.run(
         "create table t (id int primary key, v int, b text) with (autovacuum_enabled = off)",
-        "insert into t select i, i, repeat('x', 1000) from generate_series(1, 2100) i",
+        "insert into t select i, i, repeat('x', 1000) from generate_series(1, 21000) i",
         "delete from t where id % 3 <> 0",
     )
     meanwhile = Meanwhile(database, when.format(slot=database.slot), *statements)
