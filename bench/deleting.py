@@ -1,4 +1,4 @@
-"""Deleting many files beside the session and by executors: both sides of `ON_DRIVER_DELETES`.
+"""Deleting many files beside the session and by executors: both sides of `costs.DELETED_FILES`.
 
 python -m bench.deleting --files 20000
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 
 from bench.figures import line, report
 from bench.sessions import start
+from frazil.spark.session import costs
 from frazil.spark.upkeep import deleting
 from frazil.storage.files import FileIO
 from frazil.table.maintenance.progress import Deleting
@@ -32,7 +33,7 @@ def main() -> None:
     try:
         delete = deleting.deleting_by(spark, FileIO(), threads=THREADS)
         for name, most in (("beside the session", count), ("by executors", 0)):
-            deleting.ON_DRIVER_DELETES = most  # type: ignore[misc]
+            costs.DELETED_FILES = most  # type: ignore[misc]
             taken = []
             for _ in range(ROUNDS):
                 paths = [_put(folder / f"{number:08}") for number in range(count)]

@@ -10,7 +10,7 @@ from functools import partial
 from bench.context import Context
 from bench.figures import Bar, Figure, compare, report
 from bench.planning_data import write_table
-from frazil.spark.compaction import manifests as on_spark
+from frazil.spark.session import costs
 
 TABLE = "bench.upkeep_manifests"
 FILES_PER_MANIFEST = 10_000
@@ -30,7 +30,7 @@ def manifests(context: Context) -> Iterator[Figure]:
         here: partial(_ours, context, _HERE),
         there: partial(_ours, context, 0),
     }
-    taken_way = here if size <= on_spark.ON_DRIVER_BYTES else there
+    taken_way = here if size <= costs.REWRITTEN_BYTES else there
     if context.has_java:
         call = f"call java.system.rewrite_manifests('{TABLE}', false)"
         sides["java"] = lambda: context.spark.sql(call).collect()
@@ -59,12 +59,12 @@ def manifests(context: Context) -> Iterator[Figure]:
 
 
 def _ours(context: Context, on_driver_bytes: int) -> None:
-    kept = on_spark.ON_DRIVER_BYTES
-    on_spark.ON_DRIVER_BYTES = on_driver_bytes  # type: ignore[misc]
+    kept = costs.REWRITTEN_BYTES
+    costs.REWRITTEN_BYTES = on_driver_bytes  # type: ignore[misc]
     try:
         context.lake.load_table(TABLE).maintenance.rewrite_manifests()
     finally:
-        on_spark.ON_DRIVER_BYTES = kept  # type: ignore[misc]
+        costs.REWRITTEN_BYTES = kept  # type: ignore[misc]
 
 
 def _check(context: Context, side: str, files: int) -> None:

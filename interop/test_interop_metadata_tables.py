@@ -11,7 +11,7 @@ import pytest
 
 from ci_share import only_in_soak
 from frazil.spark.lake import Lake
-from frazil.spark.metadata_frames import cluster
+from frazil.spark.session import costs
 
 TABLES = (
     "history", "metadata_log_entries", "snapshots", "refs", "manifests", "all_manifests",
@@ -121,8 +121,8 @@ def test_schemas_and_rows_are_those_of_java(sql_lake: Lake, table: str, of_java:
 def test_rows_that_executors_decode_are_those_of_java(
     sql_lake: Lake, table: str, of_java: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for constant in ("ON_DRIVER_BYTES", "ON_DRIVER_MANIFESTS", "ON_DRIVER_SNAPSHOTS"):
-        monkeypatch.setattr(cluster, constant, 0)
+    for constant in ("DECODED_BYTES", "DECODED_MANIFESTS", "LISTED_SNAPSHOTS"):
+        monkeypatch.setattr(costs, constant, 0)
     ours = sql_lake.load_table(f"db.{table}")
     for name in ("all_manifests", "all_entries", "files", "partitions", "position_deletes"):
         found = getattr(ours.inspect.dataframes, name)()

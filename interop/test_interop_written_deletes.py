@@ -10,6 +10,7 @@ from ci_share import only_in_soak
 from frazil.planning.plan import plan
 from frazil.spark.delete_files import write
 from frazil.spark.lake import Lake
+from frazil.spark.session import costs
 
 
 @pytest.mark.parametrize(
@@ -33,7 +34,7 @@ def test_java_reads_written_deletes(
 ) -> None:
     """Java leaves out the same rows, tells the same places, and deletes more of the same files."""
     if way == "executors":
-        monkeypatch.setattr(write, "ROWS_HERE", 0)
+        monkeypatch.setattr(costs, "DELETED_ROWS", 0)
     short = f"db.written_deletes_{version}_{granularity}_{way}"
     name = f"java_sql.{short}"
     table = sql_lake.create_table(

@@ -28,7 +28,7 @@ from s3a_store import (
 import frazil
 from frazil import NestedField, Schema, errors, types
 from frazil.spark.lake import Lake, connect
-from frazil.spark.write.files import FILES_FOR_DRIVER
+from frazil.spark.session import costs
 
 ODD = ["plain", "a b", "50%", "x=y", "%41", "ü/é", "日本", "a+b&c", "#?*", "'q'", None]
 
@@ -170,7 +170,7 @@ def test_odd_table_location(spark: Any, lake: Lake, client: Any, fresh: str, fol
 def test_many_files(spark: Any, lake: Lake, client: Any, fresh: str) -> None:
     """So many that executors read their footers; a purge removes them all."""
     table = lake.create_table(fresh, "id int, city string", partition_by=["city"])
-    rows = [(number, f"c {number}%") for number in range(FILES_FOR_DRIVER + 2)]
+    rows = [(number, f"c {number}%") for number in range(costs.REMOTE_FOOTERS.here + 2)]
     table.append(spark.createDataFrame(rows, "id int, city string"))
     assert read(table) == ordered(rows)
     lake.purge_table(fresh)

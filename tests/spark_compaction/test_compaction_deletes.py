@@ -8,7 +8,7 @@ from compacted_tables import Modelled, files_in_metadata, files_on_disk
 from ci_share import one_of_each, only_in_soak
 from frazil.errors import ConflictError
 from frazil.spark.compaction import conversion
-from frazil.spark.delete_files import write as deletes_write
+from frazil.spark.session import costs
 
 pytestmark = pytest.mark.spark
 
@@ -172,7 +172,7 @@ def test_a_conversion_that_always_conflicts_leaves_nothing(lake, monkeypatch):
 @pytest.mark.parametrize("way", ["driver", "executors"])
 def test_position_deletes_become_fewer_files(lake, way, monkeypatch):
     if way == "executors":
-        monkeypatch.setattr(deletes_write, "FILES_HERE", 0)
+        monkeypatch.setattr(costs, "DELETE_FILES", 0)
     made = Modelled(
         lake, properties={**MERGE_ON_READ, "write.delete.granularity": "partition"}, by=("part",)
     )
@@ -195,7 +195,7 @@ def test_position_deletes_become_fewer_files(lake, way, monkeypatch):
 @pytest.mark.parametrize("way", ["driver", "executors"])
 def test_position_deletes_become_vectors_after_an_upgrade(lake, way, monkeypatch):
     if way == "executors":
-        monkeypatch.setattr(deletes_write, "FILES_HERE", 0)
+        monkeypatch.setattr(costs, "DELETE_FILES", 0)
     made = Modelled(lake, properties={**MERGE_ON_READ, "write.delete.granularity": "partition"})
     made.append(*range(60), files=3)
     made.delete("id % 4 = 0", lambda r: r[0] % 4 == 0)

@@ -8,6 +8,7 @@ from compacted_tables import Modelled
 from ci_share import only_in_soak
 from frazil.errors import ValidationError
 from frazil.spark.compaction import manifests as on_spark
+from frazil.spark.session import costs
 from frazil.table.manifests import clusters
 from frazil.table.snapshots import rewrite_manifests as operation
 
@@ -149,7 +150,7 @@ def test_executors_write_the_manifests_that_the_driver_would(lake, monkeypatch, 
         ids = ["id"] if version < 3 else ["id", "_row_id", "_last_updated_sequence_number"]
         lineage = sorted(made.table.scan(columns=ids).to_df().collect())
         made.table.set_properties({"commit.manifest.target-size-bytes": "8000"})
-        monkeypatch.setattr(on_spark, "ON_DRIVER_BYTES", most)
+        monkeypatch.setattr(costs, "REWRITTEN_BYTES", most)
         with monkeypatch.context() as patched:
             if most < 0:
                 # Only executors, which import the module anew, write manifests.

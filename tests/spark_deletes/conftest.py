@@ -8,8 +8,8 @@ import pytest
 
 import frazil
 from frazil.planning.plan import plan as plan_of
-from frazil.spark.delete_files import spread, write
 from frazil.spark.deletes import collect
+from frazil.spark.session import costs
 
 
 @pytest.fixture
@@ -28,9 +28,9 @@ def way(monkeypatch):
     def take(name):
         with monkeypatch.context() as patch:
             if name != "driver":
-                patch.setattr(write, "ROWS_HERE", 0)
-                patch.setattr(spread, "WORDS_A_TASK", 1)
-                patch.setattr(spread, "_WORDS_OF_A_FILE", 1)
+                patch.setattr(costs, "DELETED_ROWS", 0)
+                patch.setattr(costs, "WORDS_A_TASK", 1)
+                patch.setattr(costs, "WORDS_OF_A_FILE", 1)
             if name == "kept by executors":
                 patch.setattr(collect, "WORDS_HERE", 0)
             yield

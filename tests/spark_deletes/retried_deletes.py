@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 
 import frazil
 from frazil.planning.plan import plan
-from frazil.spark.delete_files import spread, write
+from frazil.spark.delete_files import write
+from frazil.spark.session import costs
 from frazil.storage.files import FileIO
 
 
@@ -32,8 +33,8 @@ def main(folder):
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("OFF")
-    write.ROWS_HERE = 0
-    spread.WORDS_A_TASK = 1
+    costs.DELETED_ROWS = 0
+    costs.WORDS_A_TASK = 1
     lake = frazil.connect(spark, warehouse=f"{folder}/lake")
     lake.create_namespace("db")
     for version in (2, 3):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import fastavro
@@ -19,6 +20,7 @@ from frazil.errors import (
     UnsupportedError,
     ValidationError,
 )
+from frazil.spark.session import costs
 
 pytestmark = pytest.mark.spark
 
@@ -310,7 +312,7 @@ def test_a_null_partition_is_null_whatever_the_default(spark, lake, tmp_path):
 
 
 def test_many_files_are_read_by_executors(spark, lake, tmp_path, monkeypatch):
-    monkeypatch.setattr("frazil.spark.migration.importing.FOOTERS_FOR_DRIVER", 1)
+    monkeypatch.setattr(costs, "REMOTE_FOOTERS", replace(costs.REMOTE_FOOTERS, here=1))
     for number in range(4):
         folder = tmp_path / f"k=p{number % 2}"
         folder.mkdir(exist_ok=True)

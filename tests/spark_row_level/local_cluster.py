@@ -12,8 +12,8 @@ from collections import Counter
 from pyspark.sql import SparkSession
 
 import frazil
-from frazil.spark.delete_files import write as deletes
 from frazil.spark.deletes import small_files
+from frazil.spark.session import costs
 
 DDL = "id bigint not null, p string, v string"
 
@@ -93,9 +93,9 @@ def changed(spark, lake, mode, version):
     check(table, rows, "overwrite")
     if mode == "merge-on-read":
         # More deletes than the driver writes itself.
-        deletes.ROWS_HERE = 0
+        costs.DELETED_ROWS = 0
         done = table.delete("id % 7 = 1")
-        deletes.ROWS_HERE = 16_000_000
+        costs.DELETED_ROWS = 16_000_000
         assert done.deletes_added > 0, done
         rows = {n: row for n, row in rows.items() if n % 7 != 1}
         check(table, rows, "many deletes")
@@ -119,7 +119,7 @@ def kept_up(spark, lake, version):
     )
     rows = {n: (n, "abc"[n % 3], f"v{n}") for n in range(60)}
     table.append(frame(spark, rows.values()))
-    deletes.ROWS_HERE = small_files.FILES_HERE = 0
+    costs.DELETED_ROWS = small_files.FILES_HERE = 0
     table.delete("id % 10 = 3")
     rows = {n: row for n, row in rows.items() if n % 10 != 3}
     check(table, rows, "places")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,31 +23,36 @@ from frazil.changes import ARRIVAL
 from frazil.format import types as I
 from frazil.format.manifests import Content
 from frazil.format.schema import Schema
-from frazil.spark.compaction import manifests
-from frazil.spark.delete_files import write as deletes
 from frazil.spark.deletes import positions, small_files
-from frazil.spark.metadata_frames import cluster
-from frazil.spark.migration import importing
-from frazil.spark.upkeep import checks, deleting, orphans
-from frazil.spark.write import footers
+from frazil.spark.session import costs
 
 DDL = "id bigint, p int, s string"
 LACKED = "the Python of Spark's executors lacks the packages frazil"
 MODES = {f"write.{each}.mode": "merge-on-read" for each in ("delete", "update", "merge")}
 LARGE = {
-    cluster: ("ON_DRIVER_BYTES", "ON_DRIVER_SNAPSHOTS", "ON_DRIVER_HOLDINGS_BYTES"),
-    manifests: ("ON_DRIVER_BYTES",),
-    orphans: ("ON_DRIVER_FOLDERS",),
-    deleting: ("ON_DRIVER_DELETES",),
-    checks: ("ON_DRIVER_FILES",),
-    footers: ("COLUMNS_FOR_DRIVER", "FOOTERS_FOR_DRIVER"),
-    deletes: ("ROWS_HERE",),
+    costs: (
+        "DECODED_BYTES",
+        "LISTED_SNAPSHOTS",
+        "PLANNED_BYTES",
+        "REWRITTEN_BYTES",
+        "LISTED_FOLDERS",
+        "DELETED_FILES",
+        "CHECKED_FILES",
+        "LOCAL_FOOTERS",
+        "REMOTE_FOOTERS",
+        "DELETED_ROWS",
+    ),
     small_files: ("ROWS_HERE", "FILES_HERE"),
     positions: ("ON_DRIVER_POSITIONS", "ON_DRIVER_FILES"),
 }
 """What is the driver's work up to some size: none of it, for a table that is large."""
 
 UNSEEN = -1
+
+
+def of_executors(limit):
+    """A limit or a cost with no work for the driver."""
+    return replace(limit, here=UNSEEN) if isinstance(limit, costs.Cost) else UNSEEN
 
 
 def files_of(table):
@@ -276,9 +282,9 @@ def of_other_layouts(spark, lake, folder):
     steps = Steps(lake.create_table("db.added", DDL, properties=MODES), "added files")
 
     def add(target):
-        kept, importing.FOOTERS_FOR_DRIVER = importing.FOOTERS_FOR_DRIVER, UNSEEN
+        kept, costs.REMOTE_FOOTERS = costs.REMOTE_FOOTERS, of_executors(costs.REMOTE_FOOTERS)
         target.maintenance.add_files(f"{folder}/parquet", format="parquet")
-        importing.FOOTERS_FOR_DRIVER = kept
+        costs.REMOTE_FOOTERS = kept
 
     steps.works(
         "add_files of Parquet",
@@ -331,10 +337,11 @@ def large(spark, lake):
         # Deletes of a large table are read by executors.
         set_all(kept)
         holds(step)
-        set_all(dict.fromkeys(kept, UNSEEN))
+        set_all(unseen)
 
+    unseen = {limit: of_executors(value) for limit, value in kept.items()}
     steps.check = check
-    set_all(dict.fromkeys(kept, UNSEEN))
+    set_all(unseen)
     one = [(60, 0, "one")]
     try:
         steps.works("append", lambda t: t.append(frame(spark, one)), lambda r: [*r, *one])

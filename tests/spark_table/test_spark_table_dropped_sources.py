@@ -10,8 +10,8 @@ from table_rows import rows_of
 
 from ci_share import one_of_each
 from frazil.cli.format import partition_text
-from frazil.spark.metadata_frames import cluster
 from frazil.spark.metadata_frames.shape import dataframe_of
+from frazil.spark.session import costs
 from frazil.spark.session.facts import type_support
 from frazil.table.inspect.inspector import Inspector
 from frazil.table.inspect.schemas import partition_struct_type, partitions_struct
@@ -61,7 +61,7 @@ def partitions_in(df):
 )
 def test_partitions_have_the_values_that_they_were_made_of(table, monkeypatch, name, place):
     if place == "executors":
-        monkeypatch.setattr(cluster, "ON_DRIVER_BYTES", 0)
+        monkeypatch.setattr(costs, "DECODED_BYTES", 0)
     assert partitions_in(getattr(table.inspect.dataframes, name)()) == [NULLS, OSLO]
 
 

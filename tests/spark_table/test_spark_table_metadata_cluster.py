@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ci_share import only_in_soak
-from frazil.spark.metadata_frames import cluster
+from frazil.spark.session import costs
 
 pytestmark = pytest.mark.spark
 
@@ -20,8 +20,8 @@ def executors(monkeypatch):
     """Nothing is small enough for the driver."""
 
     def switch():
-        for limit in ("BYTES", "MANIFESTS", "SNAPSHOTS", "HOLDINGS_BYTES"):
-            monkeypatch.setattr(cluster, f"ON_DRIVER_{limit}", 0)
+        for limit in ("DECODED_BYTES", "DECODED_MANIFESTS", "LISTED_SNAPSHOTS", "PLANNED_BYTES"):
+            monkeypatch.setattr(costs, limit, 0)
 
     return switch
 

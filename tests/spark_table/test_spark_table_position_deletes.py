@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 
 from frazil.format.manifests import Content, DataFile
 from frazil.format.puffin import PuffinBuilder, deletion_vector_to_bytes
-from frazil.spark.metadata_frames import cluster
+from frazil.spark.session import costs
 
 pytestmark = pytest.mark.spark
 
@@ -109,7 +109,7 @@ def pairs(df):
 @pytest.mark.parametrize("everything", ["beside", "executors"])
 def test_files_of_every_format(lake, spark, folder, monkeypatch, everything):
     if everything == "executors":
-        monkeypatch.setattr(cluster, "ON_DRIVER_BYTES", 0)
+        monkeypatch.setattr(costs, "DECODED_BYTES", 0)
     table, data = table_of(lake, spark, 2)
     row = {"id": 3, "city": "c3"}
     deletes = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,8 @@ from pyspark.sql import functions as F
 
 import frazil
 from frazil.errors import InvalidDataFileError, UnsupportedError
+from frazil.spark.session import costs
 from frazil.spark.write import files as writing
-from frazil.spark.write import footers
 
 pytestmark = pytest.mark.spark
 
@@ -146,7 +147,7 @@ def test_many_files_are_checked_on_executors_alike(
     spark, lake, after_writing, monkeypatch, tmp_path
 ):
     table = lake.create_table("db.t", "id bigint", partition_by=["bucket(4, id)"])
-    monkeypatch.setattr(footers, "COLUMNS_FOR_DRIVER", 0)
+    monkeypatch.setattr(costs, "LOCAL_FOOTERS", replace(costs.LOCAL_FOOTERS, here=0))
     table.append(spark.range(20))
     assert table.scan().count() == 20
 

@@ -16,7 +16,8 @@ from frazil.format.partitions.partitioning import UNPARTITIONED, spec_for
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.format.sorting import UNSORTED, order_for
-from frazil.spark.write import arrow, files, row_count
+from frazil.spark.session import costs
+from frazil.spark.write import files
 from frazil.spark.write.files import write_data_files
 from frazil.spark.write.row_count import ExpectedRows, rows_of_last_writes
 from frazil.storage.files import FileIO, local_path
@@ -123,7 +124,7 @@ def test_other_rows_are_spark_s(spark, tmp_path, partition_by, expected, propert
 
 
 def test_few_is_a_number_of_values_of_a_partition(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(arrow, "FEW_VALUES", 50 * len(COLUMNS))
+    monkeypatch.setattr(costs, "FEW_VALUES", 50 * len(COLUMNS))
     metadata = table(tmp_path, partition_by=["p"], ordered="yes")
     for rows, writer in ((200, "parquet-cpp-arrow"), (201, "parquet-mr")):
         entries = written(spark, metadata, expected=ExpectedRows(rows=rows, partitions=4))
@@ -191,8 +192,8 @@ def writers_of_last_write(table):
 
 
 def test_an_append_is_expected_to_be_like_those_before(spark, lake, monkeypatch):
-    monkeypatch.setattr(arrow, "FEW_VALUES", 20)
-    monkeypatch.setattr(row_count, "MANY_PARTITIONS", 4)
+    monkeypatch.setattr(costs, "FEW_VALUES", 20)
+    monkeypatch.setattr(costs, "MANY_PARTITIONS", 4)
     table = lake.create_table("db.t", "id bigint, p int", partition_by=["p"])
 
     def append(rows, partitions):
@@ -221,7 +222,7 @@ def test_an_append_is_expected_to_be_like_those_before(spark, lake, monkeypatch)
 
 
 def test_an_overwrite_of_partitions_is_expected_to_be_like_those_before(spark, lake, monkeypatch):
-    monkeypatch.setattr(row_count, "MANY_PARTITIONS", 4)
+    monkeypatch.setattr(costs, "MANY_PARTITIONS", 4)
     table = lake.create_table("db.t", "id bigint, p int", partition_by=["p"])
     for writer in ("parquet-mr", "parquet-cpp-arrow"):
         table.overwrite_partitions(spark.range(40).selectExpr("id", "int(id % 4) p"))

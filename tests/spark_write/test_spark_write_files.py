@@ -20,6 +20,7 @@ from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import UNPARTITIONED, spec_for
 from frazil.format.schema import Schema
 from frazil.format.sorting import UNSORTED, order_for
+from frazil.spark.session import costs
 from frazil.spark.write.arrow import ArrowTask
 from frazil.spark.write.files import write_data_files
 from frazil.spark.write.finish import Finisher
@@ -511,7 +512,7 @@ def test_unknown_options_and_formats_are_refused(spark, tmp_path):
 
 
 def test_many_files_are_finished_by_executors(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr("frazil.spark.write.footers.COLUMNS_FOR_DRIVER", 0)
+    monkeypatch.setattr(costs, "LOCAL_FOOTERS", replace(costs.LOCAL_FOOTERS, here=0))
     metadata = table(tmp_path, SIMPLE, partition_by=["bucket(3, name)"])
     stages = []
     files = write(spark, simple_rows(spark), metadata, on_progress=lambda p: stages.append(p.stage))

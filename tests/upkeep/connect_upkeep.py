@@ -10,7 +10,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import frazil
-from frazil.spark.upkeep import checks, deleting, orphans
+from frazil.spark.session import costs
 
 
 def main(remote: str, warehouse: str) -> None:
@@ -27,12 +27,12 @@ def main(remote: str, warehouse: str) -> None:
     orphan = Path(table.location.removeprefix("file://")) / "data" / "x.parquet"
     orphan.write_bytes(b"1")
     os.utime(orphan, (1e9, 1e9))
-    orphans.ON_DRIVER_FOLDERS = -1  # type: ignore[misc]
-    checks.ON_DRIVER_FILES = -1  # type: ignore[misc]
+    costs.LISTED_FOLDERS = -1  # type: ignore[misc]
+    costs.CHECKED_FILES = -1  # type: ignore[misc]
     removed = table.maintenance.remove_orphan_files()
     found["removed"] = [removed.deleted_files_count, orphan.exists()]
     table.delete("true")
-    deleting.ON_DRIVER_DELETES = 0  # type: ignore[misc]
+    costs.DELETED_FILES = 0  # type: ignore[misc]
     expired = table.maintenance.expire_snapshots(older_than="2999-01-01")
     found["expired"] = [expired.deleted_data_files, len(expired.failures)]
     found["sound"] = table.maintenance.check().is_sound

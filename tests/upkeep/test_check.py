@@ -9,7 +9,7 @@ import fastavro
 import pytest
 from independent_walk import local, metadata_of
 
-from frazil.spark.upkeep import checks
+from frazil.spark.session import costs
 
 pytestmark = pytest.mark.spark
 
@@ -90,7 +90,7 @@ def test_a_sound_table_has_no_problems(table):
 @pytest.mark.parametrize("place", ["here", "on executors"])
 def test_lost_and_broken_files_are_found(table, monkeypatch, place):
     if place == "on executors":
-        monkeypatch.setattr(checks, "ON_DRIVER_FILES", 0)
+        monkeypatch.setattr(costs, "CHECKED_FILES", 0)
     lost, cut, noise = files(table)
     lost.unlink()
     with cut.open("ab") as stream:

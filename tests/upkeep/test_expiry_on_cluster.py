@@ -13,7 +13,7 @@ from independent_walk import local, lying, reached
 from frazil.catalog.pointer.filesystem import FilesystemCatalog
 from frazil.errors import StorageError
 from frazil.spark.lake import Lake
-from frazil.spark.upkeep import deleting
+from frazil.spark.session import costs
 from frazil.storage.files import FileIO
 
 pytestmark = pytest.mark.spark
@@ -65,8 +65,8 @@ def test_executors_delete_what_the_driver_would(spark, tmp_path, monkeypatch):
     shutil.rmtree(tmp_path / "lake")
     shutil.copytree(tmp_path / "kept", tmp_path / "lake")
 
-    monkeypatch.setattr(deleting, "ON_DRIVER_DELETES", 0)
-    monkeypatch.setattr(deleting, "_AT_ONCE", 4)
+    monkeypatch.setattr(costs, "DELETED_FILES", 0)
+    monkeypatch.setattr(costs, "FILES_OF_A_DELETION", 4)
     told: list[Any] = []
     table = opened(spark, tmp_path / "lake", UndeletingIO()).load_table(made.name)
     there = expired(table, told)

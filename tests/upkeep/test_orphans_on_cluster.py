@@ -10,7 +10,7 @@ import pytest
 from independent_walk import local, lying, reached
 
 from frazil.errors import ValidationError
-from frazil.spark.upkeep import orphans
+from frazil.spark.session import costs
 
 pytestmark = pytest.mark.spark
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.spark
 @pytest.fixture
 def all_on_executors(monkeypatch):
     """Nothing is small."""
-    monkeypatch.setattr(orphans, "ON_DRIVER_FOLDERS", -1)
+    monkeypatch.setattr(costs, "LISTED_FOLDERS", -1)
 
 
 def old(paths: Any, age: int = 4 * 24 * 3600) -> None:
@@ -33,7 +33,7 @@ def test_metadata_files_that_only_older_logs_name_are_removed(
 ):
     """Also where metadata lay in another folder: that is no sign of another table."""
     if are_executors_asked:
-        monkeypatch.setattr(orphans, "ON_DRIVER_FOLDERS", -1)
+        monkeypatch.setattr(costs, "LISTED_FOLDERS", -1)
     at = f"{lake.catalog.default_table_location('db.t')}/{{}}"
     properties = {"write.metadata.previous-versions-max": "2", "write.metadata.path": at}
     table = lake.create_table(

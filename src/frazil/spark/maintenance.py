@@ -33,9 +33,10 @@ from frazil.spark.upkeep.stats_results import PartitionStatsResult, TableStatsRe
 from frazil.spark.upkeep.table_stats import compute_table_stats
 from frazil.spark.write.files import WriteProgress
 from frazil.storage.listing import listing_of
+from frazil.storage.side_by_side import WAITING_THREADS
 from frazil.table.maintenance.check import CheckResult
 from frazil.table.maintenance.orphans import OrphanFilesResult, OrphanSearch
-from frazil.table.maintenance.progress import DELETE_THREADS, DeleteFiles, OnDelete
+from frazil.table.maintenance.progress import DeleteFiles, OnDelete
 from frazil.table.maintenance.upkeep import Maintenance
 
 
@@ -325,5 +326,5 @@ class TableMaintenance(Maintenance):
             tell=tell,
         )
 
-    def _deleting(self, *, threads: int = DELETE_THREADS) -> DeleteFiles:
+    def _deleting(self, *, threads: int = WAITING_THREADS) -> DeleteFiles:
         return deleting_by(self.spark, self._port.io, threads=threads)

@@ -32,7 +32,7 @@ from frazil.storage.paths import (
     resolve_inside,
     same_location,
 )
-from frazil.storage.side_by_side import in_threads
+from frazil.storage.side_by_side import WAITING_THREADS, in_threads
 from frazil.storage.stores import local as local_store
 from frazil.storage.stores.open import are_of_one_store, open_store, store_key
 from frazil.storage.stores.open import is_same_place as are_same_place
@@ -41,7 +41,6 @@ from frazil.storage.stores.remote import RemoteStore
 __all__ = ["FileIO", "FileInfo", "is_inside", "is_local", "local_path", "normalize_location"]
 __all__ += ["redact", "redact_properties", "resolve_inside", "same_location"]
 
-_DELETE_THREADS = 16
 _COMPARED_BYTES = 8 * 1024 * 1024
 
 T = TypeVar("T")
@@ -213,7 +212,7 @@ class FileIO:
         self,
         paths: Iterable[str],
         *,
-        threads: int = _DELETE_THREADS,
+        threads: int = WAITING_THREADS,
         on_each: Callable[[], None] | None = None,
     ) -> dict[str, StorageError]:
         """Remove files in parallel; what is not there counts as removed.

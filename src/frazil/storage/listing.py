@@ -12,13 +12,12 @@ import polars as pl
 from frazil.errors import ValidationError
 from frazil.storage.files import FileInfo, FileIO
 from frazil.storage.paths import is_local
-from frazil.storage.side_by_side import in_threads
+from frazil.storage.side_by_side import WAITING_THREADS, in_threads
 
 LISTED: Final = {"path": pl.String(), "size": pl.Int64(), "modified_ms": pl.Int64()}
 """The columns of a listing: paths in the spelling of the folder, bytes, and milliseconds since the
 epoch, 0 where the store tells no time."""
 
-_THREADS: Final = 16
 _ENOUGH_FOLDERS: Final = 64
 _LEVELS: Final = 4
 
@@ -70,7 +69,7 @@ def list_folders(io: FileIO, folders: Sequence[str]) -> pl.DataFrame:
 
 def _threads(folders: Sequence[str]) -> int:
     # A disk answers at once: threads would only wait for each other.
-    return 1 if all(map(is_local, folders)) else _THREADS
+    return 1 if all(map(is_local, folders)) else WAITING_THREADS
 
 
 def frame_of(files: Iterable[FileInfo]) -> pl.DataFrame:

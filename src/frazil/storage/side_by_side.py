@@ -7,29 +7,41 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from functools import cache
 from itertools import chain, islice
-from typing import TypeVar
+from typing import Final, TypeVar
+
+WAITING_THREADS: Final = 16
+"""So many requests that a process does little else than wait for are made beside each other.
+Chosen, as the threads below."""
+
+READING_THREADS: Final = 8
+"""So many files are read and decoded beside each other."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 def in_threads(
-    function: Callable[[Item], Result], items: Iterable[Item], *, threads: int, name: str
+    function: Callable[[Item], Result],
+    items: Iterable[Item],
+    *,
+    name: str,
+    threads: int = READING_THREADS,
 ) -> list[Result]:
     """Return the function's result for each item, in the order of the items.
 
     An error ends the work: what has not begun is left out, what runs is waited for, and the error
-    is raised as it is; of several, that of the first item. One item is worked on in this thread.
+    is raised as it is; of several, that of the first item. One item, or what one thread would do,
+    is worked on in this thread.
 
     Args:
         items: taken one after the other in this thread, while others are worked on.
-        threads: how many work at most.
         name: the beginning of the threads' names.
+        threads: how many work at most.
     """
     rest = iter(items)
     first = list(islice(rest, 2))
-    if len(first) < 2:
-        return [function(item) for item in first]
+    if len(first) < 2 or threads == 1:
+        return [function(item) for item in chain(first, rest)]
     pool = ThreadPoolExecutor(threads, name)
     try:
         futures = [pool.submit(function, item) for item in chain(first, rest)]

@@ -13,9 +13,8 @@ import pyarrow.orc as orc
 from frazil.errors import InvalidDataFileError, MissingFileError
 from frazil.storage.files import FileIO
 from frazil.storage.parquet.footer import read_description
-from frazil.storage.side_by_side import in_threads
+from frazil.storage.side_by_side import WAITING_THREADS, in_threads
 
-_THREADS: Final = 16
 _BROKEN: Final = (pa.ArrowException, InvalidDataFileError, ValueError, EOFError, IndexError)
 
 
@@ -41,7 +40,7 @@ def stored_files(io: FileIO, files: Sequence[tuple[str, str]]) -> list[StoredFil
         StorageError: the store does not answer; that says nothing of a file.
     """
     return in_threads(
-        lambda file: stored_file(io, *file), files, threads=_THREADS, name="frazil-check"
+        lambda file: stored_file(io, *file), files, threads=WAITING_THREADS, name="frazil-check"
     )
 
 

@@ -48,12 +48,11 @@ from frazil.format.properties.table import METADATA_CODEC, METADATA_PATH
 from frazil.storage.files import FileIO
 from frazil.storage.locations import metadata_extension
 from frazil.storage.paths import is_local, join, normalize_location, parent_of
-from frazil.storage.side_by_side import in_threads
+from frazil.storage.side_by_side import WAITING_THREADS, in_threads
 
 _PLAIN, _GZIP, *_ = EXTENSIONS
 _DROPPED = re.compile(r"\..*\.[0-9a-f]{32}\.dropped")
 _LOCK_TRIES = 10
-_LISTERS = 16
 
 
 class FilesystemCatalog(PointerCatalog):
@@ -394,7 +393,7 @@ class FilesystemCatalog(PointerCatalog):
         return in_threads(
             lambda child: (child, self._is_table(join(folder, child))),
             self._child_folders(levels),
-            threads=_LISTERS,
+            threads=WAITING_THREADS,
             name="frazil-tables",
         )
 

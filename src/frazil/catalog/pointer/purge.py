@@ -19,9 +19,7 @@ from frazil.format.snapshots import Snapshot
 from frazil.planning.load import ManifestLoader, listed_manifests
 from frazil.storage.avro import read_file_paths
 from frazil.storage.files import FileIO
-from frazil.storage.side_by_side import in_threads
-
-_THREADS = 16
+from frazil.storage.side_by_side import WAITING_THREADS, in_threads
 
 
 def refuse_purge_without_gc(metadata: TableMetadata, table: str) -> None:
@@ -46,7 +44,7 @@ def remove_files_of(io: FileIO, metadata: TableMetadata, metadata_location: str)
     lists = in_threads(
         lambda snapshot: _listed(io, snapshot),
         metadata.snapshots,
-        threads=_THREADS,
+        threads=WAITING_THREADS,
         name="frazil-lists",
     )
     manifests = {manifest.manifest_path: manifest for manifest in chain.from_iterable(lists)}

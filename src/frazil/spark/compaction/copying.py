@@ -27,10 +27,9 @@ from frazil.format.schema import Schema
 from frazil.spark.compaction.groups import FileGroup
 from frazil.spark.files.projection import LAST_UPDATED_FIELD, ROW_ID_FIELD
 from frazil.spark.files.wire import entry_from_text
-from frazil.spark.files.write_failures import own_error
 from frazil.spark.row_level.target import Target
 from frazil.spark.session.packages import have_packages, lacks_packages
-from frazil.spark.session.tasks import map_batches
+from frazil.spark.session.tasks import map_batches, own_error
 from frazil.spark.write.arrow import ArrowTask, arrow_schema
 from frazil.spark.write.files import FileWrite
 from frazil.storage.file_kinds import DATA_FILES

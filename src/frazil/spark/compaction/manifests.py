@@ -18,6 +18,7 @@ from frazil.spark.compaction.results import ManifestsResult
 from frazil.spark.metadata_frames.cluster import TASK_ARROW, stated_manifest
 from frazil.spark.metadata_frames.entry_rows import manifest_of_task
 from frazil.spark.port import SparkPort
+from frazil.spark.session import costs
 from frazil.spark.session.facts import (
     engine_summary,
     prepare_session,
@@ -29,10 +30,6 @@ from frazil.storage.avro.manifest_records import manifest_of, manifest_record
 from frazil.table.manifests.clusters import ClusterWriter, ManifestClusters
 from frazil.table.snapshots.producer import snapshot_options
 from frazil.table.snapshots.rewrite_manifests import RewriteManifests
-
-ON_DRIVER_BYTES: Final = 64 * 1024 * 1024
-"""Manifests of up to this size together are rewritten beside the session, which holds all of them
-unpacked meanwhile. Executors read each once, too, and shuffle what it gives to new ones."""
 
 _COUNTS: Final = {
     f"{status}_{what}_count": kind
@@ -70,7 +67,7 @@ _WRITTEN_SPARK: Final = ", ".join(
 
 def is_rewritten_here(manifests: Sequence[ManifestFile]) -> bool:
     """Whether these manifests are rewritten beside the session."""
-    return sum(manifest.manifest_length for manifest in manifests) <= ON_DRIVER_BYTES
+    return sum(manifest.manifest_length for manifest in manifests) <= costs.REWRITTEN_BYTES
 
 
 def rewrite_manifests(

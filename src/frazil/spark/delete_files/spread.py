@@ -22,16 +22,12 @@ from frazil.spark.deletes.bitmap_rows import KEY, WORDS, Longs
 from frazil.spark.deletes.collect import Collected
 from frazil.spark.files.staging import StagedFolder
 from frazil.spark.files.wire import entry_from_text, entry_to_text
+from frazil.spark.session import costs
 from frazil.spark.session.facts import shuffle_partitions
 from frazil.spark.session.tasks import map_batches
 from frazil.storage.file_kinds import FileKind
 from frazil.storage.files import FileIO
 
-WORDS_A_TASK: Final = 1 << 17
-"""A task has about so many words; a data file and a deleted row of earlier files count as some."""
-
-_WORDS_OF_A_FILE: Final = 1 << 10
-_EARLIER_ROWS_OF_A_WORD: Final = 16
 _LOW: Final = (1 << 32) - 1
 _TASK, _RANK, _ORDINAL = "_frazil_task", "_frazil_rank", "_frazil_ordinal"
 _FILE, _PLACES = "_frazil_file", "_frazil_places"
@@ -88,8 +84,8 @@ def _tasks(spark: SparkSession, found: Collected, touched: TouchedFiles) -> tupl
         .join(earlier, on="ordinal", how="left", maintain_order="left")
         .select(
             pl.col("words").fill_null(0)
-            + _WORDS_OF_A_FILE
-            + pl.col("rows").fill_null(0) // _EARLIER_ROWS_OF_A_WORD
+            + costs.WORDS_OF_A_FILE
+            + pl.col("rows").fill_null(0) // costs.EARLIER_ROWS_OF_A_WORD
         )
         .to_series()
         .to_numpy()
@@ -97,7 +93,7 @@ def _tasks(spark: SparkSession, found: Collected, touched: TouchedFiles) -> tupl
     most = shuffle_partitions(spark)
     ends = np.cumsum(weights)
     total = int(ends[-1])
-    count = max(1, min(most, len(weights), -(-total // WORDS_A_TASK)))
+    count = max(1, min(most, len(weights), -(-total // costs.WORDS_A_TASK)))
     return (ends - weights // 2) * count // (total + 1), count
 
 

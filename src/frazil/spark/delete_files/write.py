@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -33,6 +33,7 @@ from frazil.spark.delete_files.spread import written_by_executors
 from frazil.spark.deletes.bitmap import Words, by_file
 from frazil.spark.deletes.collect import Collected, collected, most_words, word_counts
 from frazil.spark.files.staging import StagedFolder
+from frazil.spark.session import costs
 from frazil.spark.session.facts import prepare_session
 from frazil.spark.write.files import WriteProgress, tell_nobody
 from frazil.storage.file_kinds import POSITION_DELETE_FILES, VECTOR_FILES, FileKind
@@ -42,12 +43,6 @@ from frazil.storage.parquet.position_deletes import PositionDeleteOptions
 from frazil.storage.side_by_side import in_threads
 
 Granularity = Literal["file", "partition"]
-
-ROWS_HERE: Final = 16_000_000
-FILES_HERE: Final = 256
-"""The driver writes up to so many rows, and files: there Spark's job costs as much as they do."""
-
-_THREADS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,9 +283,9 @@ class _Write:
         self, spark: SparkSession, found: Collected, touched: TouchedFiles
     ) -> tuple[NewEntry, ...] | None:
         """Write on the driver; None where the deletes are too many for it."""
-        if found.words is None or int(found.counts["places"].sum()) > ROWS_HERE:
+        if found.words is None or int(found.counts["places"].sum()) > costs.DELETED_ROWS:
             return None
-        if self._file_count(touched) > FILES_HERE:
+        if self._file_count(touched) > costs.DELETE_FILES:
             return None
         earlier: Mapping[int, Words] = {}
         if len(touched.earlier):
@@ -358,7 +353,7 @@ class _Write:
             return file.entries
 
         try:
-            created = in_threads(create, encoded, threads=_THREADS, name="frazil-deletes")
+            created = in_threads(create, encoded, name="frazil-deletes")
         except BaseException:
             self.io.delete_many(started)
             raise

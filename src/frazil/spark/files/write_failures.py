@@ -3,32 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
 from pyspark.errors import PySparkException
 
-from frazil.errors import (
-    ConfigurationError,
-    FrazilError,
-    InvalidDataFileError,
-    SchemaMismatchError,
-    StorageError,
-    UnsupportedError,
-)
+from frazil.errors import FrazilError, SchemaMismatchError, StorageError
 from frazil.spark.files.row_checks import value_problem
 from frazil.spark.session.packages import packages_error
+from frazil.spark.session.tasks import own_error
 
-_OWN: Final = re.compile(r"frazil\.errors\.(\w+): (.*)")
-_KINDS: Final[Mapping[str, type[FrazilError]]] = {
-    "ConfigurationError": ConfigurationError,
-    "InvalidDataFileError": InvalidDataFileError,
-    "MissingFileError": StorageError,
-    "SchemaMismatchError": SchemaMismatchError,
-    "StorageError": StorageError,
-    "UnsupportedError": UnsupportedError,
-}
 _JAVA: Final = re.compile(
     r"(?:java\.io|java\.nio\.file|org\.apache\.hadoop)\.[\w.$]*Exception\b[^\n]*"
     r"|ClassNotFoundException: Class org\.apache\.hadoop\.[^\n]*"
@@ -72,10 +57,3 @@ def refusing_values() -> Iterator[None]:
         if problem is None:
             raise
         raise SchemaMismatchError(f"{problem}; nothing was changed") from error
-
-
-def own_error(error: BaseException) -> FrazilError | None:
-    """The error of Frazil's that a worker raised, found in the text of Spark's error."""
-    match = _OWN.search(str(error))
-    kind = None if match is None else _KINDS.get(match.group(1))
-    return None if match is None or kind is None else kind(match.group(2))

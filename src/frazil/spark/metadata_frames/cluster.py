@@ -22,21 +22,13 @@ from frazil.planning.cache import ManifestCache
 from frazil.planning.load import listed_manifests
 from frazil.spark.metadata_frames.entry_rows import EntryTable, batches_of, entry_rows
 from frazil.spark.metadata_frames.shape import spark_schema
+from frazil.spark.session import costs
 from frazil.spark.session.facts import shuffle_partitions, spread_over_tasks
 from frazil.spark.session.tasks import map_batches
 from frazil.spark.types import SparkTypeSupport
 from frazil.storage.files import FileIO
 from frazil.table.inspect.files import EntryTables
 from frazil.table.inspect.manifests import ManifestTables
-
-ON_DRIVER_BYTES: Final = 16 * 1024 * 1024
-"""Manifests of up to this size together are decoded beside the session."""
-
-ON_DRIVER_MANIFESTS: Final = 1_000
-"""Up to so many manifests are read beside the session, however small they are."""
-
-ON_DRIVER_SNAPSHOTS: Final = 100
-"""The manifest lists of up to so many snapshots are read beside the session."""
 
 _TASK: Final[dict[str, tuple[pa.DataType, S.DataType]]] = {
     "manifest_path": (pa.string(), S.StringType()),
@@ -60,19 +52,15 @@ _SNAPSHOT_ARROW: Final = pa.schema(
 )
 
 
-ON_DRIVER_HOLDINGS_BYTES: Final = 256 * 1024 * 1024
-"""Of manifests of up to this size a few columns are decoded beside the session, as for a plan."""
-
-
 def is_planned_here(manifests: Sequence[ManifestFile]) -> bool:
     """Whether what planning reads of these manifests is read beside the session."""
-    return sum(manifest.manifest_length for manifest in manifests) <= ON_DRIVER_HOLDINGS_BYTES
+    return sum(manifest.manifest_length for manifest in manifests) <= costs.PLANNED_BYTES
 
 
 def is_small(manifests: Sequence[ManifestFile]) -> bool:
     """Whether these manifests are read beside the session."""
     size = sum(manifest.manifest_length for manifest in manifests)
-    return size <= ON_DRIVER_BYTES and len(manifests) <= ON_DRIVER_MANIFESTS
+    return size <= costs.DECODED_BYTES and len(manifests) <= costs.DECODED_MANIFESTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

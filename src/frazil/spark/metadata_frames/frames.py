@@ -11,12 +11,12 @@ from pyspark.sql import DataFrame, SparkSession
 from frazil.format import types as I
 from frazil.format.manifests import ManifestContent, ManifestFile
 from frazil.format.metadata import TableMetadata
-from frazil.spark.metadata_frames import cluster
 from frazil.spark.metadata_frames.cluster import Cluster, is_planned_here, is_small
 from frazil.spark.metadata_frames.entry_rows import EntryTable
 from frazil.spark.metadata_frames.partitions import partitions_of
 from frazil.spark.metadata_frames.position_deletes import DeletedPositions
 from frazil.spark.metadata_frames.shape import dataframe_of, spark_schema
+from frazil.spark.session import costs
 from frazil.spark.session.facts import prepare_session, shuffle_partitions, type_support
 from frazil.storage.files import FileIO
 from frazil.storage.on_driver import OnDriver
@@ -126,7 +126,7 @@ class MetadataFrames(OnDriver):
 
     def all_manifests(self) -> DataFrame:
         """Return the manifests of every snapshot, with the snapshot that refers to them."""
-        if len(self._metadata.snapshots) <= cluster.ON_DRIVER_SNAPSHOTS:
+        if len(self._metadata.snapshots) <= costs.LISTED_SNAPSHOTS:
             return self._local(self._inspector.all_manifests(), columns.ALL_MANIFESTS)
         tables = ManifestTables.of(self._metadata)
         return self._cluster.manifests(self._metadata.snapshots, tables, columns.ALL_MANIFESTS)
@@ -159,7 +159,7 @@ class MetadataFrames(OnDriver):
 
     def _all(self, table: EntryTable, contents: frozenset[ManifestContent]) -> DataFrame:
         snapshots = self._metadata.snapshots
-        if len(snapshots) <= cluster.ON_DRIVER_SNAPSHOTS:
+        if len(snapshots) <= costs.LISTED_SNAPSHOTS:
             manifests = self._inspector.all_manifests_once()
             return self._entries(table, [m for m in manifests if m.content in contents])
         tasks = self._cluster.tasks_of_snapshots(snapshots, contents)

@@ -37,10 +37,12 @@ from frazil.spark.migration.columns import ColumnMatcher, FileColumns
 from frazil.storage.files import FileIO
 from frazil.storage.parquet.footer import read_description
 from frazil.storage.parquet.metrics import FileMetrics, MetricsReader
-from frazil.storage.side_by_side import in_threads
 
 FORMATS: Final[tuple[FileFormat, ...]] = ("parquet", "orc", "avro")
 """What the files may be."""
+
+FOUND: Final = pa.schema({"entry": pa.string(), "names": pa.string()})
+"""What `find_one` tells of a file."""
 
 _ORC_ID: Final = b"iceberg.id"
 _MILLIS: Final = "timestamp[ms"
@@ -266,26 +268,13 @@ class EntryMaker:
                 )
 
 
-def find_some(
-    maker: EntryMaker, threads: int, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """Make entries and names of paths and partitions, in a Python worker."""
-    for batch in batches:
-        rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
-        found = in_threads(
-            lambda row: maker.find(row[0], maker.partition_of(row[1:])),
-            rows,
-            threads=threads,
-            name="frazil-import",
-        )
-        entries = [entry_to_text(each.entry, maker.partition_type) for each in found]
-        names = [
-            json.dumps([list(each.names.spellings), list(each.names.of_files_only)])
-            for each in found
-        ]
-        yield pa.record_batch(
-            {"entry": pa.array(entries, pa.string()), "names": pa.array(names, pa.string())}
-        )
+def find_one(maker: EntryMaker, file: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+    """Make the entry and the names of a file, given its path and then its partition."""
+    path, *partition = file.values()
+    found = maker.find(path, maker.partition_of(partition))
+    entry = entry_to_text(found.entry, maker.partition_type)
+    names = json.dumps([list(found.names.spellings), list(found.names.of_files_only)])
+    yield pa.record_batch([[entry], [names]], schema=FOUND)
 
 
 def _only_rows(count: int) -> FileMetrics:

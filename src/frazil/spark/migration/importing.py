@@ -7,33 +7,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import or_
-from typing import Any, Final
+from typing import Any
 
 import polars as pl
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from frazil.errors import InvalidDataFileError, ValidationError
+from frazil.errors import ValidationError
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.metadata.table_mapping import name_mapping_of
 from frazil.format.schema.name_mapping import FileNames, mapping_for
 from frazil.spark.files.wire import entry_from_text
-from frazil.spark.files.write_failures import own_error
-from frazil.spark.migration.entries import EntryMaker, Found, find_some
+from frazil.spark.migration.entries import FOUND, EntryMaker, Found, find_one
 from frazil.spark.migration.sources import FileSource
-from frazil.spark.session.facts import is_case_sensitive, prepare_session, time_zone_of
-from frazil.spark.session.packages import have_packages, lacks_packages
-from frazil.spark.session.tasks import map_batches
+from frazil.spark.session import costs
+from frazil.spark.session.facts import is_case_sensitive, time_zone_of
+from frazil.spark.session.tasks import work_on
 from frazil.spark.upkeep.arrow_frames import arrow_of
-from frazil.spark.write.footers import FOOTERS_FOR_DRIVER
 from frazil.storage.files import FileIO
-from frazil.storage.side_by_side import in_threads
 from frazil.table.migration.partitions import PartitionTexts, compatible_spec, value_column
-
-_THREADS: Final = 8
-_FILES_PER_TASK: Final = 32
-_MOST_TASKS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,42 +102,22 @@ class Importer:
         columns = [value_column(number) for number in range(len(maker.spec.fields))]
         files = files.select("path", *columns)
         self._refuse_required_nulls(maker, files)
-        if len(files) > FOOTERS_FOR_DRIVER:
-            found = self._on_executors(maker, files)
-            if found is not None:
-                return found
-        return in_threads(
-            lambda row: maker.find(row[0], maker.partition_of(row[1:])),
-            files.iter_rows(),
-            threads=self.parallelism or _THREADS,
-            name="frazil-import",
+        told = work_on(
+            self.spark,
+            arrow_of(files),
+            partial(find_one, maker),
+            FOUND,
+            cost=costs.REMOTE_FOOTERS,
+            units=len(files),
+            threads=self.parallelism,
         )
-
-    def _on_executors(self, maker: EntryMaker, files: pl.DataFrame) -> list[Found] | None:
-        """The entries by a Spark job; None where executors lack what the driver has."""
-        prepare_session(self.spark)
-        if not have_packages(self.spark):
-            return None
-        rows = self.spark.createDataFrame(arrow_of(files))
-        tasks = min(len(files) // _FILES_PER_TASK + 1, _MOST_TASKS)
-        work = partial(find_some, maker, self.parallelism or 1)
-        spread = rows.repartition(tasks)
-        try:
-            told = map_batches(spread, work, "entry string, names string").collect()
-        except PySparkException as error:
-            if lacks_packages(error):
-                return None
-            raise own_error(error) or InvalidDataFileError(
-                f"a file cannot be read: {error}"
-            ) from error
-        found = [
+        return [
             Found(
                 entry_from_text(row["entry"], maker.partition_type),
                 FileNames(*(frozenset(map(tuple, each)) for each in json.loads(row["names"]))),
             )
-            for row in told
+            for row in told.to_pylist()
         ]
-        return sorted(found, key=lambda each: each.entry.file_path)
 
     def _refuse_required_nulls(self, maker: EntryMaker, files: pl.DataFrame) -> None:
         for number, each in enumerate(maker.spec.fields):

@@ -19,11 +19,8 @@ from pyspark.sql import functions as F
 
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.planning.scan_plan import ScanPlan
+from frazil.spark.session import costs
 from frazil.spark.session.facts import is_connect
-
-_OPEN_COST: Final = 4 << 20
-_SPLIT: Final = 128 << 20
-"""Spark's own defaults of what a task of a scan reads."""
 
 _TASK_BITS: Final = 33
 """A number of `monotonically_increasing_id` is the task's, then so many bits of the row's."""
@@ -36,9 +33,9 @@ Longs = npt.NDArray[np.int64]
 
 def tasks_of_scan(spark: SparkSession, plan: ScanPlan) -> int:
     """Return how many tasks read the rows of a plan, about."""
-    size = plan.size_in_bytes + _OPEN_COST * plan.file_count
+    size = plan.size_in_bytes + costs.OPEN_COST * plan.file_count
     cores = 1 if is_connect(spark) else spark.sparkContext.defaultParallelism
-    return max(1, ceil(size / _SPLIT), min(cores, ceil(size / _OPEN_COST)))
+    return max(1, ceil(size / costs.SPLIT), min(cores, ceil(size / costs.OPEN_COST)))
 
 
 def few_rows(

@@ -1,39 +1,137 @@
-"""Python functions over the Arrow batches of a DataFrame's partitions, on executors."""
+"""Python functions over Arrow batches and items, on executors or beside the session."""
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import Any, Final, TypeAlias
 from zipimport import zipimporter
 
 import pyarrow as pa
-from pyspark.errors import PySparkRuntimeError
+from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from frazil.spark.session.packages import require_packages
+from frazil.errors import (
+    ConfigurationError,
+    FrazilError,
+    InvalidDataFileError,
+    SchemaMismatchError,
+    StorageError,
+    UnsupportedError,
+)
+from frazil.spark.session.costs import Cost
+from frazil.spark.session.facts import prepare_session, shuffle_partitions
+from frazil.spark.session.packages import have_packages, lacks_packages, require_packages
+from frazil.storage.side_by_side import in_threads
 
 BatchTask = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """What is done with one partition; called on an executor, so it must be picklable."""
 
+ItemTask = Callable[[dict[str, Any]], Iterable[pa.RecordBatch]]
+"""What is done with one item, a row by its columns' names; it must be picklable likewise."""
 
-def map_batches(rows: DataFrame, task: BatchTask, schema: S.StructType | str) -> DataFrame:
+TaskSchema: TypeAlias = S.StructType | pa.Schema | str
+"""The columns that a task yields, in Spark's types or Arrow's."""
+
+_PACKED: Final = pa.ipc.IpcWriteOptions(compression="zstd")
+_OWN: Final = re.compile(r"frazil\.errors\.(\w+): (.*)")
+_KINDS: Final[Mapping[str, type[FrazilError]]] = {
+    "ConfigurationError": ConfigurationError,
+    "InvalidDataFileError": InvalidDataFileError,
+    "MissingFileError": StorageError,
+    "SchemaMismatchError": SchemaMismatchError,
+    "StorageError": StorageError,
+    "UnsupportedError": UnsupportedError,
+}
+
+
+def work_on(
+    spark: SparkSession,
+    items: pa.Table,
+    task: ItemTask,
+    schema: pa.Schema,
+    *,
+    cost: Cost,
+    units: int,
+    threads: int | None = None,
+) -> pa.Table:
+    """Return what a task makes of items, in their order.
+
+    It is made beside the session where that costs less, or where executors lack what the driver
+    has; else in one job.
+
+    Args:
+        items: one a row.
+        task: yields batches of the schema for an item.
+        cost: says from how many units on it is executors' work, and of how many tasks.
+        units: of all items.
+        threads: how many items a process works on beside each other; as the cost says beside the
+            session and one on executors, where it is None.
+
+    Raises:
+        FrazilError: the task raised it.
+        PySparkException: it failed otherwise.
+    """
+    if units > cost.here and have_packages(spark):
+        prepare_session(spark)
+        parts = _parts(items, cost.tasks(units))
+        numbers = spark.range(0, len(parts), 1, len(parts))
+        try:
+            return map_batches(numbers, _PartTask(task, parts, threads or 1), schema).toArrow()
+        except PySparkException as error:
+            own = own_error(error)
+            if own is not None:
+                raise own from error
+            if not lacks_packages(error):
+                raise
+    return pa.Table.from_batches(_worked(task, items, threads or cost.threads), schema)
+
+
+def map_items(items: DataFrame, task: ItemTask, schema: TaskSchema) -> DataFrame:
+    """Return what a task makes of each row, on executors; it is computed where it is asked for.
+
+    Raises:
+        ConfigurationError: executors' Python cannot run it.
+    """
+    return map_batches(items, partial(_each_item, task), schema)
+
+
+def spread_items(spark: SparkSession, items: pa.Table) -> DataFrame:
+    """Return items as rows, over as many tasks as there may be."""
+    tasks = max(1, min(len(items), shuffle_partitions(spark)))
+    return spark.createDataFrame(items).repartition(tasks)
+
+
+def map_batches(rows: DataFrame, task: BatchTask, schema: TaskSchema) -> DataFrame:
     """Return what a task makes of the Arrow batches of each partition, as ``mapInArrow`` does.
 
     Args:
         rows: the partitions.
         task: takes the batches of one partition, and yields batches of the schema.
-        schema: of the result, in Spark's types.
+        schema: of the result.
 
     Raises:
         ConfigurationError: executors' Python cannot run it.
     """
     require_packages(rows.sparkSession)
-    return rows.mapInArrow(_Task(task), schema)
+    told = from_arrow_schema(schema) if isinstance(schema, pa.Schema) else schema
+    return rows.mapInArrow(_Task(task), told)
+
+
+def own_error(error: BaseException) -> FrazilError | None:
+    """Return the error of Frazil's that a task raised, found in the text of Spark's error."""
+    match = _OWN.search(str(error))
+    kind = None if match is None else _KINDS.get(match.group(1))
+    return None if match is None or kind is None else kind(match.group(2))
 
 
 def arrow_function(function: Callable[..., pa.Array], kind: S.DataType) -> Callable[..., Column]:
@@ -69,6 +167,46 @@ class _Task:
             yield from self.task(batches)
         finally:
             forget_zip_importers()
+
+
+def _each_item(task: ItemTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for item in batch.to_pylist():
+            yield from task(item)
+
+
+def _worked(task: ItemTask, items: pa.Table, threads: int) -> Iterator[pa.RecordBatch]:
+    found = in_threads(
+        lambda item: list(task(item)), items.to_pylist(), threads=threads, name="frazil-items"
+    )
+    return chain.from_iterable(found)
+
+
+def _parts(items: pa.Table, count: int) -> tuple[bytes, ...]:
+    """About as many items each, as a function takes them along: rows would need a shuffle."""
+    size = -(-len(items) // count)
+    parts = []
+    for start in range(0, len(items), size):
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, items.schema, options=_PACKED) as stream:
+            stream.write_table(items.slice(start, size))
+        parts.append(sink.getvalue().to_pybytes())
+    return tuple(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _PartTask:
+    """Numbers of parts to what a task makes of their items."""
+
+    task: ItemTask
+    parts: tuple[bytes, ...]
+    threads: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                items = pa.ipc.open_stream(self.parts[number]).read_all()
+                yield from _worked(self.task, items, self.threads)
 
 
 def forget_zip_importers() -> None:

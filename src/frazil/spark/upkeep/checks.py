@@ -19,18 +19,13 @@ from frazil.planning.load import ManifestLoader
 from frazil.spark.metadata_frames.cluster import Cluster
 from frazil.spark.metadata_frames.entry_rows import manifest_of_task
 from frazil.spark.port import SparkHandlePort
+from frazil.spark.session import costs
 from frazil.spark.session.facts import prepare_session, type_support
 from frazil.spark.session.tasks import map_batches
 from frazil.spark.upkeep.arrow_frames import arrow_of, polars_of
 from frazil.storage.files import FileIO
 from frazil.table.maintenance.check import CheckResult, check_files_here, check_table
 from frazil.table.maintenance.file_checks import PROBLEMS, STATED, check_entries, stated_entries
-
-ON_DRIVER_FILES: Final = 2_000
-"""Up to so many files are looked at beside the session."""
-
-MOST_PROBLEMS: Final = 100_000
-"""So many problems that executors found are named in the result."""
 
 _STATED: Final = (
     "content int, file_path string, file_format string, record_count bigint, "
@@ -50,7 +45,7 @@ def check(table: SparkHandlePort) -> CheckResult:
     def check_files(manifests: Sequence[ManifestFile]) -> tuple[int, pl.DataFrame]:
         counts = [(m.added_files_count, m.existing_files_count) for m in manifests]
         known = sum((added or 0) + (existing or 0) for added, existing in counts)
-        if known <= ON_DRIVER_FILES:
+        if known <= costs.CHECKED_FILES:
             return here(manifests)
         return _check_on_cluster(table, manifests)
 
@@ -70,7 +65,7 @@ def _check_on_cluster(
     try:
         count = spread.select("file_path").distinct().count()
         problems = map_batches(spread, _CheckedEntries(table.io), _PROBLEMS)
-        found = problems.limit(MOST_PROBLEMS).toArrow()
+        found = problems.limit(costs.MOST_NAMED).toArrow()
     finally:
         spread.unpersist()
     return count, polars_of(found, PROBLEMS)

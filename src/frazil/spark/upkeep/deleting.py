@@ -9,20 +9,13 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from frazil.spark.session import costs
 from frazil.spark.session.facts import prepare_session
 from frazil.spark.session.packages import have_packages
 from frazil.spark.session.tasks import map_batches
 from frazil.storage.files import FileIO
 from frazil.table.maintenance.progress import DeleteFiles, Deleting, deleting_here
 
-ON_DRIVER_DELETES: Final = 10_000
-"""Up to so many files are deleted beside the session: a minute's work of 16 threads at most, even
-where a store takes 100 ms for one file."""
-
-_AT_ONCE: Final = 100_000
-"""So many files are of one job: after each it can be told how far it is."""
-
-_TASK_FILES: Final = 1_000
 _REASONS: Final = "path string, reason string"
 
 
@@ -37,14 +30,14 @@ def deleting_by(spark: SparkSession, io: FileIO, *, threads: int) -> DeleteFiles
 
     def delete(paths: Sequence[str], deleting: Deleting) -> Mapping[str, str]:
         # What a commit gave up goes in any case: threads here take longer, and need no executors.
-        if len(paths) <= ON_DRIVER_DELETES or not have_packages(spark):
+        if len(paths) <= costs.DELETED_FILES or not have_packages(spark):
             return here(paths, deleting)
         prepare_session(spark)
         failures: dict[str, str] = {}
-        for start in range(0, len(paths), _AT_ONCE):
-            some = paths[start : start + _AT_ONCE]
+        for start in range(0, len(paths), costs.FILES_OF_A_DELETION):
+            some = paths[start : start + costs.FILES_OF_A_DELETION]
             rows = spark.createDataFrame(pa.table({"path": pa.array(some, pa.string())}))
-            spread = rows.repartition(-(-len(some) // _TASK_FILES))
+            spread = rows.repartition(-(-len(some) // costs.DELETIONS_A_TASK))
             done = map_batches(spread, Deleter(io, threads), _REASONS)
             failed = done.where("reason is not null").toArrow().to_pydict()
             failures.update(zip(failed["path"], failed["reason"], strict=True))

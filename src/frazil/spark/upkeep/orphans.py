@@ -27,6 +27,7 @@ from frazil.planning.load import ManifestLoader
 from frazil.spark.metadata_frames.cluster import Cluster, is_planned_here
 from frazil.spark.metadata_frames.entry_rows import manifest_of_task
 from frazil.spark.port import SparkHandlePort
+from frazil.spark.session import costs
 from frazil.spark.session.facts import (
     prepare_session,
     shuffle_partitions,
@@ -56,13 +57,6 @@ from frazil.table.maintenance.reachable import (
 )
 from frazil.table.manifests.comparable_paths import COMPARABLE, ComparablePaths
 
-ON_DRIVER_FOLDERS: Final = 1_000
-"""Up to so many folders of a level are listed beside the session, with all that is below them."""
-
-MOST_NAMED: Final = 100_000
-"""So many orphans that executors found are named in the result."""
-
-_BUCKET_ROWS: Final = 250_000
 _LISTED: Final = "path string, size bigint, modified_ms bigint"
 _KEYED: Final = f"{_LISTED}, is_candidate boolean, key string"
 _COMPARABLE: Final = "scheme string, authority string, key string"
@@ -97,7 +91,7 @@ def remove_orphan_files(
     if files is None:
         beginning = list_beginning(table.io, search.location)
         reachable = reachable_metadata(table.io, table.loaded)
-        is_small = len(beginning.folders) <= ON_DRIVER_FOLDERS
+        is_small = len(beginning.folders) <= costs.LISTED_FOLDERS
         if is_small and is_planned_here(reachable.manifests):
             listed = listing(table.io, beginning)
             return remove_orphans(
@@ -165,7 +159,7 @@ class _OnCluster:
         """
         held = (m.added_files_count for m in reachable.manifests)
         most = max(count, sum(each or 0 for each in held))
-        buckets = max(shuffle_partitions(self.spark), -(-most // _BUCKET_ROWS))
+        buckets = max(shuffle_partitions(self.spark), -(-most // costs.PATHS_A_BUCKET))
         bucket = F.pmod(F.xxhash64("key"), F.lit(buckets)).alias(_BUCKET)
         here = candidates.select(*LISTED, bucket).groupBy(_BUCKET)
         there = self._reached(table, reachable).select(*COMPARABLE, bucket).groupBy(_BUCKET)
@@ -261,8 +255,10 @@ def _result(done: DataFrame, *, is_dry_run: bool) -> OrphanFilesResult:
         F.coalesce(F.sum("size"), F.lit(0)).alias("bytes"),
         F.count("reason").alias("failed"),
     ).collect()
-    named = pl.DataFrame(pl.from_arrow(done.select("path").limit(MOST_NAMED).toArrow()))
-    failed = done.where("reason is not null").select("path", "reason").limit(MOST_NAMED).collect()
+    named = pl.DataFrame(pl.from_arrow(done.select("path").limit(costs.MOST_NAMED).toArrow()))
+    failed = (
+        done.where("reason is not null").select("path", "reason").limit(costs.MOST_NAMED).collect()
+    )
     return OrphanFilesResult(
         frame=named.select(pl.col("path").cast(pl.String).alias(FILE_COLUMN)),
         orphan_files_count=totals["count"],

@@ -29,6 +29,7 @@ from frazil.format.manifests import DataFile
 from frazil.format.properties.table import PAGE_ROWS
 from frazil.format.schema import Schema
 from frazil.spark.files.wire import entry_to_text
+from frazil.spark.session import costs
 from frazil.spark.write.finish import Finisher
 from frazil.spark.write.floating import FloatMetrics, with_statistics
 from frazil.spark.write.options import WriteOptions
@@ -60,9 +61,6 @@ _SHARED_SETTINGS: Final = frozenset(
 """Settings of a write that this writer follows too."""
 _SHARED_CODECS: Final = ("zstd", "snappy", "gzip", "uncompressed")
 
-FEW_VALUES: Final = 100_000
-"""So many values of a partition are few: of about twice as many Spark's own writer costs less."""
-
 _VARIANT_PARTS: Final = ("metadata", "value")
 _SIMPLE: Final = frozenset(_PLAIN.keys() - {I.GeometryType, I.GeographyType}) | {I.DecimalType}
 _CODECS: Final = {"uncompressed": "none"}
@@ -85,7 +83,7 @@ def writes_few(schema: Schema, options: WriteOptions, rows: float) -> bool:
         rows: of a partition.
     """
     return (
-        rows * len(schema.fields) <= FEW_VALUES
+        rows * len(schema.fields) <= costs.FEW_VALUES
         and options.codec in _SHARED_CODECS
         and options.parquet.keys() <= _SHARED_SETTINGS
         and all(type(field.field_type) in _SIMPLE for field in schema.fields)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Literal
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from frazil.format.schema import Schema
 from frazil.format.sorting import NullOrder, SortDirection, SortField, SortOrder
+from frazil.spark.session import costs
 from frazil.spark.session.facts import shuffle_partitions
 from frazil.spark.write.columns.partition_columns import column_of, transform_column
-
-SHUFFLE_PARTS: Final = 64
-"""A shuffle has at least so many parts, of which Spark makes tasks of equal bytes: with few parts
-the heaviest one decides, or a partition's rows are cut into more files than they need."""
 
 
 def distribute(
@@ -113,7 +110,7 @@ def _hashed(df: DataFrame, keys: Sequence[Column]) -> DataFrame:
     spark = df.sparkSession
     if str(spark.conf.get("spark.sql.adaptive.enabled", "true")).lower() != "true":
         return df.repartition(*keys)
-    return df.hint("rebalance", max(shuffle_partitions(spark), SHUFFLE_PARTS), *keys)
+    return df.hint("rebalance", max(shuffle_partitions(spark), costs.SHUFFLE_PARTS), *keys)
 
 
 def order_columns(schema: Schema, order: SortOrder) -> list[Column]:

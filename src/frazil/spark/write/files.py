@@ -26,6 +26,7 @@ from frazil.format.schema import Schema
 from frazil.spark.files.parquet.locations import spark_path
 from frazil.spark.files.staging import StagedFolder
 from frazil.spark.files.wire import entry_from_text
+from frazil.spark.session import costs
 from frazil.spark.session.facts import (
     WRITE_SETTINGS,
     is_case_sensitive,
@@ -48,9 +49,6 @@ from frazil.storage.file_kinds import DATA_FILES, FileKind
 from frazil.storage.files import FileIO
 from frazil.storage.locations import new_data_folder
 from frazil.storage.parquet.metrics import MetricsReader
-
-OPEN_FILES: Final = 8
-"""Where rows stay with the task that reads them, it has so many files open before it sorts rows."""
 
 _OPEN_FILES: Final = "spark.sql.maxConcurrentOutputFileWriters"
 _TASK_NUMBER = re.compile(r"^(?:part-)?(\d+)-")
@@ -302,7 +300,7 @@ class FileWrite:
             settings["spark.sql.variant.pushVariantIntoScan"] = "false"
         placed, keys = self.placed(aligned)
         if self.placement is not None and self.placement.moves == "stay":
-            settings[_OPEN_FILES] = str(OPEN_FILES)
+            settings[_OPEN_FILES] = str(costs.OPEN_FILES)
         writer = placed.write.options(**self.options.spark_options())
         if self.is_local:
             writer = writer.options(**_RAW_LOCAL_FILES)
@@ -352,7 +350,6 @@ class FileWrite:
             self.finisher(),
             self.partition_type,
             written,
-            folder=self.folder,
             is_local=self.is_local,
         )
         empty = [entry for entry in found if not entry.record_count]

@@ -10,14 +10,13 @@ from typing import Final
 
 from frazil.format.metadata import TableMetadata
 from frazil.format.properties.table import ROW_GROUP_SIZE
+from frazil.spark.session import costs
 from frazil.storage.files import FileInfo, local_path
 from frazil.storage.locations import new_data_folder
 from frazil.storage.parquet.joining import join_files
 from frazil.storage.side_by_side import in_threads
 
 _TASK: Final = re.compile(r"^part-(\d+)-")
-_THREADS: Final = 4
-_MOST_PIECES: Final = 16
 
 
 def pieces_of(metadata: TableMetadata, size: int) -> int:
@@ -28,7 +27,7 @@ def pieces_of(metadata: TableMetadata, size: int) -> int:
     """
     if local_path(new_data_folder(metadata, "-")) is None:
         return 1
-    return min(max(1, ceil(size / ROW_GROUP_SIZE.of(metadata.properties))), _MOST_PIECES)
+    return min(max(1, ceil(size / ROW_GROUP_SIZE.of(metadata.properties))), costs.JOINED_PIECES)
 
 
 def joined_pieces(files: Sequence[FileInfo], *, pieces: int, most: int) -> list[FileInfo]:
@@ -51,7 +50,7 @@ def joined_pieces(files: Sequence[FileInfo], *, pieces: int, most: int) -> list[
                 run = []
             run.append(file)
         runs.append(run)
-    return in_threads(_joined, runs, threads=_THREADS, name="frazil-joining")
+    return in_threads(_joined, runs, name="frazil-joining")
 
 
 def _file_of(path: str, pieces: int) -> tuple[str, int]:

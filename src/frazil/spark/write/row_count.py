@@ -19,13 +19,10 @@ from frazil.format.snapshots.summaries import (
     REPLACE_PARTITIONS,
     count_in,
 )
+from frazil.spark.session import costs
 
 _ROWS: Final = "rows"
 _PATIENCE_SECONDS: Final = 30.0
-
-MANY_PARTITIONS: Final = 100
-"""So many partitions of a write are many: Spark's writer takes a hundredth of a second for each
-on a local disk, and to start Python on executors takes about one once."""
 
 _WRITES_LOOKED_AT: Final = 5
 _SNAPSHOTS_LOOKED_AT: Final = 50
@@ -71,7 +68,7 @@ def rows_of_last_writes(metadata: TableMetadata, head: Snapshot | None) -> Expec
         parent = snapshot.parent_snapshot_id
         snapshot = None if parent is None else metadata.snapshots_by_id.get(parent)
     most = max(found, key=lambda each: each.of_a_partition, default=None)
-    return most if most is not None and most.partitions >= MANY_PARTITIONS else None
+    return most if most is not None and most.partitions >= costs.MANY_PARTITIONS else None
 
 
 def _written(snapshot: Snapshot) -> ExpectedRows | None:

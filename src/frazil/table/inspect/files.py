@@ -58,7 +58,6 @@ _LOGICAL: dict[type[IcebergType], pl.DataType] = {
     TimestamptzNanoType: pl.Datetime("ns", "UTC"),
     UUIDType: pl.String(),
 }
-_READ_THREADS = 8
 ROW = "row"
 """The column of an entry's place in its manifest."""
 _POSITION, _EQUALITY = 1, 2
@@ -256,7 +255,6 @@ def read_all(
     frames = in_threads(
         lambda manifest: one(io, manifest),
         manifests,
-        threads=_READ_THREADS,
         name="frazil-manifests",
     )
     return pl.concat([none, *frames])

@@ -18,7 +18,7 @@ from frazil.format.snapshots import Snapshot
 from frazil.planning.cache import ManifestCache
 from frazil.planning.load import ManifestLoader, listed_manifests
 from frazil.storage.files import FileIO
-from frazil.storage.side_by_side import in_threads
+from frazil.storage.side_by_side import WAITING_THREADS, in_threads
 from frazil.table.maintenance.file_checks import (
     PROBLEMS,
     STATED,
@@ -27,7 +27,6 @@ from frazil.table.maintenance.file_checks import (
     stated_entries,
 )
 
-_THREADS: Final = 16
 _SHOWN: Final = 10
 IN_CURRENT: Final = "in_current_snapshot"
 CHECKED: Final = {**PROBLEMS, IN_CURRENT: pl.Boolean()}
@@ -151,7 +150,7 @@ def check_manifests(
             return problem(path, "manifest", "unreadable", reason=str(error))
         return None
 
-    results = in_threads(look, manifests, threads=_THREADS, name="frazil-check")
+    results = in_threads(look, manifests, threads=WAITING_THREADS, name="frazil-check")
     paths = (manifest.manifest_path for manifest in manifests)
     return dict(zip(paths, results, strict=True))
 
@@ -169,7 +168,7 @@ def _lists(
         except InvalidFormatError as error:
             return (), problem(path, "manifest list", "unreadable", reason=str(error))
 
-    return in_threads(look, snapshots, threads=_THREADS, name="frazil-check")
+    return in_threads(look, snapshots, threads=WAITING_THREADS, name="frazil-check")
 
 
 def _other_files(io: FileIO, metadata: TableMetadata) -> list[pl.DataFrame]:
@@ -193,7 +192,7 @@ def _other_files(io: FileIO, metadata: TableMetadata) -> list[pl.DataFrame]:
             return None
         return problem(path, kind, "size", stated=size, found=found)
 
-    results = in_threads(look, stated, threads=_THREADS, name="frazil-check")
+    results = in_threads(look, stated, threads=WAITING_THREADS, name="frazil-check")
     return [frame for frame in results if frame is not None]
 
 

@@ -20,9 +20,9 @@ from frazil.format.properties.table import GC_ENABLED
 from frazil.storage.files import FileIO
 from frazil.storage.listing import LISTED, Beginning, list_beginning, list_folders
 from frazil.storage.paths import local_path, normalize_location
+from frazil.storage.side_by_side import WAITING_THREADS
 from frazil.table.maintenance.file_paths import live_files
 from frazil.table.maintenance.progress import (
-    DELETE_THREADS,
     DeleteFiles,
     DeleteProgress,
     Deleting,
@@ -163,7 +163,7 @@ class OrphanSearch:
                 f"prefix_mismatch_mode is {mode!r}; there are "
                 + ", ".join(get_args(PrefixMismatchMode))
             )
-        threads = settings.get("max_concurrent_deletes", DELETE_THREADS)
+        threads = settings.get("max_concurrent_deletes", WAITING_THREADS)
         if threads < 1:
             raise ValidationError(f"max_concurrent_deletes is {threads}; it is at least 1")
         location = settings.get("location")

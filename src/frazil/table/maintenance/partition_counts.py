@@ -28,7 +28,6 @@ COUNTS: Final = (
 )
 """The columns beside `partition` and `spec_id`."""
 
-_THREADS: Final = 8
 _KEYS: Final = ("partition", "spec_id")
 _NEWEST: Final = "newest"
 
@@ -51,7 +50,6 @@ def partition_counts(
     parts = in_threads(
         lambda manifest: _counted(tables.tallies(io, manifest), times),
         manifests,
-        threads=_THREADS,
         name="frazil-counts",
     )
     together = pl.concat([_counted(tables.no_tallies(), times), *parts])

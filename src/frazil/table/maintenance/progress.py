@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from frazil.storage.files import FileIO
-
-DELETE_THREADS: Final = 16
-"""So many files are deleted beside each other."""
+from frazil.storage.side_by_side import WAITING_THREADS
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +71,7 @@ DeleteFiles: TypeAlias = Callable[[Sequence[str], Deleting], Mapping[str, str]]
 """Deletes files by their paths, counts them, and returns why some could not be, by path."""
 
 
-def deleting_here(io: FileIO, *, threads: int = DELETE_THREADS) -> DeleteFiles:
+def deleting_here(io: FileIO, *, threads: int = WAITING_THREADS) -> DeleteFiles:
     """Return the deletion of files by threads of this process."""
 
     def delete(paths: Sequence[str], deleting: Deleting) -> Mapping[str, str]:

@@ -35,7 +35,6 @@ from frazil.storage.path_rewriting import (
 from frazil.storage.paths import join, name_of
 from frazil.storage.side_by_side import in_threads
 
-_THREADS: Final = 8
 _FILE_LIST: Final = "file-list"
 _PLAN: Final = {"source": pl.String(), "target": pl.String()}
 
@@ -210,7 +209,7 @@ def _named(known: Sequence[str], version: str) -> str:
 
 def _there(io: FileIO, paths: Sequence[str]) -> tuple[str, ...]:
     """Those that are not gone: writers may remove old ones."""
-    found = in_threads(io.exists, paths, threads=_THREADS, name="frazil-paths")
+    found = in_threads(io.exists, paths, name="frazil-paths")
     return tuple(path for path, is_there in zip(paths, found, strict=True) if is_there)
 
 
@@ -241,7 +240,7 @@ def _rewrite_deletes(
     def rewrite(path: str) -> RewrittenDeletes:
         return rewritten_deletes(io.read(path), files[path], prefix)
 
-    made = in_threads(rewrite, files, threads=_THREADS, name="frazil-paths")
+    made = in_threads(rewrite, files, name="frazil-paths")
     return dict(zip(files, made, strict=True))
 
 
@@ -254,7 +253,7 @@ def _rewrite_manifests(
     def rewrite(manifest: ManifestFile) -> bytes:
         return rewritten_manifest(io.read(manifest.manifest_path), prefix, deletes)
 
-    made = in_threads(rewrite, manifests, threads=_THREADS, name="frazil-paths")
+    made = in_threads(rewrite, manifests, name="frazil-paths")
     return {each.manifest_path: data for each, data in zip(manifests, made, strict=True)}
 
 

@@ -9,6 +9,7 @@ from frazil.format.arguments import SnapshotId, snapshot_id_of, snapshot_ids_of
 from frazil.format.metadata.statistics import PartitionStatisticsFile, StatisticsFile
 from frazil.storage.listing import listing_of
 from frazil.storage.on_driver import OnDriver
+from frazil.storage.side_by_side import WAITING_THREADS
 from frazil.table.maintenance.check import CheckResult, check_files_here, check_table
 from frazil.table.maintenance.expire import (
     ExpireResult,
@@ -25,7 +26,6 @@ from frazil.table.maintenance.orphans import (
     remove_orphans,
 )
 from frazil.table.maintenance.progress import (
-    DELETE_THREADS,
     DeleteFiles,
     DeleteProgress,
     OnDelete,
@@ -279,7 +279,7 @@ class Maintenance(StatisticsChanges):
             self._port, search, delete, is_dry_run=is_dry_run, files=files, tell=tell
         )
 
-    def _deleting(self, *, threads: int = DELETE_THREADS) -> DeleteFiles:
+    def _deleting(self, *, threads: int = WAITING_THREADS) -> DeleteFiles:
         """Return who deletes files; a table with a session shares it with executors."""
         return deleting_here(self._port.io, threads=threads)
 

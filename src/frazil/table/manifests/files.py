@@ -26,10 +26,9 @@ from frazil.storage.avro.columns import open_manifests
 from frazil.storage.avro.container import AvroContainer, read_container
 from frazil.storage.avro.manifest_copy import CarriedEntries, Carry, copy_manifest, entries_at
 from frazil.storage.files import FileIO
-from frazil.storage.side_by_side import in_threads
+from frazil.storage.side_by_side import WAITING_THREADS, in_threads
 
 ENTRIES_PER_MANIFEST = 10_000
-_READERS = 16
 
 
 class ManifestFiles:
@@ -79,7 +78,7 @@ class ManifestFiles:
         data = in_threads(
             lambda manifest: self.io.read(manifest.manifest_path),
             manifests,
-            threads=_READERS,
+            threads=WAITING_THREADS,
             name="frazil-manifests",
         )
         return carried_whole(metadata, list(zip(manifests, data, strict=True)))

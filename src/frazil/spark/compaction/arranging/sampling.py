@@ -20,6 +20,7 @@ from frazil.format.schema import Schema
 from frazil.format.sorting import NullOrder, SortDirection, SortOrder
 from frazil.spark.compaction.groups import FileGroup
 from frazil.spark.row_level.target import Target
+from frazil.spark.session import costs
 from frazil.spark.write.columns.align import align, micros_without_zone
 from frazil.spark.write.columns.partition_columns import column_of, transform_column
 
@@ -30,14 +31,6 @@ _COMPARED: Final = (
     I.IntegerType, I.LongType, I.FloatType, I.DoubleType, I.DecimalType, I.DateType,
     I.TimestampType, I.TimestamptzType, I.StringType, I.BinaryType, I.FixedType,
 )  # fmt: skip
-
-_SAMPLED_FILES: Final = 32
-_SAMPLED_ROWS: Final = 2_000_000
-_SAMPLE: Final = 100_000
-"""So many rows of a sample come to the driver, of so many rows of so many files."""
-
-_MOST_TASKS: Final = 64
-"""Each task is a comparison for every row."""
 
 _MOST_OF_MEAN: Final = 1.5
 """No task may have so many times the rows of the others."""
@@ -52,11 +45,11 @@ def sampled(
     """Return what is made of the columns in some rows of files all over the group."""
     tops = [target.schema.name_path(field.field_id)[0] for field in fields]
     columns = [field for field in target.schema.fields if field.name in tops]
-    ordinals = group.ordinals[:: max(1, len(group.ordinals) // _SAMPLED_FILES)]
+    ordinals = group.ordinals[:: max(1, len(group.ordinals) // costs.SAMPLED_FILES)]
     some = target.only(ordinals)
     ends = some.plan.files["record_count"].cum_sum()
-    some = some.where((ends <= _SAMPLED_ROWS) | (pl.Series(range(len(ends))) == 0))
-    share = min(1.0, _SAMPLE / max(1, some.plan.record_count))
+    some = some.where((ends <= costs.SAMPLED_ROWS) | (pl.Series(range(len(ends))) == 0))
+    share = min(1.0, costs.SAMPLE / max(1, some.plan.record_count))
     read = some.rows(columns).drop(some.place)
     rows = read if share >= 1.0 else read.sample(fraction=share, seed=7)
     aligned = align(rows, Schema(tuple(columns)), case_sensitive=True)
@@ -65,7 +58,7 @@ def sampled(
             value(field, column_of(target.schema, field.field_id)).alias(f"c{number}")
             for number, field in enumerate(fields)
         )
-    ).limit(2 * _SAMPLE)
+    ).limit(2 * costs.SAMPLE)
     frame = pl.DataFrame(pl.from_arrow(chosen.toArrow()))
     return [frame[name] for name in frame.columns]
 
@@ -81,7 +74,7 @@ def task_by_first_key(
     key = order.fields[0]
     field = target.schema.find_field(key.source_id)
     result_type = key.transform.result_type(field.field_type)
-    if tasks > _MOST_TASKS or not isinstance(result_type, _COMPARED):
+    if tasks > costs.COMPARED_TASKS or not isinstance(result_type, _COMPARED):
         return None
 
     def compared(field: I.NestedField, column: Column) -> Column:

@@ -20,7 +20,7 @@ from frazil.storage.caches import BoundedCache, Sized
 from frazil.storage.files import FileIO
 from frazil.storage.parquet.field_ids import PARQUET_FIELD_ID, stored_field_id
 from frazil.storage.parquet.footer import read_description
-from frazil.storage.side_by_side import in_threads
+from frazil.storage.side_by_side import WAITING_THREADS, in_threads
 
 INT96: Final = "INT96"
 """The kind of a timestamp in Parquet's deprecated 96-bit form (SPEC rule 260)."""
@@ -28,7 +28,6 @@ INT96: Final = "INT96"
 OF_UNSIGNED_LONGS: Final = (20, 0)
 """Precision and scale of the decimals as which Spark reads unsigned longs."""
 
-_THREADS: Final = 16
 _BYTES_PER_FILE: Final = 512
 _BYTES_PER_COLUMN: Final = 256
 
@@ -117,7 +116,7 @@ def _facts(
     unknown = [path for path in dict.fromkeys(paths) if path not in facts]
     if not unknown:
         return facts
-    results = in_threads(read, unknown, threads=_THREADS, name="frazil-footers")
+    results = in_threads(read, unknown, threads=WAITING_THREADS, name="frazil-footers")
     found = {path: known for path, known in zip(unknown, results, strict=True) if known is not None}
     kept.keep(found)
     return {**facts, **found}

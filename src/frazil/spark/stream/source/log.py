@@ -56,7 +56,6 @@ _HEADER: Final = "stream.json"
 _FINISHED: Final = "finished.json"
 _REFUSED: Final = "refused-"
 _KEPT_FILES: Final = 10
-_THREADS: Final = 8
 _VERSION: Final = 1
 
 
@@ -326,7 +325,7 @@ class StreamLog:
     def _remove_folders(self, folders: Sequence[str]) -> None:
         """Remove the folders of batches that no list names; one that stays harms nobody."""
         try:
-            in_threads(self._io.delete_folder, folders, threads=_THREADS, name="frazil-delete")
+            in_threads(self._io.delete_folder, folders, name="frazil-delete")
         except StorageError as error:
             _LOG.warning("the folder of a finished batch stays: %s", error)
 
