@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -21,11 +20,9 @@ from frazil.spark.port import SparkPort
 from frazil.spark.session import costs
 from frazil.spark.session.facts import (
     engine_summary,
-    prepare_session,
     shuffle_partitions,
-    spread_over_tasks,
 )
-from frazil.spark.session.tasks import map_batches
+from frazil.spark.session.tasks import map_batches, map_items, spread_items
 from frazil.storage.avro.manifest_records import manifest_of, manifest_record
 from frazil.table.manifests.clusters import ClusterWriter, ManifestClusters
 from frazil.table.snapshots.producer import snapshot_options
@@ -46,7 +43,6 @@ _SUMMARY: Final = pa.struct(
 )
 _TAKEN: Final = pa.list_(pa.struct({"cluster": pa.int32(), "rows": pa.list_(pa.int32())}))
 _PIECES: Final = pa.schema({"number": pa.int32(), "source": pa.int32(), "data": pa.binary()})
-_PIECES_SPARK: Final = "number int, source int, data binary"
 _WRITTEN: Final = pa.schema(
     {
         "number": pa.int32(),
@@ -55,13 +51,6 @@ _WRITTEN: Final = pa.schema(
         **_COUNTS,
         "partitions": pa.list_(_SUMMARY),
     }
-)
-_SPARK_TYPES: Final = {pa.int32(): "int", pa.int64(): "bigint", pa.string(): "string"}
-_WRITTEN_SPARK: Final = ", ".join(
-    f"{field.name} {_SPARK_TYPES[field.type]}" for field in _WRITTEN if field.name != "partitions"
-) + (
-    ", partitions array<struct<contains_null: boolean, contains_nan: boolean, "
-    "lower_bound: binary, upper_bound: binary>>"
 )
 
 
@@ -102,14 +91,12 @@ def _write_clusters(
     spark: SparkSession, writer: ClusterWriter, clusters: ManifestClusters
 ) -> list[ManifestFile]:
     """Let executors read each source once, and write the new manifests of the pieces."""
-    prepare_session(spark)
-    told = spread_over_tasks(spark.createDataFrame(_tasks(clusters)), len(clusters.sources))
-    pieces = map_batches(told, _Pieces(writer), _PIECES_SPARK)
+    pieces = map_items(spread_items(spark, _tasks(clusters)), partial(_pieces, writer), _PIECES)
     tasks = min(len(clusters.paths), shuffle_partitions(spark))
     together = pieces.repartition(tasks, "number")
     ordered = together.sortWithinPartitions("number", "source")
-    join = _Joiner(writer, tuple(clusters.paths))
-    written = map_batches(ordered, join, _WRITTEN_SPARK).toArrow().to_pylist()
+    join = partial(_joined, writer, tuple(clusters.paths))
+    written = map_batches(ordered, join, _WRITTEN).toArrow().to_pylist()
     written.sort(key=itemgetter("number"))
     return [manifest_of(row, file=row["manifest_path"]) for row in written]
 
@@ -124,31 +111,20 @@ def _tasks(clusters: ManifestClusters) -> pa.Table:
     return told
 
 
-@dataclass(frozen=True, slots=True)
-class _Pieces:
-    """Sources to pieces of new manifests, in a Python worker."""
-
-    writer: ClusterWriter
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for task in batch.to_pylist():
-                taken = [(each["cluster"], each["rows"]) for each in task["taken"]]
-                for number, data in self.writer.pieces(manifest_of_task(task), taken):
-                    piece = {"number": number, "source": task["source"], "data": data}
-                    yield pa.RecordBatch.from_pylist([piece], _PIECES)
+def _pieces(writer: ClusterWriter, task: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+    """The pieces of new manifests that a source gives."""
+    taken = [(each["cluster"], each["rows"]) for each in task["taken"]]
+    for number, data in writer.pieces(manifest_of_task(task), taken):
+        piece = {"number": number, "source": task["source"], "data": data}
+        yield pa.RecordBatch.from_pylist([piece], _PIECES)
 
 
-@dataclass(frozen=True, slots=True)
-class _Joiner:
-    """Pieces, those of one manifest together, to what a list says of it, in a Python worker."""
-
-    writer: ClusterWriter
-    paths: Sequence[str]
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        every = (piece for batch in batches for piece in batch.to_pylist())
-        for number, pieces in groupby(every, key=itemgetter("number")):
-            written = self.writer.write(self.paths[number], [piece["data"] for piece in pieces])
-            row = {"number": number, **manifest_record(written)}
-            yield pa.RecordBatch.from_pylist([row], _WRITTEN)
+def _joined(
+    writer: ClusterWriter, paths: Sequence[str], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """What a list says of each manifest that is written, given its pieces together."""
+    every = (piece for batch in batches for piece in batch.to_pylist())
+    for number, pieces in groupby(every, key=itemgetter("number")):
+        written = writer.write(paths[number], [piece["data"] for piece in pieces])
+        row = {"number": number, **manifest_record(written)}
+        yield pa.RecordBatch.from_pylist([row], _WRITTEN)

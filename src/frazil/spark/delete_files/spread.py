@@ -32,8 +32,7 @@ _LOW: Final = (1 << 32) - 1
 _TASK, _RANK, _ORDINAL = "_frazil_task", "_frazil_rank", "_frazil_ordinal"
 _FILE, _PLACES = "_frazil_file", "_frazil_places"
 _UNPARTITIONED: Final = StructType(())
-_RESULT: Final = "entry string, ordinals array<bigint>, deleted_rows bigint"
-_ARROW_RESULT: Final = pa.schema(
+_RESULT: Final = pa.schema(
     {"entry": pa.string(), "ordinals": pa.list_(pa.int64()), "deleted_rows": pa.int64()}
 )
 
@@ -223,5 +222,5 @@ class _EncodeTask:
                     }
                     for each in encoded.entries
                 ],
-                schema=_ARROW_RESULT,
+                schema=_RESULT,
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import polars as pl
@@ -19,7 +19,7 @@ from frazil.spark.files.arrow.convert import scan_type
 from frazil.spark.files.arrow.files import FilePart, TableColumns, read_batches
 from frazil.spark.files.parquet.file_log import ORDINAL, POSITION
 from frazil.spark.files.parquet.native import ScanContext, Wanted
-from frazil.spark.session.tasks import map_batches
+from frazil.spark.session.tasks import map_items
 from frazil.storage.files import FileIO
 
 TASKS: Final = pa.schema(
@@ -74,9 +74,9 @@ def scan_with_arrow(
         ]
         + [S.StructField(name, S.LongType(), False) for name in (ORDINAL, POSITION)]
     )
-    read = _FileReader(io=context.io, fields=wanted.fields, names=tuple(names), table=table)
+    read = partial(_rows_of_file, context.io, wanted.fields, tuple(names), table)
     spread = context.spark.createDataFrame(tasks).repartition(len(files))
-    rows = map_batches(spread, read, schema)
+    rows = map_items(spread, read, schema)
     kept = [*names]
     if wanted.ordinal:
         kept.append(ORDINAL)
@@ -85,30 +85,25 @@ def scan_with_arrow(
     return rows.select(*(f"`{name.replace('`', '``')}`" for name in kept))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _FileReader:
-    """What a Python worker runs: tasks in, rows out."""
-
-    io: FileIO
-    fields: tuple[I.NestedField, ...]
-    names: tuple[str, ...]
-    table: TableColumns
-
-    def __call__(self, tasks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        types = {field.field_id: field.field_type for field in self.fields}
-        for batch in tasks:
-            for task in batch.to_pylist():
-                constants = {
-                    int(key): None if value is None else from_json(types[int(key)], value)
-                    for key, value in json.loads(task["constants"]).items()
-                }
-                part = FilePart(path=task["path"], file_format=task["format"], constants=constants)
-                for start, length, arrays in read_batches(self.io, part, self.fields, self.table):
-                    ordinals = pa.repeat(pa.scalar(task["ordinal"], pa.int64()), length)
-                    positions = pa.array(range(start, start + length), pa.int64())
-                    yield pa.RecordBatch.from_arrays(
-                        [*arrays, ordinals, positions], names=[*self.names, ORDINAL, POSITION]
-                    )
+def _rows_of_file(
+    io: FileIO,
+    fields: tuple[I.NestedField, ...],
+    names: tuple[str, ...],
+    table: TableColumns,
+    task: dict[str, Any],
+) -> Iterator[pa.RecordBatch]:
+    types = {field.field_id: field.field_type for field in fields}
+    constants = {
+        int(key): None if value is None else from_json(types[int(key)], value)
+        for key, value in json.loads(task["constants"]).items()
+    }
+    part = FilePart(path=task["path"], file_format=task["format"], constants=constants)
+    for start, length, arrays in read_batches(io, part, fields, table):
+        ordinals = pa.repeat(pa.scalar(task["ordinal"], pa.int64()), length)
+        positions = pa.array(range(start, start + length), pa.int64())
+        yield pa.RecordBatch.from_arrays(
+            [*arrays, ordinals, positions], names=[*names, ORDINAL, POSITION]
+        )
 
 
 def _constants_text(values: Mapping[int, Any], types: Mapping[int, I.IcebergType]) -> str:

@@ -6,41 +6,52 @@ no credential is in a plan, a row or a log.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
+import polars as pl
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import types as S
 
 from frazil.format import types as I
 from frazil.format.manifests import ManifestContent, ManifestFile
+from frazil.format.metadata import TableMetadata
+from frazil.format.metadata.partition_sources import schema_with_sources
+from frazil.format.partitions.partitioning import PartitionSpec
+from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.format.snapshots.json_form import stored_id
 from frazil.planning.cache import ManifestCache
-from frazil.planning.load import listed_manifests
-from frazil.spark.metadata_frames.entry_rows import EntryTable, batches_of, entry_rows
+from frazil.planning.load import ManifestLoader, listed_manifests
+from frazil.spark.metadata_frames.entry_rows import (
+    EntryTable,
+    batches_of,
+    entry_rows,
+    manifest_of_task,
+)
 from frazil.spark.metadata_frames.shape import spark_schema
 from frazil.spark.session import costs
-from frazil.spark.session.facts import shuffle_partitions, spread_over_tasks
-from frazil.spark.session.tasks import map_batches
+from frazil.spark.session.arrow_frames import arrow_of
+from frazil.spark.session.facts import shuffle_partitions
+from frazil.spark.session.tasks import map_items, spread_items
 from frazil.spark.types import SparkTypeSupport
 from frazil.storage.files import FileIO
 from frazil.table.inspect.files import EntryTables
 from frazil.table.inspect.manifests import ManifestTables
 
-_TASK: Final[dict[str, tuple[pa.DataType, S.DataType]]] = {
-    "manifest_path": (pa.string(), S.StringType()),
-    "manifest_length": (pa.int64(), S.LongType()),
-    "partition_spec_id": (pa.int32(), S.IntegerType()),
-    "content": (pa.int32(), S.IntegerType()),
-    "sequence_number": (pa.int64(), S.LongType()),
-    "added_snapshot_id": (pa.int64(), S.LongType()),
-    "first_row_id": (pa.int64(), S.LongType()),
-}
-TASK_ARROW: Final = pa.schema([(name, types[0]) for name, types in _TASK.items()])
-_TASK_SPARK: Final = S.StructType([S.StructField(n, types[1]) for n, types in _TASK.items()])
+TASK_ARROW: Final = pa.schema(
+    {
+        "manifest_path": pa.string(),
+        "manifest_length": pa.int64(),
+        "partition_spec_id": pa.int32(),
+        "content": pa.int32(),
+        "sequence_number": pa.int64(),
+        "added_snapshot_id": pa.int64(),
+        "first_row_id": pa.int64(),
+    }
+)
 _SNAPSHOT_ARROW: Final = pa.schema(
     [
         ("snapshot_id", pa.int64()),
@@ -78,14 +89,14 @@ class Cluster:
     def tasks(self, manifests: Sequence[ManifestFile]) -> DataFrame:
         """A row a manifest."""
         table = pa.Table.from_pylist([stated_manifest(m) for m in manifests], TASK_ARROW)
-        return spread_over_tasks(self.spark.createDataFrame(table, _TASK_SPARK), len(manifests))
+        return spread_items(self.spark, table)
 
     def tasks_of_snapshots(
         self, snapshots: Sequence[Snapshot], contents: frozenset[ManifestContent]
     ) -> DataFrame:
         """A row a manifest that some of the snapshots have; their lists are read by executors."""
         lists = self._snapshots(snapshots)
-        found = map_batches(lists, _ListReader(self.io, contents), _TASK_SPARK)
+        found = map_items(lists, partial(_stated_manifests, self.io, contents), TASK_ARROW)
         once = found.dropDuplicates(["manifest_path"])
         return once.repartition(shuffle_partitions(self.spark))
 
@@ -99,51 +110,64 @@ class Cluster:
         self, snapshots: Sequence[Snapshot], tables: ManifestTables, columns: I.StructType
     ) -> DataFrame:
         """The rows of `all_manifests`."""
-        reader = _ManifestReader(self.io, tables, columns, self.support)
-        return map_batches(self._snapshots(snapshots), reader, spark_schema(columns, self.support))
+        read = partial(_manifests, self.io, tables, columns, self.support)
+        return map_items(self._snapshots(snapshots), read, spark_schema(columns, self.support))
+
+    def made_of_entries(
+        self,
+        manifests: Sequence[ManifestFile],
+        metadata: TableMetadata,
+        make: Callable[[pl.DataFrame], pl.DataFrame],
+        columns: pa.Schema,
+    ) -> DataFrame:
+        """What is made of the entries of each manifest; called on an executor."""
+        specs = {spec.spec_id: spec for spec in metadata.partition_specs}
+        read = partial(_made_of_entries, self.io, specs, schema_with_sources(metadata), make)
+        return map_items(self.tasks(manifests), read, columns)
 
     def _snapshots(self, snapshots: Sequence[Snapshot]) -> DataFrame:
         told = (replace(one, snapshot_id=stored_id(one.snapshot_id)) for one in snapshots)
         rows = [{name: getattr(one, name) for name in _SNAPSHOT_ARROW.names} for one in told]
         table = pa.Table.from_pylist(rows, _SNAPSHOT_ARROW)
-        return spread_over_tasks(self.spark.createDataFrame(table), len(snapshots))
+        return spread_items(self.spark, table)
 
 
-@dataclass(frozen=True, slots=True)
-class _ListReader:
-    """Snapshots to manifests of some kinds, in a Python worker."""
-
-    io: FileIO
-    contents: frozenset[ManifestContent]
-
-    def __call__(self, tasks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in tasks:
-            for task in batch.to_pylist():
-                found = listed_manifests(self.io, Snapshot(**task), cache=ManifestCache(0))
-                some = [manifest for manifest in found if manifest.content in self.contents]
-                yield pa.RecordBatch.from_pylist([stated_manifest(m) for m in some], TASK_ARROW)
+def _stated_manifests(
+    io: FileIO, contents: frozenset[ManifestContent], snapshot: dict[str, Any]
+) -> Iterator[pa.RecordBatch]:
+    found = listed_manifests(io, Snapshot(**snapshot), cache=ManifestCache(0))
+    some = [stated_manifest(manifest) for manifest in found if manifest.content in contents]
+    yield pa.RecordBatch.from_pylist(some, TASK_ARROW)
 
 
-@dataclass(frozen=True, slots=True)
-class _ManifestReader:
-    """Snapshots to rows of `all_manifests`, in a Python worker."""
+def _manifests(
+    io: FileIO,
+    tables: ManifestTables,
+    columns: I.StructType,
+    support: SparkTypeSupport,
+    snapshot: dict[str, Any],
+) -> Iterator[pa.RecordBatch]:
+    found = listed_manifests(io, Snapshot(**snapshot), cache=ManifestCache(0))
+    frame = tables.all_manifests([(snapshot["snapshot_id"], one) for one in found])
+    yield from batches_of(frame, columns, support)
 
-    io: FileIO
-    tables: ManifestTables
-    columns: I.StructType
-    support: SparkTypeSupport
 
-    def __call__(self, tasks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in tasks:
-            for task in batch.to_pylist():
-                found = listed_manifests(self.io, Snapshot(**task), cache=ManifestCache(0))
-                frame = self.tables.all_manifests([(task["snapshot_id"], one) for one in found])
-                yield from batches_of(frame, self.columns, self.support)
+def _made_of_entries(
+    io: FileIO,
+    specs: Mapping[int, PartitionSpec],
+    sources: Schema,
+    make: Callable[[pl.DataFrame], pl.DataFrame],
+    task: dict[str, Any],
+) -> list[pa.RecordBatch]:
+    loader = ManifestLoader(io, specs, sources, ManifestCache(0))
+    [entries] = loader.entries([manifest_of_task(task)])
+    found: list[pa.RecordBatch] = arrow_of(make(entries)).to_batches()
+    return found
 
 
 def stated_manifest(manifest: ManifestFile) -> dict[str, object]:
     """Return what a task is told of a manifest; `manifest_of_task` takes it back."""
     return {
         name: int(manifest.content) if name == "content" else getattr(manifest, name)
-        for name in _TASK
+        for name in TASK_ARROW.names
     }

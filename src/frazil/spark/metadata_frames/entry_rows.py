@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, Literal
 
 import polars as pl
@@ -20,7 +20,7 @@ from pyspark.sql import types as S
 from frazil.format import types as I
 from frazil.format.manifests import ManifestContent, ManifestFile
 from frazil.spark.metadata_frames.shape import record_batch, spark_schema
-from frazil.spark.session.tasks import arrow_function, map_batches
+from frazil.spark.session.tasks import arrow_function, map_items
 from frazil.spark.types import COMMENT_KEY, SparkTypeSupport
 from frazil.storage.files import FileIO
 from frazil.table.inspect.files import ROW, EntryTables
@@ -62,12 +62,12 @@ def entry_rows(
         columns: of the table.
     """
     if table == "holdings":
-        reader = EntryRows(io, tables, table, columns, support)
-        return map_batches(tasks, reader, spark_schema(columns, support))
+        read = partial(_holdings, io, tables, columns, support)
+        return map_items(tasks, read, spark_schema(columns, support))
     place = I.NestedField(0, _PLACE, _PLACE_TYPE, required=True)
     plain = I.StructType((*without_maps(columns).fields, place))
-    reader = EntryRows(io, tables, table, plain, support)
-    rows = map_batches(tasks, reader, spark_schema(plain, support))
+    read = partial(_entries, io, tables, table, plain, support)
+    rows = map_items(tasks, read, spark_schema(plain, support))
     maps = I.StructType(tables.maps_columns)
     read_maps = arrow_function(
         _MapsReader(io, tables, maps, support), _without_comments(spark_schema(maps, support))
@@ -114,31 +114,30 @@ def batches_of(
         yield record_batch(piece, columns, support)
 
 
-@dataclass(frozen=True, slots=True)
-class EntryRows:
-    """Manifests to rows of files or entries, without what is made of maps, in a Python worker."""
+def _holdings(
+    io: FileIO,
+    tables: EntryTables,
+    columns: I.StructType,
+    support: SparkTypeSupport,
+    task: dict[str, Any],
+) -> Iterator[pa.RecordBatch]:
+    return batches_of(tables.holdings(io, manifest_of_task(task)), columns, support)
 
-    io: FileIO
-    tables: EntryTables
-    table: EntryTable
-    columns: I.StructType
-    support: SparkTypeSupport
 
-    def __call__(self, tasks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in tasks:
-            for task in batch.to_pylist():
-                yield from batches_of(self._frame(task), self.columns, self.support)
-
-    def _frame(self, task: dict[str, Any]) -> pl.DataFrame:
-        manifest = manifest_of_task(task)
-        if self.table == "holdings":
-            return self.tables.holdings(self.io, manifest)
-        is_files = self.table == "files"
-        read = self.tables.plain_files if is_files else self.tables.plain_entries
-        entries = read(self.io, manifest)
-        parts = [pl.lit(task[name]).alias(name) for name in _MANIFEST]
-        place = pl.struct(*parts, ROW).alias(_PLACE)
-        return entries.with_columns(place)
+def _entries(
+    io: FileIO,
+    tables: EntryTables,
+    table: EntryTable,
+    columns: I.StructType,
+    support: SparkTypeSupport,
+    task: dict[str, Any],
+) -> Iterator[pa.RecordBatch]:
+    """The files or entries of a manifest, without what is made of maps."""
+    read = tables.plain_files if table == "files" else tables.plain_entries
+    parts = [pl.lit(task[name]).alias(name) for name in _MANIFEST]
+    place = pl.struct(*parts, ROW).alias(_PLACE)
+    found = read(io, manifest_of_task(task)).with_columns(place)
+    return batches_of(found, columns, support)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -21,9 +21,9 @@ from frazil.spark.files.wire import entry_from_text
 from frazil.spark.migration.entries import FOUND, EntryMaker, Found, find_one
 from frazil.spark.migration.sources import FileSource
 from frazil.spark.session import costs
+from frazil.spark.session.arrow_frames import arrow_of
 from frazil.spark.session.facts import is_case_sensitive, time_zone_of
 from frazil.spark.session.tasks import work_on
-from frazil.spark.upkeep.arrow_frames import arrow_of
 from frazil.storage.files import FileIO
 from frazil.table.migration.partitions import PartitionTexts, compatible_spec, value_column
 

@@ -61,11 +61,6 @@ def shuffle_partitions(spark: SparkSession) -> int:
     return int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
 
 
-def spread_over_tasks(rows: DataFrame, count: int) -> DataFrame:
-    """Return rows that are work to do, so many in all, over as many tasks as there may be."""
-    return rows.repartition(max(1, min(count, shuffle_partitions(rows.sparkSession))))
-
-
 def take_cache_sizes(spark: SparkSession, caches: Caches) -> None:
     """Give caches the sizes that the session's settings state.
 

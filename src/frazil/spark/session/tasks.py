@@ -107,6 +107,7 @@ def map_items(items: DataFrame, task: ItemTask, schema: TaskSchema) -> DataFrame
 
 def spread_items(spark: SparkSession, items: pa.Table) -> DataFrame:
     """Return items as rows, over as many tasks as there may be."""
+    prepare_session(spark)
     tasks = max(1, min(len(items), shuffle_partitions(spark)))
     return spark.createDataFrame(items).repartition(tasks)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -38,7 +38,7 @@ def deleting_by(spark: SparkSession, io: FileIO, *, threads: int) -> DeleteFiles
             some = paths[start : start + costs.FILES_OF_A_DELETION]
             rows = spark.createDataFrame(pa.table({"path": pa.array(some, pa.string())}))
             spread = rows.repartition(-(-len(some) // costs.DELETIONS_A_TASK))
-            done = map_batches(spread, Deleter(io, threads), _REASONS)
+            done = map_batches(spread, partial(delete_some, io, threads), _REASONS)
             failed = done.where("reason is not null").toArrow().to_pydict()
             failures.update(zip(failed["path"], failed["reason"], strict=True))
             deleting.several(len(some))
@@ -47,21 +47,15 @@ def deleting_by(spark: SparkSession, io: FileIO, *, threads: int) -> DeleteFiles
     return delete
 
 
-@dataclass(frozen=True, slots=True)
-class Deleter:
-    """Rows with a `path` to the same rows and the reason why it could not be deleted, or NULL.
+def delete_some(
+    io: FileIO, threads: int, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Delete files by their `path`, on an executor; add the `reason` why one could not be, or NULL.
 
-    Runs in a Python worker. A task that is tried again finds files gone, which is no failure.
+    A task that is tried again finds files gone, which is no failure.
     """
-
-    io: FileIO
-    threads: int
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Delete the files of each batch beside each other."""
-        for batch in batches:
-            paths = batch["path"].to_pylist()
-            failures = self.io.delete_many(paths, threads=self.threads)
-            reasons = [str(failures[path]) if path in failures else None for path in paths]
-            columns = [*batch.columns, pa.array(reasons, pa.string())]
-            yield pa.RecordBatch.from_arrays(columns, names=[*batch.schema.names, "reason"])
+    for batch in batches:
+        paths = batch["path"].to_pylist()
+        failures = io.delete_many(paths, threads=threads)
+        reasons = [str(failures[path]) if path in failures else None for path in paths]
+        yield batch.append_column("reason", pa.array(reasons, pa.string()))

@@ -19,24 +19,17 @@ from pyspark.sql import functions as F
 
 from frazil.catalog.protocol import LoadedTable
 from frazil.format.manifests import EntryStatus
-from frazil.format.metadata.partition_sources import schema_with_sources
-from frazil.format.partitions.partitioning import PartitionSpec
-from frazil.format.schema import Schema
-from frazil.planning.cache import ManifestCache
-from frazil.planning.load import ManifestLoader
 from frazil.spark.metadata_frames.cluster import Cluster, is_planned_here
-from frazil.spark.metadata_frames.entry_rows import manifest_of_task
 from frazil.spark.port import SparkHandlePort
 from frazil.spark.session import costs
+from frazil.spark.session.arrow_frames import arrow_of, columns_of, polars_of
 from frazil.spark.session.facts import (
     prepare_session,
     shuffle_partitions,
-    spread_over_tasks,
     type_support,
 )
-from frazil.spark.session.tasks import map_batches
-from frazil.spark.upkeep.arrow_frames import arrow_of, polars_of
-from frazil.spark.upkeep.deleting import Deleter
+from frazil.spark.session.tasks import map_batches, map_items, spread_items
+from frazil.spark.upkeep.deleting import delete_some
 from frazil.storage.files import FileIO
 from frazil.storage.listing import LISTED, Beginning, list_beginning, list_folders
 from frazil.table.maintenance.orphans import (
@@ -57,10 +50,8 @@ from frazil.table.maintenance.reachable import (
 )
 from frazil.table.manifests.comparable_paths import COMPARABLE, ComparablePaths
 
-_LISTED: Final = "path string, size bigint, modified_ms bigint"
-_KEYED: Final = f"{_LISTED}, is_candidate boolean, key string"
-_COMPARABLE: Final = "scheme string, authority string, key string"
-_UNREACHED: Final = f"{_LISTED}, {CONFLICT} string"
+_KEYED: Final = columns_of({**LISTED, "is_candidate": pl.Boolean(), "key": pl.String()})
+_UNREACHED: Final = f"path string, size bigint, modified_ms bigint, {CONFLICT} string"
 _DELETED: Final = "path string, size bigint, reason string"
 _BUCKET: Final = "_frazil_bucket"
 
@@ -116,7 +107,7 @@ class _OnCluster:
     def run(
         self, table: SparkHandlePort, source: DataFrame, *, is_dry_run: bool, kept: ExitStack
     ) -> OrphanFilesResult:
-        keyed = _kept(map_batches(source, _Candidates(self.search), _KEYED), kept)
+        keyed = _kept(map_batches(source, partial(_candidates, self.search), _KEYED), kept)
         count = keyed.count()
         loaded = table.refresh()
         reachable = reachable_metadata(self.io, loaded)
@@ -125,24 +116,25 @@ class _OnCluster:
         orphans = self._orphans(candidates, loaded, reachable, count, kept)
         newest = loaded if is_dry_run else table.refresh()
         if newest.metadata_location != loaded.metadata_location:
-            again = map_batches(orphans, _Candidates(self.search), _KEYED).drop("is_candidate")
+            again = map_batches(orphans, partial(_candidates, self.search), _KEYED).drop(
+                "is_candidate"
+            )
             reachable = reachable_metadata(self.io, newest)
             orphans = self._orphans(again, newest, reachable, count, kept)
         if is_dry_run:
             done = orphans.select("path", "size", F.lit(None).cast("string").alias("reason"))
         else:
             spread = orphans.select("path", "size").repartition(shuffle_partitions(self.spark))
-            deleter = Deleter(self.io, self.search.delete_threads)
-            done = _kept(map_batches(spread, deleter, _DELETED), kept)
+            delete = partial(delete_some, self.io, self.search.delete_threads)
+            done = _kept(map_batches(spread, delete, _DELETED), kept)
         return _result(done, is_dry_run=is_dry_run)
 
     def listed(self, beginning: Beginning) -> DataFrame:
         """The files below the folder; executors list what is below its upper levels."""
-        upper = self.spark.createDataFrame(arrow_of(beginning.files), _LISTED)
+        upper = self.spark.createDataFrame(arrow_of(beginning.files))
         rows = pa.table({"folder": pa.array(beginning.folders, pa.string())})
-        folders = self.spark.createDataFrame(rows, "folder string")
-        spread = spread_over_tasks(folders, len(rows))
-        return upper.union(map_batches(spread, _Lister(self.io), _LISTED))
+        folders = spread_items(self.spark, rows)
+        return upper.union(map_items(folders, partial(_listed, self.io), columns_of(LISTED)))
 
     def _orphans(
         self,
@@ -172,15 +164,12 @@ class _OnCluster:
         return unreached if keeps_conflicts else unreached.where(f"{CONFLICT} is null")
 
     def _reached(self, table: LoadedTable, reachable: ReachableMetadata) -> DataFrame:
-        metadata = table.metadata
         cluster = Cluster(spark=self.spark, io=self.io, support=type_support(self.spark))
-        reader = _ReachedFiles(
-            self.io, metadata.partition_specs, schema_with_sources(metadata), self.search.paths
-        )
-        tasks = cluster.tasks([each for each in reachable.manifests if each.has_live_files])
+        live = [each for each in reachable.manifests if each.has_live_files]
+        reached = partial(_reached, self.search.paths)
+        files = cluster.made_of_entries(live, table.metadata, reached, columns_of(COMPARABLE))
         own = self.search.paths.parts(pl.Series("path", sorted(reachable.paths), pl.String()))
-        metadata_paths = self.spark.createDataFrame(arrow_of(own), _COMPARABLE)
-        return metadata_paths.union(map_batches(tasks, reader, _COMPARABLE))
+        return self.spark.createDataFrame(arrow_of(own)).union(files)
 
     def _refuse_other_tables(
         self, keyed: DataFrame, table: LoadedTable, reachable: ReachableMetadata
@@ -195,52 +184,30 @@ class _OnCluster:
         self.search.refuse_other_tables(listed, reachable.metadata_folders, earlier)
 
 
-@dataclass(frozen=True, slots=True)
-class _Lister:
-    """Folders to the files below them, in a Python worker."""
-
-    io: FileIO
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for folder in batch["folder"].to_pylist():
-                yield from arrow_of(list_folders(self.io, [folder])).to_batches()
+def _listed(io: FileIO, item: dict[str, str]) -> list[pa.RecordBatch]:
+    """The files below a folder."""
+    found: list[pa.RecordBatch] = arrow_of(list_folders(io, [item["folder"]])).to_batches()
+    return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidates:
-    """Listed files to those that may be orphans, and metadata files, with keys to compare by."""
-
-    search: OrphanSearch
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            files = polars_of(batch, LISTED)
-            old = self.search.candidates(files)["path"]
-            found = files.with_columns(is_candidate=pl.col("path").is_in(old.implode())).filter(
-                pl.col("is_candidate") | pl.col("path").str.contains(METADATA_FILE)
-            )
-            keys = self.search.paths.parts(found["path"])["key"]
-            yield from arrow_of(found.with_columns(keys)).to_batches()
+def _candidates(
+    search: OrphanSearch, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Listed files that may be orphans, and metadata files, with keys to compare by."""
+    for batch in batches:
+        files = polars_of(batch, LISTED)
+        old = search.candidates(files)["path"]
+        found = files.with_columns(is_candidate=pl.col("path").is_in(old.implode())).filter(
+            pl.col("is_candidate") | pl.col("path").str.contains(METADATA_FILE)
+        )
+        keys = search.paths.parts(found["path"])["key"]
+        yield from arrow_of(found.with_columns(keys)).to_batches()
 
 
-@dataclass(frozen=True, slots=True)
-class _ReachedFiles:
-    """Manifests to the comparable paths of their live files, in a Python worker."""
-
-    io: FileIO
-    specs: tuple[PartitionSpec, ...]
-    sources: Schema
-    paths: ComparablePaths
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        specs = {spec.spec_id: spec for spec in self.specs}
-        loader = ManifestLoader(self.io, specs, self.sources, ManifestCache(0))
-        for batch in batches:
-            for task in batch.to_pylist():
-                [frame] = loader.entries([manifest_of_task(task)])
-                live = frame.filter(pl.col("status") != int(EntryStatus.DELETED))
-                yield from arrow_of(self.paths.parts(live["file_path"])).to_batches()
+def _reached(paths: ComparablePaths, entries: pl.DataFrame) -> pl.DataFrame:
+    """The comparable paths of live entries."""
+    live = entries.filter(pl.col("status") != int(EntryStatus.DELETED))
+    return paths.parts(live["file_path"])
 
 
 def _compared(search: OrphanSearch, candidates: pa.Table, reached: pa.Table) -> pa.Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -42,19 +42,15 @@ def with_variants_apart(rows: DataFrame) -> DataFrame:
         fields.append(S.StructField(field.name, _RAW if is_variant else field.dataType))
     if not places:
         return rows
-    return map_batches(rows, _Apart(tuple(places)), S.StructType(fields))
+    return map_batches(rows, partial(_apart, tuple(places)), S.StructType(fields))
 
 
-@dataclass(frozen=True, slots=True)
-class _Apart:
-    places: tuple[int, ...]
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            arrays: list[Any] = list(batch.columns)
-            for place in self.places:
-                arrays[place] = _parts(arrays[place])
-            yield pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+def _apart(places: tuple[int, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        arrays: list[Any] = list(batch.columns)
+        for place in places:
+            arrays[place] = _parts(arrays[place])
+        yield pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 
 
 def _parts(variants: pa.StructArray) -> pa.StructArray:

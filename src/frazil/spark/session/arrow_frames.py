@@ -23,3 +23,8 @@ def arrow_of(frame: pl.DataFrame) -> pa.Table:
         for field in table.schema
     ]
     return table.cast(pa.schema(plain))
+
+
+def columns_of(kinds: Mapping[str, pl.DataType]) -> pa.Schema:
+    """Return the columns of `arrow_of` a frame with these."""
+    return arrow_of(pl.DataFrame(schema=kinds)).schema
