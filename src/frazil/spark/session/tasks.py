@@ -28,6 +28,7 @@ from frazil.errors import (
     StorageError,
     UnsupportedError,
 )
+from frazil.spark.session.arrow_frames import spark_frame
 from frazil.spark.session.costs import Cost
 from frazil.spark.session.facts import prepare_session, shuffle_partitions
 from frazil.spark.session.packages import have_packages, lacks_packages, require_packages
@@ -109,7 +110,7 @@ def spread_items(spark: SparkSession, items: pa.Table) -> DataFrame:
     """Return items as rows, over as many tasks as there may be."""
     prepare_session(spark)
     tasks = max(1, min(len(items), shuffle_partitions(spark)))
-    return spark.createDataFrame(items).repartition(tasks)
+    return spark_frame(spark, items).repartition(tasks)
 
 
 def map_batches(rows: DataFrame, task: BatchTask, schema: TaskSchema) -> DataFrame:

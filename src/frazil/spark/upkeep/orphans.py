@@ -22,7 +22,7 @@ from frazil.format.manifests import EntryStatus
 from frazil.spark.metadata_frames.cluster import Cluster, is_planned_here
 from frazil.spark.port import SparkHandlePort
 from frazil.spark.session import costs
-from frazil.spark.session.arrow_frames import arrow_of, columns_of, polars_of
+from frazil.spark.session.arrow_frames import arrow_of, columns_of, polars_of, spark_frame
 from frazil.spark.session.facts import (
     prepare_session,
     shuffle_partitions,
@@ -131,7 +131,7 @@ class _OnCluster:
 
     def listed(self, beginning: Beginning) -> DataFrame:
         """The files below the folder; executors list what is below its upper levels."""
-        upper = self.spark.createDataFrame(arrow_of(beginning.files))
+        upper = spark_frame(self.spark, arrow_of(beginning.files))
         rows = pa.table({"folder": pa.array(beginning.folders, pa.string())})
         folders = spread_items(self.spark, rows)
         return upper.union(map_items(folders, partial(_listed, self.io), columns_of(LISTED)))
@@ -169,7 +169,7 @@ class _OnCluster:
         reached = partial(_reached, self.search.paths)
         files = cluster.made_of_entries(live, table.metadata, reached, columns_of(COMPARABLE))
         own = self.search.paths.parts(pl.Series("path", sorted(reachable.paths), pl.String()))
-        return self.spark.createDataFrame(arrow_of(own)).union(files)
+        return spark_frame(self.spark, arrow_of(own)).union(files)
 
     def _refuse_other_tables(
         self, keyed: DataFrame, table: LoadedTable, reachable: ReachableMetadata
