@@ -81,7 +81,12 @@ def written(spark, metadata, **more):
 def test_files_of_few_rows_say_what_those_of_spark_say(spark, tmp_path, partition_by):
     metadata = table(tmp_path, partition_by=partition_by)
     of_spark = written(spark, metadata)
-    few = written(spark, metadata, expected=FEW)
+    told = []
+    few = written(spark, metadata, expected=FEW, on_progress=told.append)
+    assert [(each.stage, each.writer.name) for each in told] == [
+        ("writing", "Arrow"), ("done", "Arrow"),
+    ]  # fmt: skip
+    assert "few rows" in told[0].writer.why
     assert {writer_of(each) for each in of_spark} == {"parquet-mr"}
     assert {writer_of(each) for each in few} == {"parquet-cpp-arrow"}
     # Sizes and offsets are each writer's own, and a footer of Spark's does not count NaN.
@@ -119,7 +124,9 @@ def test_files_of_few_rows_say_what_those_of_spark_say(spark, tmp_path, partitio
 )
 def test_other_rows_are_spark_s(spark, tmp_path, partition_by, expected, properties):
     metadata = table(tmp_path, partition_by=partition_by, **properties)
-    entries = written(spark, metadata, expected=expected)
+    told = []
+    entries = written(spark, metadata, expected=expected, on_progress=told.append)
+    assert {each.writer.name for each in told} == {"Spark"}
     assert {writer_of(each) for each in entries} == {"parquet-mr"}
 
 

@@ -7,7 +7,7 @@ Executors copy; files that need more than a copy are left to Spark's own reader 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -26,7 +26,6 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
 from frazil.spark.compaction.groups import FileGroup
 from frazil.spark.files.projection import LAST_UPDATED_FIELD, ROW_ID_FIELD
-from frazil.spark.files.wire import entry_from_text
 from frazil.spark.row_level.target import Target
 from frazil.spark.session.packages import have_packages, lacks_packages
 from frazil.spark.session.tasks import map_batches, own_error
@@ -101,26 +100,14 @@ def copied(files: Target, *, options: dict[str, str], tasks: int) -> Copied:
     write = FileWrite.planned(files.metadata, io, options, files.written_schema, DATA_FILES, None)
     if write.options.parquet.keys() - _OF_PARQUET or not have_packages(spark):
         return nothing
-    task = ArrowTask(
-        finisher=replace(write.finisher(), keys={}),
-        keys=(),
-        folder=write.folder,
-        operation_id=write.operation_id,
-        options=write.options,
-        partition_type=write.partition_type,
-        kind=write.kind,
-    )
     numbers = _tasks_of(files, tasks)
     write.staging.make()
     try:
-        copy = _Copy(task, io, files.schema, files.lineage)
+        copy = _Copy(write.arrow_task(), io, files.schema, files.lineage)
         sources = _sources(spark, files, numbers, tasks)
         rows = map_batches(sources, copy, "entry string, left int").collect()
-        told = [row["entry"] for row in rows if row["entry"] is not None]
-        staged = [entry_from_text(entry, write.partition_type) for entry in told]
-        write.staging.keep_only(staged)
-        ordered = sorted(staged, key=lambda entry: entry.file_path)
-        added = write.staging.publish(ordered, write.final_path)
+        staged = write.told([row["entry"] for row in rows if row["entry"] is not None])
+        added = write.staging.publish(staged, write.final_path)
     except PySparkException as error:
         write.staging.discard()
         if lacks_packages(error):

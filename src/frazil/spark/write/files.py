@@ -62,11 +62,23 @@ _RAW_LOCAL_FILES: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Writer:
+    """Who writes the files of a write: ``Spark`` or ``Arrow``, and why."""
+
+    name: Literal["Spark", "Arrow"]
+    why: str
+
+
+SPARK: Final = Writer("Spark", "it writes every type of the columns")
+
+
+@dataclass(frozen=True, slots=True)
 class WriteProgress:
     """What a write is at.
 
     Attributes:
         stage: ``writing`` rows, reading ``footers``, or ``done``.
+        writer: who writes the rows, and why; None of deletes.
         files: so far; 0 while rows are written.
         records: in those files.
         size_in_bytes: of those files.
@@ -76,6 +88,7 @@ class WriteProgress:
     files: int = 0
     records: int = 0
     size_in_bytes: int = 0
+    writer: Writer | None = None
 
     @property
     def share(self) -> float | None:
@@ -128,19 +141,20 @@ def write_data_files(
         StorageError: the store refused or failed.
     """
     tell = on_progress or tell_nobody
-    write = FileWrite.planned(
-        metadata, io, options, schema or metadata.schema, kind, placement, expected
-    )
     own = df.sparkSession
+    planned = FileWrite.planned(metadata, io, options, schema or metadata.schema, kind, placement)
+    write = replace(planned, writer=chosen_writer(own, planned, expected))
     # The rows may come out of tables, whose scans run in this session.
     prepare_session(own)
     aligned = align(df, write.schema, case_sensitive=is_case_sensitive(spark))
-    tell(WriteProgress("writing"))
+    tell(WriteProgress("writing", writer=write.writer))
     with write.staging.discarding():
         staged = write.staged(own, aligned, tell)
         files = write.staging.publish(staged, write.final_path)
     try:
-        tell(_progress("done", files))
+        size = sum(file.file_size_in_bytes for file in files)
+        records = sum(file.record_count for file in files)
+        tell(WriteProgress("done", len(files), records, size, write.writer))
     except BaseException:
         io.delete_many(file.file_path for file in files)
         raise
@@ -151,13 +165,22 @@ def tell_nobody(progress: WriteProgress) -> None:
     """Take the progress of a write that nobody asked about."""
 
 
-def _progress(stage: Literal["footers", "done"], files: Sequence[DataFile]) -> WriteProgress:
-    return WriteProgress(
-        stage,
-        len(files),
-        sum(file.record_count for file in files),
-        sum(file.file_size_in_bytes for file in files),
+def chosen_writer(spark: SparkSession, write: FileWrite, expected: ExpectedRows | None) -> Writer:
+    """Return who is to write the files: Spark, but for what it cannot write or is slow at."""
+    if any(lacks_physical_type(field.field_type) for field in write.schema.fields):
+        return Writer("Arrow", "Spark's writer has no physical type for a column")
+    if write.needs_labels and not write.is_local:
+        return Writer("Arrow", "footers of Spark's writer lack ids, and cannot be patched there")
+    has_folders = (
+        write.is_local
+        and write.placement is None
+        and any(not field.is_void for field in write.spec.fields)
     )
+    few = expected and writes_few(write.schema, write.options, expected.of_a_partition)
+    # Spark's own writer needs no Python on executors.
+    if has_folders and few and have_packages(spark):
+        return Writer("Arrow", "partitions get few rows, and Spark's writer is slow at folders")
+    return SPARK
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +196,7 @@ class FileWrite:
     operation_id: str
     count: RowCount
     placement: Placement | None
-    has_few_rows: bool = False
+    writer: Writer = SPARK
 
     @classmethod
     def planned(
@@ -184,24 +207,13 @@ class FileWrite:
         schema: Schema,
         kind: FileKind,
         placement: Placement | None,
-        expected: ExpectedRows | None = None,
     ) -> FileWrite:
         settings = write_options(metadata, schema, options, kind=kind)
         spec = metadata.spec_by_id(settings.spec_id)
         operation_id = str(uuid.uuid4())
         staging = StagedFolder(io, new_data_folder(metadata, operation_id))
         count = RowCount()
-        few = (
-            # Folders of partitions are what Spark's writer is slow at on a local disk.
-            staging.is_local
-            and placement is None
-            and expected is not None
-            and any(not field.is_void for field in spec.fields)
-            and writes_few(schema, settings, expected.of_a_partition)
-        )
-        return cls(
-            metadata, schema, spec, kind, settings, staging, operation_id, count, placement, few
-        )
+        return cls(metadata, schema, spec, kind, settings, staging, operation_id, count, placement)
 
     @property
     def io(self) -> FileIO:
@@ -221,16 +233,9 @@ class FileWrite:
         return any(lacks_label(field.field_type) for field in self.schema.fields)
 
     @property
-    def needs_arrow(self) -> bool:
-        """Whether Spark's writer has no physical type for a column, or no patch can follow it."""
-        if any(lacks_physical_type(field.field_type) for field in self.schema.fields):
-            return True
-        return self.needs_labels and not self.is_local
-
-    @property
     def takes_arrow(self) -> bool:
-        """Whether PyArrow writes the files: it must, or the rows are few."""
-        return self.has_few_rows or self.needs_arrow
+        """Whether PyArrow writes the files."""
+        return self.writer.name == "Arrow"
 
     @property
     def partition_type(self) -> I.StructType:
@@ -244,7 +249,7 @@ class FileWrite:
             sorted_ids=[field.source_id for field in order.fields],
         )
         reader = MetricsReader(self.schema, modes)
-        keys = {} if self.takes_arrow else key_names(self.schema, self.spec)
+        keys = key_names(self.schema, self.spec)
         return Finisher(
             self.io, reader, self.spec, order.order_id, self.needs_labels, keys, self.kind
         )
@@ -254,9 +259,6 @@ class FileWrite:
     ) -> list[DataFile]:
         """Fill the folder; return the entries of its files in the order of their paths."""
         if self.takes_arrow:
-            if not self.needs_arrow and not have_packages(spark):
-                # Spark's own writer needs no Python on executors.
-                return replace(self, has_few_rows=False).staged(spark, aligned, tell)
             return self.with_arrow(aligned)
         self.natively(spark, aligned)
         self.count.ask()
@@ -309,10 +311,9 @@ class FileWrite:
         with temporary_settings(spark, settings):
             writer.parquet(spark_path(self.folder, spark, self.io))
 
-    def with_arrow(self, aligned: DataFrame) -> list[DataFile]:
-        """Let executors write the folder with PyArrow."""
-        placed, keys = self.placed(aligned)
-        task = ArrowTask(
+    def arrow_task(self, keys: tuple[str, ...] = ()) -> ArrowTask:
+        """Return what an executor does with rows that have these partition keys."""
+        return ArrowTask(
             finisher=self.finisher(),
             keys=keys,
             folder=self.folder,
@@ -321,9 +322,17 @@ class FileWrite:
             partition_type=self.partition_type,
             kind=self.kind,
         )
+
+    def with_arrow(self, aligned: DataFrame) -> list[DataFile]:
+        """Let executors write the folder with PyArrow."""
+        placed, keys = self.placed(aligned)
         self.staging.make()
-        rows = map_batches(placed, task, "entry string").collect()
-        staged = [entry_from_text(row["entry"], self.partition_type) for row in rows]
+        rows = map_batches(placed, self.arrow_task(keys), "entry string").collect()
+        return self.told([row["entry"] for row in rows])
+
+    def told(self, entries: Sequence[str]) -> list[DataFile]:
+        """Return what tasks tell of their files, in the order of paths; the rest goes."""
+        staged = [entry_from_text(entry, self.partition_type) for entry in entries]
         self.staging.keep_only(staged)
         return sorted(staged, key=lambda entry: entry.file_path)
 
@@ -344,7 +353,7 @@ class FileWrite:
                 written, pieces=self.placement.pieces, most=self.options.target_file_size
             )
         size = sum(file.size for file in written)
-        tell(WriteProgress("footers", len(written), 0, size))
+        tell(WriteProgress("footers", len(written), 0, size, self.writer))
         found = read_entries(
             spark,
             self.finisher(),
