@@ -52,7 +52,7 @@ UNSEEN = -1
 
 def of_executors(limit):
     """A limit or a cost with no work for the driver."""
-    return replace(limit, here=UNSEEN) if isinstance(limit, costs.Cost) else UNSEEN
+    return replace(limit, here=0) if isinstance(limit, costs.Cost) else UNSEEN
 
 
 def files_of(table):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -25,8 +24,8 @@ from frazil.spark.files.wire import entry_from_text, entry_to_text
 from frazil.spark.session import costs
 from frazil.spark.session.facts import shuffle_partitions
 from frazil.spark.session.tasks import map_batches
+from frazil.spark.write.arrow import name_in_task
 from frazil.storage.file_kinds import FileKind
-from frazil.storage.files import FileIO
 
 _LOW: Final = (1 << 32) - 1
 _TASK, _RANK, _ORDINAL = "_frazil_task", "_frazil_rank", "_frazil_ordinal"
@@ -60,7 +59,7 @@ def written_by_executors(
     else:
         assert found.rows is not None
         rows, read = _joined(spark, found.rows, touched, tasks), _joined_files
-    task = _EncodeTask(staging.io, encoder, kind, staging.path, operation_id, read)
+    task = partial(_encoded, read, staging, encoder, kind, operation_id)
     placed = rows.repartitionById(count, _TASK).sortWithinPartitions(KEY)
     told = map_batches(placed.drop(_TASK), task, _RESULT).toArrow()
     entries = [
@@ -178,49 +177,40 @@ def _together(parts: list[Words]) -> Words:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _EncodeTask:
-    """Writes the deletes of a partition, in a Python worker."""
-
-    io: FileIO
-    encoder: Encoder
-    kind: FileKind
-    folder: str
-    operation_id: str
-    read: Callable[[Iterator[pa.RecordBatch]], Iterator[tuple[dict[str, Any], Words]]]
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
-        task = 0 if context is None else context.partitionId()
-        attempt = 0 if context is None else context.taskAttemptId()
-
-        def path(count: int, ordinal: int) -> str:
-            name = self.kind.file_name(
-                partition_id=task, task_id=attempt, operation_id=self.operation_id, count=count
-            )
-            return f"{self.folder}/{name}"
-
-        earlier = EarlierDeletes(self.io)
-        deletes = (
-            FileDeletes(
-                ordinal=file["ordinal"],
-                path=file["path"],
-                group=file["group"],
-                found=words,
-                earlier=earlier.words(file),
-            )
-            for file, words in self.read(batches)
+def _encoded(
+    read: Callable[[Iterator[pa.RecordBatch]], Iterator[tuple[dict[str, Any], Words]]],
+    staging: StagedFolder,
+    encoder: Encoder,
+    kind: FileKind,
+    operation_id: str,
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """Write the deletes of a partition, in a Python worker."""
+    earlier = EarlierDeletes(staging.io)
+    deletes = (
+        FileDeletes(
+            ordinal=file["ordinal"],
+            path=file["path"],
+            group=file["group"],
+            found=words,
+            earlier=earlier.words(file),
         )
-        for encoded in self.encoder.files(deletes, path):
-            self.io.create_unique(encoded.path, encoded.data)
-            yield pa.RecordBatch.from_pylist(
-                [
-                    {
-                        "entry": entry_to_text(each.entry, _UNPARTITIONED),
-                        "ordinals": list(each.ordinals),
-                        "deleted_rows": each.deleted_rows,
-                    }
-                    for each in encoded.entries
-                ],
-                schema=_RESULT,
-            )
+        for file, words in read(batches)
+    )
+
+    def path(count: int, ordinal: int) -> str:
+        return f"{staging.path}/{name_in_task(kind, operation_id, count)}"
+
+    for encoded in encoder.files(deletes, path):
+        staging.io.create_unique(encoded.path, encoded.data)
+        yield pa.RecordBatch.from_pylist(
+            [
+                {
+                    "entry": entry_to_text(each.entry, _UNPARTITIONED),
+                    "ordinals": list(each.ordinals),
+                    "deleted_rows": each.deleted_rows,
+                }
+                for each in encoded.entries
+            ],
+            schema=_RESULT,
+        )

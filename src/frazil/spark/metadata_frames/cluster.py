@@ -34,7 +34,7 @@ from frazil.spark.metadata_frames.entry_rows import (
 from frazil.spark.metadata_frames.shape import spark_schema
 from frazil.spark.session import costs
 from frazil.spark.session.arrow_frames import arrow_of
-from frazil.spark.session.facts import shuffle_partitions
+from frazil.spark.session.facts import shuffle_partitions, type_support
 from frazil.spark.session.tasks import map_items, spread_items
 from frazil.spark.types import SparkTypeSupport
 from frazil.storage.files import FileIO
@@ -84,7 +84,11 @@ class Cluster:
 
     spark: SparkSession
     io: FileIO
-    support: SparkTypeSupport
+
+    @property
+    def support(self) -> SparkTypeSupport:
+        """Which of Spark's newer types are switched on."""
+        return type_support(self.spark)
 
     def tasks(self, manifests: Sequence[ManifestFile]) -> DataFrame:
         """A row a manifest."""

@@ -152,7 +152,7 @@ class MetadataFrames(OnDriver):
     @property
     def _cluster(self) -> Cluster:
         prepare_session(self._spark)
-        return Cluster(spark=self._spark, io=self._io, support=type_support(self._spark))
+        return Cluster(spark=self._spark, io=self._io)
 
     def _manifests(self, moment: SnapshotChoice) -> tuple[ManifestFile, ...]:
         return self._inspector.manifests_of(**moment)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import Any, Final, TypeAlias
@@ -87,7 +86,9 @@ def work_on(
         parts = _parts(items, cost.tasks(units))
         numbers = spark.range(0, len(parts), 1, len(parts))
         try:
-            return map_batches(numbers, _PartTask(task, parts, threads or 1), schema).toArrow()
+            return map_batches(
+                numbers, partial(_work_on_parts, task, parts, threads or 1), schema
+            ).toArrow()
         except PySparkException as error:
             own = own_error(error)
             if own is not None:
@@ -126,7 +127,7 @@ def map_batches(rows: DataFrame, task: BatchTask, schema: TaskSchema) -> DataFra
     """
     require_packages(rows.sparkSession)
     told = from_arrow_schema(schema) if isinstance(schema, pa.Schema) else schema
-    return rows.mapInArrow(_Task(task), told)
+    return rows.mapInArrow(partial(_forgetting, task), told)
 
 
 def own_error(error: BaseException) -> FrazilError | None:
@@ -160,15 +161,11 @@ def arrow_function(function: Callable[..., pa.Array], kind: S.DataType) -> Calla
     return made
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    task: BatchTask
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        try:
-            yield from self.task(batches)
-        finally:
-            forget_zip_importers()
+def _forgetting(task: BatchTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from task(batches)
+    finally:
+        forget_zip_importers()
 
 
 def _each_item(task: ItemTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -196,19 +193,12 @@ def _parts(items: pa.Table, count: int) -> tuple[bytes, ...]:
     return tuple(parts)
 
 
-@dataclass(frozen=True, slots=True)
-class _PartTask:
-    """Numbers of parts to what a task makes of their items."""
-
-    task: ItemTask
-    parts: tuple[bytes, ...]
-    threads: int
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                items = pa.ipc.open_stream(self.parts[number]).read_all()
-                yield from _worked(self.task, items, self.threads)
+def _work_on_parts(
+    task: ItemTask, parts: Sequence[bytes], threads: int, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            yield from _worked(task, pa.ipc.open_stream(parts[number]).read_all(), threads)
 
 
 def forget_zip_importers() -> None:

@@ -14,7 +14,6 @@ from frazil.spark.metadata_frames.cluster import Cluster
 from frazil.spark.port import SparkHandlePort
 from frazil.spark.session import costs
 from frazil.spark.session.arrow_frames import arrow_of, columns_of, polars_of
-from frazil.spark.session.facts import type_support
 from frazil.spark.session.tasks import map_batches
 from frazil.storage.files import FileIO
 from frazil.table.maintenance.check import CheckResult, check_files_here, check_table
@@ -39,7 +38,7 @@ def check(table: SparkHandlePort) -> CheckResult:
 def _check_on_cluster(
     table: SparkHandlePort, manifests: Sequence[ManifestFile]
 ) -> tuple[int, pl.DataFrame]:
-    cluster = Cluster(spark=table.spark, io=table.io, support=type_support(table.spark))
+    cluster = Cluster(spark=table.spark, io=table.io)
     stated = cluster.made_of_entries(
         manifests, table.metadata, stated_entries, columns_of(STATED)
     ).distinct()

@@ -26,7 +26,6 @@ from frazil.spark.session.arrow_frames import arrow_of, columns_of, polars_of, s
 from frazil.spark.session.facts import (
     prepare_session,
     shuffle_partitions,
-    type_support,
 )
 from frazil.spark.session.tasks import map_batches, map_items, spread_items
 from frazil.spark.upkeep.deleting import delete_some
@@ -164,7 +163,7 @@ class _OnCluster:
         return unreached if keeps_conflicts else unreached.where(f"{CONFLICT} is null")
 
     def _reached(self, table: LoadedTable, reachable: ReachableMetadata) -> DataFrame:
-        cluster = Cluster(spark=self.spark, io=self.io, support=type_support(self.spark))
+        cluster = Cluster(spark=self.spark, io=self.io)
         live = [each for each in reachable.manifests if each.has_live_files]
         reached = partial(_reached, self.search.paths)
         files = cluster.made_of_entries(live, table.metadata, reached, columns_of(COMPARABLE))
