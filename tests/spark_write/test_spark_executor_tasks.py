@@ -9,10 +9,13 @@ from zipimport import zipimporter
 
 import pyarrow as pa
 import pytest
+from pyspark import TaskContext
 
+from frazil.errors import StorageError
 from frazil.spark.files.write_failures import write_failure
+from frazil.spark.session.costs import Cost
 from frazil.spark.session.packages import packages_error
-from frazil.spark.session.tasks import forget_zip_importers, map_batches
+from frazil.spark.session.tasks import forget_zip_importers, map_batches, work_on
 
 
 @pytest.mark.spark
@@ -29,6 +32,33 @@ def test_a_worker_that_ran_a_task_reads_no_archive_again(spark):
     assert [row["rows"] for row in told] == [30]
     # What is imported meanwhile finds at most the archives of the path itself, not their packages.
     assert told[0]["archives"] <= 3
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("threads", [None, 3])
+@pytest.mark.parametrize("here", [0, 23])
+def test_work_on_items_gives_the_same_here_and_on_executors(spark, here, threads):
+    told = pa.schema({"text": pa.string(), "worker": pa.bool_()})
+
+    def task(item):
+        if item["number"] == 99:
+            raise StorageError(f"{item['text']} is refused")
+        for turn in range(item["number"] % 3):
+            is_worker = TaskContext.get() is not None
+            yield pa.record_batch([[f"{item['text']} {turn}"], [is_worker]], schema=told)
+
+    def worked(numbers):
+        items = pa.table({"number": numbers, "text": [f"n{number}" for number in numbers]})
+        cost = Cost(here=here, a_task=5, threads=4)
+        return work_on(spark, items, task, told, cost=cost, units=len(items), threads=threads)
+
+    found = worked(range(24 if here == 0 else 23))
+    expected = [f"n{number} {turn}" for number in range(24) for turn in range(number % 3)]
+    assert found["text"].to_pylist() == expected[: len(found)]
+    assert len(found) == (24 if here == 0 else 22)
+    assert set(found["worker"].to_pylist()) == {here == 0}
+    with pytest.raises(StorageError, match=r"^n99 is refused$"):
+        worked([1, 99, 2])
 
 
 @pytest.mark.parametrize(
