@@ -14,8 +14,11 @@ from pyspark.sql import SparkSession
 from frazil.format.arguments import one_or_several
 from frazil.format.manifests import ManifestFile
 from frazil.spark.compaction.results import ManifestsResult
-from frazil.spark.metadata_frames.cluster import TASK_ARROW, stated_manifest
-from frazil.spark.metadata_frames.entry_rows import manifest_of_task
+from frazil.spark.metadata_frames.entry_rows import (
+    TASK_ARROW,
+    manifest_of_task,
+    stated_manifest,
+)
 from frazil.spark.port import SparkPort
 from frazil.spark.session import costs
 from frazil.spark.session.facts import (

@@ -26,10 +26,12 @@ from frazil.format.snapshots.json_form import stored_id
 from frazil.planning.cache import ManifestCache
 from frazil.planning.load import ManifestLoader, listed_manifests
 from frazil.spark.metadata_frames.entry_rows import (
+    TASK_ARROW,
     EntryTable,
     batches_of,
     entry_rows,
     manifest_of_task,
+    stated_manifest,
 )
 from frazil.spark.metadata_frames.shape import spark_schema
 from frazil.spark.session import costs
@@ -41,17 +43,6 @@ from frazil.storage.files import FileIO
 from frazil.table.inspect.files import EntryTables
 from frazil.table.inspect.manifests import ManifestTables
 
-TASK_ARROW: Final = pa.schema(
-    {
-        "manifest_path": pa.string(),
-        "manifest_length": pa.int64(),
-        "partition_spec_id": pa.int32(),
-        "content": pa.int32(),
-        "sequence_number": pa.int64(),
-        "added_snapshot_id": pa.int64(),
-        "first_row_id": pa.int64(),
-    }
-)
 _SNAPSHOT_ARROW: Final = pa.schema(
     [
         ("snapshot_id", pa.int64()),
@@ -167,11 +158,3 @@ def _made_of_entries(
     [entries] = loader.entries([manifest_of_task(task)])
     found: list[pa.RecordBatch] = arrow_of(make(entries)).to_batches()
     return found
-
-
-def stated_manifest(manifest: ManifestFile) -> dict[str, object]:
-    """Return what a task is told of a manifest; `manifest_of_task` takes it back."""
-    return {
-        name: int(manifest.content) if name == "content" else getattr(manifest, name)
-        for name in TASK_ARROW.names
-    }

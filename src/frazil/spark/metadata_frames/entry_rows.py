@@ -19,6 +19,7 @@ from pyspark.sql import types as S
 
 from frazil.format import types as I
 from frazil.format.manifests import ManifestContent, ManifestFile
+from frazil.spark.files.arrow.files import arrow_type
 from frazil.spark.metadata_frames.shape import record_batch, spark_schema
 from frazil.spark.session.tasks import arrow_function, map_items
 from frazil.spark.types import COMMENT_KEY, SparkTypeSupport
@@ -44,7 +45,8 @@ _PLACE_TYPE: Final = I.StructType(
         I.NestedField(8, ROW, I.LongType(), required=True),
     )
 )
-_MANIFEST: Final = tuple(field.name for field in _PLACE_TYPE.fields if field.name != ROW)
+TASK_ARROW: Final = pa.schema([(f.name, arrow_type(f.field_type)) for f in _PLACE_TYPE.fields[:-1]])
+"""What a task is told of a manifest."""
 
 
 def entry_rows(
@@ -134,7 +136,7 @@ def _entries(
 ) -> Iterator[pa.RecordBatch]:
     """The files or entries of a manifest, without what is made of maps."""
     read = tables.plain_files if table == "files" else tables.plain_entries
-    parts = [pl.lit(task[name]).alias(name) for name in _MANIFEST]
+    parts = [pl.lit(task[name]).alias(name) for name in TASK_ARROW.names]
     place = pl.struct(*parts, ROW).alias(_PLACE)
     found = read(io, manifest_of_task(task)).with_columns(place)
     return batches_of(found, columns, support)
@@ -154,7 +156,7 @@ class _MapsReader:
         asked = asked.with_row_index("nth")
         found = [self.tables.no_maps().with_columns(pl.lit(0, pl.UInt32).alias("nth"))]
         for _, members in asked.group_by("manifest_path", maintain_order=True):
-            maps = _maps_of(self, manifest_of_task(members.select(_MANIFEST).row(0, named=True)))
+            maps = _maps_of(self, manifest_of_task(members.row(0, named=True)))
             found.append(maps[members[ROW].to_list()].with_columns(members["nth"]))
         ordered = pl.concat(found).sort("nth").drop("nth")
         batch = record_batch(ordered, self.columns, self.support)
@@ -167,7 +169,15 @@ def _maps_of(reader: _MapsReader, manifest: ManifestFile) -> pl.DataFrame:
     return reader.tables.maps(reader.io, manifest)
 
 
+def stated_manifest(manifest: ManifestFile) -> dict[str, object]:
+    """Return what a task is told of a manifest; `manifest_of_task` takes it back."""
+    return {
+        name: int(manifest.content) if name == "content" else getattr(manifest, name)
+        for name in TASK_ARROW.names
+    }
+
+
 def manifest_of_task(task: dict[str, Any]) -> ManifestFile:
     """Return the manifest that a task names."""
-    stated = {name: task[name] for name in _MANIFEST}
+    stated = {name: task[name] for name in TASK_ARROW.names}
     return ManifestFile(**{**stated, "content": ManifestContent(stated["content"])})
