@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import sys
 import zipfile
 from zipimport import zipimporter
@@ -15,7 +16,7 @@ from frazil.errors import StorageError
 from frazil.spark.files.write_failures import write_failure
 from frazil.spark.session.costs import Cost
 from frazil.spark.session.packages import packages_error
-from frazil.spark.session.tasks import forget_zip_importers, map_batches, work_on
+from frazil.spark.session.tasks import Wire, forget_zip_importers, map_batches, work_on
 
 
 @pytest.mark.spark
@@ -38,26 +39,20 @@ def test_a_worker_that_ran_a_task_reads_no_archive_again(spark):
 @pytest.mark.parametrize("threads", [None, 3])
 @pytest.mark.parametrize("here", [0, 23])
 def test_work_on_items_gives_the_same_here_and_on_executors(spark, here, threads):
-    told = pa.schema({"text": pa.string(), "worker": pa.bool_()})
+    def work(number):
+        if number == 99:
+            raise StorageError(f"{number} is refused")
+        return number, TaskContext.get() is not None
 
-    def task(item):
-        if item["number"] == 99:
-            raise StorageError(f"{item['text']} is refused")
-        for turn in range(item["number"] % 3):
-            is_worker = TaskContext.get() is not None
-            yield pa.record_batch([[f"{item['text']} {turn}"], [is_worker]], schema=told)
+    wire = Wire(json.dumps, lambda text: tuple(json.loads(text)))
 
     def worked(numbers):
-        items = pa.table({"number": numbers, "text": [f"n{number}" for number in numbers]})
         cost = Cost(here=here, a_task=5, threads=4)
-        return work_on(spark, items, task, told, cost=cost, units=len(items), threads=threads)
+        return work_on(spark, numbers, work, wire, cost=cost, units=len(numbers), threads=threads)
 
-    found = worked(range(24 if here == 0 else 23))
-    expected = [f"n{number} {turn}" for number in range(24) for turn in range(number % 3)]
-    assert found["text"].to_pylist() == expected[: len(found)]
-    assert len(found) == (24 if here == 0 else 22)
-    assert set(found["worker"].to_pylist()) == {here == 0}
-    with pytest.raises(StorageError, match=r"^n99 is refused$"):
+    numbers = range(100, 124 if here == 0 else 123)
+    assert worked(numbers) == [(number, here == 0) for number in numbers]
+    with pytest.raises(StorageError, match=r"^99 is refused$"):
         worked([1, 99, 2])
 
 

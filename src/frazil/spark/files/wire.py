@@ -5,14 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
 from frazil.format.manifests import Content, DataFile
 from frazil.format.types import StructType
 from frazil.format.values import from_bytes, to_bytes
+from frazil.spark.session.tasks import Wire
 
 _BYTES = ("lower_bounds", "upper_bounds")
 _COUNTS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts")
+
+
+def entry_wire(partition_type: StructType) -> Wire[DataFile]:
+    """Return how entries with such partitions come from executors."""
+    return Wire(
+        partial(entry_to_text, partition_type=partition_type),
+        partial(entry_from_text, partition_type=partition_type),
+    )
 
 
 def entry_to_text(entry: DataFile, partition_type: StructType) -> str:

@@ -6,6 +6,7 @@ import json
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, BinaryIO, Final
 
 import fastavro
@@ -31,18 +32,16 @@ from frazil.spark.files.layout.footers import (
     columns_of_arrow,
     columns_of_parquet,
 )
-from frazil.spark.files.wire import entry_to_text
+from frazil.spark.files.wire import entry_from_text, entry_to_text
 from frazil.spark.migration.calendars import check_calendar
 from frazil.spark.migration.columns import ColumnMatcher, FileColumns
+from frazil.spark.session.tasks import Wire
 from frazil.storage.files import FileIO
 from frazil.storage.parquet.footer import read_description
 from frazil.storage.parquet.metrics import FileMetrics, MetricsReader
 
 FORMATS: Final[tuple[FileFormat, ...]] = ("parquet", "orc", "avro")
 """What the files may be."""
-
-FOUND: Final = pa.schema({"entry": pa.string(), "names": pa.string()})
-"""What `find_one` tells of a file."""
 
 _ORC_ID: Final = b"iceberg.id"
 _MILLIS: Final = "timestamp[ms"
@@ -268,13 +267,20 @@ class EntryMaker:
                 )
 
 
-def find_one(maker: EntryMaker, file: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-    """Make the entry and the names of a file, given its path and then its partition."""
-    path, *partition = file.values()
-    found = maker.find(path, maker.partition_of(partition))
-    entry = entry_to_text(found.entry, maker.partition_type)
-    names = json.dumps([list(found.names.spellings), list(found.names.of_files_only)])
-    yield pa.record_batch([[entry], [names]], schema=FOUND)
+def found_wire(partition_type: I.StructType) -> Wire[Found]:
+    """Return how what is found of files with such partitions comes from executors."""
+    return Wire(partial(_to_text, partition_type), partial(_from_text, partition_type))
+
+
+def _to_text(partition_type: I.StructType, found: Found) -> str:
+    names = [list(found.names.spellings), list(found.names.of_files_only)]
+    return json.dumps([entry_to_text(found.entry, partition_type), *names])
+
+
+def _from_text(partition_type: I.StructType, text: str) -> Found:
+    entry, *names = json.loads(text)
+    sets = (frozenset(map(tuple, each)) for each in names)
+    return Found(entry_from_text(entry, partition_type), FileNames(*sets))
 
 
 def _only_rows(count: int) -> FileMetrics:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import or_
@@ -17,11 +16,9 @@ from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.metadata.table_mapping import name_mapping_of
 from frazil.format.schema.name_mapping import FileNames, mapping_for
-from frazil.spark.files.wire import entry_from_text
-from frazil.spark.migration.entries import FOUND, EntryMaker, Found, find_one
+from frazil.spark.migration.entries import EntryMaker, Found, found_wire
 from frazil.spark.migration.sources import FileSource
 from frazil.spark.session import costs
-from frazil.spark.session.arrow_frames import arrow_of
 from frazil.spark.session.facts import is_case_sensitive, time_zone_of
 from frazil.spark.session.tasks import work_on
 from frazil.storage.files import FileIO
@@ -102,22 +99,15 @@ class Importer:
         columns = [value_column(number) for number in range(len(maker.spec.fields))]
         files = files.select("path", *columns)
         self._refuse_required_nulls(maker, files)
-        told = work_on(
+        return work_on(
             self.spark,
-            arrow_of(files),
-            partial(find_one, maker),
-            FOUND,
+            files.rows(),
+            partial(_found, maker),
+            found_wire(maker.partition_type),
             cost=costs.REMOTE_FOOTERS,
             units=len(files),
             threads=self.parallelism,
         )
-        return [
-            Found(
-                entry_from_text(row["entry"], maker.partition_type),
-                FileNames(*(frozenset(map(tuple, each)) for each in json.loads(row["names"]))),
-            )
-            for row in told.to_pylist()
-        ]
 
     def _refuse_required_nulls(self, maker: EntryMaker, files: pl.DataFrame) -> None:
         for number, each in enumerate(maker.spec.fields):
@@ -129,3 +119,8 @@ class Importer:
                     f"{null[0]} is of the partition where {each.name} is NULL, and the table "
                     "requires the column"
                 )
+
+
+def _found(maker: EntryMaker, file: Sequence[str]) -> Found:
+    """Given a file's path and what its partition is made of."""
+    return maker.find(file[0], maker.partition_of(file[1:]))

@@ -7,9 +7,9 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
-from itertools import chain
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 from zipimport import zipimporter
 
 import pyarrow as pa
@@ -42,7 +42,9 @@ ItemTask = Callable[[dict[str, Any]], Iterable[pa.RecordBatch]]
 TaskSchema: TypeAlias = S.StructType | pa.Schema | str
 """The columns that a task yields, in Spark's types or Arrow's."""
 
-_PACKED: Final = pa.ipc.IpcWriteOptions(compression="zstd")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
 _OWN: Final = re.compile(r"frazil\.errors\.(\w+): (.*)")
 _KINDS: Final[Mapping[str, type[FrazilError]]] = {
     "ConfigurationError": ConfigurationError,
@@ -54,48 +56,61 @@ _KINDS: Final[Mapping[str, type[FrazilError]]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Wire(Generic[Result]):
+    """How results come from executors; beside the session they stay what they are.
+
+    Attributes:
+        to_text: called on an executor, so it must be picklable.
+        from_text: called beside the session, with what `to_text` returned.
+    """
+
+    to_text: Callable[[Result], str]
+    from_text: Callable[[str], Result]
+
+
 def work_on(
     spark: SparkSession,
-    items: pa.Table,
-    task: ItemTask,
-    schema: pa.Schema,
+    items: Sequence[Item],
+    work: Callable[[Item], Result],
+    wire: Wire[Result],
     *,
     cost: Cost,
     units: int,
     threads: int | None = None,
-) -> pa.Table:
-    """Return what a task makes of items, in their order.
+) -> list[Result]:
+    """Return what work makes of items, in their order.
 
-    It is made beside the session where that costs less, or where executors lack what the driver
-    has; else in one job.
+    It is done beside the session where that costs less, or where executors lack what the driver
+    has; else by one job of Spark's, to which the items go along with the function.
 
     Args:
-        items: one a row.
-        task: yields batches of the schema for an item.
+        items: picklable.
+        work: called with an item, and picklable too.
+        wire: brings results from executors.
         cost: says from how many units on it is executors' work, and of how many tasks.
         units: of all items.
-        threads: how many items a process works on beside each other; as the cost says beside the
-            session and one on executors, where it is None.
+        threads: how many items a process works on beside each other; unless given, as the cost
+            says beside the session, and one on executors.
 
     Raises:
-        FrazilError: the task raised it.
-        PySparkException: it failed otherwise.
+        FrazilError: the work raised it.
+        PySparkException: it failed otherwise on executors.
     """
     if units > cost.here and have_packages(spark):
         prepare_session(spark)
-        parts = _parts(items, cost.tasks(units))
-        numbers = spark.range(0, len(parts), 1, len(parts))
+        numbers = spark.range(0, len(items), 1, cost.tasks(units))
+        task = partial(_work_there, work, wire.to_text, items, threads or 1)
         try:
-            return map_batches(
-                numbers, partial(_work_on_parts, task, parts, threads or 1), schema
-            ).toArrow()
+            told = map_batches(numbers, task, "result string").toArrow()
+            return [wire.from_text(text) for text in told["result"].to_pylist()]
         except PySparkException as error:
             own = own_error(error)
             if own is not None:
                 raise own from error
             if not lacks_packages(error):
                 raise
-    return pa.Table.from_batches(_worked(task, items, threads or cost.threads), schema)
+    return in_threads(work, items, threads=threads or cost.threads, name="frazil-items")
 
 
 def map_items(items: DataFrame, task: ItemTask, schema: TaskSchema) -> DataFrame:
@@ -174,31 +189,17 @@ def _each_item(task: ItemTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa
             yield from task(item)
 
 
-def _worked(task: ItemTask, items: pa.Table, threads: int) -> Iterator[pa.RecordBatch]:
-    found = in_threads(
-        lambda item: list(task(item)), items.to_pylist(), threads=threads, name="frazil-items"
-    )
-    return chain.from_iterable(found)
-
-
-def _parts(items: pa.Table, count: int) -> tuple[bytes, ...]:
-    """About as many items each, as a function takes them along: rows would need a shuffle."""
-    size = -(-len(items) // count)
-    parts = []
-    for start in range(0, len(items), size):
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, items.schema, options=_PACKED) as stream:
-            stream.write_table(items.slice(start, size))
-        parts.append(sink.getvalue().to_pybytes())
-    return tuple(parts)
-
-
-def _work_on_parts(
-    task: ItemTask, parts: Sequence[bytes], threads: int, batches: Iterator[pa.RecordBatch]
+def _work_there(
+    work: Callable[[Item], Result],
+    to_text: Callable[[Result], str],
+    items: Sequence[Item],
+    threads: int,
+    batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        for number in batch.column(0).to_pylist():
-            yield from _worked(task, pa.ipc.open_stream(parts[number]).read_all(), threads)
+        some = [items[number] for number in batch.column(0).to_pylist()]
+        found = in_threads(work, some, threads=threads, name="frazil-items")
+        yield pa.record_batch({"result": pa.array(map(to_text, found), pa.string())})
 
 
 def forget_zip_importers() -> None:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from frazil.format import types as I
 from frazil.format.manifests import DataFile
-from frazil.spark.files.wire import entry_from_text, entry_to_text
+from frazil.spark.files.wire import entry_wire
 from frazil.spark.session import costs
 from frazil.spark.session.tasks import work_on
 from frazil.spark.write.finish import Finisher
 from frazil.storage.files import FileInfo
-
-_ENTRIES: Final = pa.schema({"entry": pa.string()})
 
 
 def read_entries(
@@ -39,23 +35,18 @@ def read_entries(
         InvalidDataFileError: a file does not hold what was to be written.
         StorageError: a file cannot be read.
     """
-    items = pa.table({"path": [f.path for f in files], "size": [f.size for f in files]})
     width = costs.COLUMNS_OF_A_FOOTER + len(finisher.schema.fields)
     if finisher.labels:
         width *= costs.LABELLED
-    told = work_on(
+    return work_on(
         spark,
-        items,
-        partial(_finished, finisher, partition_type),
-        _ENTRIES,
+        files,
+        partial(_finished, finisher),
+        entry_wire(partition_type),
         cost=costs.LOCAL_FOOTERS if is_local else costs.REMOTE_FOOTERS,
         units=len(files) * width if is_local else len(files),
     )
-    return [entry_from_text(text, partition_type) for text in told["entry"].to_pylist()]
 
 
-def _finished(
-    finisher: Finisher, partition_type: I.StructType, file: dict[str, Any]
-) -> Iterator[pa.RecordBatch]:
-    entry = finisher.finish(file["path"], file["size"])
-    yield pa.record_batch([[entry_to_text(entry, partition_type)]], schema=_ENTRIES)
+def _finished(finisher: Finisher, file: FileInfo) -> DataFile:
+    return finisher.finish(file.path, file.size)
