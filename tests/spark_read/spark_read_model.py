@@ -23,6 +23,7 @@ from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.resolve import EqualityReading
 from frazil.spark.files.projection import project
 from frazil.spark.read.dataframe import prepared_read
+from frazil.spark.read.prepared import ReadRequest
 from frazil.spark.types import SparkTypeSupport
 from frazil.storage.files import FileIO
 
@@ -186,11 +187,11 @@ class MadeTable:
         return prepared_read(
             spark,
             self.plan(),
-            project(SCHEMA, columns),
+            ReadRequest(
+                projection=project(SCHEMA, columns), support=SparkTypeSupport(), equality=equality
+            ),
             metadata=self.metadata,
             io=self.io,
-            support=SparkTypeSupport(),
-            equality=equality,
         ).frame()
 
     def read(

@@ -21,6 +21,7 @@ from frazil.format.schema import Schema
 from frazil.spark.files import file_layouts as survey
 from frazil.spark.files.projection import project
 from frazil.spark.read.dataframe import prepared_read
+from frazil.spark.read.prepared import ReadRequest
 from frazil.spark.session.facts import prepare_session, type_support
 from frazil.spark.types import type_to_spark
 from frazil.storage.files import FileIO
@@ -81,10 +82,9 @@ def read(spark: Any, schema: Schema, *paths: Path) -> list[tuple[Any, ...]]:
     rows = prepared_read(
         spark,
         plan_of(schema, files),
-        project(schema, None),
+        ReadRequest(projection=project(schema, None), support=support),
         metadata=made,
         io=FileIO(),
-        support=support,
     ).frame()
     types = [type_to_spark(field.field_type, support=support) for field in schema.fields]
     assert [field.dataType for field in rows.schema] == types

@@ -17,6 +17,7 @@ from frazil.format.schema import Schema
 from frazil.format.schema.name_mapping import NameMapping
 from frazil.spark.files.projection import project
 from frazil.spark.read.dataframe import prepared_read
+from frazil.spark.read.prepared import ReadRequest
 from frazil.spark.session.facts import prepare_session
 from frazil.spark.types import SparkTypeSupport
 from frazil.storage.files import FileIO
@@ -50,11 +51,9 @@ def dataframe(spark: Any, path: Path, mapping: NameMapping | None) -> Any:
     return prepared_read(
         spark,
         plan_of(SCHEMA, [file_row(0, path, 2)]),
-        project(SCHEMA, None),
+        ReadRequest(projection=project(SCHEMA, None), support=SparkTypeSupport(), mapping=mapping),
         metadata=new_table_metadata(SCHEMA, location="file:///t", format_version=3),
         io=FileIO(),
-        support=SparkTypeSupport(),
-        mapping=mapping,
     ).frame()
 
 

@@ -8,6 +8,7 @@ optimizes as a whole.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import polars as pl
 from pyspark.sql import DataFrame, SparkSession
@@ -16,12 +17,11 @@ from pyspark.sql import functions as F
 from frazil.errors import UnsupportedError
 from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
-from frazil.format.schema.name_mapping import NameMapping
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.bitmap import Words
 from frazil.spark.deletes.groups import DeleteGroup, delete_groups
 from frazil.spark.deletes.key_columns import key_schema
-from frazil.spark.deletes.resolve import PLACES, EqualityReading, Resolved, Resolver
+from frazil.spark.deletes.resolve import PLACES, Resolver
 from frazil.spark.files.arrow.convert import is_scanned
 from frazil.spark.files.arrow.files import TableColumns
 from frazil.spark.files.file_layouts import survey
@@ -37,34 +37,26 @@ from frazil.spark.files.projection import (
 )
 from frazil.spark.files.scan_names import scan_names
 from frazil.spark.read.alike_files import FilesReadAlike, SharedReading
-from frazil.spark.read.prepared import PreparedRead, PreparedRows
+from frazil.spark.read.prepared import PreparedRead, PreparedRows, ReadRequest
 from frazil.spark.read.result_columns import result_schema
-from frazil.spark.types import SparkTypeSupport
 from frazil.storage.files import FileIO
 
 
 def prepared_read(
     spark: SparkSession,
     plan: ScanPlan,
-    projection: Projection,
+    request: ReadRequest,
     *,
     metadata: TableMetadata,
     io: FileIO,
-    support: SparkTypeSupport,
-    mapping: NameMapping | None = None,
-    equality: EqualityReading = EqualityReading.JOIN,
-    pushed: frozenset[int] = frozenset(),
 ) -> PreparedRead:
     """The rows of the plan's files, without those that are deleted, in the projection's columns.
 
     With the column ``_deleted`` the deleted rows are there too, and the column tells them.
 
     Args:
+        plan: where equality deletes are resolved, with every delete that applies to its files.
         metadata: the table.
-        mapping: the table's name mapping, for files without field ids (SPEC rule 54).
-        equality: how equality deletes are applied. Whatever resolves them needs a plan with every
-            delete that applies to its files.
-        pushed: ids of columns whose floats only predicates for Parquet's filters are about.
 
     Raises:
         UnsupportedError: a delete or a file that cannot be applied or read rightly, or that is
@@ -72,67 +64,75 @@ def prepared_read(
         MissingFileError, InvalidDataFileError: a footer that had to be read cannot be.
     """
     _check_not_encrypted(plan)
-    context = ScanContext(spark=spark, metadata=metadata, io=io, support=support)
+    context = ScanContext(spark=spark, metadata=metadata, io=io, support=request.support)
     if not len(plan.files):
-        schema = result_schema(metadata, plan.schema, projection, support)
+        schema = result_schema(metadata, plan.schema, request.projection, request.support)
         return PreparedRead((PreparedRows(spark.createDataFrame([], schema)),))
     groups = delete_groups(plan)
     keys = frozenset(i for group in groups for part in group.equality for i in part.ids)
-    key_columns = key_schema(metadata, plan, keys, io)
-    table = TableColumns(fields=plan.schema.fields, mapping=mapping)
+    files = _PlannedFiles(
+        context,
+        key_schema(metadata, plan, keys, io),
+        TableColumns(fields=plan.schema.fields, mapping=request.mapping),
+        request.pushed,
+    )
+    if not keys:
+        return files.read(plan, groups, request.projection, {})
+    resolver = Resolver(
+        metadata=metadata,
+        io=io,
+        schema=files.schema,
+        table=files.table,
+        reading=request.equality,
+        deleted_rows=files.deleted_rows,
+    )
+    resolved = resolver.resolved(plan, groups)
+    groups = delete_groups(resolved.plan, resolved.positions)
+    return files.read(resolved.plan, groups, request.projection, resolved.positions)
 
-    def read(part: ScanPlan, groups: Sequence[DeleteGroup], chosen: Projection) -> PreparedRead:
-        return _read(context, part, groups, chosen, key_columns, table, resolved.positions, pushed)
 
-    def deleted_rows(part: ScanPlan) -> DataFrame:
-        rows = read(part, delete_groups(part), Projection(PLACES)).frame()
+@dataclass(frozen=True, slots=True)
+class _PlannedFiles:
+    """Reads files of one plan; the schema has every compared column."""
+
+    context: ScanContext
+    schema: Schema
+    table: TableColumns
+    pushed: frozenset[int]
+
+    def deleted_rows(self, plan: ScanPlan) -> DataFrame:
+        """The rows that the plan's deletes delete, in the columns of `PLACES`."""
+        rows = self.read(plan, delete_groups(plan), Projection(PLACES), {}).frame()
         return rows.where(F.col(DELETED))
 
-    resolved = Resolved(plan, {})
-    if keys:
-        resolver = Resolver(
-            metadata=metadata,
-            io=io,
-            schema=key_columns,
-            table=table,
-            reading=equality,
-            deleted_rows=deleted_rows,
-        )
-        resolved = resolver.resolved(plan, groups)
-        groups = delete_groups(resolved.plan, resolved.positions)
-    return read(resolved.plan, groups, projection)
-
-
-def _read(
-    context: ScanContext,
-    plan: ScanPlan,
-    groups: Sequence[DeleteGroup],
-    projection: Projection,
-    schema: Schema,
-    table: TableColumns,
-    resolved: Mapping[int, Words],
-    pushed: frozenset[int],
-) -> PreparedRead:
-    """The rows of the groups; ``resolved`` is what `DeleteGroup.has_resolved` speaks of."""
-    parts: list[PreparedRows] = []
-    for group in groups:
-        wanted_ids = {i for part in group.equality for i in part.ids}
-        scanned = _scanned_fields(projection, schema, wanted_ids)
-        known = survey(context.io, context.metadata, group.files, scanned.fields, table)
-        reading = SharedReading(
-            context=context,
-            plan=plan,
-            projection=projection,
-            scanned=scanned,
-            names=scan_names(scanned.fields, known.file_names, pushed=pushed),
-            schema=schema,
-            table=table,
-            survey=known,
-            resolved=resolved,
-            pushed=pushed,
-        )
-        parts.extend(_group_rows(reading, group))
-    return PreparedRead(tuple(parts))
+    def read(
+        self,
+        plan: ScanPlan,
+        groups: Sequence[DeleteGroup],
+        projection: Projection,
+        resolved: Mapping[int, Words],
+    ) -> PreparedRead:
+        """The rows of the groups; ``resolved`` is what `DeleteGroup.has_resolved` speaks of."""
+        parts: list[PreparedRows] = []
+        for group in groups:
+            wanted_ids = {i for part in group.equality for i in part.ids}
+            scanned = _scanned_fields(projection, self.schema, wanted_ids)
+            context, table = self.context, self.table
+            known = survey(context.io, context.metadata, group.files, scanned.fields, table)
+            reading = SharedReading(
+                context=context,
+                plan=plan,
+                projection=projection,
+                scanned=scanned,
+                names=scan_names(scanned.fields, known.file_names, pushed=self.pushed),
+                schema=self.schema,
+                table=table,
+                survey=known,
+                resolved=resolved,
+                pushed=self.pushed,
+            )
+            parts.extend(_group_rows(reading, group))
+        return PreparedRead(tuple(parts))
 
 
 def _check_not_encrypted(plan: ScanPlan) -> None:

@@ -73,7 +73,7 @@ class ReadRequest:
     Attributes:
         projection: the result's columns.
         support: the session's newer types.
-        mapping: the table's name mapping.
+        mapping: the table's name mapping, for files without field ids (SPEC rule 54).
         equality: how equality deletes are applied.
         settings: of the session, and the folder that relative paths start at.
         pushed: ids of columns whose floats only predicates for Parquet's filters are about.
@@ -81,9 +81,9 @@ class ReadRequest:
 
     projection: Projection
     support: SparkTypeSupport
-    mapping: NameMapping | None
-    equality: EqualityReading
-    settings: tuple[str | None, ...]
+    mapping: NameMapping | None = None
+    equality: EqualityReading = EqualityReading.JOIN
+    settings: tuple[str | None, ...] = ()
     pushed: frozenset[int] = frozenset()
 
 

@@ -143,14 +143,4 @@ class TableReader:
         )
 
     def _prepared(self, plan: ScanPlan, request: ReadRequest) -> PreparedRead:
-        return prepared_read(
-            self.spark,
-            plan,
-            request.projection,
-            metadata=self.metadata,
-            io=self.io,
-            support=request.support,
-            mapping=request.mapping,
-            equality=request.equality,
-            pushed=request.pushed,
-        )
+        return prepared_read(self.spark, plan, request, metadata=self.metadata, io=self.io)
