@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from frazil.spark.deletes.bitmap import Words, word_rows
 from frazil.spark.deletes.bitmap_rows import KEY, WORDS, Grain
 from frazil.spark.deletes.deletion_cache import DeletedWords, Known
+from frazil.storage.caches import BoundedCache
 
 integers = st.one_of(
     st.integers(-200, 200), st.integers(65_500, 65_600), st.integers(-(2**63), 2**63 - 1)
@@ -74,7 +75,7 @@ def test_rows_of_one_set_take_negative_integers(values: range, grain: Grain) -> 
 
 
 def test_the_most_of_the_deletes_is_found() -> None:
-    kept = DeletedWords()
+    kept = DeletedWords(BoundedCache(256 << 20))
     for names, value in (("a", 1), ("ab", 2), ("abcd", 4)):
         kept.keep("file", Known(frozenset(names), words_of([value])))
     known = kept.covered("file", frozenset("abc"))
@@ -87,7 +88,7 @@ def test_the_most_of_the_deletes_is_found() -> None:
 def test_files_under_the_same_deletes_share_their_names() -> None:
     """A hundred names are counted once for a thousand files, and not at all when these are gone."""
     names = [f"s3://bucket/table/data/delete-{number}.parquet" for number in range(100)]
-    kept, single = DeletedWords(), DeletedWords()
+    kept, single = DeletedWords(BoundedCache(256 << 20)), DeletedWords(BoundedCache(256 << 20))
     single.keep("file", Known(frozenset(names), Words.none()))
     for file in range(1000):
         kept.keep(file, Known(frozenset(names), Words.none()))
@@ -96,7 +97,7 @@ def test_files_under_the_same_deletes_share_their_names() -> None:
         kept.keep(file, Known(frozenset([f"other {file}"]), Words.none()))
         for number in range(4):
             kept.keep(file, Known(frozenset([f"other {number}"]), Words.none()))
-    rest = DeletedWords()
+    rest = DeletedWords(BoundedCache(256 << 20))
     for file in range(1000):
         for number in range(4):
             rest.keep(file, Known(frozenset([f"other {number}"]), Words.none()))
@@ -104,7 +105,7 @@ def test_files_under_the_same_deletes_share_their_names() -> None:
 
 
 def test_the_least_recently_used_make_room() -> None:
-    kept = DeletedWords(max_bytes=30_000)
+    kept = DeletedWords(BoundedCache(30_000))
     for owner in range(10):
         kept.keep(owner, Known(frozenset("a"), words_of(range(0, 64 * 300, 64))))
         kept.covered(0, frozenset("a"))

@@ -13,6 +13,7 @@ from typing import Final
 
 import polars as pl
 
+from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.bitmap import Words
 from frazil.storage.caches import BoundedCache, Sized
 from frazil.storage.files import FileIO
@@ -46,22 +47,16 @@ class DeletedWords:
     An owner is what the deletes apply to: a data file, or the keys as such.
 
     Args:
-        max_bytes: the size of everything kept; 0 keeps nothing.
-        kept: the cache to use, in place of one of that size.
+        kept: the cache.
     """
 
-    def __init__(
-        self,
-        max_bytes: int = 256 << 20,
-        *,
-        kept: BoundedCache[tuple[Known, ...]] | None = None,
-    ) -> None:
-        self._kept = BoundedCache[tuple[Known, ...]](max_bytes) if kept is None else kept
+    def __init__(self, kept: BoundedCache[tuple[Known, ...]]) -> None:
+        self._kept = kept
 
     @classmethod
     def of(cls, io: FileIO) -> DeletedWords:
         """Return what is kept with these files."""
-        return cls(kept=io.caches["deletes"])
+        return cls(io.caches["deletes"])
 
     @property
     def max_bytes(self) -> int:
@@ -97,12 +92,45 @@ class DeletedWords:
         self._kept.clear()
 
 
-def sets_by_file(pairs: pl.DataFrame) -> dict[int, Deletes]:
-    """The delete files of each data file; files under the same ones share one set.
+class WordsOfFiles:
+    """What deletes delete in data files: what is kept of it, and what is found now and kept.
 
     Args:
+        kept: where it is kept.
+        plan: what the files are of.
         pairs: a row for each data file (`ordinal`) and delete of it (`name`).
+        read_by: what it depends on beside the files.
     """
+
+    def __init__(
+        self, kept: DeletedWords, plan: ScanPlan, pairs: pl.DataFrame, *read_by: Hashable
+    ) -> None:
+        self._kept = kept
+        self._wanted = _sets_by_file(pairs)
+        columns = ("ordinal", "file_path", "file_size_in_bytes", "record_count")
+        rows = plan.files.select(*columns).iter_rows()
+        self._owners = {o: (read_by, *file) for o, *file in rows if o in self._wanted}
+        self._known = {o: kept.covered(self._owners[o], d) for o, d in self._wanted.items()}
+        lacking = {o: k for o, k in self._known.items() if k.deletes != self._wanted[o]}
+        self.pending: pl.DataFrame = _pending_pairs(pairs, lacking)
+        """The pairs that are not known yet."""
+
+    @property
+    def words(self) -> dict[int, Words]:
+        """What is known of each data file."""
+        return {ordinal: known.words for ordinal, known in self._known.items()}
+
+    def add(self, found: Mapping[int, Words]) -> None:
+        """Keep what all pending deletes of some data files delete."""
+        for ordinal, words in found.items():
+            both = Words.union((self._known[ordinal].words, words))
+            self._known[ordinal] = Known(self._wanted[ordinal], both)
+            self._kept.keep(self._owners[ordinal], self._known[ordinal])
+        self.pending = self.pending.filter(~pl.col("ordinal").is_in(list(found)))
+
+
+def _sets_by_file(pairs: pl.DataFrame) -> dict[int, Deletes]:
+    """The delete files of each data file; files under the same ones share one set."""
     lists = pairs.group_by("ordinal").agg(pl.col("name").unique().sort())
     sets: dict[int, Deletes] = {}
     for (names,), members in lists.group_by("name"):
@@ -111,7 +139,7 @@ def sets_by_file(pairs: pl.DataFrame) -> dict[int, Deletes]:
     return sets
 
 
-def pending_pairs(pairs: pl.DataFrame, incomplete: Mapping[int, Known]) -> pl.DataFrame:
+def _pending_pairs(pairs: pl.DataFrame, incomplete: Mapping[int, Known]) -> pl.DataFrame:
     """The pairs of these files that are not in what is known of them."""
     covered = pl.DataFrame(
         {

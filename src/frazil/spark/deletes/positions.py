@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from frazil.planning.deletes.index import POSITION_DELETES, DeleteIndex
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.bitmap import Words, words_by_file, words_of_rows
 from frazil.spark.deletes.bitmap_rows import KEY, BitmapSize, Grain, Longs, bitmap_rows, merged_rows
-from frazil.spark.deletes.deletion_cache import DeletedWords, Known, pending_pairs, sets_by_file
+from frazil.spark.deletes.deletion_cache import DeletedWords, WordsOfFiles
 from frazil.spark.deletes.joins import BROADCAST_BYTES, Bitmaps, JoinedBitmaps
 from frazil.spark.deletes.position_files import (
     DeletedRows,
@@ -119,18 +119,14 @@ class PositionDeletes:
             UnsupportedError: a position that bitmaps have no room for.
         """
         names = self.plan.deletes.select("delete", _delete_name())
-        named = self.index.expanded().join(names, on="delete", maintain_order="left")
-        wanted = sets_by_file(named)
-        owners = self._owners(wanted)
-        kept = DeletedWords.of(self.context.io)
-        known = {o: kept.covered(owners[o], deletes) for o, deletes in wanted.items()}
-        lacking = pending_pairs(named, {o: k for o, k in known.items() if k.deletes != wanted[o]})
-        if len(lacking):
-            for ordinal, found in self._read(lacking).items():
-                words = Words.union((known[ordinal].words, found))
-                known[ordinal] = Known(wanted[ordinal], words)
-                kept.keep(owners[ordinal], known[ordinal])
-        return {ordinal: each.words for ordinal, each in known.items()}
+        pairs = self.index.expanded().join(names, on="delete", maintain_order="left")
+        io, uuid = self.context.io, self.context.metadata.table_uuid
+        files = WordsOfFiles(
+            DeletedWords.of(io), self.plan, pairs, "positions", store_key(io), uuid
+        )
+        if len(files.pending):
+            files.add(self._read(files.pending))
+        return files.words
 
     def bitmaps(self) -> Bitmaps:
         """The bitmaps, from deletes that executors read."""
@@ -140,13 +136,6 @@ class PositionDeletes:
         if is_small and len(self.targets):
             rows = _one_row_a_key(context, rows, grain)
         return JoinedBitmaps(F.broadcast(rows) if is_small else rows.hint("merge"), grain)
-
-    def _owners(self, ordinals: Collection[int]) -> dict[int, Hashable]:
-        read_by = ("positions", store_key(self.context.io), self.context.metadata.table_uuid)
-        rows = self.plan.files.select(
-            "ordinal", "file_path", "file_size_in_bytes", "record_count"
-        ).iter_rows()
-        return {ordinal: (read_by, *file) for ordinal, *file in rows if ordinal in ordinals}
 
     def _read(self, lacking: pl.DataFrame) -> dict[int, Words]:
         """What the deletes of these pairs delete in each of their files."""

@@ -11,7 +11,7 @@ would pay again, resolves them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
@@ -32,8 +32,7 @@ from frazil.spark.deletes.deletion_cache import (
     DeletedWords,
     Deletes,
     Known,
-    pending_pairs,
-    sets_by_file,
+    WordsOfFiles,
 )
 from frazil.spark.deletes.equality import EqualityDeletes
 from frazil.spark.deletes.groups import DeleteGroup
@@ -141,23 +140,18 @@ class Resolver:
         if index.is_empty or (is_large and self.reading is not EqualityReading.RESOLVE):
             return Resolved(plan, {})
         pairs = index.expanded().join(self._names(groups), on="delete")
-        wanted = sets_by_file(pairs)
-        owners = self._owners(plan, wanted)
-        known = {o: self._kept.covered(owners[o], deletes) for o, deletes in wanted.items()}
-        pending = pending_pairs(pairs, {o: k for o, k in known.items() if k.deletes != wanted[o]})
+        # A name mapping says which column of a file without ids is compared.
+        mapping = None if self.table.mapping is None else self.table.mapping.to_json()
+        read_by = ("rows", store_key(self.io), self.metadata.table_uuid, repr(mapping))
+        files = WordsOfFiles(self._kept, plan, pairs, *read_by)
         ways = (self._found_here, self._found_by_a_job)
         for way in ways if self.reading is not EqualityReading.KNOWN else ():
-            found = way(plan, pending) if len(pending) else {}
-            for ordinal, words in found.items():
-                both = Words.union((known[ordinal].words, words))
-                known[ordinal] = Known(wanted[ordinal], both)
-                self._kept.keep(owners[ordinal], known[ordinal])
-            is_found = pl.col("ordinal").is_in(list(found))
-            pending = pending.filter(~is_found)
-        left = joined.beside(DeleteIndex(pending.select(index.pairs.columns)))
+            if len(files.pending):
+                files.add(way(plan, files.pending))
+        left = joined.beside(DeleteIndex(files.pending.select(index.pairs.columns)))
         return Resolved(
             replace(plan, delete_index=left),
-            {o: each.words for o, each in known.items() if len(each.words.places)},
+            {ordinal: words for ordinal, words in files.words.items() if len(words.places)},
         )
 
     @property
@@ -197,15 +191,6 @@ class Resolver:
     def _compared(self, ids: Sequence[int]) -> str:
         kinds = ((field_id, self.schema.find_field(field_id).field_type) for field_id in ids)
         return "".join(f"{field_id} {kind}, " for field_id, kind in kinds)
-
-    def _owners(self, plan: ScanPlan, ordinals: Mapping[int, Deletes]) -> dict[int, Hashable]:
-        # A name mapping says which column of a file without ids is compared.
-        mapping = None if self.table.mapping is None else self.table.mapping.to_json()
-        read_by = ("rows", store_key(self.io), self.metadata.table_uuid, repr(mapping))
-        rows = plan.files.select(
-            "ordinal", "file_path", "file_size_in_bytes", "record_count"
-        ).iter_rows()
-        return {ordinal: (read_by, *file) for ordinal, *file in rows if ordinal in ordinals}
 
     def _found_here(self, plan: ScanPlan, pending: pl.DataFrame) -> dict[int, Words]:
         """What the pending deletes delete in small files."""

@@ -6,7 +6,7 @@ keys are read once: a new commit costs its own keys and a look at those of the f
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -23,7 +23,6 @@ from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.bitmap import Words, words_by_file
 from frazil.spark.deletes.equality import BY_VALUE
 from frazil.spark.files.arrow.files import FilePart, TableColumns, arrow_type, read_batches
-from frazil.storage.caches import BoundedCache
 from frazil.storage.files import FileIO
 from frazil.storage.side_by_side import in_threads
 
@@ -40,21 +39,6 @@ _SEQUENCE: Final = "sequence_number"
 
 # Spark finds these by equality too, without a hash.
 _COMPARED: Final = (*BY_VALUE, I.BooleanType, I.TimeType)
-
-
-class KeptKeys:
-    """The key columns of files, in a cache that is bounded in bytes."""
-
-    def __init__(self, kept: BoundedCache[pl.DataFrame]) -> None:
-        self._kept = kept
-
-    def find(self, owner: Hashable) -> pl.DataFrame | None:
-        """Return what is kept of a file, or None."""
-        return self._kept.get(owner)
-
-    def keep(self, owner: Hashable, keys: pl.DataFrame) -> None:
-        """Keep the keys of a file, which never change."""
-        self._kept.put(owner, keys, int(keys.estimated_size()) + _FRAME_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,15 +164,15 @@ class SmallFiles:
                 raise
 
         listed = files.select("file_path", "file_format", "file_size_in_bytes").rows()
-        kept = KeptKeys(self.io.caches["deletes"])
-        known = {row: kept.find((*read_by, *row)) for row in dict.fromkeys(listed)}
+        kept = self.io.caches["deletes"]
+        known = {row: kept.get((*read_by, *row)) for row in dict.fromkeys(listed)}
         lacking = [row for row, keys in known.items() if keys is None]
         parts = [FilePart(path=path, file_format=kind) for path, kind, _ in lacking]
         found = in_threads(read, parts, threads=_READERS, name="frazil-keys")
         for row, keys in zip(lacking, found, strict=True):
             known[row] = keys
             if keys is not None:
-                kept.keep((*read_by, *row), keys)
+                kept.put((*read_by, *row), keys, int(keys.estimated_size()) + _FRAME_BYTES)
         return [known[row] for row in listed]
 
     def _read(self, part: FilePart, fields: Sequence[I.NestedField]) -> pl.DataFrame:
