@@ -22,7 +22,7 @@ from frazil.planning.deletes.index import GLOBAL_SCOPE, DeleteIndex
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.resolve import EqualityReading
 from frazil.spark.files.projection import project
-from frazil.spark.read.dataframe import prepared_read
+from frazil.spark.read.dataframe import PlannedRead
 from frazil.spark.read.prepared import ReadRequest
 from frazil.spark.types import SparkTypeSupport
 from frazil.storage.files import FileIO
@@ -184,15 +184,21 @@ class MadeTable:
         equality: EqualityReading = EqualityReading.JOIN,
     ) -> Any:
         """What Frazil reads."""
-        return prepared_read(
-            spark,
-            self.plan(),
-            ReadRequest(
-                projection=project(SCHEMA, columns), support=SparkTypeSupport(), equality=equality
-            ),
-            metadata=self.metadata,
-            io=self.io,
-        ).frame()
+        return (
+            PlannedRead.of(
+                spark,
+                self.plan(),
+                ReadRequest(
+                    projection=project(SCHEMA, columns),
+                    support=SparkTypeSupport(),
+                    equality=equality,
+                ),
+                metadata=self.metadata,
+                io=self.io,
+            )
+            .prepared()
+            .frame()
+        )
 
     def read(
         self,

@@ -13,7 +13,7 @@ from ci_share import one_of_each
 from frazil.spark.deletes import joins as bitmaps
 from frazil.spark.deletes.bitmap import Words
 from frazil.spark.deletes.joins import ArrayBitmaps, Bitmaps, JoinedBitmaps, bitmaps_of_words
-from frazil.spark.files.parquet.file_log import ORDINAL, POSITION
+from frazil.spark.files.parquet.file_log import NAMED_PLACE, ORDINAL, POSITION
 from frazil.storage.caches import BoundedCache
 
 Deleted = Mapping[int, set[int]]
@@ -43,8 +43,10 @@ def words_of(deleted: Deleted) -> dict[int, Words]:
 def check(spark: SparkSession, made: Bitmaps, deleted: Deleted) -> None:
     rows = spark.createDataFrame(ROWS, f"{ORDINAL} long, {POSITION} long")
     gone = {(o, p) for o, p in ROWS if p in deleted.get(o, set())}
-    assert {tuple(row) for row in made.without_deleted(rows).collect()} == set(ROWS) - gone
-    assert {tuple(row) for row in made.only_deleted(rows).collect()} == gone
+    assert {tuple(row) for row in made.at(NAMED_PLACE).without_deleted(rows).collect()} == set(
+        ROWS
+    ) - gone
+    assert {tuple(row) for row in made.at(NAMED_PLACE).only_deleted(rows).collect()} == gone
 
 
 @pytest.mark.parametrize("deleted", CASES.values(), ids=CASES.keys())
@@ -59,10 +61,11 @@ def test_a_value_is_bounded_where_one_file_is_long(
 ) -> None:
     monkeypatch.setattr(bitmaps, "ARRAY_BYTES", 4 << 20)
     deleted = CASES["one long file among many"]
-    long, even = (made_of(spark, words_of(d)) for d in (deleted, {0: {0, 64}}))
-    assert isinstance(long, ArrayBitmaps)
-    assert isinstance(even, ArrayBitmaps)
-    assert (long.distance, even.distance) == (None, 2)
+    assert isinstance(made_of(spark, words_of(deleted)), JoinedBitmaps)
+    parts = bitmaps.in_arrays(words_of(deleted))
+    assert {ordinal for part in parts for ordinal in part} == deleted.keys()
+    for part in parts:
+        assert isinstance(made_of(spark, part), ArrayBitmaps)
 
 
 @pytest.mark.parametrize(
@@ -99,8 +102,8 @@ def test_the_same_sets_are_handed_over_once(spark: SparkSession) -> None:
 def test_rows_that_share_a_value_can_be_joined(spark: SparkSession) -> None:
     made = made_of(spark, words_of(CASES["the edges of words"]))
     rows = spark.createDataFrame(ROWS, f"{ORDINAL} long, {POSITION} long")
-    left = made.without_deleted(rows).where(f"{ORDINAL} = 0")
-    right = made.without_deleted(rows).where(f"{ORDINAL} = 1")
+    left = made.at(NAMED_PLACE).without_deleted(rows).where(f"{ORDINAL} = 0")
+    right = made.at(NAMED_PLACE).without_deleted(rows).where(f"{ORDINAL} = 1")
     common = left.join(right, POSITION).select(POSITION).collect()
     gone = {0, 63, 64, 127, 128, 199, 62, 65}
     assert {row[0] for row in common} == set(range(200)) - gone

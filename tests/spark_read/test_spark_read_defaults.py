@@ -20,7 +20,7 @@ from frazil.format.new_table import new_table_metadata
 from frazil.format.schema import Schema
 from frazil.spark.files import file_layouts as survey
 from frazil.spark.files.projection import project
-from frazil.spark.read.dataframe import prepared_read
+from frazil.spark.read.dataframe import PlannedRead
 from frazil.spark.read.prepared import ReadRequest
 from frazil.spark.session.facts import prepare_session, type_support
 from frazil.spark.types import type_to_spark
@@ -79,13 +79,17 @@ def read(spark: Any, schema: Schema, *paths: Path) -> list[tuple[Any, ...]]:
     location = f"file://{paths[0].parent}"
     made = new_table_metadata(Schema((I.NestedField(1, "id", I.LongType()),)), location=location)
     support = type_support(spark)
-    rows = prepared_read(
-        spark,
-        plan_of(schema, files),
-        ReadRequest(projection=project(schema, None), support=support),
-        metadata=made,
-        io=FileIO(),
-    ).frame()
+    rows = (
+        PlannedRead.of(
+            spark,
+            plan_of(schema, files),
+            ReadRequest(projection=project(schema, None), support=support),
+            metadata=made,
+            io=FileIO(),
+        )
+        .prepared()
+        .frame()
+    )
     types = [type_to_spark(field.field_type, support=support) for field in schema.fields]
     assert [field.dataType for field in rows.schema] == types
     return sorted((tuple(row) for row in rows.collect()), key=repr)

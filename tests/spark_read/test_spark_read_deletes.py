@@ -90,7 +90,7 @@ def test_bitmaps_beyond_the_broadcast_size_are_shuffled(
     spark: Any, made: MadeTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(position_deletes, "ON_DRIVER_BYTES", 0)
-    monkeypatch.setattr(position_deletes, "BROADCAST_BYTES", 0)
+    monkeypatch.setattr(joins, "BROADCAST_BYTES", 0)
     made.add(rows(1000), sequence=1)
     made.delete_vector(0, range(0, 1000, 3), sequence=2)
     assert "SortMergeJoin" in made.dataframe(spark)._jdf.queryExecution().toString()

@@ -16,7 +16,7 @@ from frazil.format.new_table import new_table_metadata
 from frazil.format.schema import Schema
 from frazil.format.schema.name_mapping import NameMapping
 from frazil.spark.files.projection import project
-from frazil.spark.read.dataframe import prepared_read
+from frazil.spark.read.dataframe import PlannedRead
 from frazil.spark.read.prepared import ReadRequest
 from frazil.spark.session.facts import prepare_session
 from frazil.spark.types import SparkTypeSupport
@@ -48,13 +48,19 @@ MAPPING = [
 
 def dataframe(spark: Any, path: Path, mapping: NameMapping | None) -> Any:
     prepare_session(spark)
-    return prepared_read(
-        spark,
-        plan_of(SCHEMA, [file_row(0, path, 2)]),
-        ReadRequest(projection=project(SCHEMA, None), support=SparkTypeSupport(), mapping=mapping),
-        metadata=new_table_metadata(SCHEMA, location="file:///t", format_version=3),
-        io=FileIO(),
-    ).frame()
+    return (
+        PlannedRead.of(
+            spark,
+            plan_of(SCHEMA, [file_row(0, path, 2)]),
+            ReadRequest(
+                projection=project(SCHEMA, None), support=SparkTypeSupport(), mapping=mapping
+            ),
+            metadata=new_table_metadata(SCHEMA, location="file:///t", format_version=3),
+            io=FileIO(),
+        )
+        .prepared()
+        .frame()
+    )
 
 
 def test_a_name_mapping_at_every_level(spark: Any, tmp_path: Path) -> None:

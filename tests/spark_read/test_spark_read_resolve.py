@@ -16,7 +16,7 @@ from ci_share import only_in_soak
 from frazil.errors import ConfigurationError, InvalidDataFileError
 from frazil.format.manifests import Content, DataFile
 from frazil.spark.deletes import integer_keys as key_bits
-from frazil.spark.deletes import resolve, small_files
+from frazil.spark.deletes import joins, resolve, small_files
 from frazil.spark.deletes.resolve import EQUALITY_SETTING, EqualityReading
 from frazil.spark.session.facts import prepare_session
 
@@ -124,13 +124,21 @@ def test_a_small_file_that_lacks_a_key_is_left_to_spark(spark: Any, made: MadeTa
     assert made.read(spark, equality=RESOLVE) == made.live()
 
 
-def test_integer_keys_are_read_once(spark: Any, made: MadeTable) -> None:
-    made.add(rows(200, -100), sequence=1)
+@pytest.mark.parametrize("array_bytes", [joins.ARRAY_BYTES, 0])
+def test_integer_keys_are_read_once(
+    spark: Any, made: MadeTable, monkeypatch: pytest.MonkeyPatch, array_bytes: int
+) -> None:
+    """As one value, and as rows that are joined."""
+    monkeypatch.setattr(joins, "ARRAY_BYTES", array_bytes)
+    made.add(
+        [*rows(200, -100), (None, 1, "n1"), (-(2**63), 1, "n1"), (2**63 - 1, 3, "n1")], sequence=1
+    )
     made.add(rows(200, 70_000), sequence=1)
     made.delete_keys([1], [(-100,), (-1,), (0,), (70_003,), (5,)], sequence=2)
     made.delete_keys([1], [(70_004,), (99,)], sequence=3)
     made.delete_keys([2], [(2,)], sequence=4)
     assert made.read(spark) == made.live()
+    assert len(made.read(spark, ["id", "_deleted"])) == 403
     forget_deletes(made)
     assert made.read(spark) == made.live()
 
@@ -181,6 +189,47 @@ def _delete_file(table: frazil.Table, name: str, keys: pa.Table, nulls: dict[int
         value_counts=dict.fromkeys(nulls, len(keys)),
         null_value_counts=nulls,
     )
+
+
+def test_a_plan_says_how_its_deletes_are_applied(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By what is kept and by figures alone; the first read changes what the next one does."""
+    monkeypatch.setattr(small_files, "SMALL_FILE_ROWS", 0)
+    monkeypatch.setattr(resolve, "RESOLVED_ROWS", 100)
+    with frazil.connect(spark, warehouse=str(tmp_path), name="ways") as lake:
+        lake.create_namespace("db")
+        table = lake.create_table("db.t", "id bigint, s string", format_version=2)
+        table.append(spark.range(100).selectExpr("id", "'n' || id as s"))
+        assert table.scan().plan().delete_ways == ()
+        strings = pa.table([pa.array(["n1"])], schema=pa.schema([with_id("s", pa.string(), 2)]))
+        ids = pa.table([pa.array([3, 4])], schema=pa.schema([with_id("id", pa.int64(), 1)]))
+        deletes = [
+            _delete_file(table, "strings", strings, {2: 0}),
+            _delete_file(table, "ids", ids, {1: 0}),
+        ]
+        table.files.row_delta(added_deletes=deletes)
+
+        def told(where: str | None = None) -> list[tuple[str, str]]:
+            ways = table.refresh().scan(where).plan().delete_ways
+            assert {way.files for way in ways} == {table.scan(where).plan().file_count}
+            return [(way.way, way.reason) for way in ways]
+
+        bits = ("compared with bits of keys", "1 of at most 256 files, 2 of at most")
+        joined = ("joined, sent to every executor", "1 of at most 1,000,000 keys")
+        once = ("left to a join once", "100 rows, more than 99; 1 of at most 500,000 keys")
+        first = told()
+        assert [way for way, _ in first] == [once[0], bits[0], joined[0]]
+        for (_, reason), (_, expected) in zip(first, (once, bits, joined), strict=True):
+            assert reason.startswith(expected)
+        assert told() == first
+        assert [way for way, _ in told("s <> 'n5'")] == [bits[0], joined[0]]
+        assert table.scan().to_df().count() == 97
+        assert told()[0][0] == "resolved by a job"
+        assert table.scan().to_df().count() == 97
+        assert told()[0] == ("resolved to positions", "kept from an earlier read")
+        assert told()[1][1].startswith("0 of at most 256 files")
+        assert "2 files compared with bits of keys: 0 of" in str(table.scan().plan())
 
 
 def test_scans_resolve_by_the_session_setting(

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frazil.spark.deletes.bitmap import Words, word_rows
-from frazil.spark.deletes.bitmap_rows import KEY, WORDS, Grain
+from frazil.spark.deletes.bitmap import KEY, WORDS, Words, by_file, in_one_set
 from frazil.spark.deletes.deletion_cache import DeletedWords, Known
 from frazil.storage.caches import BoundedCache
 
@@ -34,11 +33,6 @@ def values_of(words: Words) -> set[int]:
     }
 
 
-def bits_of(row: dict[str, object]) -> list[int]:
-    words = row[WORDS] if isinstance(row[WORDS], list) else [row[WORDS]]
-    return [64 * at + bit for at, word in enumerate(words) for bit in range(64) if word >> bit & 1]
-
-
 @settings(deadline=None)
 @given(values=st.lists(integers, max_size=60), more=st.lists(integers, max_size=60))
 def test_words_hold_exactly_the_integers(values: list[int], more: list[int]) -> None:
@@ -50,28 +44,23 @@ def test_words_hold_exactly_the_integers(values: list[int], more: list[int]) -> 
 
 @settings(deadline=None)
 @given(sets=st.dictionaries(st.integers(0, 2**31 - 1), st.sets(positions, max_size=40), max_size=4))
-def test_rows_of_several_sets(sets: dict[int, set[int]]) -> None:
-    rows = word_rows({number: words_of(values) for number, values in sets.items()})
-    found = {
-        (row[KEY] >> 32, ((row[KEY] & (2**32 - 1)) << rows.grain.shift) + low)
-        for row in rows.table.to_pylist()
-        for low in bits_of(row)
-    }
-    assert found == {(number, value) for number, values in sets.items() for value in values}
+def test_several_sets_as_one_and_apart_again(sets: dict[int, set[int]]) -> None:
+    both = in_one_set({number: words_of(values) for number, values in sets.items()})
+    assert list(both.places) == sorted(set(both.places))
+    assert {number: values_of(words) for number, words in by_file(both, sets).items()} == sets
 
 
-@pytest.mark.parametrize(
-    ("values", "grain"),
-    [(range(-70_000, 70_000, 3), Grain.DENSE), (range(-(2**62), 2**62, 2**57), Grain.SPARSE)],
-)
-def test_rows_of_one_set_take_negative_integers(values: range, grain: Grain) -> None:
-    rows = word_rows({0: words_of(values)})
-    assert rows.grain is grain
+@pytest.mark.parametrize("values", [range(-70_000, 70_000, 3), range(-(2**62), 2**62, 2**57)])
+def test_rows_of_one_set_take_negative_integers(values: range) -> None:
+    rows = words_of(values).rows()
     found = [
-        (row[KEY] << grain.shift) + low for row in rows.table.to_pylist() for low in bits_of(row)
+        (row[KEY] << 6) + bit
+        for row in rows.to_pylist()
+        for bit in range(64)
+        if row[WORDS] >> bit & 1
     ]
     assert sorted(found) == list(values)
-    assert rows.table.schema.field(KEY).type == pa.int64()
+    assert rows.schema.field(KEY).type == pa.int64()
 
 
 def test_the_most_of_the_deletes_is_found() -> None:

@@ -39,6 +39,21 @@ class Skipped:
     size_in_bytes: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class DeleteWay:
+    """How deletes of some data files are applied.
+
+    Attributes:
+        files: the number of these data files.
+        way: what is done.
+        reason: the figures by which it was chosen.
+    """
+
+    files: int
+    way: str
+    reason: str
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class ScanPlan(ShownInNotebooks):
     """A snapshot under a predicate.
@@ -66,6 +81,7 @@ class ScanPlan(ShownInNotebooks):
         manifests: paths of the manifests of `files`.
         skipped: what is left out, and why.
         manifests_read: the manifests whose entries were looked at.
+        delete_ways: how the engine would apply the deletes now; empty where it was not asked.
     """
 
     snapshot_id: int | None
@@ -78,6 +94,7 @@ class ScanPlan(ShownInNotebooks):
     manifests: tuple[str, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     manifests_read: int = 0
+    delete_ways: tuple[DeleteWay, ...] = ()
 
     @property
     def file_count(self) -> int:
@@ -163,6 +180,10 @@ class ScanPlan(ShownInNotebooks):
                 f"  deletes   {_count(position, 'position')}, "
                 f"{self.delete_count - position:,} equality, on {_count(affected, 'file')}"
             )
+        lines += [
+            f"            {_count(each.files, 'file')} {each.way}: {each.reason}"
+            for each in self.delete_ways
+        ]
         lines += [f"  skipped   {_skipped(each)}" for each in self.skipped]
         if not isinstance(self.where, AlwaysTrue):
             lines.append(f"  where     {_short(self.where)}")

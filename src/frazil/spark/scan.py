@@ -140,12 +140,13 @@ class Scan(OnDriver):
         return notebook_card("Scan", facts)
 
     def plan(self) -> ScanPlan:
-        """Return the files to read, the deletes on them, and what was left out and why.
+        """Return the files to read, how deletes are applied to them, and what is left out.
 
         Examples:
             >>> print(trips.scan("ts >= '2024-03-01'").plan())
         """
-        return self._plan
+        reader = TableReader(self._spark, self._metadata, self._io)
+        return reader.with_delete_ways(self._plan, self.projection)
 
     def to_df(self) -> DataFrame:
         """Return the rows as a DataFrame, native and lazy.

@@ -16,8 +16,7 @@ from pyspark.sql import functions as F
 from frazil.format.types import StructType
 from frazil.spark.delete_files.earlier import EarlierDeletes, TouchedFiles
 from frazil.spark.delete_files.encode import Encoder, FileDeletes, NewEntry
-from frazil.spark.deletes.bitmap import Words, by_file
-from frazil.spark.deletes.bitmap_rows import KEY, WORDS, Longs
+from frazil.spark.deletes.bitmap import KEY, WORDS, Longs, Words, by_file
 from frazil.spark.deletes.collect import Collected
 from frazil.spark.files.staging import StagedFolder
 from frazil.spark.files.wire import entry_from_text, entry_to_text

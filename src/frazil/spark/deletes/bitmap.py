@@ -9,29 +9,33 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap64
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+from pyspark.sql import types as S
 
 from frazil.errors import UnsupportedError
-from frazil.spark.deletes.bitmap_rows import (
-    DENSE_ROW_BYTES,
-    KEY,
-    SPARSE_ROW_BYTES,
-    WORDS,
-    WORDS_PER_CONTAINER,
-    Grain,
-    Longs,
-)
 
+Longs = npt.NDArray[np.int64]
+
+KEY: Final = "_frazil_key"
+WORDS: Final = "_frazil_words"
+ROW_BYTES: Final = 48
+"""The memory that a row of a word takes where Spark joins it, about."""
+
+WORD_ROWS: Final = S.StructType(
+    [S.StructField(KEY, S.LongType(), False), S.StructField(WORDS, S.LongType(), False)]
+)
+"""The columns of words as rows, one a word: the key is the word's place."""
+
+_ARROW_ROWS: Final = pa.schema(
+    [pa.field(name, pa.int64(), nullable=False) for name in (KEY, WORDS)]
+)
 _WORD_SHIFT = 6
 _WORDS_AT_ONCE = 1 << 16
-_CONTAINER_SHIFT = Grain.DENSE.shift - _WORD_SHIFT
-_LOW = (1 << 32) - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,6 +100,12 @@ class Words:
         values: Longs = (self.places[at >> _WORD_SHIFT] << _WORD_SHIFT) | (at & 63)
         return values
 
+    def rows(self) -> pa.RecordBatch:
+        """Return the words as `WORD_ROWS`, in order."""
+        return pa.RecordBatch.from_arrays(
+            [pa.array(self.places), pa.array(self.bits.view(np.int64))], schema=_ARROW_ROWS
+        )
+
     def bitmap(self) -> BitMap64:
         """Return the integers as a Roaring bitmap."""
         bitmap = BitMap64()
@@ -110,38 +120,29 @@ class Words:
             yield Words(self.places[start : start + words], self.bits[start : start + words])
 
 
-@dataclass(frozen=True, slots=True)
-class WordRows:
-    """Rows of one grain (see `frazil.spark.deletes.bitmap_rows`).
-
-    Attributes:
-        size_in_bytes: the memory that they take where Spark joins them, about.
-    """
-
-    table: pa.Table
-    grain: Grain
-    size_in_bytes: int
-
-
-def words_by_file(ordinals: Longs, positions: Longs) -> dict[int, Words]:
-    """Positions, in any order, as a set for each file that has some.
+def words_of_files(ordinals: Longs | int, positions: Longs) -> Words:
+    """Positions of files, in any order, as one set: a word's place has the ordinal above bit 32.
 
     Args:
-        ordinals: the data file of each position.
+        ordinals: the data file of each position, or of all.
 
     Raises:
-        UnsupportedError: a position that the keys of rows have no room for.
+        UnsupportedError: a position that such places have no room for.
     """
-    if not len(positions):
-        return {}
-    if int(positions.min()) < 0 or int(positions.max()) >> _WORD_SHIFT >= 1 << 31:
+    if len(positions) and (
+        int(positions.min()) < 0 or int(positions.max()) >> _WORD_SHIFT >= 1 << 31
+    ):
         raise UnsupportedError(
             f"deletes of positions {positions.min()} to {positions.max()} cannot be applied: "
             f"positions from 0 to {(1 << 31 << _WORD_SHIFT) - 1} can"
         )
-    places = (ordinals << 32) | (positions >> _WORD_SHIFT)
-    bits = np.uint64(1) << (positions & 63).astype(np.uint64)
-    return by_file(Words.of_words(places, bits), np.unique(ordinals).tolist())
+    places = (np.asarray(ordinals, dtype=np.int64) << 32) | (positions >> _WORD_SHIFT)
+    return Words.of_words(places, np.uint64(1) << (positions & 63).astype(np.uint64))
+
+
+def words_by_file(ordinals: Longs, positions: Longs) -> dict[int, Words]:
+    """The positions of each file that has some; see `words_of_files`."""
+    return by_file(words_of_files(ordinals, positions), np.unique(ordinals).tolist())
 
 
 def by_file(words: Words, ordinals: Iterable[int]) -> dict[int, Words]:
@@ -154,57 +155,10 @@ def by_file(words: Words, ordinals: Iterable[int]) -> dict[int, Words]:
     return found
 
 
-def word_rows(sets: Mapping[int, Words]) -> WordRows:
-    """The sets as rows, under the key ``number of the set << 32 | integer >> grain``."""
-    lengths = [len(words.places) for words in sets.values()]
-    high = np.repeat(np.fromiter(sets, dtype=np.int64, count=len(sets)), lengths) << 32
-    places = np.concatenate([np.empty(0, np.int64), *(w.places for w in sets.values())])
-    bits = np.concatenate([np.empty(0, np.uint64), *(w.bits for w in sets.values())])
-    containers, inverse = np.unique(high | (places >> _CONTAINER_SHIFT), return_inverse=True)
-    dense_bytes, sparse_bytes = len(containers) * DENSE_ROW_BYTES, len(places) * SPARSE_ROW_BYTES
-    if sparse_bytes < dense_bytes:
-        keys = pa.array(high | places)
-        table = pa.table([keys, pa.array(bits.view(np.int64))], schema=Grain.SPARSE.arrow_schema)
-        return WordRows(table, Grain.SPARSE, sparse_bytes)
-    filled = np.zeros(len(containers) * WORDS_PER_CONTAINER, dtype=np.uint64)
-    filled[inverse * WORDS_PER_CONTAINER + (places & (WORDS_PER_CONTAINER - 1))] = bits
-    starts = pa.array(np.arange(len(containers) + 1, dtype=np.int32) * WORDS_PER_CONTAINER)
-    schema = Grain.DENSE.arrow_schema
-    lists = pa.ListArray.from_arrays(
-        starts, pa.array(filled.view(np.int64)), type=schema.field(WORDS).type
+def in_one_set(sets: Mapping[int, Words]) -> Words:
+    """The sets of files by their ordinal as one, which `by_file` takes apart."""
+    ordered = sorted(sets)
+    return Words(
+        np.concatenate([np.empty(0, np.int64), *(o << 32 | sets[o].places for o in ordered)]),
+        np.concatenate([np.empty(0, np.uint64), *(sets[o].bits for o in ordered)]),
     )
-    table = pa.table([pa.array(containers), lists], schema=schema)
-    return WordRows(table, Grain.DENSE, dense_bytes)
-
-
-def words_of_rows(rows: pa.Table, grain: Grain, ordinals: Iterable[int]) -> dict[int, Words]:
-    """The sets of these numbers, of rows of the grain of which several may have one key.
-
-    Raises:
-        UnsupportedError: a position that the places of words have no room for.
-    """
-    keys = rows.column(KEY).to_numpy()
-    words = rows.column(WORDS).combine_chunks()
-    if grain is Grain.SPARSE:
-        return by_file(Words.of_words(keys, words.to_numpy().view(np.uint64)), ordinals)
-    containers = keys & _LOW
-    if len(keys) and int(containers.max()) << _CONTAINER_SHIFT >= 1 << 31:
-        raise UnsupportedError(
-            f"deletes of positions from {int(containers.max()) << Grain.DENSE.shift} on cannot be "
-            f"applied: positions from 0 to {(1 << 31 << _WORD_SHIFT) - 1} can"
-        )
-    first = (keys ^ containers) | (containers << _CONTAINER_SHIFT)
-    places = (first[:, None] | np.arange(WORDS_PER_CONTAINER)).reshape(-1)
-    bits = words.flatten().to_numpy().view(np.uint64)
-    held = np.flatnonzero(bits)
-    return by_file(Words.of_words(places[held], bits[held]), ordinals)
-
-
-def is_in_words(value: Column, grain: Grain) -> Column:
-    """Whether a long is in the set 0 of joined rows; the join's condition."""
-    word = F.col(WORDS)
-    if grain is Grain.DENSE:
-        place = F.shiftright(value, _WORD_SHIFT).bitwiseAND(F.lit(WORDS_PER_CONTAINER - 1))
-        word = F.get(word, place.cast("int"))
-    bit = F.getbit(word, value.bitwiseAND(F.lit(63)).cast("int"))
-    return (F.col(KEY) == F.shiftright(value, grain.shift)) & (bit == 1)

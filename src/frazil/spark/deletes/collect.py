@@ -20,8 +20,7 @@ from pyspark.sql import functions as F
 
 from frazil.errors import ValidationError
 from frazil.format.predicates.sql.quoting import quote_name_always
-from frazil.spark.deletes.bitmap import Words
-from frazil.spark.deletes.bitmap_rows import KEY, WORDS, Longs
+from frazil.spark.deletes.bitmap import KEY, WORDS, Longs, Words
 from frazil.spark.files.row_checks import stop_with_text, value_problem
 from frazil.spark.session.few_rows import few_rows
 
@@ -60,7 +59,7 @@ class Collected:
         counts: one row a data file that has any: `ordinal`, `words`, `places` (rows), and `last`,
             the highest position.
         words: all of them, keyed by ``ordinal << 32 | position >> 6``; None where they are many.
-        rows: the same as rows of `Grain.SPARSE`, where they are many.
+        rows: the same as rows, where they are many.
     """
 
     counts: pl.DataFrame
@@ -69,7 +68,7 @@ class Collected:
 
 
 def sparse_rows(rows: DataFrame, *, ordinal: str, position: str) -> DataFrame:
-    """Return places as rows of `Grain.SPARSE`, one a key.
+    """Return places as `WORD_ROWS`, one a key.
 
     Args:
         rows: places, in any order and as often as they come.
@@ -107,7 +106,7 @@ def _packed(rows: DataFrame, *, ordinal: str, position: str) -> DataFrame:
 
 
 def words_of(rows: DataFrame) -> Words:
-    """Return rows of `Grain.SPARSE`, which the driver has room for."""
+    """Return `WORD_ROWS`, which the driver has room for."""
     table = _arrow(rows)
     bits = table.column(WORDS).to_numpy().view(np.uint64)
     return Words.of_words(table.column(KEY).to_numpy(), bits)

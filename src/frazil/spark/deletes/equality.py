@@ -1,12 +1,12 @@
-"""Equality deletes of a scan as anti-joins (SPEC rules 178, 229-234)."""
+"""Equality deletes of a scan as bits and joins (SPEC rules 178, 229-234)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_
-from typing import Final
+from typing import Any, Final
 
 import polars as pl
 from pyspark.sql import Column, DataFrame
@@ -15,9 +15,9 @@ from pyspark.sql import functions as F
 from frazil.format import types as I
 from frazil.format.schema import Schema
 from frazil.planning.deletes.index import GLOBAL_SCOPE
-from frazil.spark.deletes.bitmap import is_in_words
-from frazil.spark.deletes.integer_keys import as_long, is_integer, key_bits
-from frazil.spark.deletes.joins import BROADCAST_BYTES
+from frazil.spark.deletes.integer_keys import IntegerKeys, as_long, is_integer
+from frazil.spark.deletes.joins import Deleted, Joined, join_of
+from frazil.spark.deletes.ways import ChosenWay, cheapest
 from frazil.spark.files.arrow.files import TableColumns
 from frazil.spark.files.arrow_scan import scan_with_arrow
 from frazil.spark.files.file_rows import FileValue, attach
@@ -25,6 +25,7 @@ from frazil.spark.files.layout.footers import file_facts
 from frazil.spark.files.layout.layouts import layout_of
 from frazil.spark.files.parquet.native import ScanContext, Wanted, scan_by_id
 from frazil.spark.files.projection import with_fields
+from frazil.storage.files import FileIO
 
 BROADCAST_ROWS: Final = 1_000_000
 """Up to so many deleted keys are sent to every executor, if their files are no larger than
@@ -76,27 +77,27 @@ class EqualityDeletes:
         """Whether a compared value may be NULL."""
         return bool(self.deletes["may_hold_null_keys"].any())
 
-    def integer_field(self, schema: Schema) -> I.NestedField | None:
-        """The compared column where bitmaps of its values say all that there is to say."""
+    @property
+    def join(self) -> ChosenWay[Callable[[DataFrame], DataFrame]]:
+        """How the deleted keys are joined with rows."""
+        keys, size = (int(self.deletes[n].sum()) for n in ("record_count", "file_size_in_bytes"))
+        return join_of({"keys": keys, "bytes": size}, keys=BROADCAST_ROWS)
+
+    def choice(self, io: FileIO, schema: Schema) -> ChosenWay[Any]:
+        """Return which way rows are compared with the keys, without a look at them."""
+        keys = self.integer_keys(io, schema)
+        if keys is not None and keys.way.bears(keys.load()):
+            return cheapest([keys.way], keys.load())
+        return self.join
+
+    def integer_keys(self, io: FileIO, schema: Schema) -> IntegerKeys | None:
+        """The keys where the bits of one column's values say all that there is to say."""
         if len(self.ids) > 1 or self.ids[0] in schema.parent_ids:
             return None
         if self.may_hold_nulls or self.needs_sequence or self.needs_scope:
             return None
         field = schema.find_field(self.ids[0])
-        return field if is_integer(field.field_type) else None
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """What rows are joined with: those that match the condition are deleted.
-
-    Attributes:
-        keys: deleted keys, hinted as to how to join them.
-        condition: on the rows and the keys.
-    """
-
-    keys: DataFrame
-    condition: Column
+        return IntegerKeys(io, self.deletes, field) if is_integer(field.field_type) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +120,10 @@ def top_level_id(schema: Schema, field_id: int) -> int:
     return field_id
 
 
-def matching(
+def deleted_by_keys(
     context: ScanContext, schema: Schema, group: EqualityDeletes, table: TableColumns, rows: Rows
-) -> Match:
-    """How to find the rows that the group's deletes delete.
+) -> Deleted:
+    """What finds the rows that the group's deletes delete.
 
     Args:
         schema: holds every compared column.
@@ -130,18 +131,12 @@ def matching(
     Raises:
         InvalidDataFileError: a delete file that lacks a compared column, if it is read here.
     """
-    integer = group.integer_field(schema)
-    if integer is not None:
-        bits = key_bits(context.io, group.deletes, integer, table)
-        if bits is not None:
-            value = as_long(rows.columns[integer.field_id], integer.field_type)
-            made = context.spark.createDataFrame(bits.table, bits.grain.spark_schema)
-            return Match(F.broadcast(made), is_in_words(value, bits.grain))
+    integers = group.integer_keys(context.io, schema)
+    words = None if integers is None else integers.words(table)
+    if integers is not None and words is not None:
+        value = as_long(rows.columns[integers.field.field_id], integers.field.field_type)
+        return integers.way.apply(context.spark, words, value)
     keys = _read_keys(context, schema, group, table)
-    rows_of_keys, bytes_of_keys = (
-        int(group.deletes[name].sum()) for name in ("record_count", "file_size_in_bytes")
-    )
-    small = rows_of_keys <= BROADCAST_ROWS and bytes_of_keys <= BROADCAST_BYTES
     conditions = _same_keys(schema, group, rows, keys)
     if group.needs_sequence:
         conditions.append(rows.known[ROW_SEQUENCE] < keys[_SEQUENCE])
@@ -150,8 +145,7 @@ def matching(
         anywhere = keys[_SCOPE] == GLOBAL_SCOPE
         has_global = (group.deletes["scope"] == GLOBAL_SCOPE).any()
         conditions.append(here | anywhere if has_global else here)
-    hinted = F.broadcast(keys) if small else keys.hint("merge")
-    return Match(hinted, reduce(and_, conditions))
+    return Joined(group.join.way.apply(keys), reduce(and_, conditions))
 
 
 def _same_keys(schema: Schema, group: EqualityDeletes, rows: Rows, keys: DataFrame) -> list[Column]:

@@ -1,4 +1,4 @@
-"""Deleted integers as bitmaps: some hundred rows to join in place of a million keys.
+"""Deleted integers as bits: one value to look into in place of a million keys to join.
 
 Where one integer-like column is compared, no key is NULL and every delete is for every file, a row
 is deleted if the bit of its value is set. The keys are read beside the session where there are few
@@ -7,22 +7,23 @@ enough, and kept as `DeletedWords`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
-from pyspark.sql import Column
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from frazil.errors import InvalidDataFileError
 from frazil.format import types as I
 from frazil.planning.cache import store_key
-from frazil.spark.deletes.bitmap import WordRows, Words, word_rows
-from frazil.spark.deletes.bitmap_rows import Longs
+from frazil.spark.deletes.bitmap import Longs, Words
 from frazil.spark.deletes.deletion_cache import DeletedWords, Known
-from frazil.spark.deletes.joins import BROADCAST_BYTES
+from frazil.spark.deletes.joins import BROADCAST_BYTES, Deleted, bytes_of_values, deleted_values
+from frazil.spark.deletes.ways import Load, Way
 from frazil.spark.files.arrow.files import FilePart, TableColumns, read_batches
 from frazil.storage.files import FileIO
 from frazil.storage.side_by_side import in_threads
@@ -45,44 +46,65 @@ def as_long(value: Column, field_type: I.IcebergType) -> Column:
     return F.unix_date(value).cast("long") if isinstance(field_type, I.DateType) else value
 
 
-def key_bits(
-    io: FileIO, deletes: pl.DataFrame, field: I.NestedField, table: TableColumns
-) -> WordRows | None:
-    """The keys of these delete files as bitmap rows; None where too many are not known yet.
+@dataclass(frozen=True, slots=True)
+class IntegerKeys:
+    """The keys of equality delete files that compare one column; none of them is NULL.
 
-    Args:
-        deletes: of a plan's delete files; none of their keys is NULL.
+    Attributes:
+        deletes: of a plan's delete files.
         field: the compared top-level column.
-
-    Raises:
-        InvalidDataFileError: a delete file lacks the column, or holds NULL.
-        MissingFileError: a delete file is not there.
     """
-    files = deletes.unique("file_path", maintain_order=True)
-    owner = ("keys", store_key(io), field.field_id, str(field.field_type))
-    wanted: frozenset[Hashable] = frozenset(files["file_path"])
-    kept = DeletedWords.of(io)
-    known = kept.covered(owner, wanted)
-    if known.deletes != wanted:
-        left = files.filter(~pl.col("file_path").is_in(list(known.deletes)))
-        if len(left) > ON_DRIVER_FILES or int(left["record_count"].sum()) > ON_DRIVER_KEYS:
-            return None
-        needed = I.NestedField(field.field_id, field.name, field.field_type, required=True)
-        parts = [
-            FilePart(path=path, file_format=file_format)
-            for path, file_format in left.select("file_path", "file_format").iter_rows()
-        ]
-        found = in_threads(
-            lambda part: _keys(io, part, needed, table),
-            parts,
-            threads=_READERS,
-            name="frazil-keys",
-        )
-        words = Words.union((known.words, Words.of_values(np.concatenate(found))))
-        known = Known(wanted, words)
-        kept.keep(owner, known)
-    rows = word_rows({0: known.words})
-    return rows if rows.size_in_bytes <= BROADCAST_BYTES else None
+
+    io: FileIO
+    deletes: pl.DataFrame
+    field: I.NestedField
+
+    @property
+    def way(self) -> Way[Callable[[SparkSession, Words, Column], Deleted]]:
+        """How rows are compared with them where the load is borne."""
+        most = {"files": ON_DRIVER_FILES, "keys": ON_DRIVER_KEYS, "bytes": BROADCAST_BYTES}
+        return Way("compared with bits of keys", deleted_values, most)
+
+    def load(self) -> Load:
+        """Return what is yet to be read, and the bytes of the bits where nothing is."""
+        known, left = self._known()
+        size = 0 if len(left) else bytes_of_values(known.words)
+        return {"files": len(left), "keys": int(left["record_count"].sum()), "bytes": size}
+
+    def words(self, table: TableColumns) -> Words | None:
+        """Return the keys; None where too many are not known yet, or they take too much.
+
+        Raises:
+            InvalidDataFileError: a delete file lacks the column, or holds NULL.
+            MissingFileError: a delete file is not there.
+        """
+        known, left = self._known()
+        if len(left) and self.way.bears(self.load()):
+            needed = I.NestedField(
+                self.field.field_id, self.field.name, self.field.field_type, required=True
+            )
+            files = left.select("file_path", "file_format").iter_rows()
+            found = in_threads(
+                lambda part: _keys(self.io, part, needed, table),
+                [FilePart(path=path, file_format=file_format) for path, file_format in files],
+                threads=_READERS,
+                name="frazil-keys",
+            )
+            words = Words.union((known.words, Words.of_values(np.concatenate(found))))
+            known = Known(frozenset(self.deletes["file_path"]), words)
+            DeletedWords.of(self.io).keep(self._owner, known)
+        return known.words if self.way.bears(self.load()) else None
+
+    @property
+    def _owner(self) -> Hashable:
+        return ("keys", store_key(self.io), self.field.field_id, str(self.field.field_type))
+
+    def _known(self) -> tuple[Known, pl.DataFrame]:
+        """What is known of the keys, and the files of which nothing is."""
+        files = self.deletes.unique("file_path", maintain_order=True)
+        wanted: frozenset[Hashable] = frozenset(files["file_path"])
+        known = DeletedWords.of(self.io).covered(self._owner, wanted)
+        return known, files.filter(~pl.col("file_path").is_in(list(known.deletes)))
 
 
 def _keys(io: FileIO, part: FilePart, field: I.NestedField, table: TableColumns) -> Longs:

@@ -8,7 +8,7 @@ its own, so that no task decodes more. Very many become rows that are joined.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -18,9 +18,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
-from frazil.spark.deletes.bitmap import Words, word_rows
-from frazil.spark.deletes.bitmap_rows import KEY, WORDS, WORDS_PER_CONTAINER, Grain
-from frazil.spark.files.parquet.file_log import NAMED_PLACE, RowPlace
+from frazil.spark.deletes.bitmap import KEY, ROW_BYTES, WORD_ROWS, WORDS, Longs, Words, in_one_set
+from frazil.spark.deletes.ways import ChosenWay, Load, Way, cheapest
+from frazil.spark.files.parquet.file_log import RowPlace
 from frazil.storage.caches import BoundedCache
 
 BROADCAST_BYTES: Final = 32 * 1024 * 1024
@@ -38,103 +38,149 @@ _SMALL_ARRAY_BYTES: Final = 4 * 1024 * 1024
 ARRAYS: Final = 32
 """So many such values a plan may have: together the bitmaps of a billion rows, or of more."""
 
-_ARRAY_OVERHEAD: Final = 16
-"""An array within an array has its own length and offset."""
-
 _BYTES_PER_FRAME: Final = 64 * 1024
 """What Spark keeps of a frame beside its rows, about."""
 
-_ELEMENT: Final = "element"
-_OF_FILE: Final = pa.list_(pa.field(_ELEMENT, pa.int64(), nullable=False))
-_OF_FILES: Final = pa.list_(pa.field(_ELEMENT, _OF_FILE, nullable=False))
+
+def join_of(load: Load, **most: int) -> ChosenWay[Callable[[DataFrame], DataFrame]]:
+    """Return how a table of deletes is joined with the rows that they may delete.
+
+    Args:
+        load: its ``bytes`` and other figures.
+        most: up to which of the other figures it is sent to every executor.
+    """
+    sent = Way("joined, sent to every executor", F.broadcast, {**most, "bytes": BROADCAST_BYTES})
+    shuffled = Way("joined, shuffled with the rows", lambda rows: rows.hint("merge"))
+    return cheapest((sent, shuffled), load)
+
+
+def word_rows(spark: SparkSession, words: Words) -> DataFrame:
+    """Return words as `WORD_ROWS`, hinted as to how to join them."""
+    rows = spark.createDataFrame(pa.Table.from_batches([words.rows()]), WORD_ROWS)
+    return join_of({"bytes": len(words.places) * ROW_BYTES}).way.apply(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Deletes that rows are joined with.
+
+    Attributes:
+        deletes: hinted as to how to join them.
+        condition: on rows and deletes; rows that match are deleted.
+    """
+
+    deletes: DataFrame
+    condition: Column
+
+    def without_deleted(self, rows: DataFrame) -> DataFrame:
+        """The rows that match no delete."""
+        return rows.join(self.deletes, self.condition, "left_anti")
+
+    def only_deleted(self, rows: DataFrame) -> DataFrame:
+        """The rows that match a delete."""
+        return rows.join(self.deletes, self.condition, "left_semi")
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """Deletes as a condition, never NULL, of the rows that they leave."""
+
+    kept: Column
+
+    def without_deleted(self, rows: DataFrame) -> DataFrame:
+        """The rows for which it holds."""
+        return rows.where(self.kept)
+
+    def only_deleted(self, rows: DataFrame) -> DataFrame:
+        """The rows for which it does not."""
+        return rows.where(~self.kept)
+
+
+Deleted = Joined | Tested
+"""What tells deleted rows from others."""
+
+
+def deleted_values(spark: SparkSession, words: Words, value: Column) -> Deleted:
+    """Return what says that a row is deleted by the bit of an integer column's value."""
+    place, bit = F.shiftright(value, 6), value.bitwiseAND(F.lit(63)).cast("int")
+    length = _span(words)
+    if 8 * length > ARRAY_BYTES:
+        is_deleted = (F.col(KEY) == place) & (F.getbit(F.col(WORDS), bit) == 1)
+        return Joined(word_rows(spark, words), is_deleted)
+    first = int(words.places[0]) if length else 0
+    near = {0: Words(words.places - first, words.bits)}
+    value = _value_of(spark, near, length).scalar()
+    index = F.when(place.between(first, first + length - 1), place - F.lit(first)).cast("int")
+    is_set = F.call_function("getbit", F.get(value, index), bit)
+    return Tested(F.coalesce(is_set == 1, F.lit(False)) == F.lit(False))
+
+
+def bytes_of_values(words: Words) -> int:
+    """Return what `deleted_values` sends to every task."""
+    return min(_span(words) * 8, len(words.places) * ROW_BYTES)
+
+
+def _span(words: Words) -> int:
+    """The number of places from the first word to the last."""
+    return int(words.places[-1] - words.places[0]) + 1 if len(words.places) else 0
 
 
 class Bitmaps(Protocol):
     """The deleted positions of some data files."""
 
-    def without_deleted(self, rows: DataFrame, place: RowPlace = NAMED_PLACE) -> DataFrame:
-        """The rows whose position is not deleted, where a row's place is said so."""
-
-    def only_deleted(self, rows: DataFrame, place: RowPlace = NAMED_PLACE) -> DataFrame:
-        """The rows whose position is deleted."""
+    def at(self, place: RowPlace) -> Deleted:
+        """What tells deleted rows, where a row's place is said so."""
 
 
 @dataclass(frozen=True, slots=True)
 class JoinedBitmaps:
-    """Bitmaps as rows (see `frazil.spark.deletes.bitmap_rows`) with a broadcast or merge hint."""
+    """Bitmaps as `WORD_ROWS`, hinted as to how to join them."""
 
     rows: DataFrame
-    grain: Grain
 
-    def without_deleted(self, rows: DataFrame, place: RowPlace = NAMED_PLACE) -> DataFrame:
-        """The rows that no bitmap row says deleted."""
-        return rows.join(self.rows, self._is_deleted(place), "left_anti")
-
-    def only_deleted(self, rows: DataFrame, place: RowPlace = NAMED_PLACE) -> DataFrame:
-        """The rows that a bitmap row says deleted."""
-        return rows.join(self.rows, self._is_deleted(place), "left_semi")
-
-    def _is_deleted(self, place: RowPlace) -> Column:
+    def at(self, place: RowPlace) -> Joined:
+        """The rows to join."""
         # One text is one call to the JVM; as functions it would be some fifty.
-        word, position = WORDS, place.position
-        if self.grain is Grain.DENSE:
-            at = f"CAST(shiftright({position}, 6) & {WORDS_PER_CONTAINER - 1}L AS INT)"
-            word = f"get({WORDS}, {at})"
-        return F.expr(
-            f"{KEY} = (shiftleft({place.ordinal}, 32) | shiftright({position}, {self.grain.shift}))"
-            f" AND getbit({word}, CAST({position} & 63L AS INT)) = 1"
+        is_deleted = F.expr(
+            f"{KEY} = (shiftleft({place.ordinal}, 32) | shiftright({place.position}, 6))"
+            f" AND getbit({WORDS}, CAST({place.position} & 63L AS INT)) = 1"
         )
+        return Joined(self.rows, is_deleted)
 
 
 class ArrayBitmaps:
-    """Bitmaps as the words of each file, by its ordinal, in one value.
-
-    A value of words at equal distances is the faster one: Spark makes an object a row for the words
-    of a row's file where those are an array of their own.
+    """Bitmaps as one value: the words of each file, at equal distances by its ordinal.
 
     Attributes:
-        distance: how many words each file has in one array; None where each has its own array.
+        distance: how many words each file has.
         first: the ordinal of the first file.
     """
 
-    def __init__(self, value: DataFrame, distance: int | None, first: int) -> None:
+    def __init__(self, value: DataFrame, distance: int, first: int) -> None:
         """Those of one row with one column."""
         self._words = value.scalar()
         self.distance = distance
         self.first = first
-        self._conditions: dict[RowPlace, Column] = {}
+        self._conditions: dict[RowPlace, Tested] = {}
 
-    def without_deleted(self, rows: DataFrame, place: RowPlace = NAMED_PLACE) -> DataFrame:
-        """The rows whose bit is not set."""
-        return rows.where(self.is_kept(place))
-
-    def only_deleted(self, rows: DataFrame, place: RowPlace = NAMED_PLACE) -> DataFrame:
-        """The rows whose bit is set."""
-        return rows.where(~self.is_kept(place))
-
-    def is_kept(self, place: RowPlace) -> Column:
-        """The condition of rows that are not deleted, where a row's place is said so."""
+    def at(self, place: RowPlace) -> Tested:
+        """The condition to test."""
         # A dozen calls to Spark, for which the rows of every scan would wait.
         if place not in self._conditions:
-            self._conditions[place] = self._condition(place)
+            self._conditions[place] = Tested(self._is_kept(place))
         return self._conditions[place]
 
-    def _condition(self, place: RowPlace) -> Column:
-        number = f"shiftright({place.position}, 6)"
+    def _is_kept(self, place: RowPlace) -> Column:
         file = f"({place.ordinal} - {self.first}L)" if self.first else place.ordinal
-        if self.distance is None:
-            words = F.get(self._words, F.expr(f"CAST({file} AS INT)"))
-            word = F.get(words, F.expr(f"CAST({number} AS INT)"))
-        else:
-            index = f"{file} * {self.distance}L + {number}"
-            word = F.get(self._words, F.expr(f"CAST({index} AS INT)"))
+        index = f"{file} * {self.distance}L + shiftright({place.position}, 6)"
+        word = F.get(self._words, F.expr(f"CAST({index} AS INT)"))
         # getbit would check the place of every row, which `& 63` keeps within the word.
         bits = F.expr(f"CAST({place.position} & 63L AS INT)")
         bit = F.call_function("shiftright", word, bits).bitwiseAND(F.expr("1L"))
         # A file may have no words, or not so many.
         kept = F.coalesce(bit, F.expr("0L")) == 0
         # Of one file nothing follows its words.
-        if self.distance is None or place.is_one_file:
+        if place.is_one_file:
             return kept
         # The words behind a file's own are the next file's.
         return F.expr(f"{place.position} >= {self.distance << 6}L") | kept
@@ -153,27 +199,14 @@ def bitmaps_of_words(
     if known is not None:
         return known
     first = min(sets, default=0)
+    distance = max((_length(words) for words in sets.values()), default=0)
+    size = 8 * distance * (max(sets, default=0) - first + 1)
+    if size > _most_bytes(len(sets)):
+        return JoinedBitmaps(word_rows(spark, in_one_set(sets)))
     near = {ordinal - first: words for ordinal, words in sets.items()}
-    lengths = _lengths(near)
-    distance = max(lengths, default=0)
-    made = None
-    size = 8 * distance * len(lengths)
-    apart = 8 * sum(lengths) + _ARRAY_OVERHEAD * len(lengths)
-    most = _most_bytes(len(sets))
-    if size <= most:
-        value = words_value(spark, _one_array(near, distance), S.LongType())
-        made = ArrayBitmaps(value, distance, first)
-    elif apart <= most:
-        size = apart
-        words = S.ArrayType(S.LongType(), containsNull=False)
-        made = ArrayBitmaps(words_value(spark, _arrays(near, lengths), words), None, first)
-    if made is not None:
-        cache.put(key, made, size + _BYTES_PER_FRAME)
-        return made
-    found = word_rows(sets)
-    rows = spark.createDataFrame(found.table, found.grain.spark_schema)
-    is_small = found.size_in_bytes <= BROADCAST_BYTES
-    return JoinedBitmaps(F.broadcast(rows) if is_small else rows.hint("merge"), found.grain)
+    made = ArrayBitmaps(_value_of(spark, near, distance), distance, first)
+    cache.put(key, made, size + _BYTES_PER_FRAME)
+    return made
 
 
 def in_arrays(sets: Mapping[int, Words]) -> list[dict[int, Words]]:
@@ -212,38 +245,19 @@ def _length(words: Words) -> int:
     return int(words.places[-1]) + 1 if len(words.places) else 0
 
 
-def _lengths(sets: Mapping[int, Words]) -> list[int]:
-    """How many words each ordinal takes, up to the last that has a bit."""
-    lengths = [0] * (max(sets, default=-1) + 1)
-    for ordinal, words in sets.items():
-        lengths[ordinal] = _length(words)
-    return lengths
-
-
-def _one_array(sets: Mapping[int, Words], distance: int) -> pa.Array:
+def _value_of(spark: SparkSession, sets: Mapping[int, Words], distance: int) -> DataFrame:
+    """The words of sets in one array, at equal distances by the sets' numbers."""
     filled = np.zeros((max(sets, default=-1) + 1) * distance, dtype=np.uint64)
     for ordinal, words in sets.items():
         filled[ordinal * distance + words.places] = words.bits
-    return _list_of_one(pa.array(filled.view(np.int64)), _OF_FILE)
+    return words_value(spark, filled.view(np.int64))
 
 
-def _arrays(sets: Mapping[int, Words], lengths: Sequence[int]) -> pa.Array:
-    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    filled = np.zeros(int(starts[-1]), dtype=np.uint64)
-    for ordinal, words in sets.items():
-        filled[starts[ordinal] + words.places] = words.bits
-    of_files = pa.ListArray.from_arrays(
-        pa.array(starts), pa.array(filled.view(np.int64)), type=_OF_FILE
-    )
-    return _list_of_one(of_files, _OF_FILES)
-
-
-def _list_of_one(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values, type=kind)
-
-
-def words_value(spark: SparkSession, column: pa.Array, element: S.DataType) -> DataFrame:
-    """Return one row with the one array of the column, to be a value of a plan."""
-    schema = S.StructType([S.StructField(WORDS, S.ArrayType(element, containsNull=False), False)])
-    table = pa.table([column], schema=pa.schema([pa.field(WORDS, column.type, nullable=False)]))
-    return spark.createDataFrame(table, schema)
+def words_value(spark: SparkSession, words: Longs) -> DataFrame:
+    """Return one row with the one array of the words, to be a value of a plan."""
+    kind = pa.list_(pa.field("element", pa.int64(), nullable=False))
+    ends = pa.array([0, len(words)], pa.int32())
+    column = pa.ListArray.from_arrays(ends, pa.array(words), type=kind)
+    table = pa.table([column], schema=pa.schema([pa.field(WORDS, kind, nullable=False)]))
+    words_type = S.ArrayType(S.LongType(), containsNull=False)
+    return spark.createDataFrame(table, S.StructType([S.StructField(WORDS, words_type, False)]))

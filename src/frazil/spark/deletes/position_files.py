@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from frazil.errors import InvalidDataFileError
 from frazil.format.schema.name_mapping import mapping_for
-from frazil.spark.deletes.bitmap_rows import Longs
+from frazil.spark.deletes.bitmap import Longs
 from frazil.spark.files.arrow.files import FilePart, TableColumns, read_batches
 from frazil.storage.files import FileIO
 from frazil.storage.moved import MovedFileIO

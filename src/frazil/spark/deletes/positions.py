@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,16 +16,27 @@ from pyspark.sql import types as S
 from frazil.planning.cache import store_key
 from frazil.planning.deletes.index import POSITION_DELETES, DeleteIndex
 from frazil.planning.scan_plan import ScanPlan
-from frazil.spark.deletes.bitmap import Words, words_by_file, words_of_rows
-from frazil.spark.deletes.bitmap_rows import KEY, BitmapSize, Grain, Longs, bitmap_rows, merged_rows
+from frazil.spark.deletes.bitmap import (
+    KEY,
+    ROW_BYTES,
+    WORD_ROWS,
+    WORDS,
+    Longs,
+    Words,
+    by_file,
+    words_by_file,
+    words_of_files,
+)
+from frazil.spark.deletes.collect import most_words, words_of
 from frazil.spark.deletes.deletion_cache import DeletedWords, WordsOfFiles
-from frazil.spark.deletes.joins import BROADCAST_BYTES, Bitmaps, JoinedBitmaps
+from frazil.spark.deletes.joins import Bitmaps, JoinedBitmaps, join_of
 from frazil.spark.deletes.position_files import (
     DeletedRows,
     comparable_paths,
     deleted_rows,
     vector_positions,
 )
+from frazil.spark.deletes.ways import ChosenWay, Way, cheapest
 from frazil.spark.files.parquet.native import ScanContext
 from frazil.spark.session.facts import shuffle_partitions
 from frazil.spark.session.tasks import map_batches
@@ -46,6 +57,7 @@ ON_DRIVER_DATA_FILES: Final = 20_000
 ON_DRIVER_PAIRS: Final = 4_000_000
 """And of so many pairs of a data file and a delete."""
 
+_BYTES_PER_FILE: Final = 8_192
 _READERS: Final = 8
 
 _PATH: Final = "data_path"
@@ -65,7 +77,8 @@ class PositionDeletes:
         index: which of them apply to which of the files.
         tasks: the deletes to read, each once; vectors with their data file's ordinal.
         targets: the data files of deletes by path: ``ordinal``, path, sequence number, scope.
-        size: of their bitmaps, by the counts in the manifests.
+        most_deleted: how many positions they delete at most.
+        files: the data files: `ordinal` and `record_count`.
     """
 
     context: ScanContext
@@ -73,7 +86,8 @@ class PositionDeletes:
     index: DeleteIndex
     tasks: pl.DataFrame
     targets: pl.DataFrame
-    size: BitmapSize
+    most_deleted: int
+    files: pl.DataFrame
 
     @classmethod
     def of(cls, context: ScanContext, plan: ScanPlan, ordinals: pl.Series) -> PositionDeletes:
@@ -95,21 +109,41 @@ class PositionDeletes:
             index,
             tasks=_tasks(vectors, used),
             targets=targets.with_columns(comparable_paths(targets[_PATH], context.io)),
-            size=BitmapSize(
-                positions=int(vectors["record_count"].sum()) + int(used["record_count"].sum()),
-                rows=int(files["record_count"].sum()),
-                files=len(files),
-            ),
+            most_deleted=int(vectors["record_count"].sum()) + int(used["record_count"].sum()),
+            files=files.select("ordinal", "record_count"),
         )
 
     @property
     def are_few(self) -> bool:
         """Whether what they delete is kept beside the session."""
-        return (
-            self.size.files <= ON_DRIVER_DATA_FILES
-            and self.size.bytes <= ON_DRIVER_BYTES
-            and self.index.pair_count <= ON_DRIVER_PAIRS
+        return self.choice().way.apply == self.words
+
+    def choice(self) -> ChosenWay[Callable[[], dict[int, Words] | Bitmaps]]:
+        """Return which way they are applied: as positions by file, or as rows that are joined."""
+        kept = Way(
+            "applied as positions that are kept",
+            self.words,
+            {
+                "data files": ON_DRIVER_DATA_FILES,
+                "bytes": ON_DRIVER_BYTES,
+                "pairs": ON_DRIVER_PAIRS,
+            },
         )
+        # A bit a row, or a word a deleted position.
+        bits = int(self.files["record_count"].sum()) // 8 + _BYTES_PER_FILE * len(self.files)
+        load = {
+            "data files": len(self.files),
+            "bytes": min(bits, self.most_deleted * ROW_BYTES),
+            "pairs": self.index.pair_count,
+        }
+        return cheapest((kept, Way("made into rows by executors", self.bitmaps)), load)
+
+    def choices(self) -> list[ChosenWay[Any]]:
+        """Return what is chosen one after the other, without a look at the deletes."""
+        if not self.are_few:
+            return [self.choice(), self._join]
+        lacking = self._known().pending
+        return [self.choice(), self._reading(self._tasks_of(lacking))]
 
     def words(self) -> dict[int, Words]:
         """The deleted positions by the data file's ordinal; what is not kept yet is read here.
@@ -118,35 +152,52 @@ class PositionDeletes:
             MissingFileError, InvalidDataFileError: a delete file cannot be read.
             UnsupportedError: a position that bitmaps have no room for.
         """
-        names = self.plan.deletes.select("delete", _delete_name())
-        pairs = self.index.expanded().join(names, on="delete", maintain_order="left")
-        io, uuid = self.context.io, self.context.metadata.table_uuid
-        files = WordsOfFiles(
-            DeletedWords.of(io), self.plan, pairs, "positions", store_key(io), uuid
-        )
+        files = self._known()
         if len(files.pending):
-            files.add(self._read(files.pending))
+            chosen = self._tasks_of(files.pending)
+            files.add(self._reading(chosen).way.apply(chosen, files.pending))
         return files.words
 
     def bitmaps(self) -> Bitmaps:
         """The bitmaps, from deletes that executors read."""
-        grain, context = self.size.grain, self.context
-        rows = _read_on_executors(context, self.tasks, self.targets, grain)
-        is_small = self.size.bytes <= BROADCAST_BYTES
-        if is_small and len(self.targets):
-            rows = _one_row_a_key(context, rows, grain)
-        return JoinedBitmaps(F.broadcast(rows) if is_small else rows.hint("merge"), grain)
+        rows = _read_on_executors(self.context, self.tasks, self.targets)
+        # Spark joins fastest where it knows the keys to be unique.
+        words = rows.groupBy(KEY).agg(F.expr(f"bit_or({WORDS})").alias(WORDS))
+        return JoinedBitmaps(self._join.way.apply(words))
 
-    def _read(self, lacking: pl.DataFrame) -> dict[int, Words]:
-        """What the deletes of these pairs delete in each of their files."""
+    @property
+    def _join(self) -> ChosenWay[Callable[[DataFrame], DataFrame]]:
+        return join_of(
+            {"bytes": min(most_words(self.files["record_count"]), self.most_deleted) * ROW_BYTES}
+        )
+
+    def _known(self) -> WordsOfFiles:
+        names = self.plan.deletes.select("delete", _delete_name())
+        pairs = self.index.expanded().join(names, on="delete", maintain_order="left")
+        io, uuid = self.context.io, self.context.metadata.table_uuid
+        kept = DeletedWords.of(io)
+        return WordsOfFiles(kept, self.plan, pairs, "positions", store_key(io), uuid)
+
+    def _tasks_of(self, lacking: pl.DataFrame) -> pl.DataFrame:
+        return self.tasks.join(lacking, on="delete", how="semi")
+
+    def _reading(
+        self, chosen: pl.DataFrame
+    ) -> ChosenWay[Callable[[pl.DataFrame, pl.DataFrame], dict[int, Words]]]:
+        here = Way(
+            "read beside the session",
+            self._read_here,
+            {"delete files": ON_DRIVER_FILES, "positions": ON_DRIVER_POSITIONS},
+        )
+        load = {"delete files": len(chosen), "positions": int(chosen["record_count"].sum())}
+        return cheapest((here, Way("read by executors", self._read_there)), load)
+
+    def _read_here(self, chosen: pl.DataFrame, lacking: pl.DataFrame) -> dict[int, Words]:
+        """What the chosen deletes delete in each of the files that lack them."""
         files = {
             delete: pairs.select(_PATH, "ordinal")
             for (delete,), pairs in lacking.join(self.targets, on="ordinal").group_by("delete")
         }
-
-        chosen = self.tasks.join(lacking, on="delete", how="semi")
-        if len(chosen) > ON_DRIVER_FILES or chosen["record_count"].sum() > ON_DRIVER_POSITIONS:
-            return self._read_there(chosen, lacking["ordinal"].unique())
 
         def read(task: dict[str, Any]) -> list[tuple[int, Words]]:
             # As words at once: positions take sixteen bytes each.
@@ -168,11 +219,11 @@ class PositionDeletes:
             parts[ordinal].append(words)
         return {ordinal: Words.union(words) for ordinal, words in parts.items()}
 
-    def _read_there(self, tasks: pl.DataFrame, ordinals: pl.Series) -> dict[int, Words]:
-        """What these deletes delete in these files, read by executors."""
+    def _read_there(self, chosen: pl.DataFrame, lacking: pl.DataFrame) -> dict[int, Words]:
+        """The same, read by executors."""
+        ordinals = lacking["ordinal"].unique()
         targets = self.targets.filter(pl.col("ordinal").is_in(ordinals.implode()))
-        rows = _read_on_executors(self.context, tasks, targets, self.size.grain)
-        return words_of_rows(rows.toArrow(), self.size.grain, ordinals)
+        return by_file(words_of(_read_on_executors(self.context, chosen, targets)), ordinals)
 
 
 def _delete_name() -> pl.Expr:
@@ -215,7 +266,7 @@ def _of_files(rows: DeletedRows, files: pl.DataFrame) -> Iterator[tuple[Longs, L
 
 
 def _read_on_executors(
-    context: ScanContext, tasks: pl.DataFrame, targets: pl.DataFrame, grain: Grain
+    context: ScanContext, tasks: pl.DataFrame, targets: pl.DataFrame
 ) -> DataFrame:
     spark, io = context.spark, context.io
     parts: list[DataFrame] = []
@@ -224,7 +275,7 @@ def _read_on_executors(
         spread = spark.createDataFrame(vectors.rechunk().to_arrow()).repartition(
             _partitions(context, len(vectors))
         )
-        parts.append(map_batches(spread, _VectorReader(io, grain), grain.spark_schema))
+        parts.append(map_batches(spread, _VectorReader(io), WORD_ROWS))
     others = tasks.filter(pl.col("format") != "puffin")
     if len(others):
         by_path = S.StructType(
@@ -232,13 +283,13 @@ def _read_on_executors(
                 S.StructField(_PATH, S.StringType(), False),
                 S.StructField(_SEQUENCE, S.LongType(), False),
                 S.StructField(_SCOPE, S.LongType(), False),
-                *grain.spark_schema.fields,
+                *WORD_ROWS.fields,
             ]
         )
         spread = spark.createDataFrame(others.rechunk().to_arrow()).repartition(
             _partitions(context, len(others))
         )
-        found = map_batches(spread, _PositionReader(io, grain), by_path)
+        found = map_batches(spread, _PositionReader(io), by_path)
         files = spark.createDataFrame(targets.rechunk().to_arrow())
         applies = (
             (found[_PATH] == files[_PATH])
@@ -246,18 +297,11 @@ def _read_on_executors(
             & (files["scope"] == found[_SCOPE])
         )
         key = F.shiftleft(files["ordinal"], 32).bitwiseOR(found[KEY]).alias(KEY)
-        words = [found[name] for name in grain.spark_schema.names[1:]]
-        parts.append(found.join(files, applies).select(key, *words))
+        parts.append(found.join(files, applies).select(key, found[WORDS]))
     rows = parts[0]
     for part in parts[1:]:
         rows = rows.unionByName(part)
     return rows
-
-
-def _one_row_a_key(context: ScanContext, rows: DataFrame, grain: Grain) -> DataFrame:
-    """The same bitmaps for a broadcast, whose join is cheapest where keys are unique."""
-    spread = rows.repartition(_partitions(context, ON_DRIVER_FILES), KEY)
-    return map_batches(spread, _Merger(grain), grain.spark_schema)
 
 
 def _partitions(context: ScanContext, files: int) -> int:
@@ -269,13 +313,12 @@ class _VectorReader:
     """Deletion vectors to bitmap rows, in a Python worker."""
 
     io: FileIO
-    grain: Grain
 
     def __call__(self, tasks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in tasks:
             for task in batch.to_pylist():
                 positions = vector_positions(self.io, task)
-                yield bitmap_rows(task["ordinal"], positions, self.grain)
+                yield words_of_files(task["ordinal"], positions).rows()
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +326,6 @@ class _PositionReader:
     """Position delete files to bitmap rows a data file's path, in a Python worker."""
 
     io: FileIO
-    grain: Grain
 
     def __call__(self, tasks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in tasks:
@@ -292,28 +334,16 @@ class _PositionReader:
                     yield self._rows(task, found)
 
     def _rows(self, task: dict[str, object], found: DeletedRows) -> pa.RecordBatch:
-        rows = bitmap_rows(found.codes, found.positions, self.grain)
-        keys = rows.column(KEY).to_numpy()
+        words = words_of_files(found.codes, found.positions)
+        keys = words.places
         low = np.int64((1 << 32) - 1)
         return pa.RecordBatch.from_arrays(
             [
                 found.paths.gather(keys >> 32).to_arrow().cast(pa.string()),
-                pa.repeat(pa.scalar(task["sequence_number"], pa.int64()), len(rows)),
-                pa.repeat(pa.scalar(task["scope"], pa.int64()), len(rows)),
+                pa.repeat(pa.scalar(task["sequence_number"], pa.int64()), len(keys)),
+                pa.repeat(pa.scalar(task["scope"], pa.int64()), len(keys)),
                 pa.array(keys & low),
-                rows.column(1),
+                words.rows().column(WORDS),
             ],
-            names=[_PATH, _SEQUENCE, _SCOPE, *self.grain.spark_schema.names],
+            names=[_PATH, _SEQUENCE, _SCOPE, *WORD_ROWS.names],
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Merger:
-    """The bitmap rows of a partition, one a key, in a Python worker."""
-
-    grain: Grain
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        parts = [batch for batch in batches if len(batch)]
-        if parts:
-            yield merged_rows(pa.Table.from_batches(parts), self.grain)

@@ -11,7 +11,7 @@ would pay again, resolves them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
@@ -25,7 +25,7 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
 from frazil.planning.cache import store_key
 from frazil.planning.deletes.index import DeleteIndex
-from frazil.planning.scan_plan import ScanPlan
+from frazil.planning.scan_plan import DeleteWay, ScanPlan
 from frazil.spark.deletes.bitmap import Words, by_file
 from frazil.spark.deletes.collect import sparse_rows, words_of
 from frazil.spark.deletes.deletion_cache import (
@@ -36,8 +36,8 @@ from frazil.spark.deletes.deletion_cache import (
 )
 from frazil.spark.deletes.equality import EqualityDeletes
 from frazil.spark.deletes.groups import DeleteGroup
-from frazil.spark.deletes.integer_keys import key_bits
-from frazil.spark.deletes.small_files import SmallFiles
+from frazil.spark.deletes.small_files import Find, SmallFiles, nothing
+from frazil.spark.deletes.ways import ChosenWay, Way, cheapest
 from frazil.spark.files.arrow.files import TableColumns
 from frazil.spark.files.projection import DELETED, FILE_ORDINAL_FIELD, METADATA_COLUMNS, POS
 from frazil.storage.files import FileIO
@@ -61,6 +61,9 @@ PLACES: Final[tuple[I.NestedField, ...]] = (
 """The columns of deleted rows that resolving needs."""
 
 _WORD_BYTES: Final = 16
+
+
+_Step = Callable[[ScanPlan, pl.DataFrame], tuple[pl.DataFrame, ChosenWay[Find]]]
 
 
 class EqualityReading(StrEnum):
@@ -133,26 +136,93 @@ class Resolver:
         Args:
             groups: of the plan's files.
         """
-        if self.reading is EqualityReading.JOIN:
+        for part in (part for group in groups for part in group.equality):
+            keys = part.integer_keys(self.io, self.schema)
+            if keys is not None:
+                keys.words(self.table)
+        looked_up = self._looked_up(plan, groups)
+        if looked_up is None:
             return Resolved(plan, {})
-        joined, index = self._divided(plan, groups)
-        is_large = index.pair_count > RESOLVED_PAIRS
-        if index.is_empty or (is_large and self.reading is not EqualityReading.RESOLVE):
-            return Resolved(plan, {})
-        pairs = index.expanded().join(self._names(groups), on="delete")
-        # A name mapping says which column of a file without ids is compared.
-        mapping = None if self.table.mapping is None else self.table.mapping.to_json()
-        read_by = ("rows", store_key(self.io), self.metadata.table_uuid, repr(mapping))
-        files = WordsOfFiles(self._kept, plan, pairs, *read_by)
-        ways = (self._found_here, self._found_by_a_job)
-        for way in ways if self.reading is not EqualityReading.KNOWN else ():
-            if len(files.pending):
-                files.add(way(plan, files.pending))
-        left = joined.beside(DeleteIndex(files.pending.select(index.pairs.columns)))
+        served, files = looked_up
+        for step in self._steps():
+            share, choice = step(plan, files.pending)
+            files.add(choice.way.apply(plan, share))
+        left = served.beside(DeleteIndex(files.pending.select("ordinal", "delete")))
         return Resolved(
             replace(plan, delete_index=left),
             {ordinal: words for ordinal, words in files.words.items() if len(words.places)},
         )
+
+    def foreseen(
+        self, plan: ScanPlan, groups: Sequence[DeleteGroup]
+    ) -> tuple[list[DeleteWay], ScanPlan]:
+        """Return the ways of what is or would be resolved, and the plan with what is left."""
+        looked_up = self._looked_up(plan, groups)
+        if looked_up is None:
+            return [], plan
+        served, files = looked_up
+        left, ways = files.pending, list[DeleteWay]()
+        known = len(files.words) - left["ordinal"].n_unique()
+        if known:
+            ways.append(DeleteWay(known, "resolved to positions", "kept from an earlier read"))
+        for step in self._steps():
+            share, choice = step(plan, left)
+            if len(share):
+                ways.append(DeleteWay(share["ordinal"].n_unique(), choice.way.name, choice.reason))
+            if choice.way.apply not in (nothing, self._noted):
+                left = left.join(share, on="ordinal", how="anti")
+        index = served.beside(DeleteIndex(left.select("ordinal", "delete")))
+        return ways, replace(plan, delete_index=index)
+
+    def _looked_up(
+        self, plan: ScanPlan, groups: Sequence[DeleteGroup]
+    ) -> tuple[DeleteIndex, WordsOfFiles] | None:
+        """The deletes that bitmaps serve, and what is known of others; None to join them all."""
+        if self.reading is EqualityReading.JOIN:
+            return None
+        served, index = self._divided(plan, groups)
+        is_large = index.pair_count > RESOLVED_PAIRS
+        if index.is_empty or (is_large and self.reading is not EqualityReading.RESOLVE):
+            return None
+        pairs = index.expanded().join(self._names(groups), on="delete")
+        # A name mapping says which column of a file without ids is compared.
+        mapping = None if self.table.mapping is None else self.table.mapping.to_json()
+        read_by = ("rows", store_key(self.io), self.metadata.table_uuid, repr(mapping))
+        return served, WordsOfFiles(self._kept, plan, pairs, *read_by)
+
+    def _steps(self) -> tuple[_Step, ...]:
+        return () if self.reading is EqualityReading.KNOWN else (self._small_files, self._others)
+
+    def _small_files(
+        self, plan: ScanPlan, pending: pl.DataFrame
+    ) -> tuple[pl.DataFrame, ChosenWay[Find]]:
+        files = SmallFiles(self.io, self.schema, self.table)
+        share = files.share(plan, pending)
+        return share, files.choice(plan, share)
+
+    def _others(
+        self, plan: ScanPlan, pending: pl.DataFrame
+    ) -> tuple[pl.DataFrame, ChosenWay[Find]]:
+        files = plan.files.join(pending, on="ordinal", how="semi")
+        deletes = plan.deletes.join(pending, on="delete", how="semi")
+        rows = int(files["record_count"].sum())
+        load = {
+            "rows": rows,
+            "bytes": (rows // 64 + len(files)) * _WORD_BYTES,
+            "keys": int(deletes.unique("file_path")["record_count"].sum()),
+            "reads before": len(self._joined_before(pending).deletes),
+        }
+        # What joins cost less than a job.
+        joins = (
+            Way("left to a join", nothing, {"rows": RESOLVED_ROWS - 1}),
+            Way("left to a join once", self._noted, {"keys": JOINED_KEYS, "reads before": 0}),
+        )
+        ways = (
+            *(joins if self.reading is EqualityReading.AUTO else ()),
+            Way("resolved by a job", self._found_by_a_job, {"bytes": self._kept.max_bytes // 2}),
+            Way("left to a join", nothing),
+        )
+        return pending, cheapest(ways, load)
 
     @property
     def _kept(self) -> DeletedWords:
@@ -182,23 +252,29 @@ class Resolver:
         return pl.concat(found).unique("delete", maintain_order=True)
 
     def _without_bits(self, group: DeleteGroup) -> list[EqualityDeletes]:
-        return [part for part in group.equality if not self._has_key_bits(part)]
-
-    def _has_key_bits(self, part: EqualityDeletes) -> bool:
-        field = part.integer_field(self.schema)
-        return field is not None and key_bits(self.io, part.deletes, field, self.table) is not None
+        keys = ((part, part.integer_keys(self.io, self.schema)) for part in group.equality)
+        return [part for part, some in keys if some is None or not some.way.bears(some.load())]
 
     def _compared(self, ids: Sequence[int]) -> str:
         kinds = ((field_id, self.schema.find_field(field_id).field_type) for field_id in ids)
         return "".join(f"{field_id} {kind}, " for field_id, kind in kinds)
 
-    def _found_here(self, plan: ScanPlan, pending: pl.DataFrame) -> dict[int, Words]:
-        """What the pending deletes delete in small files."""
-        return SmallFiles(self.io, self.schema, self.table).found(plan, pending)
+    def _noted(self, plan: ScanPlan, pending: pl.DataFrame) -> dict[int, Words]:
+        """Nothing is resolved by the first read, which is noted."""
+        names: Deletes = frozenset(pending["name"])
+        self._kept.keep(self._joined, Known(names, Words.none()))
+        return {}
+
+    def _joined_before(self, pending: pl.DataFrame) -> Known:
+        return self._kept.covered(self._joined, frozenset(pending["name"]))
+
+    @property
+    def _joined(self) -> Hashable:
+        return ("joined", store_key(self.io), self.metadata.table_uuid)
 
     def _found_by_a_job(self, plan: ScanPlan, pending: pl.DataFrame) -> dict[int, Words]:
-        """What the pending deletes delete in each of their files, if that is worth a job."""
-        if not self._is_worth_it(plan, pending):
+        """What the pending deletes delete in each of their files."""
+        if pending.is_empty():
             return {}
         narrowed = replace(
             plan.restricted_to(pending["ordinal"]),
@@ -208,28 +284,3 @@ class Resolver:
             self.deleted_rows(narrowed), ordinal=FILE_ORDINAL_FIELD.name, position=POS
         )
         return by_file(words_of(words), narrowed.files["ordinal"])
-
-    def _is_worth_it(self, plan: ScanPlan, pending: pl.DataFrame) -> bool:
-        files = plan.files.join(pending, on="ordinal", how="semi")
-        rows = int(files["record_count"].sum())
-        if (rows // 64 + len(files)) * _WORD_BYTES > self._kept.max_bytes // 2:
-            return False
-        if self.reading is EqualityReading.RESOLVE:
-            return True
-        return rows >= RESOLVED_ROWS and (
-            self._were_joined(pending) or self._keys(plan, pending) > JOINED_KEYS
-        )
-
-    def _keys(self, plan: ScanPlan, pending: pl.DataFrame) -> int:
-        deletes = plan.deletes.join(pending, on="delete", how="semi")
-        return int(deletes.unique("file_path")["record_count"].sum())
-
-    def _were_joined(self, pending: pl.DataFrame) -> bool:
-        """Whether a read joined some of them before; if not, this one is the first."""
-        owner = ("joined", store_key(self.io), self.metadata.table_uuid)
-        names: Deletes = frozenset(pending["name"])
-        before = self._kept.covered(owner, names)
-        if before.deletes:
-            return True
-        self._kept.keep(owner, Known(names, Words.none()))
-        return False

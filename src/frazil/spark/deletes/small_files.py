@@ -6,7 +6,7 @@ keys are read once: a new commit costs its own keys and a look at those of the f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -22,6 +22,7 @@ from frazil.planning.deletes.index import GLOBAL_SCOPE
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.bitmap import Words, words_by_file
 from frazil.spark.deletes.equality import BY_VALUE
+from frazil.spark.deletes.ways import ChosenWay, Way, cheapest
 from frazil.spark.files.arrow.files import FilePart, TableColumns, arrow_type, read_batches
 from frazil.storage.files import FileIO
 from frazil.storage.side_by_side import in_threads
@@ -41,6 +42,15 @@ _SEQUENCE: Final = "sequence_number"
 _COMPARED: Final = (*BY_VALUE, I.BooleanType, I.TimeType)
 
 
+Find = Callable[[ScanPlan, pl.DataFrame], dict[int, Words]]
+"""Finds what pairs of ``ordinal`` and ``delete`` of a plan delete, by the file's ordinal."""
+
+
+def nothing(plan: ScanPlan, pairs: pl.DataFrame) -> dict[int, Words]:
+    """Resolve none of them."""
+    return {}
+
+
 @dataclass(frozen=True, slots=True)
 class SmallFiles:
     """Resolves the deletes of small files.
@@ -55,46 +65,63 @@ class SmallFiles:
     schema: Schema
     table: TableColumns
 
-    def found(self, plan: ScanPlan, pending: pl.DataFrame) -> dict[int, Words]:
-        """Find what deletes delete in small files, by the file's ordinal.
-
-        A file that is not small, or whose keys cannot be read here, is not in it.
+    def share(self, plan: ScanPlan, pending: pl.DataFrame) -> pl.DataFrame:
+        """Return the pairs of the newest small files whose keys can be compared here.
 
         Args:
             pending: pairs of ``ordinal`` and ``delete`` of the plan.
+        """
+        others = [
+            delete
+            for delete, ids in plan.deletes.join(pending, on="delete", how="semi")
+            .select("delete", "equality_ids")
+            .iter_rows()
+            if not self._can_compare([self.schema.find_field(field_id) for field_id in ids])
+        ]
+        beyond = pending.filter(pl.col("delete").is_in(others))
+        files = plan.files.join(pending, on="ordinal", how="semi")
+        is_small = pl.col("record_count") <= SMALL_FILE_ROWS
+        newest = (
+            files.join(beyond, on="ordinal", how="anti", maintain_order="left")
+            .filter(is_small)
+            .sort(_SEQUENCE, descending=True, maintain_order=True)
+            .head(FILES_HERE)
+            .filter(pl.col("record_count").cum_sum() <= ROWS_HERE)
+        )
+        return pending.join(newest, on="ordinal", how="semi")
+
+    def choice(self, plan: ScanPlan, share: pl.DataFrame) -> ChosenWay[Find]:
+        """Return whether a `share` is resolved here or not."""
+        deletes = plan.deletes.join(share, on="delete", how="semi")
+        load = {"delete files": len(deletes), "keys": int(deletes["record_count"].sum())}
+        most = {"delete files": FILES_HERE, "keys": ROWS_HERE}
+        here = Way("resolved beside the session", self.found, most)
+        return cheapest((here, Way("left to Spark", nothing)), load)
+
+    def found(self, plan: ScanPlan, share: pl.DataFrame) -> dict[int, Words]:
+        """Find what the deletes of a `share` delete, by the file's ordinal.
+
+        A file whose keys cannot be read here is not in it.
 
         Raises:
             MissingFileError, InvalidDataFileError: a delete file cannot be read.
         """
-        files = self._chosen(plan.files.join(pending, on="ordinal", how="semi"))
-        pairs = pending.join(files, on="ordinal", how="semi")
-        deletes = plan.deletes.join(pairs, on="delete", how="semi")
-        if len(deletes) > FILES_HERE or int(deletes["record_count"].sum()) > ROWS_HERE:
-            return {}
+        files = plan.files.join(share, on="ordinal", how="semi")
+        deletes = plan.deletes.join(share, on="delete", how="semi")
         lists = deletes.with_columns(pl.col("equality_ids").list.sort().alias("ids"))
         found: dict[int, list[Words]] = {ordinal: [] for ordinal in files["ordinal"]}
         for (ids,), members in lists.group_by("ids"):
             fields = [self.schema.find_field(field_id) for field_id in ids]
             here = files.join(
-                pairs.join(members, on="delete", how="semi"), on="ordinal", how="semi"
+                share.join(members, on="delete", how="semi"), on="ordinal", how="semi"
             )
-            if not self._can_compare(fields):
-                known = dict[int, Words]()
-            else:
-                known = self._matched(here, members, fields)
+            known = self._matched(here, members, fields)
             for ordinal in here["ordinal"]:
                 if ordinal not in known:
                     found.pop(ordinal, None)
                 elif ordinal in found:
                     found[ordinal].append(known[ordinal])
         return {ordinal: Words.union(parts) for ordinal, parts in found.items()}
-
-    @staticmethod
-    def _chosen(files: pl.DataFrame) -> pl.DataFrame:
-        """The newest of the small files, as many as there is room for."""
-        is_small = pl.col("record_count") <= SMALL_FILE_ROWS
-        newest = files.filter(is_small).sort(_SEQUENCE, descending=True, maintain_order=True)
-        return newest.head(FILES_HERE).filter(pl.col("record_count").cum_sum() <= ROWS_HERE)
 
     def _can_compare(self, fields: Sequence[I.NestedField]) -> bool:
         return all(

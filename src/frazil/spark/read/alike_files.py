@@ -20,7 +20,7 @@ from frazil.spark.deletes.equality import (
     ROW_SCOPE,
     ROW_SEQUENCE,
     Rows,
-    matching,
+    deleted_by_keys,
     top_level_id,
 )
 from frazil.spark.deletes.groups import DeleteGroup
@@ -39,6 +39,7 @@ from frazil.spark.files.file_rows import (
 )
 from frazil.spark.files.layout.layouts import Layout, Reader
 from frazil.spark.files.layout.weights import weighed_by_deletes
+from frazil.spark.files.parquet.file_log import NAMED_PLACE
 from frazil.spark.files.parquet.native import (
     NativeScan,
     ScanContext,
@@ -138,16 +139,16 @@ class FilesReadAlike:
         )
         keeps_deleted = DELETED in reading.projection.metadata_names
         deleted: list[DataFrame] = []
-        for bitmaps in all_bitmaps:
+        seen = Rows(columns, known)
+        by_keys = (
+            deleted_by_keys(context, reading.schema, part, reading.table, seen)
+            for part in self.group.equality
+        )
+        by_position = (bitmaps.at(NAMED_PLACE) for bitmaps in all_bitmaps)
+        for gone in (*by_position, *by_keys):
             if keeps_deleted:
-                deleted.append(bitmaps.only_deleted(rows))
-            rows = bitmaps.without_deleted(rows)
-        for part in self.group.equality:
-            seen = Rows(columns, known)
-            match = matching(context, reading.schema, part, reading.table, seen)
-            if keeps_deleted:
-                deleted.append(rows.join(match.keys, match.condition, "left_semi"))
-            rows = rows.join(match.keys, match.condition, "left_anti")
+                deleted.append(gone.only_deleted(rows))
+            rows = gone.without_deleted(rows)
         if plain is not None:
             return [PreparedRows(rows, plain)]
         return [
@@ -165,10 +166,10 @@ class FilesReadAlike:
             sets.append(self.reading.resolved)
         if self.group.has_positions:
             positions = PositionDeletes.of(context, self.reading.plan, self.files["ordinal"])
-            if positions.are_few:
-                sets.append(positions.words())
-            else:
-                return sets, [positions.bitmaps()]
+            found = positions.choice().way.apply()
+            if not isinstance(found, dict):
+                return sets, [found]
+            sets.append(found)
         return sets, []
 
     def _plain_expressions(self) -> tuple[str, ...] | None:
@@ -344,7 +345,7 @@ def _kept_rows(scan: NativeScan | DataFrame, all_bitmaps: Sequence[Bitmaps]) -> 
     for bitmaps in all_bitmaps:
         if not isinstance(bitmaps, ArrayBitmaps):
             return None
-        rows = rows.where(bitmaps.is_kept(scan.place))
+        rows = bitmaps.at(scan.place).without_deleted(rows)
     return rows
 
 

@@ -7,7 +7,7 @@ optimizes as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -17,10 +17,12 @@ from pyspark.sql import functions as F
 from frazil.errors import UnsupportedError
 from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
-from frazil.planning.scan_plan import ScanPlan
+from frazil.planning.deletes.index import EQUALITY_DELETES
+from frazil.planning.scan_plan import DeleteWay, ScanPlan
 from frazil.spark.deletes.bitmap import Words
 from frazil.spark.deletes.groups import DeleteGroup, delete_groups
 from frazil.spark.deletes.key_columns import key_schema
+from frazil.spark.deletes.positions import PositionDeletes
 from frazil.spark.deletes.resolve import PLACES, Resolver
 from frazil.spark.files.arrow.convert import is_scanned
 from frazil.spark.files.arrow.files import TableColumns
@@ -42,70 +44,94 @@ from frazil.spark.read.result_columns import result_schema
 from frazil.storage.files import FileIO
 
 
-def prepared_read(
-    spark: SparkSession,
-    plan: ScanPlan,
-    request: ReadRequest,
-    *,
-    metadata: TableMetadata,
-    io: FileIO,
-) -> PreparedRead:
-    """The rows of the plan's files, without those that are deleted, in the projection's columns.
-
-    With the column ``_deleted`` the deleted rows are there too, and the column tells them.
-
-    Args:
-        plan: where equality deletes are resolved, with every delete that applies to its files.
-        metadata: the table.
-
-    Raises:
-        UnsupportedError: a delete or a file that cannot be applied or read rightly, or that is
-            encrypted.
-        MissingFileError, InvalidDataFileError: a footer that had to be read cannot be.
-    """
-    _check_not_encrypted(plan)
-    context = ScanContext(spark=spark, metadata=metadata, io=io, support=request.support)
-    if not len(plan.files):
-        schema = result_schema(metadata, plan.schema, request.projection, request.support)
-        return PreparedRead((PreparedRows(spark.createDataFrame([], schema)),))
-    groups = delete_groups(plan)
-    keys = frozenset(i for group in groups for part in group.equality for i in part.ids)
-    files = _PlannedFiles(
-        context,
-        key_schema(metadata, plan, keys, io),
-        TableColumns(fields=plan.schema.fields, mapping=request.mapping),
-        request.pushed,
-    )
-    if not keys:
-        return files.read(plan, groups, request.projection, {})
-    resolver = Resolver(
-        metadata=metadata,
-        io=io,
-        schema=files.schema,
-        table=files.table,
-        reading=request.equality,
-        deleted_rows=files.deleted_rows,
-    )
-    resolved = resolver.resolved(plan, groups)
-    groups = delete_groups(resolved.plan, resolved.positions)
-    return files.read(resolved.plan, groups, request.projection, resolved.positions)
-
-
 @dataclass(frozen=True, slots=True)
-class _PlannedFiles:
-    """Reads files of one plan; the schema has every compared column."""
+class PlannedRead:
+    """A read of a plan's files, without the rows that are deleted.
+
+    Attributes:
+        plan: where equality deletes are resolved, with every delete that applies to its files.
+        request: the columns, and how they are read. With the column ``_deleted`` the deleted rows
+            are there too, and the column tells them.
+        schema: the plan's, with every column that deletes compare.
+    """
 
     context: ScanContext
+    plan: ScanPlan
+    request: ReadRequest
     schema: Schema
     table: TableColumns
-    pushed: frozenset[int]
 
-    def deleted_rows(self, plan: ScanPlan) -> DataFrame:
+    @classmethod
+    def of(
+        cls,
+        spark: SparkSession,
+        plan: ScanPlan,
+        request: ReadRequest,
+        *,
+        metadata: TableMetadata,
+        io: FileIO,
+    ) -> PlannedRead:
+        """That of a table's plan.
+
+        Raises:
+            UnsupportedError: a delete or a file that cannot be applied or read rightly, or that is
+                encrypted.
+            MissingFileError, InvalidDataFileError: a footer that had to be read cannot be.
+        """
+        _check_not_encrypted(plan)
+        context = ScanContext(spark=spark, metadata=metadata, io=io, support=request.support)
+        applied = plan.deletes.filter(
+            pl.col("delete").is_in(plan.delete_index.deletes().implode()),
+            pl.col("content") == EQUALITY_DELETES,
+        )
+        keys = frozenset(applied["equality_ids"].explode().drop_nulls())
+        table = TableColumns(fields=plan.schema.fields, mapping=request.mapping)
+        return cls(context, plan, request, key_schema(metadata, plan, keys, io), table)
+
+    def prepared(self) -> PreparedRead:
+        """The rows in the projection's columns; errors as of `of`."""
+        context, request = self.context, self.request
+        if not len(self.plan.files):
+            schema = result_schema(
+                context.metadata, self.plan.schema, request.projection, request.support
+            )
+            return PreparedRead((PreparedRows(context.spark.createDataFrame([], schema)),))
+        groups = delete_groups(self.plan)
+        if not any(group.equality for group in groups):
+            return self._read(self.plan, groups, request.projection, {})
+        resolved = self._resolver.resolved(self.plan, groups)
+        groups = delete_groups(resolved.plan, resolved.positions)
+        return self._read(resolved.plan, groups, request.projection, resolved.positions)
+
+    def delete_ways(self) -> Iterator[DeleteWay]:
+        """How the deletes would be applied, by their figures and what is kept; none is read."""
+        resolved, left = self._resolver.foreseen(self.plan, delete_groups(self.plan))
+        yield from resolved
+        for group in delete_groups(left):
+            choices = [part.choice(self.context.io, self.schema) for part in group.equality]
+            if group.has_positions:
+                ordinals = group.files["ordinal"]
+                choices += PositionDeletes.of(self.context, left, ordinals).choices()
+            for choice in choices:
+                yield DeleteWay(len(group.files), choice.way.name, choice.reason)
+
+    @property
+    def _resolver(self) -> Resolver:
+        return Resolver(
+            metadata=self.context.metadata,
+            io=self.context.io,
+            schema=self.schema,
+            table=self.table,
+            reading=self.request.equality,
+            deleted_rows=self._deleted_rows,
+        )
+
+    def _deleted_rows(self, plan: ScanPlan) -> DataFrame:
         """The rows that the plan's deletes delete, in the columns of `PLACES`."""
-        rows = self.read(plan, delete_groups(plan), Projection(PLACES), {}).frame()
+        rows = self._read(plan, delete_groups(plan), Projection(PLACES), {}).frame()
         return rows.where(F.col(DELETED))
 
-    def read(
+    def _read(
         self,
         plan: ScanPlan,
         groups: Sequence[DeleteGroup],
@@ -124,12 +150,12 @@ class _PlannedFiles:
                 plan=plan,
                 projection=projection,
                 scanned=scanned,
-                names=scan_names(scanned.fields, known.file_names, pushed=self.pushed),
+                names=scan_names(scanned.fields, known.file_names, pushed=self.request.pushed),
                 schema=self.schema,
                 table=table,
                 survey=known,
                 resolved=resolved,
-                pushed=self.pushed,
+                pushed=self.request.pushed,
             )
             parts.extend(_group_rows(reading, group))
         return PreparedRead(tuple(parts))

@@ -26,7 +26,7 @@ from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.resolve import EqualityReading, equality_reading
 from frazil.spark.files.floats import is_float, not_pushed
 from frazil.spark.files.projection import Projection
-from frazil.spark.read.dataframe import prepared_read
+from frazil.spark.read.dataframe import PlannedRead
 from frazil.spark.read.prepared import (
     PreparedRead,
     PreparedReads,
@@ -126,6 +126,13 @@ class TableReader:
         prepare_session(self.spark)
         return self._prepared(plan, self._request(projection, EqualityReading.JOIN)).frame()
 
+    def with_delete_ways(self, plan: ScanPlan, projection: Projection) -> ScanPlan:
+        """Return the plan with how `rows` of it would apply its deletes; no delete is read."""
+        if plan.delete_index.is_empty:
+            return plan
+        request = self._request(projection, self._equality(plan))
+        return replace(plan, delete_ways=tuple(self._planned(plan, request).delete_ways()))
+
     def _equality(self, plan: ScanPlan) -> EqualityReading:
         reading = equality_reading(self.spark)
         if reading is EqualityReading.AUTO and not isinstance(plan.residual, AlwaysTrue):
@@ -143,4 +150,7 @@ class TableReader:
         )
 
     def _prepared(self, plan: ScanPlan, request: ReadRequest) -> PreparedRead:
-        return prepared_read(self.spark, plan, request, metadata=self.metadata, io=self.io)
+        return self._planned(plan, request).prepared()
+
+    def _planned(self, plan: ScanPlan, request: ReadRequest) -> PlannedRead:
+        return PlannedRead.of(self.spark, plan, request, metadata=self.metadata, io=self.io)

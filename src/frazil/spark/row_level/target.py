@@ -206,7 +206,7 @@ class Target:
         parts: list[DataFrame] = []
         for part in in_arrays(places):
             named, place = self.only(part)._rows_and_place(None, lineage=True)
-            parts.append(self._with_place(self._bitmaps(part).only_deleted(named, place), place))
+            parts.append(self._with_place(self._bitmaps(part).at(place).only_deleted(named), place))
         return reduce(DataFrame.unionByName, parts)
 
     def rows_but(self, places: Mapping[int, Words]) -> DataFrame:
@@ -219,7 +219,7 @@ class Target:
         parts: list[DataFrame] = []
         for part in in_arrays(every):
             named, place = self.only(part)._rows_and_place(None, lineage=True)
-            left = self._bitmaps(part).without_deleted(named, place)
+            left = self._bitmaps(part).at(place).without_deleted(named)
             parts.append(left.select(*self.written_names))
         return reduce(DataFrame.unionByName, parts)
 

@@ -16,8 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from frazil.format import types as I
-from frazil.spark.deletes.bitmap import Words
-from frazil.spark.deletes.bitmap_rows import Longs
+from frazil.spark.deletes.bitmap import Longs, Words
 from frazil.spark.files.wire import entry_to_text
 from frazil.spark.write.arrow import OpenFile, name_in_task, stored_fields, to_storage
 from frazil.spark.write.finish import Finisher

@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql import types as S
 
 from frazil.format import types as I
 from frazil.format.predicates.sql.quoting import quote_name_always
@@ -82,11 +80,7 @@ class KeyFilter:
         set_bits = np.zeros(bits, dtype=np.bool_)
         set_bits[places] = True
         words = np.packbits(set_bits, bitorder="little").view(np.int64)
-        kind = pa.list_(pa.field("element", pa.int64(), nullable=False))
-        column = pa.ListArray.from_arrays(
-            pa.array([0, len(words)], pa.int32()), pa.array(words), type=kind
-        )
-        value = words_value(source.rows.sparkSession, column, S.LongType())
+        value = words_value(source.rows.sparkSession, words)
         return cls(source.keys, value.scalar(), bits, first)
 
     @property
