@@ -78,6 +78,12 @@ def left(ids, deleted):
 
 
 def read(table):
+    """The ids that Frazil reads, by what the delete files say."""
+    table.io.caches["deletes"].clear()
+    return read_by_what_is_kept(table)
+
+
+def read_by_what_is_kept(table):
     """The ids that Frazil reads."""
     return sorted(row.id for row in table.refresh().scan().to_df().select("id").collect())
 
@@ -189,6 +195,38 @@ def test_later_deletes_take_over_those_of_one_file(
             places(pairs(second, ordinals)), plan=plan, metadata=table.metadata, io=table.io
         )
     assert again == WrittenDeletes()
+
+
+@pytest.mark.parametrize(
+    ("version", "properties"),
+    [
+        (2, {"write.delete.target-file-size-bytes": "1"}),
+        (2, {"write.delete.granularity": "partition"}),
+        (3, {}),
+    ],
+)
+def test_the_next_read_knows_what_was_written(lake, spark, places, planned, version, properties):
+    """Beside what earlier deletes delete, which the same process wrote or read."""
+    table = several_specs(lake, spark, version, **properties)
+    ids = ids_by_place(table)
+    deleted = {path: set() for path in ids}
+    for start in (0, 1, 70):
+        plan, ordinals = planned(table)
+        new = every(ids, 97 if start else 5, start)
+        written = write_deletes(
+            places(pairs(new, ordinals)), plan=plan, metadata=table.metadata, io=table.io
+        )
+        commit(table, written)
+        deleted = {path: found | new[path] for path, found in deleted.items()}
+        table.refresh()
+        paths = {local(delete.file_path) for delete in written.added}
+        kept = {path: path.read_bytes() for path in paths}
+        for path in paths:
+            path.unlink()
+        assert read_by_what_is_kept(table) == left(ids, deleted)
+        for path, data in kept.items():
+            path.write_bytes(data)
+    assert read(table) == left(ids, deleted)
 
 
 @pytest.mark.parametrize("way_taken", WAYS)
@@ -392,6 +430,7 @@ def test_an_earlier_delete_that_cannot_be_read(lake, spark, places, planned, way
     commit(table, first)
     plan, ordinals = planned(table)
     local(first.added[-1].file_path).write_bytes(b"PFA1")
+    table.io.caches["deletes"].clear()
     before = below(table)
     with way(way_taken), pytest.raises((InvalidDataFileError, MissingFileError, StorageError)):
         write_deletes(

@@ -32,6 +32,7 @@ from frazil.spark.delete_files.encode import (
 from frazil.spark.delete_files.spread import written_by_executors
 from frazil.spark.deletes.bitmap import Words, by_file
 from frazil.spark.deletes.collect import Collected, collected, most_words, word_counts
+from frazil.spark.deletes.positions import keep_written
 from frazil.spark.files.staging import StagedFolder
 from frazil.spark.session import costs
 from frazil.spark.session.facts import prepare_session
@@ -301,8 +302,17 @@ class _Write:
             )
             return places.path(name, ordinal)
 
-        encoded = self.encoder.files(_file_deletes(touched, found.words, earlier), path)
-        return places.completed(self._created(encoded))
+        each_file = list(_file_deletes(touched, found.words, earlier))
+        new = places.completed(self._created(self.encoder.files(each_file, path)))
+        if touched.plan is not None:
+            keep_written(
+                ((each.entry, each.ordinals) for each in new),
+                {each.ordinal: Words.union((each.found, each.earlier)) for each in each_file},
+                plan=touched.plan,
+                metadata=self.metadata,
+                io=self.io,
+            )
+        return new
 
     def on_executors(
         self, spark: SparkSession, found: Collected, touched: TouchedFiles

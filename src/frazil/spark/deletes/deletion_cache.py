@@ -7,7 +7,7 @@ values: at most 16 bytes for 64 rows.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -69,9 +69,14 @@ class DeletedWords:
         return self._kept.size_in_bytes
 
     def covered(self, owner: Hashable, deletes: Deletes) -> Known:
-        """What is known of the most of these delete files, and of no other."""
+        """What is known of these delete files, and of no other."""
         found = [k for k in self._kept.get(owner) or () if k.deletes <= deletes]
-        return max(found, key=lambda known: len(known.deletes), default=NOTHING)
+        known = NOTHING
+        for each in sorted(found, key=lambda known: len(known.deletes), reverse=True):
+            if not each.deletes <= known.deletes:
+                words = Words.union((known.words, each.words))
+                known = Known(known.deletes | each.deletes, words)
+        return known
 
     def keep(self, owner: Hashable, known: Known) -> None:
         """Keep what these delete files delete, beside what other sets of them do."""
@@ -92,6 +97,15 @@ class DeletedWords:
         self._kept.clear()
 
 
+def data_files(
+    plan: ScanPlan, ordinals: Collection[int], *read_by: Hashable
+) -> dict[int, Hashable]:
+    """The owners that some data files of a plan are, by their ordinals."""
+    columns = ("ordinal", "file_path", "file_size_in_bytes", "record_count")
+    rows = plan.files.select(*columns).iter_rows()
+    return {ordinal: (read_by, *file) for ordinal, *file in rows if ordinal in ordinals}
+
+
 class WordsOfFiles:
     """What deletes delete in data files: what is kept of it, and what is found now and kept.
 
@@ -107,9 +121,7 @@ class WordsOfFiles:
     ) -> None:
         self._kept = kept
         self._wanted = _sets_by_file(pairs)
-        columns = ("ordinal", "file_path", "file_size_in_bytes", "record_count")
-        rows = plan.files.select(*columns).iter_rows()
-        self._owners = {o: (read_by, *file) for o, *file in rows if o in self._wanted}
+        self._owners = data_files(plan, self._wanted, *read_by)
         self._known = {o: kept.covered(self._owners[o], d) for o, d in self._wanted.items()}
         lacking = {o: k for o, k in self._known.items() if k.deletes != self._wanted[o]}
         self.pending: pl.DataFrame = _pending_pairs(pairs, lacking)

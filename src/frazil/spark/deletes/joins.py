@@ -241,8 +241,14 @@ def _most_bytes(files: int) -> int:
 
 
 def _length(words: Words) -> int:
-    """How many words there are up to the last that has a bit."""
-    return int(words.places[-1]) + 1 if len(words.places) else 0
+    """How many words there are up to the last that has a bit, and up to a quarter more.
+
+    The number stands in the code that Spark makes of a condition. It compiles new code, where the
+    next change of a table is to need no other.
+    """
+    length = int(words.places[-1]) + 1 if len(words.places) else 0
+    step = 1 << max(length.bit_length() - 3, 0)
+    return -(-length // step) * step
 
 
 def _value_of(spark: SparkSession, sets: Mapping[int, Words], distance: int) -> DataFrame:

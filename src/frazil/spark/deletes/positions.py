@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,6 +13,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
+from frazil.format.manifests import DataFile
+from frazil.format.metadata import TableMetadata
 from frazil.planning.cache import store_key
 from frazil.planning.deletes.index import POSITION_DELETES, DeleteIndex
 from frazil.planning.scan_plan import ScanPlan
@@ -28,7 +30,7 @@ from frazil.spark.deletes.bitmap import (
     words_of_files,
 )
 from frazil.spark.deletes.collect import most_words, words_of
-from frazil.spark.deletes.deletion_cache import DeletedWords, WordsOfFiles
+from frazil.spark.deletes.deletion_cache import DeletedWords, Known, WordsOfFiles, data_files
 from frazil.spark.deletes.joins import Bitmaps, JoinedBitmaps, join_of
 from frazil.spark.deletes.position_files import (
     DeletedRows,
@@ -174,9 +176,9 @@ class PositionDeletes:
     def _known(self) -> WordsOfFiles:
         names = self.plan.deletes.select("delete", _delete_name())
         pairs = self.index.expanded().join(names, on="delete", maintain_order="left")
-        io, uuid = self.context.io, self.context.metadata.table_uuid
-        kept = DeletedWords.of(io)
-        return WordsOfFiles(kept, self.plan, pairs, "positions", store_key(io), uuid)
+        io = self.context.io
+        read_by = _read_by(self.context.metadata, io)
+        return WordsOfFiles(DeletedWords.of(io), self.plan, pairs, *read_by)
 
     def _tasks_of(self, lacking: pl.DataFrame) -> pl.DataFrame:
         return self.tasks.join(lacking, on="delete", how="semi")
@@ -224,6 +226,34 @@ class PositionDeletes:
         ordinals = lacking["ordinal"].unique()
         targets = self.targets.filter(pl.col("ordinal").is_in(ordinals.implode()))
         return by_file(words_of(_read_on_executors(self.context, chosen, targets)), ordinals)
+
+
+def keep_written(
+    files: Iterable[tuple[DataFile, Sequence[int]]],
+    words: Mapping[int, Words],
+    *,
+    plan: ScanPlan,
+    metadata: TableMetadata,
+    io: FileIO,
+) -> None:
+    """Keep what new position deletes delete of a plan's files: the next read asks for it.
+
+    Args:
+        files: the delete files, each with the ordinals of data files that it is about.
+        words: all that they delete of each of these.
+    """
+    names: dict[int, set[Hashable]] = {}
+    for file, ordinals in files:
+        place = "" if file.content_offset is None else file.content_offset
+        for ordinal in ordinals:
+            name = f"{file.file_path} {place} {file.record_count}"
+            names.setdefault(ordinal, set()).add(name)
+    for ordinal, owner in data_files(plan, names, *_read_by(metadata, io)).items():
+        DeletedWords.of(io).keep(owner, Known(frozenset(names[ordinal]), words[ordinal]))
+
+
+def _read_by(metadata: TableMetadata, io: FileIO) -> tuple[Hashable, ...]:
+    return ("positions", store_key(io), metadata.table_uuid)
 
 
 def _delete_name() -> pl.Expr:
