@@ -77,35 +77,36 @@ def test_the_most_of_the_deletes_is_found() -> None:
 def test_files_under_the_same_deletes_share_their_names() -> None:
     """A hundred names are counted once for a thousand files, and not at all when these are gone."""
     names = [f"s3://bucket/table/data/delete-{number}.parquet" for number in range(100)]
-    kept, single = DeletedWords(BoundedCache(256 << 20)), DeletedWords(BoundedCache(256 << 20))
+    sizes = [BoundedCache(256 << 20) for _ in range(3)]
+    kept, single, rest = map(DeletedWords, sizes)
     single.keep("file", Known(frozenset(names), Words.none()))
     for file in range(1000):
         kept.keep(file, Known(frozenset(names), Words.none()))
-    assert kept.size_in_bytes < 30 * single.size_in_bytes
+    assert sizes[0].size_in_bytes < 30 * sizes[1].size_in_bytes
     for file in range(1000):
         kept.keep(file, Known(frozenset([f"other {file}"]), Words.none()))
         for number in range(4):
             kept.keep(file, Known(frozenset([f"other {number}"]), Words.none()))
-    rest = DeletedWords(BoundedCache(256 << 20))
     for file in range(1000):
         for number in range(4):
             rest.keep(file, Known(frozenset([f"other {number}"]), Words.none()))
-    assert kept.size_in_bytes == rest.size_in_bytes
+    assert sizes[0].size_in_bytes == sizes[2].size_in_bytes
 
 
 def test_the_least_recently_used_make_room() -> None:
-    kept = DeletedWords(BoundedCache(30_000))
+    cache = BoundedCache(30_000)
+    kept = DeletedWords(cache)
     for owner in range(10):
         kept.keep(owner, Known(frozenset("a"), words_of(range(0, 64 * 300, 64))))
         kept.covered(0, frozenset("a"))
-        assert kept.size_in_bytes <= 30_000
+        assert cache.size_in_bytes <= 30_000
     held = [o for o in range(10) if kept.covered(o, frozenset("a")).deletes]
     assert held[0] == 0
     assert held[-1] == 9
     assert 1 not in held
-    with_one_set = kept.size_in_bytes
+    with_one_set = cache.size_in_bytes
     kept.keep(9, Known(frozenset("a"), words_of(range(0, 64 * 300, 64))))
-    assert kept.size_in_bytes == with_one_set
-    kept.clear()
-    assert kept.size_in_bytes == 0
+    assert cache.size_in_bytes == with_one_set
+    cache.clear()
+    assert cache.size_in_bytes == 0
     assert not kept.covered(0, frozenset("a")).deletes

@@ -63,11 +63,6 @@ class DeletedWords:
         """The bound."""
         return self._kept.max_bytes
 
-    @property
-    def size_in_bytes(self) -> int:
-        """The size of what is kept, about."""
-        return self._kept.size_in_bytes
-
     def covered(self, owner: Hashable, deletes: Deletes) -> Known:
         """What is known of these delete files, and of no other."""
         found = [k for k in self._kept.get(owner) or () if k.deletes <= deletes]
@@ -91,10 +86,6 @@ class DeletedWords:
             return Sized(held, size, names)
 
         self._kept.change(owner, beside)
-
-    def clear(self) -> None:
-        """Forget everything."""
-        self._kept.clear()
 
 
 def data_files(

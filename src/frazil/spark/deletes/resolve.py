@@ -99,19 +99,6 @@ def equality_reading(spark: SparkSession) -> EqualityReading:
         ) from None
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
-    """A plan whose equality deletes are positions as far as they are resolved.
-
-    Attributes:
-        plan: without the deletes that are resolved.
-        positions: deleted rows by the file's ordinal; none is empty.
-    """
-
-    plan: ScanPlan
-    positions: Mapping[int, Words]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolver:
     """Resolves the equality deletes of one read.
@@ -130,11 +117,16 @@ class Resolver:
     reading: EqualityReading
     deleted_rows: Callable[[ScanPlan], DataFrame]
 
-    def resolved(self, plan: ScanPlan, groups: Sequence[DeleteGroup]) -> Resolved:
-        """The plan with what is resolved, now or before.
+    def resolved(
+        self, plan: ScanPlan, groups: Sequence[DeleteGroup]
+    ) -> tuple[ScanPlan, Mapping[int, Words]]:
+        """The plan without the deletes that are resolved, now or before, and what these delete.
 
         Args:
             groups: of the plan's files.
+
+        Returns:
+            Deleted rows by the file's ordinal; none is empty.
         """
         for part in (part for group in groups for part in group.equality):
             keys = part.integer_keys(self.io, self.schema)
@@ -142,16 +134,14 @@ class Resolver:
                 keys.words(self.table)
         looked_up = self._looked_up(plan, groups)
         if looked_up is None:
-            return Resolved(plan, {})
+            return plan, {}
         served, files = looked_up
         for step in self._steps():
             share, choice = step(plan, files.pending)
             files.add(choice.way.apply(plan, share))
         left = served.beside(DeleteIndex(files.pending.select("ordinal", "delete")))
-        return Resolved(
-            replace(plan, delete_index=left),
-            {ordinal: words for ordinal, words in files.words.items() if len(words.places)},
-        )
+        found = {ordinal: words for ordinal, words in files.words.items() if len(words.places)}
+        return replace(plan, delete_index=left), found
 
     def foreseen(
         self, plan: ScanPlan, groups: Sequence[DeleteGroup]
@@ -191,14 +181,9 @@ class Resolver:
         return served, WordsOfFiles(self._kept, plan, pairs, *read_by)
 
     def _steps(self) -> tuple[_Step, ...]:
-        return () if self.reading is EqualityReading.KNOWN else (self._small_files, self._others)
-
-    def _small_files(
-        self, plan: ScanPlan, pending: pl.DataFrame
-    ) -> tuple[pl.DataFrame, ChosenWay[Find]]:
-        files = SmallFiles(self.io, self.schema, self.table)
-        share = files.share(plan, pending)
-        return share, files.choice(plan, share)
+        if self.reading is EqualityReading.KNOWN:
+            return ()
+        return (SmallFiles(self.io, self.schema, self.table).step, self._others)
 
     def _others(
         self, plan: ScanPlan, pending: pl.DataFrame

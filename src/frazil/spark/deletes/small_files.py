@@ -65,12 +65,21 @@ class SmallFiles:
     schema: Schema
     table: TableColumns
 
-    def share(self, plan: ScanPlan, pending: pl.DataFrame) -> pl.DataFrame:
-        """Return the pairs of the newest small files whose keys can be compared here.
+    def step(self, plan: ScanPlan, pending: pl.DataFrame) -> tuple[pl.DataFrame, ChosenWay[Find]]:
+        """Return the pairs of small files, and whether they are resolved here.
 
         Args:
             pending: pairs of ``ordinal`` and ``delete`` of the plan.
         """
+        share = self._share(plan, pending)
+        deletes = plan.deletes.join(share, on="delete", how="semi")
+        load = {"delete files": len(deletes), "keys": int(deletes["record_count"].sum())}
+        most = {"delete files": FILES_HERE, "keys": ROWS_HERE}
+        here = Way("resolved beside the session", self._found, most)
+        return share, cheapest((here, Way("left to Spark", nothing)), load)
+
+    def _share(self, plan: ScanPlan, pending: pl.DataFrame) -> pl.DataFrame:
+        """The pairs of the newest small files whose keys can be compared here."""
         others = [
             delete
             for delete, ids in plan.deletes.join(pending, on="delete", how="semi")
@@ -90,16 +99,8 @@ class SmallFiles:
         )
         return pending.join(newest, on="ordinal", how="semi")
 
-    def choice(self, plan: ScanPlan, share: pl.DataFrame) -> ChosenWay[Find]:
-        """Return whether a `share` is resolved here or not."""
-        deletes = plan.deletes.join(share, on="delete", how="semi")
-        load = {"delete files": len(deletes), "keys": int(deletes["record_count"].sum())}
-        most = {"delete files": FILES_HERE, "keys": ROWS_HERE}
-        here = Way("resolved beside the session", self.found, most)
-        return cheapest((here, Way("left to Spark", nothing)), load)
-
-    def found(self, plan: ScanPlan, share: pl.DataFrame) -> dict[int, Words]:
-        """Find what the deletes of a `share` delete, by the file's ordinal.
+    def _found(self, plan: ScanPlan, share: pl.DataFrame) -> dict[int, Words]:
+        """Find what the deletes of the pairs delete, by the file's ordinal.
 
         A file whose keys cannot be read here is not in it.
 

@@ -99,9 +99,9 @@ class PlannedRead:
         groups = delete_groups(self.plan)
         if not any(group.equality for group in groups):
             return self._read(self.plan, groups, request.projection, {})
-        resolved = self._resolver.resolved(self.plan, groups)
-        groups = delete_groups(resolved.plan, resolved.positions)
-        return self._read(resolved.plan, groups, request.projection, resolved.positions)
+        left, positions = self._resolver.resolved(self.plan, groups)
+        groups = delete_groups(left, positions)
+        return self._read(left, groups, request.projection, positions)
 
     def delete_ways(self) -> Iterator[DeleteWay]:
         """How the deletes would be applied, by their figures and what is kept; none is read."""
