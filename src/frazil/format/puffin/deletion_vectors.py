@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from pyroaring import BitMap64
 
 from frazil.errors import InvalidDataFileError, ValidationError
-from frazil.format.puffin.roaring import bitmap_from_bytes, bitmap_to_bytes
 
 MAGIC = b"\xd1\xd3\x39\x64"
 _FRAME = 4 + len(MAGIC) + 4
@@ -19,8 +18,7 @@ MAX_POSITION = 2**63 - 1
 def deletion_vector_to_bytes(positions: Iterable[int]) -> bytes:
     """The blob of a set of row positions: length, magic, bitmap, CRC-32 (rules 246-248).
 
-    The same bytes as Java's; Java also writes an empty bitmap for 4 294 967 296 positions in a row
-    without a delete, which the format does not ask for.
+    As large as Java's: where a run and an array take the same bytes, Java chooses the array.
 
     Raises:
         ValidationError: a position below 0 or above 2^63-1.
@@ -31,7 +29,8 @@ def deletion_vector_to_bytes(positions: Iterable[int]) -> bytes:
         raise ValidationError(f"a row position is not within 0 to 2^63-1: {cause}") from cause
     if bitmap and bitmap.max() > MAX_POSITION:
         raise ValidationError(f"the row position {bitmap.max()} is above 2^63-1")
-    body = MAGIC + bitmap_to_bytes(bitmap)
+    bitmap.run_optimize()
+    body = MAGIC + bitmap.serialize()
     return struct.pack(">I", len(body)) + body + struct.pack(">I", zlib.crc32(body))
 
 
@@ -64,9 +63,11 @@ def deletion_vector_from_bytes(
     if checksum != zlib.crc32(body):
         raise broken(f"its checksum is {zlib.crc32(body):08x}, it states {checksum:08x}")
     try:
-        positions = bitmap_from_bytes(body[len(MAGIC) :])
-    except ValueError as cause:
+        positions = BitMap64.deserialize(body[len(MAGIC) :])
+    except (ValueError, IndexError) as cause:
         raise broken(str(cause)) from cause
+    if positions and positions.max() > MAX_POSITION:
+        raise broken(f"its position {positions.max()} has more than 63 bits")
     if cardinality is not None and len(positions) != cardinality:
         raise broken(f"it has {len(positions)} positions, the manifest states {cardinality}")
     return positions
