@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import fastavro
+import polars as pl
 import pytest
 from pyiceberg.manifest import MANIFEST_ENTRY_SCHEMAS, MANIFEST_LIST_FILE_SCHEMAS
 from pyiceberg.utils.schema_conversion import AvroSchemaConversion
@@ -27,7 +28,6 @@ from frazil.format.manifests import (
     assign_first_row_ids,
     assign_sequence_numbers,
     entry_schema,
-    inherit,
     manifest_list_schema,
 )
 from frazil.format.manifests.avro_schema import decimal_width, record_schema, sanitized_name
@@ -46,6 +46,8 @@ from frazil.format.types import (
     UUIDType,
     VariantType,
 )
+from frazil.storage.avro.entry_dtypes import ENTRY_DTYPES
+from frazil.storage.avro.entry_values import with_inherited
 
 NOTHING = StructType(())
 NANOS = {"type": "long", "logicalType": "timestamp-nanos"}
@@ -293,6 +295,34 @@ def entry(status: EntryStatus, path: str = "f", **fields: Any) -> ManifestEntry:
     return ManifestEntry(
         status=status, data_file=data_file(path, rows, first_row_id=first), **fields
     )
+
+
+NUMBERS = ("snapshot_id", "sequence_number", "file_sequence_number")
+
+
+def inherit(entries: list[ManifestEntry], listed: ManifestFile) -> list[ManifestEntry]:
+    """Entries as a manifest holds them, with what they take from its list."""
+    rows = [
+        (
+            int(one.status),
+            *(getattr(one, name) for name in NUMBERS),
+            one.data_file.file_path,
+            one.data_file.record_count,
+            one.data_file.first_row_id,
+        )
+        for one in entries
+    ]
+    names = ("status", *NUMBERS, "file_path", "record_count", "first_row_id")
+    frame = pl.DataFrame(rows, {name: ENTRY_DTYPES[name] for name in names}, orient="row")
+    found = with_inherited(frame, [listed], [len(frame)], listed.manifest_path)
+    return [
+        replace(
+            one,
+            **{name: row[name] for name in NUMBERS},
+            data_file=replace(one.data_file, first_row_id=row["first_row_id"]),
+        )
+        for one, row in zip(entries, found.iter_rows(named=True), strict=True)
+    ]
 
 
 def test_added_files_inherit_everything() -> None:

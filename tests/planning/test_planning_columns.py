@@ -25,14 +25,24 @@ from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.types import LongType, NestedField
 from frazil.storage import avro
-from frazil.storage.avro.columns import decode_manifests, read_manifest_columns
+from frazil.storage.avro.columns import decode_manifests
+from frazil.storage.avro.container import read_container
 from frazil.storage.avro.manifest_layout import ENTRY_FIELDS, FILE_FIELDS, MAP_FIELDS, STATISTICS
-from frazil.storage.files import FileIO
 
 MANIFESTS = list(manifest_files()) if FIXTURES.is_dir() else []
 SCHEMA = Schema((NestedField(1, "id", LongType()),))
 SPECS = {0: PartitionSpec(0, ())}
 NAMES = {**ENTRY_FIELDS, **FILE_FIELDS, **MAP_FIELDS, 102: "partition", 2: "data_file"}
+
+
+def columns_of(manifest: ManifestFile, data: bytes, **asked: Any) -> pl.DataFrame:
+    return many_columns_of([(manifest, data)], **asked)[0]
+
+
+def many_columns_of(files: list[tuple[ManifestFile, bytes]], **asked: Any) -> list[pl.DataFrame]:
+    read = [(each, read_container(data, file=each.manifest_path)) for each, data in files]
+    decoded = decode_manifests(read, **{"specs": SPECS, "schema": SCHEMA, **asked})
+    return [each.entries for each in decoded]
 
 
 def by_field_id(record: Any, kind: Any) -> Any:
@@ -80,9 +90,9 @@ def test_every_fixture_manifest_reads_as_fastavro_reads_it(path: Path) -> None:
     if of_v1:
         # Existing files without numbers: only a list that says 0 may hold them (rule 135).
         with pytest.raises(InvalidManifestError, match="sequence number"):
-            read_manifest_columns(FileIO(), manifest, specs=SPECS, schema=SCHEMA)
+            columns_of(manifest, path.read_bytes())
         manifest = replace(manifest, sequence_number=0)
-    frame = read_manifest_columns(FileIO(), manifest, specs=SPECS, schema=SCHEMA)
+    frame = columns_of(manifest, path.read_bytes())
     assert len(frame) == len(rows)
     for row, entry in zip(frame.iter_rows(named=True), rows, strict=True):
         file = entry[2]
@@ -122,8 +132,11 @@ def test_every_fixture_table_reads_as_its_entries_one_by_one(line: dict[str, Any
         except FrazilError:
             continue
         for manifest in manifests:
-            frame = read_manifest_columns(
-                table.io, manifest, specs=metadata.specs_by_id, schema=metadata.schema
+            frame = columns_of(
+                manifest,
+                table.io.read(manifest.manifest_path),
+                specs=metadata.specs_by_id,
+                schema=metadata.schema,
             )
             entries = avro.read_manifest(
                 table.io, manifest, specs=metadata.specs_by_id, schema=metadata.schema
@@ -220,8 +233,7 @@ def _decode(data: bytes, **stated: Any) -> pl.DataFrame:
     manifest = ManifestFile(
         **{"manifest_path": "m.avro", "manifest_length": len(data), "sequence_number": 5, **stated}
     )
-    [frame] = decode_manifests([(manifest, data)], specs=SPECS, schema=SCHEMA, **asked)
-    return frame
+    return columns_of(manifest, data, **asked)
 
 
 def test_row_ids_are_inherited_in_the_order_of_the_manifest() -> None:
@@ -256,9 +268,9 @@ def test_many_manifests_decode_as_each_alone() -> None:
                 data,
             )
         )
-    together = decode_manifests(files, specs=SPECS, schema=SCHEMA)
+    together = many_columns_of(files)
     for file, frame in zip(files, together, strict=True):
-        [alone] = decode_manifests([file], specs=SPECS, schema=SCHEMA)
+        [alone] = many_columns_of([file])
         assert frame.equals(alone)
     assert together[4]["first_row_id"].to_list() == [4000, 4010, 4020, 4030]
     assert together[3]["first_row_id"].to_list() == [None] * 3
@@ -272,7 +284,7 @@ def test_an_error_in_one_of_many_names_its_file() -> None:
         for name, data in (("good.avro", good), ("bad.avro", bad), ("good2.avro", good))
     ]
     with pytest.raises(InvalidManifestError, match=r"7 is not 0, 1 or 2.*bad\.avro"):
-        decode_manifests(files, specs=SPECS, schema=SCHEMA)
+        many_columns_of(files)
 
 
 bounds = st.dictionaries(st.integers(1, 4), st.binary(max_size=9), max_size=4)
@@ -381,6 +393,18 @@ def _partition() -> dict[str, Any]:
     }
 
 
+def _partitioned(schema: dict[str, Any], partition: dict[str, Any]) -> bytes:
+    return _manifest_bytes([_row(0, file={"partition": partition})], partition=(102, schema))
+
+
+def _of_ids(first: int, second: int) -> dict[str, Any]:
+    one, other = _partition()["fields"]
+    fields = [{**one, "field-id": first}, {**other, "field-id": second}]
+    return {**_partition(), "fields": fields}
+
+
+HUGE = {"p": Decimal(10**39), "u": "f79c3e09-677c-4bbd-a479-3f349cb785e7"}
+WIDE = {"type": "bytes", "logicalType": "decimal", "precision": 60, "scale": 0}
 GOOD = _manifest_bytes([_row(i, {"lower_bounds": {1: b"abcdefgh"}}) for i in range(40)], "null")
 
 
@@ -414,6 +438,19 @@ GOOD = _manifest_bytes([_row(i, {"lower_bounds": {1: b"abcdefgh"}}) for i in ran
             ),
             InvalidManifestError,
             "file_path",
+        ),
+        (
+            _partitioned(_of_ids(1000, 1000), {**HUGE, "p": Decimal(1)}),
+            InvalidManifestError,
+            "two partition fields have the id 1000",
+        ),
+        (
+            _partitioned(
+                {**_partition(), "fields": [{"name": "p", "type": WIDE, "field-id": 1000}]},
+                {"p": HUGE["p"]},
+            ),
+            InvalidManifestError,
+            "partition values .* do not fit",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -30,8 +30,16 @@ from frazil.format.partitions.transforms import parse_transform
 from frazil.format.schema import Schema
 from frazil.format.types import DoubleType, LongType, NestedField, StringType
 from frazil.storage import avro
-from frazil.storage.avro.columns import open_manifests
-from frazil.storage.avro.manifest_copy import CarriedEntries, Carry, copy_manifest, entries_at
+from frazil.storage.avro.columns import decode_manifests
+from frazil.storage.avro.container import read_container
+from frazil.storage.avro.entry_records import HEAD
+from frazil.storage.avro.manifest_copy import (
+    CarriedEntries,
+    Carry,
+    copy_manifest,
+    only_rows,
+    rows_of,
+)
 from frazil.storage.files import FileIO
 
 SCHEMA = Schema(
@@ -106,8 +114,9 @@ def carried(
     io: FileIO, manifest: ManifestFile, specs: Any, schema: Schema, *, seed: int
 ) -> tuple[CarriedEntries, list[ManifestEntry]]:
     """A manifest with a choice for each live entry, and the entries that must come of it."""
-    data = io.read(manifest.manifest_path)
-    [decoded] = open_manifests([(manifest, data)], specs=specs, schema=schema)
+    container = read_container(io.read(manifest.manifest_path), file="m.avro")
+    of_table = {"specs": specs, "schema": schema}
+    [decoded] = decode_manifests([(manifest, container)], **of_table, statistics=())
     chance = random.Random(seed)
     choices, expected = [], []
     for entry in avro.read_manifest(io, manifest, specs=specs, schema=schema):
@@ -122,8 +131,16 @@ def carried(
     carry = pl.Series(choices, dtype=pl.Int8)
     # Some callers know what the records state, others read it again.
     stated = decoded.stated if seed % 2 else None
-    source = CarriedEntries(manifest, decoded.container, decoded.entries, carry, stated=stated)
+    source = CarriedEntries(manifest, container, decoded.entries, carry, stated=stated)
     return source, expected
+
+
+def stated(manifest: ManifestFile, *, specs: Any, schema: Schema) -> tuple[Any, Any]:
+    """What the heads of a manifest's records say, and its entries."""
+    container = read_container(FileIO().read(manifest.manifest_path), file="m.avro")
+    [decoded] = decode_manifests([(manifest, container)], specs=specs, schema=schema)
+    heads = decoded.stated.select(name for name in HEAD if name in decoded.stated.columns)
+    return heads.rows(), avro.read_manifest(FileIO(), manifest, specs=specs, schema=schema)
 
 
 def same(one: Any, other: Any) -> bool:
@@ -173,9 +190,8 @@ def test_copied_entries_are_those_that_were_written_one_by_one(
     if copied is None:
         return
     one_by_one = avro.write_manifest(io, str(folder / "single.avro"), expected, **settled)
-    found = avro.read_stated_entries(io, copied, specs={0: SPEC}, schema=SCHEMA)
-    wanted = avro.read_stated_entries(io, one_by_one, specs={0: SPEC}, schema=SCHEMA)
-    assert same(found, wanted)
+    of_table = {"specs": {0: SPEC}, "schema": SCHEMA}
+    assert same(stated(copied, **of_table), stated(one_by_one, **of_table))
     unlike = {"manifest_path": "", "manifest_length": 0}
     assert same(replace(copied, **unlike), replace(one_by_one, **unlike))
 
@@ -223,7 +239,9 @@ def test_usual_entries_are_copied_and_unchanged_blocks_stay_as_they_are(
     first = source.records.container.packed[0]
     assert len(first) > 64 * 1024
     assert bytes(first) in io.read(copied.manifest_path)
-    [removed] = entries_at(source, [4000], spec=SPEC, schema=SCHEMA)
+    some = only_rows(source, pl.Series([4000]))
+    assert some is not None
+    [removed] = rows_of(some, specs={0: SPEC}, schema=SCHEMA)
     assert removed.data_file == entries[4000].data_file
 
 
@@ -260,8 +278,7 @@ def test_entries_of_other_writers(line: dict[str, Any], tmp_path: Path) -> None:
             FileIO(), str(tmp_path / f"s{number}.avro"), expected, **settled
         )
         of_table = {"specs": metadata.specs_by_id, "schema": metadata.schema}
-        found = avro.read_stated_entries(FileIO(), copied, **of_table)
-        assert same(found, avro.read_stated_entries(FileIO(), single, **of_table))
+        assert same(stated(copied, **of_table), stated(single, **of_table))
         unlike = {"manifest_path": "", "manifest_length": 0}
         assert same(replace(copied, **unlike), replace(single, **unlike))
 

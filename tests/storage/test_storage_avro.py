@@ -340,6 +340,7 @@ def test_missing_files_and_unknown_specs(tmp_path: Path) -> None:
     )
     with pytest.raises(MissingFileError):
         read(manifest)
+    manifest = written(tmp_path / "m", [added(data_file())])
     with pytest.raises(InvalidManifestError, match="partition spec 3"):
         avro.read_manifest(FileIO(), manifest, specs={}, schema=SCHEMA)
 

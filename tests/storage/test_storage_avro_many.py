@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from frazil.errors import InvalidManifestError
 from frazil.storage.avro.container import as_container_of_blocks
-from frazil.storage.avro.records import Level, read_many_records, read_records
+from frazil.storage.avro.records import Level, read_many_records
 
 _SCHEMA = {
     "type": "record",
@@ -67,7 +67,7 @@ def test_bytes_that_end_alike_need_not_be_rows_that_do(
     files = [(numbers(*before), "before.avro"), (numbers(*after), "after.avro")]
     level = Level(names={1: "n"})
     together = [one.rows for one in read_many_records(files, level)]
-    assert together == [read_records(data, level, file=name).rows for data, name in files]
+    assert together == [read_many_records([file], level)[0].rows for file in files]
 
 
 def test_damage_before_what_is_known_is_told_by_its_file() -> None:

@@ -18,6 +18,7 @@ from frazil.format.snapshots import Snapshot
 from frazil.planning.cache import ManifestCache, store_key
 from frazil.storage.avro import decode_manifest_lists, manifests_of
 from frazil.storage.avro.columns import decode_manifests, value_column
+from frazil.storage.avro.container import read_container
 from frazil.storage.files import FileIO
 from frazil.storage.forks import check_threads
 from frazil.storage.side_by_side import lasting_threads
@@ -111,15 +112,18 @@ class ManifestLoader:
         def decode(
             batch: Sequence[int], data: Sequence[Future[bytes]]
         ) -> list[tuple[int, pl.DataFrame]]:
-            files = [(manifests[i], read.result()) for i, read in zip(batch, data, strict=True)]
-            frames = decode_manifests(
+            files = [
+                (manifests[i], read_container(read.result(), file=manifests[i].manifest_path))
+                for i, read in zip(batch, data, strict=True)
+            ]
+            decoded = decode_manifests(
                 files,
                 specs=self.specs,
                 schema=self.schema,
                 statistics=statistics,
                 values=values,
             )
-            return list(zip(batch, frames, strict=True))
+            return [(i, each.entries) for i, each in zip(batch, decoded, strict=True)]
 
         # Threads that wait for the store, and as many that decode as there are processors.
         readers = lasting_threads(_READERS, "frazil-read")

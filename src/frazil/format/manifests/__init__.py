@@ -15,7 +15,6 @@ from frazil.format.manifests.model import (
     assign_first_row_ids,
     assign_sequence_numbers,
     entry_schema,
-    inherit,
     manifest_list_schema,
 )
 
@@ -32,6 +31,5 @@ __all__ = [
     "assign_first_row_ids",
     "assign_sequence_numbers",
     "entry_schema",
-    "inherit",
     "manifest_list_schema",
 ]

@@ -6,7 +6,7 @@ here as well: `entry_schema(version, partition_type)` and `manifest_list_schema(
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any, Literal
@@ -27,7 +27,6 @@ __all__ = [
     "assign_first_row_ids",
     "assign_sequence_numbers",
     "entry_schema",
-    "inherit",
     "manifest_list_schema",
 ]
 
@@ -110,8 +109,8 @@ class DataFile:
 class ManifestEntry:
     """One row of a manifest (rule 107).
 
-    `sequence_number` is the data sequence number. Ids and numbers are None only in entries that
-    were not read through `inherit`.
+    `sequence_number` is the data sequence number. Ids and numbers are None only in entries that no
+    manifest list has numbered yet.
     """
 
     status: EntryStatus
@@ -192,25 +191,6 @@ UNASSIGNED_SEQUENCE_NUMBER = -1
 """The number of a manifest that this commit wrote, until the manifest list is (rule 136)."""
 
 
-def inherit(entries: Iterable[ManifestEntry], manifest: ManifestFile) -> Iterator[ManifestEntry]:
-    """Entries as they stand in a manifest, with what they leave out taken from the manifest list.
-
-    Snapshot id, sequence numbers of ADDED entries (rules 107, 111, 132), 0 for every number in
-    manifests of v1 (rule 135), and row ids for the data files that have none (rules 138, 141).
-
-    Raises:
-        InvalidManifestError: an EXISTING entry without its sequence numbers (rule 111).
-    """
-    next_row_id = manifest.first_row_id if manifest.content is ManifestContent.DATA else None
-    for entry in entries:
-        inherited = _with_numbers(entry, manifest)
-        if next_row_id is not None and entry.is_live and entry.data_file.first_row_id is None:
-            file = replace(entry.data_file, first_row_id=next_row_id)
-            next_row_id += file.record_count
-            inherited = replace(inherited, data_file=file)
-        yield inherited
-
-
 def assign_sequence_numbers(
     manifests: Iterable[ManifestFile], *, sequence_number: int
 ) -> tuple[ManifestFile, ...]:
@@ -263,24 +243,3 @@ def assign_first_row_ids(
             numbered.append(replace(manifest, first_row_id=next_row_id))
             next_row_id += manifest.added_rows_count + manifest.existing_rows_count
     return tuple(numbered), next_row_id
-
-
-def _with_numbers(entry: ManifestEntry, manifest: ManifestFile) -> ManifestEntry:
-    snapshot_id = manifest.added_snapshot_id if entry.snapshot_id is None else entry.snapshot_id
-    number, file_number = entry.sequence_number, entry.file_sequence_number
-    if entry.status is EntryStatus.ADDED or manifest.sequence_number == 0:
-        number = manifest.sequence_number if number is None else number
-        file_number = manifest.sequence_number if file_number is None else file_number
-    elif number is None and entry.status is EntryStatus.EXISTING:
-        raise InvalidManifestError(
-            f"the existing file {entry.data_file.file_path} has no sequence number; only added"
-            " files inherit one",
-            file=manifest.manifest_path,
-            field="sequence_number",
-        )
-    return replace(
-        entry,
-        snapshot_id=snapshot_id,
-        sequence_number=number,
-        file_sequence_number=file_number,
-    )

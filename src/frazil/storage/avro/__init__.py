@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from frazil.storage.avro.columns import read_file_paths, read_manifest
 from frazil.storage.avro.manifests import (
     ManifestDefinition,
     decode_manifest_lists,
     manifest_bytes,
     manifests_of,
-    read_file_paths,
-    read_manifest,
     read_manifest_list,
-    read_stated_entries,
-    stated_entries,
     write_manifest,
     write_manifest_list,
 )
@@ -24,8 +21,6 @@ __all__ = [
     "read_file_paths",
     "read_manifest",
     "read_manifest_list",
-    "read_stated_entries",
-    "stated_entries",
     "write_manifest",
     "write_manifest_list",
 ]

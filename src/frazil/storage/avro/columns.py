@@ -16,20 +16,17 @@ import fastavro
 import polars as pl
 
 from frazil.errors import InvalidManifestError
-from frazil.format.manifests import ManifestFile
+from frazil.format.manifests import ManifestEntry, ManifestFile
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
-from frazil.format.types import (
-    IcebergType,
-)
-from frazil.storage.avro.container import AvroContainer, as_container, read_container
+from frazil.format.types import IcebergType
+from frazil.storage.avro.container import AvroContainer, read_container
 from frazil.storage.avro.entry_dtypes import (
     BOUNDS,
     COUNTS,
     ENTRY_DTYPES,
     FASTAVRO_FAILURES,
     LARGEST_COUNT,
-    POLARS_FAILURES,
     REQUIRED,
     map_dtype,
     partition_struct,
@@ -37,12 +34,14 @@ from frazil.storage.avro.entry_dtypes import (
 )
 from frazil.storage.avro.entry_values import (
     checked_entries,
+    entry_rows,
     map_column,
     partition_types,
     partition_values,
     with_inherited,
 )
 from frazil.storage.avro.manifest_layout import (
+    POLARS_FAILURES,
     STATISTICS,
     FixedMap,
     FlatSchema,
@@ -62,99 +61,76 @@ __all__ = [
     "DecodedManifest",
     "decode_manifests",
     "map_dtype",
-    "open_manifests",
     "partition_struct",
-    "read_manifest_columns",
+    "read_file_paths",
+    "read_manifest",
     "value_column",
     "with_values",
 ]
 _FIXED_MAPS_FROM = 200
 
 
-def read_manifest_columns(
-    io: FileIO,
-    manifest: ManifestFile,
-    *,
-    specs: Mapping[int, PartitionSpec],
-    schema: Schema,
-    statistics: Collection[str] = STATISTICS,
-    values: Mapping[str, Collection[int]] | None = None,
-) -> pl.DataFrame:
-    """A manifest's entries as columns, with what they inherit (rules 111, 132-135, 138).
-
-    The columns are those of `ENTRY_DTYPES` in that order, `spec_id`, a column `partition.<id>` a
-    field of the manifest's partition spec with internal values (`partition_struct` packs them), a
-    column a map of `statistics` (lists of key and value), and a column `<map>.<field id>` for each
-    of `values`, a mapping from maps to field ids. Fields that the writer left out are null. Fields
-    are matched by id; `file_format` is in lower case.
+def read_manifest(
+    io: FileIO, manifest: ManifestFile, *, specs: Mapping[int, PartitionSpec], schema: Schema
+) -> list[ManifestEntry]:
+    """A manifest's entries with everything that they inherit (rules 107-141).
 
     Raises:
         InvalidManifestError: the file is not a manifest, is damaged, or breaks the specification.
-        MissingFileError, StorageError: it cannot be read.
+        MissingFileError, StorageError, UnsupportedError: it cannot be read.
     """
-    data = io.read(manifest.manifest_path)
-    [frame] = decode_manifests(
-        [(manifest, data)], specs=specs, schema=schema, statistics=statistics, values=values
-    )
-    return frame
+    path = manifest.manifest_path
+    container = read_container(io.read(path), file=path)
+    [decoded] = decode_manifests([(manifest, container)], specs=specs, schema=schema)
+    spec = specs[manifest.partition_spec_id]
+    return entry_rows(decoded.entries, decoded.flat, spec, schema, file=path)
+
+
+def read_file_paths(io: FileIO, manifest_path: str) -> tuple[str, ...]:
+    """The paths of every file in a manifest, deleted ones too; nothing else is looked at.
+
+    Raises:
+        MissingFileError: there is no such file.
+        InvalidManifestError: the file is not a manifest.
+    """
+    container = read_container(io.read(manifest_path), file=manifest_path)
+    flat = flatten(container.metadata["avro.schema"], file=manifest_path)
+    body = _Body(container.count, container.blocks, manifest_path)
+    frame = body.columns(flat, [*flat.branches, "file_path"])
+    _check_branches(frame, flat, manifest_path)
+    if frame["file_path"].null_count():
+        raise InvalidManifestError("an entry has no file_path", file=manifest_path)
+    return tuple(frame["file_path"])
 
 
 def decode_manifests(
-    files: Sequence[tuple[ManifestFile, bytes]],
+    files: Sequence[tuple[ManifestFile, AvroContainer]],
     *,
     specs: Mapping[int, PartitionSpec],
     schema: Schema,
     statistics: Collection[str] = STATISTICS,
     values: Mapping[str, Collection[int]] | None = None,
-) -> list[pl.DataFrame]:
-    """The entries of each manifest, given its bytes; see `read_manifest_columns`.
+) -> list[DecodedManifest]:
+    """The entries of each manifest, with what they inherit (rules 111, 132-135, 138).
 
     Manifests of one Avro schema and partition spec are decoded as one, so that many small ones
-    cost little more than a large one.
+    cost little more than a large one. Fields are matched by id; those that the writer left out are
+    null; `file_format` is in lower case.
+
+    Args:
+        files: each with its file, decompressed.
+        specs: of the table, by id.
+        schema: which the types of partition fields are derived from.
+        statistics: the maps to decode whole.
+        values: the fields whose values to decode, of each map.
+
+    Raises:
+        InvalidManifestError: a file is not a manifest, is damaged, or breaks the specification.
     """
-    wanted = {name: frozenset(ids) for name, ids in (values or {}).items() if ids}
-    decoded = _decoded(files, specs, schema, tuple(statistics), wanted)
-    return [manifest.entries for manifest in decoded]
-
-
-def open_manifests(
-    files: Sequence[tuple[ManifestFile, bytes]],
-    *,
-    specs: Mapping[int, PartitionSpec],
-    schema: Schema,
-) -> list[DecodedManifest]:
-    """Decode manifests as `decode_manifests` does, with what their records themselves say."""
-    return _decoded(files, specs, schema, (), {})
-
-
-@dataclass(frozen=True, slots=True)
-class DecodedManifest:
-    """One manifest's entries, and what they were decoded from.
-
-    Attributes:
-        container: the file, decompressed.
-        stated: the columns as the records hold them: nothing inherited, nothing filled in.
-        entries: in the form of `read_manifest_columns`.
-    """
-
-    container: AvroContainer
-    stated: pl.DataFrame
-    entries: pl.DataFrame
-
-
-def _decoded(
-    files: Sequence[tuple[ManifestFile, bytes]],
-    specs: Mapping[int, PartitionSpec],
-    schema: Schema,
-    statistics: tuple[str, ...],
-    wanted: Mapping[str, frozenset[int]],
-) -> list[DecodedManifest]:
     check_threads()
+    wanted = {name: frozenset(ids) for name, ids in (values or {}).items() if ids}
     groups: dict[tuple[bytes, int], list[int]] = {}
-    containers: list[AvroContainer] = []
-    for index, (manifest, data) in enumerate(files):
-        container = read_container(data, file=manifest.manifest_path)
-        containers.append(container)
+    for index, (manifest, container) in enumerate(files):
         key = (container.metadata["avro.schema"], manifest.partition_spec_id)
         groups.setdefault(key, []).append(index)
     found: dict[int, DecodedManifest] = {}
@@ -162,10 +138,28 @@ def _decoded(
         manifests = [files[i][0] for i in indexes]
         flat = flatten(schema_text, file=manifests[0].manifest_path)
         kinds = partition_types(manifests[0].manifest_path, spec_id, specs, schema)
-        decoder = _Decoder(flat, kinds, statistics, wanted)
-        bodies = [containers[i] for i in indexes]
+        decoder = _Decoder(flat, kinds, tuple(statistics), wanted)
+        bodies = [files[i][1] for i in indexes]
         found.update(zip(indexes, decoder.decode(manifests, bodies), strict=True))
     return [found[index] for index in range(len(files))]
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedManifest:
+    """One manifest's entries, and what they were decoded from.
+
+    Attributes:
+        flat: how the records are laid out.
+        stated: the columns as the records hold them: nothing inherited, nothing filled in.
+        entries: the columns of `ENTRY_DTYPES` in that order, `spec_id`, a column `partition.<id>` a
+            field of the partition spec with internal values (`partition_struct` packs them), a
+            column a map that was to be decoded (lists of key and value), and a column
+            `<map>.<field id>` for each value that was.
+    """
+
+    flat: FlatSchema
+    stated: pl.DataFrame
+    entries: pl.DataFrame
 
 
 def with_values(entries: pl.DataFrame, values: Mapping[str, Collection[int]]) -> pl.DataFrame:
@@ -214,9 +208,7 @@ class _Decoder:
         counts = [container.count for container in containers]
         body = _Body(sum(counts), [block for one in containers for block in one.blocks], file)
         frame = self._columns(body)
-        for column, branch in self.flat.branches.items():
-            if not (frame[column] == branch).all():
-                raise InvalidManifestError("an entry has no data_file or no partition", file=file)
+        _check_branches(frame, self.flat, file)
         entries = checked_entries(frame, self.flat.names, file)
         entries = with_inherited(entries, manifests, counts, file)
         partition = [
@@ -231,12 +223,8 @@ class _Decoder:
         entries = entries.with_columns(*partition, *maps, *found)
         offsets = accumulate(counts, initial=0)
         return [
-            DecodedManifest(
-                container,
-                frame.slice(offset, container.count),
-                entries.slice(offset, container.count),
-            )
-            for container, offset in zip(containers, offsets, strict=False)
+            DecodedManifest(self.flat, frame.slice(offset, count), entries.slice(offset, count))
+            for count, offset in zip(counts, offsets, strict=False)
         ]
 
     def _columns(self, body: _Body) -> pl.DataFrame:
@@ -259,14 +247,11 @@ class _Decoder:
             lists = [name for name in alone if name not in fixed]
             columns = [c for name, layout in fixed.items() for c in layout.columns(alone[name])]
             schema = with_fixed_maps(self.flat, fixed)
-            frame = body.by_polars(schema, [*base, *lists, *columns]) if fixed else None
+            wide = [*base, *lists, *columns]
+            frame = schema.read(body.count, body.blocks, wide) if fixed else None
             if frame is not None and all(fixed[n].holds(frame, alone[n]) for n in fixed):
                 return _with_values(frame, self.wanted, fixed)
-        columns = [*base, *alone]
-        frame = body.by_polars(self.flat, columns)
-        if frame is None:
-            frame = body.by_fastavro(self.flat, columns)
-        return _with_values(frame, self.wanted, {})
+        return _with_values(body.columns(self.flat, [*base, *alone]), self.wanted, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,16 +262,12 @@ class _Body:
     blocks: Sequence[bytes]
     file: str
 
-    def by_polars(self, flat: FlatSchema, columns: Collection[str]) -> pl.DataFrame | None:
-        """The columns by polars; None where its decoder cannot read these bytes."""
-        data = as_container(flat.for_columns(columns), self.count, self.blocks)
-        try:
-            frame = pl.read_avro(BytesIO(data), columns=list(columns))
-        except POLARS_FAILURES:
-            return None
-        return frame if len(frame) == self.count else None
+    def columns(self, flat: FlatSchema, columns: Collection[str]) -> pl.DataFrame:
+        """Some columns of the records."""
+        frame = flat.read(self.count, self.blocks, columns)
+        return self._by_fastavro(flat, columns) if frame is None else frame
 
-    def by_fastavro(self, flat: FlatSchema, columns: Collection[str]) -> pl.DataFrame:
+    def _by_fastavro(self, flat: FlatSchema, columns: Collection[str]) -> pl.DataFrame:
         """The columns row by row: the slow way, for bytes that polars cannot read."""
         wide = {**ENTRY_DTYPES, **{name: map_dtype(name) for name in STATISTICS}}
         stream = BytesIO(b"".join(self.blocks))
@@ -317,6 +298,12 @@ class _Body:
                 f"damaged manifest entries: {error}", file=self.file
             ) from error
         return dict(entry)
+
+
+def _check_branches(frame: pl.DataFrame, flat: FlatSchema, file: str) -> None:
+    for column, branch in flat.branches.items():
+        if not (frame[column] == branch).all():
+            raise InvalidManifestError("an entry has no data_file or no partition", file=file)
 
 
 def _with_values(

@@ -6,9 +6,7 @@ from collections.abc import Collection, Mapping
 
 import polars as pl
 
-from frazil.storage.avro.manifest_layout import (
-    PARTITION_PREFIX,
-)
+from frazil.storage.avro.manifest_layout import PARTITION_PREFIX
 
 BOUNDS = frozenset({"lower_bounds", "upper_bounds"})
 ENTRY_DTYPES: Mapping[str, pl.DataType] = {
@@ -34,13 +32,6 @@ REQUIRED = ("status", "file_path", "file_format", "record_count", "file_size_in_
 COUNTS = ("record_count", "file_size_in_bytes")
 LARGEST_COUNT = 2**48
 """More rows and bytes than a file can have; sums over all files of a table stay within 64 bits."""
-POLARS_FAILURES = (
-    pl.exceptions.PolarsError,
-    pl.exceptions.PanicException,
-    OSError,
-    ValueError,
-    TypeError,
-)
 FASTAVRO_FAILURES = (ValueError, TypeError, KeyError, IndexError, EOFError, StopIteration)
 
 

@@ -16,7 +16,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from io import BytesIO
 from itertools import pairwise
 from typing import Any, Final
 
@@ -26,7 +25,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from frazil.storage.avro.container import AvroContainer, as_container, zigzag
+from frazil.storage.avro.container import AvroContainer, zigzag
 from frazil.storage.avro.manifest_layout import ENTRY_FIELDS, FlatSchema, flatten
 
 HEAD: Final = tuple(ENTRY_FIELDS.values())
@@ -168,11 +167,8 @@ class EntryRecords:
         if not layout.is_known:
             return None
         if stated is None or not set(layout.columns) <= set(stated.columns):
-            schema = flat.for_columns(layout.columns)
-            data = as_container(schema, container.count, container.blocks)
-            try:
-                stated = pl.read_avro(BytesIO(data), columns=layout.columns)
-            except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
+            stated = flat.read(container.count, container.blocks, layout.columns)
+            if stated is None:
                 return None
         stated = stated.select(layout.columns)
         if len(stated) != container.count or stated["file_path"].null_count():

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final, get_args
 
 import numpy as np
 import polars as pl
 
 from frazil.errors import InvalidManifestError, ValidationError
-from frazil.format.manifests import ManifestContent, ManifestFile
+from frazil.format.manifests import (
+    UNASSIGNED_SEQUENCE_NUMBER,
+    Content,
+    DataFile,
+    EntryStatus,
+    FileFormat,
+    ManifestContent,
+    ManifestEntry,
+    ManifestFile,
+)
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.types import (
@@ -27,13 +39,18 @@ from frazil.storage.avro.entry_dtypes import (
     COUNTS,
     ENTRY_DTYPES,
     LARGEST_COUNT,
-    POLARS_FAILURES,
     REQUIRED,
     map_dtype,
 )
 from frazil.storage.avro.manifest_layout import (
+    POLARS_FAILURES,
+    STATISTICS,
+    FlatSchema,
     PartitionColumn,
 )
+from frazil.storage.avro.partition_summaries import partition_rows
+
+_NUMBERS: Final = ("snapshot_id", "sequence_number", "file_sequence_number")
 
 
 def map_column(frame: pl.DataFrame, name: str, file: str) -> pl.Series:
@@ -128,7 +145,10 @@ def checked_entries(frame: pl.DataFrame, available: Collection[str], file: str) 
 def with_inherited(
     entries: pl.DataFrame, manifests: Sequence[ManifestFile], counts: Sequence[int], file: str
 ) -> pl.DataFrame:
-    """Sequence numbers and row ids from the manifest list (rules 111, 132-135, 138, 140, 141)."""
+    """Sequence numbers and row ids from the manifest list (rules 111, 132-135, 138, 140, 141).
+
+    Manifests that a list is yet to number leave their entries without (rule 136).
+    """
     rows = pl.DataFrame(
         {
             "of": np.repeat(np.arange(len(manifests), dtype=np.uint32), counts),
@@ -137,7 +157,7 @@ def with_inherited(
     stated = pl.DataFrame(
         {
             "snapshot": [manifest.added_snapshot_id for manifest in manifests],
-            "number": [manifest.sequence_number for manifest in manifests],
+            "number": [_sequence_number(manifest) for manifest in manifests],
             "row_id": [_first_row_id(manifest) for manifest in manifests],
         },
         schema={"snapshot": pl.Int64, "number": pl.Int64, "row_id": pl.Int64},
@@ -161,14 +181,82 @@ def with_inherited(
         first = pl.when(unassigned).then(before + row_id)
         columns.append(pl.coalesce("first_row_id", first).alias("first_row_id"))
     entries = entries.with_columns(columns)
-    unknown = entries["sequence_number"].is_null() & (entries["status"] != 2)
+    unknown = entries["sequence_number"].is_null() & (entries["status"] == 0)
     if unknown.any():
         raise InvalidManifestError(
-            "an existing file has no sequence number, and only added files inherit it",
+            "an existing file has no sequence number, and only added files inherit it: "
+            f"{entries['file_path'].filter(unknown)[0]}",
             file=file,
             field="sequence_number",
         )
     return entries
+
+
+def entry_rows(
+    entries: pl.DataFrame, flat: FlatSchema, spec: PartitionSpec, schema: Schema, *, file: str
+) -> list[ManifestEntry]:
+    """Entries one by one.
+
+    Args:
+        entries: of one manifest, with the statistics maps that the files are to have.
+        flat: how its records are laid out.
+        spec: of the manifest.
+        schema: which the types of partition fields are derived from.
+        file: the manifest, for messages only.
+
+    Raises:
+        InvalidManifestError: a file is of an unknown format.
+    """
+    formats = entries["file_format"]
+    unknown = formats.filter(~formats.is_in(get_args(FileFormat)))
+    if len(unknown):
+        raise InvalidManifestError(
+            f"{unknown[0]!r} is not one of {sorted(get_args(FileFormat))}",
+            file=file,
+            field="file_format",
+        )
+    columns: dict[str, Sequence[Any]] = {
+        each.name: entries[each.name].to_list()
+        for each in dataclasses.fields(DataFile)
+        if each.name in entries.columns and each.name not in STATISTICS
+    }
+    columns["content"] = [Content(each) for each in columns["content"]]
+    columns["partition"] = partition_rows(spec, schema, entries, uuids=flat.uuids)
+    columns |= {name: _maps(entries[name]) for name in STATISTICS if name in entries.columns}
+    for name in ("split_offsets", "equality_ids"):
+        columns[name] = [None if each is None else tuple(each) for each in columns[name]]
+    files = (
+        DataFile(**dict(zip(columns, values, strict=True)))
+        for values in zip(*columns.values(), strict=True)
+    )
+    numbers = entries.select("status", *_NUMBERS).iter_rows()
+    return [
+        ManifestEntry(
+            status=EntryStatus(status),
+            data_file=file,
+            **dict(zip(_NUMBERS, values, strict=True)),
+        )
+        for file, (status, *values) in zip(files, numbers, strict=True)
+    ]
+
+
+def _maps(lists: pl.Series) -> list[dict[int, Any] | None]:
+    """A column of statistics maps; some writers keep a NULL for a column without a value."""
+    lengths = lists.list.len()
+    # What polars makes of NULL and of empty lists differs with their order.
+    pairs = lists.filter(lengths > 0).explode().struct.unnest()
+    left = zip(pairs["key"].to_list(), pairs["value"].to_list(), strict=True)
+    return [
+        None
+        if length is None
+        else {key: value for key, value in islice(left, length) if value is not None}
+        for length in lengths.to_list()
+    ]
+
+
+def _sequence_number(manifest: ManifestFile) -> int | None:
+    number = manifest.sequence_number
+    return None if number == UNASSIGNED_SEQUENCE_NUMBER else number
 
 
 def _first_row_id(manifest: ManifestFile) -> int | None:

@@ -7,11 +7,10 @@ Only what an entry's place says changes: its status, snapshot id, sequence numbe
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
-from io import BytesIO
 from typing import Final, Unpack
 
 import numpy as np
@@ -19,7 +18,6 @@ import numpy.typing as npt
 import polars as pl
 
 from frazil.format.manifests import (
-    UNASSIGNED_SEQUENCE_NUMBER,
     Content,
     EntryStatus,
     ManifestContent,
@@ -29,6 +27,7 @@ from frazil.format.manifests import (
 from frazil.format.manifests.schemas import entry_schema
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
+from frazil.storage.avro.columns import decode_manifests
 from frazil.storage.avro.container import (
     AvroContainer,
     as_container,
@@ -36,19 +35,18 @@ from frazil.storage.avro.container import (
     read_container,
 )
 from frazil.storage.avro.entry_records import FIRST_ROW_ID, HEAD, EntryRecords, flat_schema_of
-from frazil.storage.avro.manifest_layout import FlatSchema, flatten
-from frazil.storage.avro.manifest_records import ENTRY_LEVEL, EntryReader
+from frazil.storage.avro.entry_values import entry_rows
+from frazil.storage.avro.manifest_layout import STATISTICS, FlatSchema, flatten
 from frazil.storage.avro.manifests import (
     DEFAULT_CODEC,
     ManifestDefinition,
     manifest_header,
+    manifest_of_entries,
 )
 from frazil.storage.avro.partition_summaries import (
-    FieldSummaryBuilder,
     distinct_partitions,
     written_partition_type,
 )
-from frazil.storage.avro.records import read_records
 from frazil.storage.avro.write import ContainerWriter, sync_of
 from frazil.storage.files import FileIO
 
@@ -173,28 +171,7 @@ def copied_bytes(
     after = opened.after.filter("kept")
     if not _reads_as(data, flat, after):
         return None
-    summaries = [FieldSummaryBuilder(field.field_type) for field in partition_type.fields]
-    for values in partitions:
-        for builder, value in zip(summaries, values, strict=True):
-            builder.add(value)
-    counts: dict[str, int] = {}
-    for status in EntryStatus:
-        rows = after.filter(pl.col("status") == int(status))["record_count"]
-        counts[f"{status.name.lower()}_files_count"] = len(rows)
-        counts[f"{status.name.lower()}_rows_count"] = int(rows.sum())
-    unassigned = UNASSIGNED_SEQUENCE_NUMBER if format_version > 1 else 0
-    manifest = ManifestFile(
-        manifest_path=path,
-        manifest_length=len(data),
-        partition_spec_id=spec.spec_id,
-        content=content,
-        sequence_number=unassigned,
-        min_sequence_number=_smallest_number(after) if format_version > 1 else 0,
-        added_snapshot_id=snapshot_id,
-        partitions=tuple(builder.summary() for builder in summaries),
-        **counts,  # type: ignore[arg-type]
-    )
-    return manifest, data
+    return manifest_of_entries(path, data, after, partition_type, partitions, definition), data
 
 
 def only_rows(source: CarriedEntries, rows: pl.Series) -> CarriedEntries | None:
@@ -221,37 +198,18 @@ def only_rows(source: CarriedEntries, rows: pl.Series) -> CarriedEntries | None:
     )
 
 
-def entries_at(
-    source: CarriedEntries, rows: Sequence[int], *, spec: PartitionSpec, schema: Schema
-) -> list[ManifestEntry] | None:
-    """Some entries of a manifest with all that they hold; None where they cannot be told apart.
+def rows_of(
+    source: CarriedEntries, *, specs: Mapping[int, PartitionSpec], schema: Schema
+) -> list[ManifestEntry]:
+    """The entries of a manifest one by one, with all that they hold.
 
     Raises:
         InvalidManifestError: the manifest is damaged.
     """
-    records = source.records
-    if records is None:
-        return None
-    file = source.manifest.manifest_path
-    written = json.loads(records.container.metadata["avro.schema"])
-    some = as_container(written, len(rows), [bytes(records.between(row, row + 1)) for row in rows])
-    decoded = read_records(some, ENTRY_LEVEL, file=file)
-    types = tuple(field.field_type for field in spec.partition_type(schema).fields)
-    reader = EntryReader.of(decoded, spec, types, file=file)
-    found: list[ManifestEntry] = []
-    for row, each in zip(rows, decoded.rows, strict=True):
-        entry = reader.entry(each)
-        inherited = source.entries.row(row, named=True)
-        found.append(
-            replace(
-                entry,
-                snapshot_id=inherited["snapshot_id"],
-                sequence_number=inherited["sequence_number"],
-                file_sequence_number=inherited["file_sequence_number"],
-                data_file=replace(entry.data_file, first_row_id=inherited[FIRST_ROW_ID]),
-            )
-        )
-    return found
+    [decoded] = decode_manifests([(source.manifest, source.container)], specs=specs, schema=schema)
+    entries = source.entries.with_columns(decoded.entries.select(STATISTICS))
+    spec, file = specs[source.manifest.partition_spec_id], source.manifest.manifest_path
+    return entry_rows(entries, decoded.flat, spec, schema, file=file)
 
 
 def _joined(sources: Sequence[CarriedEntries]) -> CarriedEntries | None:
@@ -409,18 +367,11 @@ def _reads_as(data: bytes, flat: FlatSchema, after: pl.DataFrame) -> bool:
     names = [
         name for name in (*HEAD, "file_path", FIRST_ROW_ID, "record_count") if name in flat.names
     ]
-    body = as_container(flat.for_columns(names), container.count, container.blocks)
-    try:
-        found = pl.read_avro(BytesIO(body), columns=names)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
-        return False
-    return len(found) == len(after) and found.select(
-        pl.col(name).cast(after.schema[name]) for name in names
-    ).equals(after.select(names))
-
-
-def _smallest_number(after: pl.DataFrame) -> int:
-    """The smallest data sequence number of live files (rule 166), as far as it is known."""
-    live = after.filter(pl.col("status") != int(EntryStatus.DELETED))
-    smallest = live["sequence_number"].min()
-    return UNASSIGNED_SEQUENCE_NUMBER if smallest is None else int(smallest)  # type: ignore[arg-type]
+    found = flat.read(container.count, container.blocks, names)
+    return (
+        found is not None
+        and len(found) == len(after)
+        and found.select(pl.col(name).cast(after.schema[name]) for name in names).equals(
+            after.select(names)
+        )
+    )

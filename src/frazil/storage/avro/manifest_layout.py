@@ -15,17 +15,18 @@ read right too, and differ. Where it does not hold, the maps are read as lists.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from io import BytesIO
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from frazil.errors import InvalidManifestError
-from frazil.storage.avro.container import zigzag
+from frazil.storage.avro.container import as_container, zigzag
+from frazil.storage.avro.resolved import kind_of, physical, resolved
 
 ENTRY_FIELDS: Mapping[int, str] = {
     0: "status",
@@ -60,6 +61,14 @@ DATA_FILE_ID = 2
 PARTITION_ID = 102
 STATISTICS: tuple[str, ...] = tuple(MAP_FIELDS.values())
 PARTITION_PREFIX = "partition."
+POLARS_FAILURES = (
+    pl.exceptions.PolarsError,
+    pl.exceptions.PanicException,
+    OSError,
+    RuntimeError,
+    ValueError,
+    TypeError,
+)
 _PATTERN_BYTES = 4
 
 
@@ -92,6 +101,16 @@ class FlatSchema:
     partition: tuple[PartitionColumn, ...]
 
     @property
+    def uuids(self) -> frozenset[str]:
+        """The columns of partition fields that hold UUIDs as their 16 bytes or as text."""
+        kinds = {column.name: column.avro_type for column in self.partition}
+        return frozenset(
+            name
+            for name, kind in kinds.items()
+            if isinstance(kind, dict) and kind.get("logicalType") == "uuid"
+        )
+
+    @property
     def names(self) -> frozenset[str]:
         """The columns that can be decoded."""
         return frozenset(field["name"] for field in self.fields)
@@ -99,6 +118,17 @@ class FlatSchema:
     def as_avro(self) -> dict[str, Any]:
         """The Avro schema, with every named type named apart."""
         return {"type": "record", "name": "entry", "fields": list(self.fields)}
+
+    def read(
+        self, count: int, blocks: Sequence[bytes], columns: Collection[str]
+    ) -> pl.DataFrame | None:
+        """The columns of records by polars; None where its decoder cannot read these bytes."""
+        data = as_container(self.for_columns(columns), count, blocks)
+        try:
+            frame = pl.read_avro(BytesIO(data), columns=list(columns))
+        except POLARS_FAILURES:
+            return None
+        return frame if len(frame) == count else None
 
     def for_columns(self, columns: Collection[str]) -> dict[str, Any]:
         """The Avro schema by which polars decodes these columns.
@@ -164,15 +194,11 @@ def flatten(schema_text: bytes, *, file: str) -> FlatSchema:
     Raises:
         InvalidManifestError: the schema is not JSON, or not that of manifest entries.
     """
+    schema = resolved(schema_text, file=file)
+    builder = _Flattener()
     try:
-        schema = json.loads(schema_text)
-    except ValueError as error:
-        raise InvalidManifestError(f"the Avro schema is not JSON: {error}", file=file) from error
-    try:
-        resolved = _Resolver().resolve(schema)
-        builder = _Flattener()
-        builder.add_record(resolved, {**ENTRY_FIELDS, DATA_FILE_ID: "data_file"})
-    except (TypeError, KeyError, AttributeError, RecursionError) as error:
+        builder.add_record(schema, {**ENTRY_FIELDS, DATA_FILE_ID: "data_file"})
+    except (TypeError, KeyError, AttributeError, StopIteration, ValueError) as error:
         raise InvalidManifestError(
             f"the Avro schema is malformed ({type(error).__name__}: {error})", file=file
         ) from error
@@ -259,63 +285,18 @@ def _occurrences(body: bytes, pattern: bytes) -> int:
 
 def _nullable_array(avro: Mapping[str, Any]) -> bool:
     kind = avro["type"]
-    return isinstance(kind, list) and kind[0] == "null" and _kind_of(kind[1]) == "array"
+    return isinstance(kind, list) and kind[0] == "null" and kind_of(kind[1]) == "array"
 
 
 def _plain_pairs(avro: Mapping[str, Any]) -> bool:
     """Whether a map's pairs are records of two required primitives."""
     pair = avro["type"][1]["items"]
-    return _kind_of(pair) == "record" and all(isinstance(f["type"], str) for f in pair["fields"])
-
-
-def _kind_of(kind: Any) -> Any:
-    return kind["type"] if isinstance(kind, dict) else kind
+    return kind_of(pair) == "record" and all(isinstance(f["type"], str) for f in pair["fields"])
 
 
 def _ends_in_zero(avro: Mapping[str, Any] | None) -> bool:
     """Whether the bytes of a field end in 0: an array's end, or the null branch of one."""
     return avro is not None and _nullable_array(avro)
-
-
-@dataclass(slots=True)
-class _Resolver:
-    """Replaces references to named types by copies under fresh names, and unwraps nestings."""
-
-    named: dict[str, Any] = field(default_factory=dict)
-    counter: int = 0
-
-    def resolve(self, schema: Any) -> Any:
-        if isinstance(schema, list):
-            return [self.resolve(branch) for branch in schema]
-        if isinstance(schema, str):
-            definition = self.named.get(schema) or self.named.get(schema.rsplit(".", 1)[-1])
-            return schema if definition is None else self.resolve(definition)
-        kind = schema["type"]
-        if not isinstance(kind, str) or kind in self.named:
-            return self.resolve(kind)
-        out = {key: schema[key] for key in _KEPT if key in schema}
-        if kind in ("record", "fixed", "enum"):
-            self.named[schema["name"]] = schema
-            self.counter += 1
-            out["name"] = f"type{self.counter}"
-        if kind == "record":
-            out["fields"] = [
-                {
-                    **{k: f[k] for k in ("name", "field-id") if k in f},
-                    "type": self.resolve(f["type"]),
-                }
-                for f in schema["fields"]
-            ]
-        elif kind == "array":
-            out["items"] = self.resolve(schema["items"])
-        elif kind == "map":
-            out["values"] = self.resolve(schema["values"])
-        elif set(out) == {"type"}:
-            return kind
-        return out
-
-
-_KEPT = ("type", "size", "symbols", "logicalType", "precision", "scale", "adjust-to-utc")
 
 
 @dataclass(slots=True)
@@ -343,6 +324,8 @@ class _Flattener:
     def _add_partition(self, record: Any) -> None:
         for avro in record["fields"]:
             column = PartitionColumn(avro["field-id"], _without_null(avro["type"]))
+            if column.name in self.seen:
+                raise ValueError(f"two partition fields have the id {column.field_id}")
             self.partition.append(column)
             self._add(column.name, avro["type"])
 
@@ -364,40 +347,22 @@ class _Flattener:
         self.seen.add(name)
         if name in STATISTICS:
             kind = _canonical_map(kind)
-        self.fields.append({"name": name, "type": _physical(kind)})
+        self.fields.append({"name": name, "type": physical(kind)})
 
 
 def _canonical_map(kind: Any) -> Any:
     """A statistics map with its pairs' fields named `key` and `value`."""
     if isinstance(kind, list):
         return [_canonical_map(branch) for branch in kind]
-    if _kind_of(kind) == "array":
+    if kind_of(kind) == "array":
         return {"type": "array", "items": _canonical_map(kind["items"])}
-    if _kind_of(kind) == "record":
+    if kind_of(kind) == "record":
         named = [{"name": n, "type": f["type"]} for n, f in zip(_PAIR, kind["fields"], strict=True)]
         return {**kind, "fields": named}
     return kind
 
 
 _PAIR: Sequence[str] = ("key", "value")
-
-
-def _physical(kind: Any) -> Any:
-    """A type without its logical type: the decoders then yield the stored value."""
-    if isinstance(kind, list):
-        return [_physical(branch) for branch in kind]
-    if isinstance(kind, str):
-        return kind
-    out = {key: value for key, value in kind.items() if key not in _LOGICAL}
-    if "fields" in out:
-        out["fields"] = [{**f, "type": _physical(f["type"])} for f in out["fields"]]
-    for key in ("items", "values"):
-        if key in out:
-            out[key] = _physical(out[key])
-    return out["type"] if set(out) == {"type"} else out
-
-
-_LOGICAL = frozenset({"logicalType", "precision", "scale", "adjust-to-utc"})
 
 
 def _without_null(kind: Any) -> Any:

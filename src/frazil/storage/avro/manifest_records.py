@@ -3,51 +3,24 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, TypeVar, cast
 
 from frazil.errors import InvalidManifestError
 from frazil.format.manifests import (
-    Content,
-    DataFile,
     EntryStatus,
     FieldSummary,
-    FileFormat,
     ManifestContent,
     ManifestEntry,
     ManifestFile,
 )
 from frazil.format.manifests.schemas import DEFAULT_BLOCK_SIZE_IN_BYTES
-from frazil.format.partitions.partitioning import PartitionSpec
-from frazil.format.types import IcebergType, TimestampNanoType, TimestampType
-from frazil.format.values.decimals import decimal_from_unscaled
-from frazil.storage.avro.manifest_layout import (
-    DATA_FILE_ID,
-    ENTRY_FIELDS,
-    FILE_FIELDS,
-    MAP_FIELDS,
-    PARTITION_ID,
-)
-from frazil.storage.avro.records import IdField, Level, Records
+from frazil.storage.avro.records import Level
 
 _SUMMARY_LEVEL = Level(
     {509: "contains_null", 518: "contains_nan", 510: "lower_bound", 511: "upper_bound"}
 )
-_MAP_LEVELS = {
-    "column_sizes": Level({117: "key", 118: "value"}),
-    "value_counts": Level({119: "key", 120: "value"}),
-    "null_value_counts": Level({121: "key", 122: "value"}),
-    "nan_value_counts": Level({138: "key", 139: "value"}),
-    "lower_bounds": Level({126: "key", 127: "value"}),
-    "upper_bounds": Level({129: "key", 130: "value"}),
-}
-_FILE_LEVEL = Level(
-    {**FILE_FIELDS, **MAP_FIELDS, PARTITION_ID: "partition"},
-    {**_MAP_LEVELS, "partition": Level(keeps_ids=True)},
-)
-ENTRY_LEVEL = Level({**ENTRY_FIELDS, DATA_FILE_ID: "data_file"}, {"data_file": _FILE_LEVEL})
-PATHS_LEVEL = Level({DATA_FILE_ID: "data_file"}, {"data_file": Level({100: "file_path"})})
 LIST_LEVEL = Level(
     {
         500: "manifest_path",
@@ -70,98 +43,8 @@ LIST_LEVEL = Level(
     {"partitions": _SUMMARY_LEVEL},
 )
 _MAX_INT = 2**31 - 1
-_FORMATS = frozenset(get_args(FileFormat))
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class EntryReader:
-    """Decoded records of one manifest as entries, not yet inherited."""
-
-    file: str
-    spec_id: int
-    partition: tuple[tuple[str | None, Callable[[Any], Any]], ...]
-
-    @classmethod
-    def of(
-        cls,
-        records: Records,
-        spec: PartitionSpec,
-        types: tuple[IcebergType, ...],
-        *,
-        file: str,
-    ) -> EntryReader:
-        """A reader for the records of a manifest of that spec, whose fields have those types."""
-        missing = {"status", "data_file", "file_path", "record_count"} - records.names
-        if missing:
-            raise InvalidManifestError(
-                f"not a manifest: its schema has no {', '.join(sorted(missing))}", file=file
-            )
-        by_id = {each.field_id: each for each in records.id_fields if each.field_id is not None}
-        by_name = {each.name: each for each in records.id_fields if each.field_id is None}
-        columns: list[tuple[str | None, Callable[[Any], Any]]] = []
-        for field, field_type in zip(spec.fields, types, strict=True):
-            found = by_id.get(field.field_id) or by_name.get(field.name)
-            if found is None:
-                columns.append((None, _as_is))
-            else:
-                columns.append((found.column, _converter(found, field_type, file)))
-        return cls(file, spec.spec_id, tuple(columns))
-
-    def entry(self, row: Mapping[str, Any]) -> ManifestEntry:
-        """One record as an entry."""
-        get = _Getter(row, self.file)
-        file = row.get("data_file")
-        if not isinstance(file, dict):
-            raise InvalidManifestError("an entry has no data_file", file=self.file)
-        return ManifestEntry(
-            status=get.member("status", EntryStatus),
-            snapshot_id=get.integer_or_none("snapshot_id"),
-            sequence_number=get.integer_or_none("sequence_number"),
-            file_sequence_number=get.integer_or_none("file_sequence_number"),
-            data_file=self._file(file),
-        )
-
-    def _file(self, row: Mapping[str, Any]) -> DataFile:
-        get = _Getter(row, self.file)
-        return DataFile(
-            content=get.member("content", Content, default=0),
-            file_path=get.text("file_path"),
-            file_format=get.file_format(),
-            spec_id=self.spec_id,
-            partition=self._partition(row.get("partition")),
-            record_count=get.count("record_count"),
-            file_size_in_bytes=get.count("file_size_in_bytes"),
-            column_sizes=get.map_or_none("column_sizes", int),
-            value_counts=get.map_or_none("value_counts", int),
-            null_value_counts=get.map_or_none("null_value_counts", int),
-            nan_value_counts=get.map_or_none("nan_value_counts", int),
-            lower_bounds=get.map_or_none("lower_bounds", bytes),
-            upper_bounds=get.map_or_none("upper_bounds", bytes),
-            key_metadata=get.bytes_or_none("key_metadata"),
-            split_offsets=get.integers_or_none("split_offsets"),
-            equality_ids=get.integers_or_none("equality_ids"),
-            sort_order_id=get.integer_or_none("sort_order_id"),
-            first_row_id=get.integer_or_none("first_row_id"),
-            referenced_data_file=get.text_or_none("referenced_data_file"),
-            content_offset=get.integer_or_none("content_offset"),
-            content_size_in_bytes=get.integer_or_none("content_size_in_bytes"),
-        )
-
-    def _partition(self, row: Any) -> tuple[Any, ...]:
-        if row is not None and not isinstance(row, dict):
-            raise InvalidManifestError("a partition is not a record", file=self.file)
-        values: list[Any] = []
-        for column, convert in self.partition:
-            value = None if row is None or column is None else row.get(column)
-            try:
-                values.append(None if value is None else convert(value))
-            except (ValueError, TypeError, ArithmeticError, AttributeError):
-                raise InvalidManifestError(
-                    f"the partition value {value!r} does not fit its type", file=self.file
-                ) from None
-        return tuple(values)
 
 
 def entry_record(entry: ManifestEntry, columns: tuple[str, ...]) -> dict[str, Any]:
@@ -310,35 +193,6 @@ class _Getter:
         except ValueError:
             raise self._bad(name, value, f"one of {[int(m) for m in kind]}") from None  # type: ignore[attr-defined]
 
-    def file_format(self) -> FileFormat:
-        value = self._typed("file_format", str) or "parquet"
-        if value.lower() not in _FORMATS:
-            raise self._bad("file_format", value, f"one of {sorted(_FORMATS)}")
-        return cast(FileFormat, value.lower())
-
-    def integers_or_none(self, name: str) -> tuple[int, ...] | None:
-        values = self._typed(name, list)
-        if values is not None and not all(_is(value, int) for value in values):
-            raise self._bad(name, values, "a list of integers")
-        return None if values is None else tuple(values)
-
-    def map_or_none(self, name: str, kind: type[T]) -> dict[int, T] | None:
-        pairs = self._typed(name, list)
-        if pairs is None:
-            return None
-        found: dict[int, T] = {}
-        for pair in pairs:
-            key, value = (pair.get("key"), pair.get("value")) if isinstance(pair, dict) else (0, 0)
-            if not isinstance(pair, dict) or not _is(key, int):
-                raise self._bad(name, pair, "pairs of key and value")
-            # Some writers keep a NULL for a column without a value.
-            if value is None:
-                continue
-            if not _is(value, kind):
-                raise self._bad(name, value, kind.__name__)
-            found[cast(int, key)] = cast(T, value)
-        return found
-
     def _typed(self, name: str, kind: type[T]) -> T | None:
         value = self.row.get(name)
         if value is None or _is(value, kind):
@@ -351,39 +205,6 @@ class _Getter:
 
 def _is(value: Any, kind: type) -> bool:
     return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
-
-
-def _converter(field: IdField, expected: IcebergType, file: str) -> Callable[[Any], Any]:
-    """How a partition value as stored becomes an internal value."""
-    kind = field.avro_type
-    logical = kind.get("logicalType") if isinstance(kind, dict) else None
-    match logical:
-        case "decimal":
-            scale = kind.get("scale", 0)
-            if not isinstance(scale, int) or not 0 <= scale <= 38:
-                raise InvalidManifestError(f"a decimal has the scale {scale!r}", file=file)
-            return lambda value: decimal_from_unscaled(
-                int.from_bytes(value, "big", signed=True), scale
-            )
-        case "uuid":
-            return _uuid_of
-        case "timestamp-millis" | "time-millis":
-            return lambda value: value * 1000
-        case "date":
-            # The column was promoted after this manifest was written (rule 45).
-            if isinstance(expected, TimestampType):
-                return lambda value: value * 86_400_000_000
-            if isinstance(expected, TimestampNanoType):
-                return lambda value: value * 86_400_000_000_000
-    return _as_is
-
-
-def _uuid_of(value: Any) -> uuid.UUID:
-    return uuid.UUID(value) if isinstance(value, str) else uuid.UUID(bytes=value)
-
-
-def _as_is(value: Any) -> Any:
-    return value
 
 
 def _stored(value: Any) -> Any:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NotRequired, TypedDict, Unpack
+
+import polars as pl
 
 from frazil.errors import InvalidManifestError, ValidationError
 from frazil.format.manifests import (
@@ -16,23 +18,22 @@ from frazil.format.manifests import (
     ManifestEntry,
     ManifestFile,
     assign_sequence_numbers,
-    inherit,
 )
 from frazil.format.manifests.schemas import entry_schema, manifest_list_schema
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
+from frazil.format.types import StructType
+from frazil.storage.avro.columns import decode_manifests
+from frazil.storage.avro.container import read_container
 from frazil.storage.avro.manifest_records import (
-    ENTRY_LEVEL,
     LIST_LEVEL,
-    PATHS_LEVEL,
-    EntryReader,
     entry_record,
     manifest_of,
     manifest_record,
 )
 from frazil.storage.avro.partition_summaries import FieldSummaryBuilder, written_partition_type
-from frazil.storage.avro.records import read_many_records, read_records
+from frazil.storage.avro.records import read_many_records
 from frazil.storage.avro.write import ContainerWriter, container_bytes, record_encoder
 from frazil.storage.files import FileIO
 
@@ -114,83 +115,52 @@ def manifest_bytes(
         metadata=manifest_header(spec, schema, format_version, content),
         codec=definition.get("codec", DEFAULT_CODEC),
     )
+    described = pl.DataFrame(
+        [(e.status, e.sequence_number, e.data_file.record_count) for e in entries],
+        schema={"status": pl.Int32, "sequence_number": pl.Int64, "record_count": pl.Int64},
+        orient="row",
+    )
+    return manifest_of_entries(path, data, described, partition_type, partitions, definition), data
+
+
+def manifest_of_entries(
+    path: str,
+    data: bytes,
+    entries: pl.DataFrame,
+    partition_type: StructType,
+    partitions: Iterable[Sequence[Any]],
+    definition: ManifestDefinition,
+) -> ManifestFile:
+    """A new manifest as a list is to state it (rules 163-166).
+
+    Args:
+        path: of the file.
+        data: its bytes.
+        entries: their `status`, `sequence_number` and `record_count`.
+        partition_type: which partitions are written as.
+        partitions: of the entries, each at least once.
+        definition: of the manifest.
+    """
     summaries = [FieldSummaryBuilder(field.field_type) for field in partition_type.fields]
     for values in partitions:
         for builder, value in zip(summaries, values, strict=True):
             builder.add(value)
-    counts = _counts(entries)
-    manifest = ManifestFile(
+    live = entries["status"] != int(EntryStatus.DELETED)
+    smallest = entries["sequence_number"].filter(live).min()
+    has_numbers = definition["format_version"] > 1
+    if smallest is None:
+        smallest = UNASSIGNED_SEQUENCE_NUMBER
+    return ManifestFile(
         manifest_path=path,
         manifest_length=len(data),
-        partition_spec_id=spec.spec_id,
-        content=content,
-        sequence_number=UNASSIGNED_SEQUENCE_NUMBER if format_version > 1 else 0,
-        min_sequence_number=_min_sequence_number(entries) if format_version > 1 else 0,
-        added_snapshot_id=snapshot_id,
-        added_files_count=counts["added_files_count"],
-        existing_files_count=counts["existing_files_count"],
-        deleted_files_count=counts["deleted_files_count"],
-        added_rows_count=counts["added_rows_count"],
-        existing_rows_count=counts["existing_rows_count"],
-        deleted_rows_count=counts["deleted_rows_count"],
+        partition_spec_id=definition["spec"].spec_id,
+        content=definition["content"],
+        sequence_number=UNASSIGNED_SEQUENCE_NUMBER if has_numbers else 0,
+        min_sequence_number=int(smallest) if has_numbers else 0,  # type: ignore[arg-type]
+        added_snapshot_id=definition["snapshot_id"],
         partitions=tuple(builder.summary() for builder in summaries),
+        **_counts_by_status(entries),
     )
-    return manifest, data
-
-
-def read_manifest(
-    io: FileIO, manifest: ManifestFile, *, specs: Mapping[int, PartitionSpec], schema: Schema
-) -> list[ManifestEntry]:
-    """A manifest's entries with everything that they inherit (rules 107-141).
-
-    Fields are found by id, whatever the writer called them.
-
-    Raises:
-        MissingFileError: there is no such file.
-        InvalidManifestError: the file breaks the specification, or its spec is unknown.
-        UnsupportedError: the file is encrypted.
-    """
-    entries = read_stated_entries(io, manifest, specs=specs, schema=schema)
-    return list(inherit(entries, manifest))
-
-
-def read_stated_entries(
-    io: FileIO, manifest: ManifestFile, *, specs: Mapping[int, PartitionSpec], schema: Schema
-) -> list[ManifestEntry]:
-    """A manifest's entries as they stand in the file, without what they inherit.
-
-    Raises:
-        MissingFileError, InvalidManifestError, UnsupportedError: as `read_manifest`.
-    """
-    _spec_of(manifest, specs)
-    data = io.read(manifest.manifest_path)
-    return stated_entries(data, manifest, specs=specs, schema=schema)
-
-
-def stated_entries(
-    data: bytes, manifest: ManifestFile, *, specs: Mapping[int, PartitionSpec], schema: Schema
-) -> list[ManifestEntry]:
-    """The same from the file's bytes.
-
-    Raises:
-        InvalidManifestError, UnsupportedError: as `read_manifest`.
-    """
-    path, spec = manifest.manifest_path, _spec_of(manifest, specs)
-    records = read_records(data, ENTRY_LEVEL, file=path)
-    types = tuple(field.field_type for field in spec.partition_type(schema).fields)
-    reader = EntryReader.of(records, spec, types, file=path)
-    return [reader.entry(row) for row in records.rows]
-
-
-def _spec_of(manifest: ManifestFile, specs: Mapping[int, PartitionSpec]) -> PartitionSpec:
-    spec = specs.get(manifest.partition_spec_id)
-    if spec is None:
-        raise InvalidManifestError(
-            f"the manifest is of the partition spec {manifest.partition_spec_id}, and the table "
-            f"has {sorted(specs)}",
-            file=manifest.manifest_path,
-        )
-    return spec
 
 
 def write_manifest_list(
@@ -306,23 +276,8 @@ def manifests_of(io: FileIO, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
     )
 
 
-def read_file_paths(io: FileIO, manifest_path: str) -> tuple[str, ...]:
-    """The paths of every file in a manifest, deleted ones too; nothing else is looked at.
-
-    Raises:
-        MissingFileError: there is no such file.
-        InvalidManifestError: the file is not a manifest.
-    """
-    records = read_records(io.read(manifest_path), PATHS_LEVEL, file=manifest_path)
-    files = [row.get("data_file") for row in records.rows]
-    paths = [file.get("file_path") if isinstance(file, dict) else None for file in files]
-    if not all(isinstance(path, str) for path in paths):
-        raise InvalidManifestError("an entry has no file_path", file=manifest_path)
-    return tuple(str(path) for path in paths)
-
-
 def _spec_id_in(io: FileIO, path: str) -> int:
-    text = read_records(io.read(path), PATHS_LEVEL, file=path).metadata.get("partition-spec-id")
+    text = read_container(io.read(path), file=path).metadata.get("partition-spec-id")
     if text is None:
         return 0
     if not text.isdigit():
@@ -360,12 +315,6 @@ def _field_named(record: Mapping[str, object], name: str) -> Mapping[str, object
     assert isinstance(fields, list)
     found: Mapping[str, object] = next(f["type"] for f in fields if f["name"] == name)
     return found
-
-
-def _min_sequence_number(entries: Sequence[ManifestEntry]) -> int:
-    """The smallest data sequence number of live files (rule 166), as far as it is known."""
-    known = [e.sequence_number for e in entries if e.is_live and e.sequence_number is not None]
-    return min(known, default=UNASSIGNED_SEQUENCE_NUMBER)
 
 
 def _check_entry(
@@ -423,19 +372,21 @@ def _with_counts(io: FileIO, manifest: ManifestFile) -> ManifestFile:
         manifest.deleted_rows_count,
     ):
         return manifest
-    path = manifest.manifest_path
-    records = read_records(io.read(path), ENTRY_LEVEL, file=path)
-    reader = EntryReader.of(records, PartitionSpec(), (), file=path)
-    counts: dict[str, Any] = _counts([reader.entry(row) for row in records.rows])
-    return replace(manifest, **counts)
+    path, spec_id = manifest.manifest_path, manifest.partition_spec_id
+    [decoded] = decode_manifests(
+        [(manifest, read_container(io.read(path), file=path))],
+        specs={spec_id: PartitionSpec(spec_id)},
+        schema=Schema(()),
+        statistics=(),
+    )
+    return replace(manifest, **_counts_by_status(decoded.entries))
 
 
-def _counts(entries: Sequence[ManifestEntry]) -> dict[str, int]:
-    """Files and rows by status (rule 165)."""
-    counts: dict[str, int] = {}
+def _counts_by_status(entries: pl.DataFrame) -> dict[str, Any]:
+    """Files and rows by status, by the names of a manifest list (rule 165)."""
+    counts: dict[str, Any] = {}
     for status in EntryStatus:
-        files = [entry.data_file for entry in entries if entry.status is status]
-        name = status.name.lower()
-        counts[f"{name}_files_count"] = len(files)
-        counts[f"{name}_rows_count"] = sum(file.record_count for file in files)
+        rows = entries["record_count"].filter(entries["status"] == int(status))
+        counts[f"{status.name.lower()}_files_count"] = len(rows)
+        counts[f"{status.name.lower()}_rows_count"] = int(rows.sum())
     return counts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -62,7 +62,7 @@ def written_partition_type(
 
 
 def partition_rows(
-    spec: PartitionSpec, schema: Schema, entries: pl.DataFrame
+    spec: PartitionSpec, schema: Schema, entries: pl.DataFrame, *, uuids: Collection[str] = ()
 ) -> list[tuple[Any, ...]]:
     """The partition of each entry as internal values in the order of the spec.
 
@@ -70,6 +70,7 @@ def partition_rows(
         spec: of the entries.
         schema: which its types are derived from.
         entries: in the form of `frazil.storage.avro.columns`.
+        uuids: columns that hold UUIDs though the schema does not say so any more.
     """
     columns: list[list[Any]] = []
     for field in spec.partition_type(schema).fields:
@@ -78,7 +79,7 @@ def partition_rows(
             columns.append([None] * len(entries))
             continue
         values = entries[name].to_list()
-        if isinstance(field.field_type, UUIDType):
+        if isinstance(field.field_type, UUIDType) or name in uuids:
             values = [uuid.UUID(bytes=v) if isinstance(v, bytes) else v for v in values]
         columns.append(values)
     return list(zip(*columns, strict=True)) if columns else [()] * len(entries)

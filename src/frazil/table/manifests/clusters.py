@@ -19,7 +19,6 @@ from frazil.format.manifests import (
     ManifestContent,
     ManifestEntry,
     ManifestFile,
-    inherit,
 )
 from frazil.format.metadata import TableMetadata
 from frazil.format.properties.table import MANIFEST_CODEC
@@ -27,7 +26,7 @@ from frazil.planning.load import ManifestLoader, manifest_batches
 from frazil.storage import avro
 from frazil.storage.avro.manifest_copy import copied_bytes, only_rows
 from frazil.storage.files import FileIO
-from frazil.table.manifests.files import as_existing, carried_whole
+from frazil.table.manifests.files import as_existing, carried_whole, entries_in
 
 
 @dataclass(frozen=True)
@@ -116,7 +115,7 @@ class ClusterWriter:
             piece = None if some is None else copied_bytes(path, [some], **self._definition)
             if piece is None:
                 if entries is None:
-                    entries = self._entries(source, data)
+                    entries = entries_in(self.metadata, opened)
                 existing = [as_existing(entries[row]) for row in rows]
                 piece = avro.manifest_bytes(path, existing, **self._definition)
             yield number, piece[1]
@@ -128,9 +127,10 @@ class ClusterWriter:
             ValidationError: an entry does not fit the table.
         """
         files = [(self._manifest_of(path, piece), piece) for piece in pieces]
-        written = copied_bytes(path, carried_whole(self.metadata, files), **self._definition)
+        opened = carried_whole(self.metadata, files)
+        written = copied_bytes(path, opened, **self._definition)
         if written is None:
-            entries = [entry for manifest, data in files for entry in self._entries(manifest, data)]
+            entries = [entry for each in opened for entry in entries_in(self.metadata, each)]
             written = avro.manifest_bytes(path, entries, **self._definition)
         manifest, data = written
         self.io.create_unique(path, data)
@@ -143,12 +143,6 @@ class ClusterWriter:
             manifest_length=len(piece),
             partition_spec_id=self.spec_id,
             content=self.content,
-        )
-
-    def _entries(self, manifest: ManifestFile, data: bytes) -> list[ManifestEntry]:
-        specs, schema = self.metadata.specs_by_id, self.metadata.schema
-        return list(
-            inherit(avro.stated_entries(data, manifest, specs=specs, schema=schema), manifest)
         )
 
     @property

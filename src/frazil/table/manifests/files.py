@@ -22,9 +22,15 @@ from frazil.format.snapshots import Snapshot
 from frazil.planning.cache import ManifestCache, store_key
 from frazil.planning.load import listed_manifests, manifest_batches
 from frazil.storage import avro, locations
-from frazil.storage.avro.columns import open_manifests
+from frazil.storage.avro.columns import decode_manifests
 from frazil.storage.avro.container import AvroContainer, read_container
-from frazil.storage.avro.manifest_copy import CarriedEntries, Carry, copy_manifest, entries_at
+from frazil.storage.avro.entry_values import entry_rows
+from frazil.storage.avro.manifest_copy import (
+    CarriedEntries,
+    Carry,
+    copy_manifest,
+    rows_of,
+)
 from frazil.storage.files import FileIO
 from frazil.storage.side_by_side import WAITING_THREADS, in_threads
 
@@ -42,29 +48,18 @@ class ManifestFiles:
         self.io = io
         self.commit_uuid = str(uuid.uuid4())
         self._counter = 0
-        self._entries: dict[str, tuple[ManifestEntry, ...] | None] = {}
+        self._written: set[str] = set()
         self._attempts = 1
         self._lists: list[str] = []
 
     @property
     def written(self) -> frozenset[str]:
         """Paths of the manifests written and not removed since."""
-        return frozenset(self._entries)
+        return frozenset(self._written)
 
     def manifests_of(self, snapshot: Snapshot | None) -> tuple[ManifestFile, ...]:
         """The manifests of a snapshot, in the order of its list; none for no snapshot."""
         return () if snapshot is None else listed_manifests(self.io, snapshot)
-
-    def entries_of(self, metadata: TableMetadata, manifest: ManifestFile) -> list[ManifestEntry]:
-        """The entries of a manifest, inherited; those written here still without numbers."""
-        if manifest.manifest_path not in self._entries:
-            return read_entries(self.io, metadata, manifest)
-        own = self._entries[manifest.manifest_path]
-        if own is not None:
-            return list(own)
-        return avro.read_stated_entries(
-            self.io, manifest, specs=metadata.specs_by_id, schema=metadata.schema
-        )
 
     def container_of(self, manifest: ManifestFile) -> AvroContainer:
         """A manifest's records as bytes."""
@@ -113,9 +108,7 @@ class ManifestFiles:
         entries = [
             carried
             for source in sources
-            for entry, carry in zip(
-                self.entries_of(metadata, source.manifest), source.carry, strict=True
-            )
+            for entry, carry in zip(entries_in(metadata, source), source.carry, strict=True)
             if (carried := _carried(entry, Carry(carry), snapshot_id)) is not None
         ]
         return self._write(
@@ -125,13 +118,16 @@ class ManifestFiles:
     def files_at(
         self, metadata: TableMetadata, source: CarriedEntries, rows: pl.Series
     ) -> tuple[DataFile, ...]:
-        """The files of these rows of a manifest, with all that is known of them."""
-        spec = metadata.spec_by_id(source.manifest.partition_spec_id)
-        found = entries_at(source, rows.to_list(), spec=spec, schema=metadata.schema)
-        if found is None:
-            entries = self.entries_of(metadata, source.manifest)
-            found = [entries[row] for row in rows]
-        return tuple(entry.data_file for entry in found)
+        """The files of these rows of a manifest, without their statistics."""
+        manifest = source.manifest
+        entries = entry_rows(
+            source.entries[rows],
+            source.flat,
+            metadata.spec_by_id(manifest.partition_spec_id),
+            metadata.schema,
+            file=manifest.manifest_path,
+        )
+        return tuple(entry.data_file for entry in entries)
 
     def write(
         self,
@@ -155,7 +151,7 @@ class ManifestFiles:
     def reserved_path(self, metadata: TableMetadata) -> str:
         """The path of a new manifest, which goes with the others if the commit does not use it."""
         path = self._next_path(metadata)
-        self._entries[path] = None
+        self._written.add(path)
         return path
 
     def _next_path(self, metadata: TableMetadata) -> str:
@@ -173,7 +169,7 @@ class ManifestFiles:
         content: ManifestContent,
         snapshot_id: int,
     ) -> ManifestFile:
-        self._entries[path] = tuple(entries)
+        self._written.add(path)
         return avro.write_manifest(
             self.io,
             path,
@@ -241,12 +237,11 @@ class ManifestFiles:
     def keep_only(self, manifests: Iterable[str], manifest_list: str | None) -> None:
         """Remove the files written here that are not among those named."""
         keep = set(manifests)
-        unused = [path for path in self._entries if path not in keep]
+        unused = self._written - keep
         unused_lists = [path for path in self._lists if path != manifest_list]
         if unused or unused_lists:
             self.io.delete_many([*unused, *unused_lists])
-        for path in unused:
-            del self._entries[path]
+        self._written -= unused
         self._lists = [path for path in self._lists if path == manifest_list]
 
     def remove_all(self) -> None:
@@ -258,9 +253,12 @@ def read_entries(
     io: FileIO, metadata: TableMetadata, manifest: ManifestFile
 ) -> list[ManifestEntry]:
     """The entries of a manifest with everything that they inherit (rules 132-141)."""
-    return list(
-        avro.read_manifest(io, manifest, specs=metadata.specs_by_id, schema=metadata.schema)
-    )
+    return avro.read_manifest(io, manifest, specs=metadata.specs_by_id, schema=metadata.schema)
+
+
+def entries_in(metadata: TableMetadata, source: CarriedEntries) -> list[ManifestEntry]:
+    """The same of a manifest that is there already."""
+    return rows_of(source, specs=metadata.specs_by_id, schema=metadata.schema)
 
 
 def carried_whole(
@@ -273,12 +271,17 @@ def carried_whole(
     """
     found: list[CarriedEntries] = []
     for batch in manifest_batches([manifest for manifest, _ in files], range(len(files))):
-        some = [files[index] for index in batch]
-        decoded = open_manifests(some, specs=metadata.specs_by_id, schema=metadata.schema)
-        for (manifest, _), each in zip(some, decoded, strict=True):
+        some = [
+            (manifest, read_container(data, file=manifest.manifest_path))
+            for manifest, data in files[batch[0] : batch[-1] + 1]
+        ]
+        decoded = decode_manifests(
+            some, specs=metadata.specs_by_id, schema=metadata.schema, statistics=()
+        )
+        for (manifest, container), each in zip(some, decoded, strict=True):
             carry = pl.Series(np.full(len(each.entries), int(Carry.AS_IT_IS), dtype=np.int8))
             found.append(
-                CarriedEntries(manifest, each.container, each.entries, carry, stated=each.stated)
+                CarriedEntries(manifest, container, each.entries, carry, stated=each.stated)
             )
     return found
 

@@ -18,6 +18,7 @@ from frazil.table.commit.requirements import updates_requiring
 from frazil.table.conflicts.history import Scope
 from frazil.table.conflicts.validation import check_no_added_data
 from frazil.table.manifests.file_keys import PartitionSet
+from frazil.table.manifests.files import read_entries
 from frazil.table.manifests.row_filter import RowFilter
 from frazil.table.snapshots.merging import MergingProducer
 from frazil.table.snapshots.producer import SnapshotOptions, branch_head, move_branch
@@ -131,7 +132,7 @@ class CherryPick(MergingProducer):
             if manifest.content is ManifestContent.DELETES and not manifest.has_added_files:
                 # Merged, or without deletes that apply to nothing: no row was deleted by it.
                 continue
-            for entry in self.files.entries_of(base, manifest):
+            for entry in read_entries(self.files.io, base, manifest):
                 if entry.snapshot_id != picked.snapshot_id or entry.status is EntryStatus.EXISTING:
                     continue
                 if manifest.content is ManifestContent.DATA:

@@ -10,7 +10,7 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import REPLACE, Snapshot
 from frazil.storage.files import FileIO
 from frazil.table.commit.kept import KeptBetweenTries
-from frazil.table.manifests.files import as_existing
+from frazil.table.manifests.files import as_existing, entries_in
 from frazil.table.snapshots.producer import DEFAULT_OPTIONS, SnapshotOptions, SnapshotProducer
 from frazil.table.snapshots.summary import summarize
 
@@ -80,7 +80,7 @@ class CorrectEntries(SnapshotProducer):
         paths = opened.entries["file_path"]
         if not paths.is_in(list(self._figures)).any():
             return manifest, ()
-        entries = self.files.entries_of(base, manifest)
+        entries = entries_in(base, opened)
         live = [entry for entry in entries if entry.status is not EntryStatus.DELETED]
         wrong = tuple(entry for entry in live if self._right(entry.data_file) != entry.data_file)
         if not wrong:
