@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from frazil.format import types as I
 from frazil.format.partitions.transforms import parse_transform
-from frazil.format.predicates import bind, keeps, parse_predicate
+from frazil.format.predicates import bind, parse_predicate
 from frazil.format.schema import Schema
 from frazil.format.values import coerce, from_bytes, from_json, to_bytes, to_json
 from frazil.format.values.decimals import (
@@ -27,6 +27,7 @@ from frazil.format.values.decimals import (
     unscaled_at_scale,
     unscaled_value,
 )
+from scalar_predicates import keeps
 
 UNSCALED = st.integers(-(10**38) + 1, 10**38 - 1)
 SCALES = st.integers(0, 38)

@@ -23,11 +23,7 @@ from frazil.format.predicates import (
     bind,
     col,
     inclusive,
-    keeps,
-    may_match,
-    must_match,
     parse_predicate,
-    residual_for,
     strict,
     to_spark_sql,
 )
@@ -52,6 +48,8 @@ from frazil.format.types import (
     UnknownType,
     UUIDType,
 )
+from pruned_by_columns import may_match, must_match
+from scalar_predicates import keeps, residual_for
 
 COLUMNS: dict[str, Any] = {
     "i": IntegerType(),

@@ -18,18 +18,15 @@ from frazil.format.predicates import (
     AlwaysTrue,
     bind,
     inclusive,
-    keeps,
-    keeps_partition,
-    may_match,
-    may_match_manifest,
-    must_match,
     parse_predicate,
-    residual_for,
     strict,
 )
 from frazil.format.schema import Schema
 from frazil.format.types import NestedField
 from frazil.format.values import to_bytes
+from frazil.planning import prune
+from pruned_by_columns import may_match, must_match
+from scalar_predicates import keeps, keeps_partition, residual_for
 
 NAMES = list(VALUES)
 SCHEMA = Schema(tuple(NestedField(n, name, VALUES[name][0]) for n, name in enumerate(NAMES, 1)))
@@ -213,10 +210,12 @@ def test_summaries_never_contradict_the_partitions(name: str, data: Any) -> None
         lower_bound=to_bytes(result_type, present[0]) if present else None,
         upper_bound=to_bytes(result_type, present[-1]) if present else None,
     )
-    manifest = ManifestFile(manifest_path="m", manifest_length=1, partitions=(summary,))
-    projected = inclusive(bind(build(tree), SCHEMA), spec, SCHEMA)
+    manifest = ManifestFile(
+        manifest_path="m", manifest_length=1, partition_spec_id=1, partitions=(summary,)
+    )
+    bound = bind(build(tree), SCHEMA)
     if any(truth(tree, row) is True for row in held):
-        assert may_match_manifest(projected, manifest, partition_type=spec.partition_type(SCHEMA))
+        assert prune.may_match_manifests(bound, [manifest], {1: spec}, SCHEMA) == [True]
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
 from frazil.format.partitions.transforms import parse_transform
-from frazil.format.predicates import bind, keeps_partition, may_match, parse_predicate
+from frazil.format.predicates import bind, parse_predicate
 from frazil.format.predicates.projection.project import inclusive
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot, SnapshotRef
@@ -40,6 +40,7 @@ from frazil.planning.plan import plan
 from frazil.planning.scan_plan import ScanPlan, SkipReason
 from frazil.storage import avro
 from frazil.storage.files import FileIO
+from scalar_predicates import keeps_partition, may_match
 
 SCHEMA = Schema(
     (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import cache
@@ -16,17 +16,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ci_share import examples
-from frazil.format.manifests import DataFile
+from frazil.format.manifests import DataFile, FieldSummary, ManifestFile
 from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
 from frazil.format.partitions.transforms import parse_transform
 from frazil.format.predicates import (
     Expression,
     bind,
     col,
-    keeps,
-    keeps_partition,
-    may_match,
-    must_match,
 )
 from frazil.format.predicates.projection.project import inclusive
 from frazil.format.schema import Schema
@@ -50,6 +46,14 @@ from frazil.format.types import (
 from frazil.format.values import to_bytes
 from frazil.planning import prune
 from frazil.storage.avro.binary_values import partition_dtype
+from pruned_by_columns import frame_of
+from scalar_predicates import (
+    keeps,
+    keeps_partition,
+    may_match,
+    may_match_manifest,
+    must_match,
+)
 
 UNPARTITIONED = PartitionSpec(0, ())
 _f32 = st.floats(width=32, allow_nan=False)
@@ -177,18 +181,6 @@ def files(kind: IcebergType, values: st.SearchStrategy[Any]) -> st.SearchStrateg
     return st.lists(_files(kind, values), min_size=1, max_size=4)
 
 
-def frame_of(data_files: Sequence[DataFile], bound: Expression) -> pl.DataFrame:
-    """The columns that planning would decode for these files."""
-    columns = [pl.Series("record_count", [f.record_count for f in data_files], dtype=pl.Int64)]
-    for name, ids in prune.needed_statistics(bound).items():
-        for field_id in sorted(ids):
-            maps: list[Mapping[int, Any] | None] = [getattr(f, name) for f in data_files]
-            dtype = pl.Binary() if name.endswith("bounds") else pl.Int64()
-            found = [None if m is None else m.get(field_id) for m in maps]
-            columns.append(pl.Series(f"{name}.{field_id}", found, dtype=dtype))
-    return pl.DataFrame(columns)
-
-
 @pytest.mark.parametrize("name", [name for name, _, _ in VALUES])
 @settings(max_examples=examples(25), deadline=None)
 @given(data=st.data())
@@ -213,6 +205,45 @@ def test_metrics_agree_with_the_scalar_reference(name: str, data: st.DataObject)
         else:
             assert kept == reference, file
             assert all_kept == must_match(bound, file), file
+
+
+def summaries(bounds: Bounds) -> st.SearchStrategy[FieldSummary]:
+    return st.builds(
+        FieldSummary,
+        contains_null=st.booleans(),
+        contains_nan=st.sampled_from([None, False, True]),
+        lower_bound=st.none() | bounds,
+        upper_bound=st.none() | bounds,
+    )
+
+
+@pytest.mark.parametrize("name", [name for name, _, _ in VALUES])
+@settings(max_examples=examples(25), deadline=None)
+@given(data=st.data())
+def test_summaries_agree_with_the_scalar_reference(name: str, data: st.DataObject) -> None:
+    """Rules 163, 164, 171: of a manifest without one summary a field nothing is known."""
+    kind, values = VALUES_BY_NAME[name]
+    schema = schema_of(kind)
+    spec = PartitionSpec(7, (PartitionField((1,), 1000, parse_transform("identity"), "p"),))
+    bound = bind(data.draw(predicates(kind, values)), schema)
+    right, odd = stored_bounds(kind, values)
+    one = st.tuples(summaries(right) | summaries(odd))
+    found = data.draw(st.lists(st.sampled_from([None, ()]) | one, min_size=1, max_size=4))
+    manifests = [
+        ManifestFile(manifest_path="m", manifest_length=1, partition_spec_id=7, partitions=each)
+        for each in found
+    ]
+    may = prune.may_match_manifests(bound, manifests, {7: spec}, schema)
+    projected = inclusive(bound, spec, schema)
+    for manifest, kept in zip(manifests, may, strict=True):
+        partition_type = spec.partition_type(schema)
+        reference = may_match_manifest(projected, manifest, partition_type=partition_type)
+        if isinstance(kind, StringType):
+            assert kept or not reference
+        elif isinstance(kind, UUIDType) and "NULL" in repr(bound):
+            assert kept <= reference
+        else:
+            assert kept == reference, manifest
 
 
 @cache

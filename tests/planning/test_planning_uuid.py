@@ -9,10 +9,11 @@ import pytest
 
 from frazil.format.manifests import Content, DataFile
 from frazil.format.partitions.partitioning import UNPARTITIONED
-from frazil.format.predicates import bind, may_match, parse_predicate
+from frazil.format.predicates import bind, parse_predicate
 from frazil.format.schema import Schema
 from frazil.format.types import NestedField, UUIDType
 from frazil.planning import prune
+from scalar_predicates import may_match
 
 SCHEMA = Schema((NestedField(1, "u", UUIDType()),))
 LOW_HALF_NEGATIVE, ONE, NEXT_HIGH_HALF = UUID(int=1 << 63), UUID(int=1), UUID(int=1 << 64)

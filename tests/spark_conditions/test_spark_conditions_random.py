@@ -10,8 +10,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
 from frazil.errors import PredicateError
-from frazil.format.predicates import keeps
 from frazil.spark.conditions import condition_of
+from scalar_predicates import keeps
 
 ROWS = rows(60, seed=7)
 INTERNAL = [internal(row) for row in ROWS]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from frazil.format.predicates import bind, keeps, parse_predicate, to_spark_sql
+from frazil.format.predicates import bind, parse_predicate, to_spark_sql
 from frazil.format.schema import Schema
 from frazil.format.types import (
     BinaryType,
@@ -26,6 +26,7 @@ from frazil.format.types import (
     TimestamptzType,
 )
 from frazil.format.values import coerce
+from scalar_predicates import keeps
 
 COLUMNS: dict[str, Any] = {
     "i": IntegerType(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 
 import numpy as np
 import polars as pl
@@ -12,13 +13,11 @@ from frazil.format.manifests import Content, ManifestContent, ManifestFile
 from frazil.format.metadata import TableMetadata, parse_metadata
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.predicates.bind import bind
-from frazil.format.predicates.evaluation.evaluate import may_match_manifest
 from frazil.format.predicates.expressions import AlwaysTrue, Expression
 from frazil.format.predicates.projection.project import inclusive
 from frazil.format.predicates.sql.parse import parse_predicate
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
-from frazil.format.types import StructType
 from frazil.format.values.zones import PROCESS_ZONE
 from frazil.planning.cache import ManifestCache, store_key
 from frazil.planning.deletes.index import DeleteIndex
@@ -34,6 +33,7 @@ from frazil.planning.load import ManifestLoader
 from frazil.planning.prune import (
     keeps_partitions,
     may_match,
+    may_match_manifests,
     must_match,
     needed_statistics,
     only_columns,
@@ -238,39 +238,27 @@ class _Pruner:
     schema: Schema
     bound: Expression
     skipped: list[Skipped] = field(default_factory=list)
-    _projections: dict[int, tuple[Expression, StructType]] = field(default_factory=dict)
+    _projections: dict[int, Expression] = field(default_factory=dict)
 
     def manifests(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
         """The manifests that may hold files that match (rules 171, 172)."""
-        kept: list[ManifestFile] = []
-        left_out: list[ManifestFile] = []
-        for manifest in manifests:
-            (kept if self.may_hold(manifest) else left_out).append(manifest)
+        may = self.may_hold(manifests)
+        left_out = [manifest for manifest, kept in zip(manifests, may, strict=True) if not kept]
         if left_out:
             counts = [(m.added_files_count, m.existing_files_count) for m in left_out]
             known = [a + e for a, e in counts if a is not None and e is not None]
             files = sum(known) if len(known) == len(counts) else None
             self.skipped.append(Skipped(SkipReason.MANIFEST_SUMMARY, len(left_out), files, None))
-        return kept
+        return list(compress(manifests, may))
 
-    def may_hold(self, manifest: ManifestFile) -> bool:
-        """Whether a manifest's partition summaries leave room for a match."""
-        spec = self.specs.get(manifest.partition_spec_id)
-        if spec is None or not spec.fields or isinstance(self.bound, AlwaysTrue):
-            return True
-        projected, partition_type = self._projection(spec)
-        return may_match_manifest(projected, manifest, partition_type=partition_type)
+    def may_hold(self, manifests: Sequence[ManifestFile]) -> list[bool]:
+        """Whether the partition summaries of each manifest leave room for a match."""
+        return may_match_manifests(self.bound, manifests, self.specs, self.schema)
 
     def projected(self, spec: PartitionSpec) -> Expression:
         """The predicate on the partitions of a spec."""
-        return self._projection(spec)[0]
-
-    def _projection(self, spec: PartitionSpec) -> tuple[Expression, StructType]:
         if spec.spec_id not in self._projections:
-            self._projections[spec.spec_id] = (
-                inclusive(self.bound, spec, self.schema),
-                spec.partition_type(self.schema),
-            )
+            self._projections[spec.spec_id] = inclusive(self.bound, spec, self.schema)
         return self._projections[spec.spec_id]
 
     def data_files(
@@ -335,7 +323,7 @@ def _delete_entries(
 ) -> pl.DataFrame:
     """The live delete files that may matter, with the statistics to match them by (rule 174)."""
     # A global equality delete has no partition, so nothing to leave its manifest out by.
-    kept = [manifest for manifest in manifests if pruner.may_hold(manifest)]
+    kept = list(compress(manifests, pruner.may_hold(manifests)))
     frames = loader.entries(kept, statistics=_DELETE_STATISTICS)
     if not frames:
         return no_entries()

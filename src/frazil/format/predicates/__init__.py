@@ -2,20 +2,6 @@
 
 from frazil.format.predicates.bind import bind, in_values, not_in_values, rejects_null, resolve
 from frazil.format.predicates.columns import Column, col
-from frazil.format.predicates.evaluation.evaluate import (
-    keeps,
-    keeps_partition,
-    keeps_value,
-    may_match,
-    may_match_manifest,
-    must_match,
-)
-from frazil.format.predicates.evaluation.ranges import (
-    ColumnRange,
-    may_match_ranges,
-    must_match_ranges,
-)
-from frazil.format.predicates.evaluation.residual import Residuals, residual_for
 from frazil.format.predicates.expressions import (
     AlwaysFalse,
     AlwaysNull,
@@ -55,7 +41,6 @@ __all__ = [
     "And",
     "BoundRef",
     "Column",
-    "ColumnRange",
     "Comparison",
     "Expression",
     "In",
@@ -70,7 +55,6 @@ __all__ = [
     "Op",
     "Or",
     "Reference",
-    "Residuals",
     "SparkCondition",
     "SparkForms",
     "StartsWith",
@@ -81,19 +65,10 @@ __all__ = [
     "fold",
     "in_values",
     "inclusive",
-    "keeps",
-    "keeps_partition",
-    "keeps_value",
     "leaves",
-    "may_match",
-    "may_match_manifest",
-    "may_match_ranges",
-    "must_match",
-    "must_match_ranges",
     "not_in_values",
     "parse_predicate",
     "rejects_null",
-    "residual_for",
     "resolve",
     "strict",
     "to_spark_sql",

@@ -1,8 +1,9 @@
-"""A bound predicate on columns of manifest entries: which files may, and which must, match."""
+"""A bound predicate on columns of manifests and their entries: which may, and which must, match."""
 
 from frazil.planning.prune.entries import (
     keeps_partitions,
     may_match,
+    may_match_manifests,
     must_keep_partitions,
     must_match,
     needed_statistics,
@@ -16,6 +17,7 @@ __all__ = [
     "keeps_partitions",
     "may_keep",
     "may_match",
+    "may_match_manifests",
     "must_keep",
     "must_keep_partitions",
     "must_match",

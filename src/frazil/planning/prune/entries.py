@@ -1,19 +1,19 @@
-"""A bound predicate on columns of manifest entries: partition values and column metrics.
+"""A bound predicate on columns of manifest entries and of manifests: partitions and metrics.
 
-The columnar counterpart of `frazil.format.predicates.evaluation.evaluate` (partition values) and
-`frazil.format.predicates.evaluation.ranges` (metrics): the same answers for every file, in a few
-operations on whole columns.
+``may_match`` and ``must_match`` never contradict a row: what is not known of rows, or contradicts
+itself, never decides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence, Sized
 from functools import reduce
 from operator import and_, or_
 
 import polars as pl
 
 from frazil.errors import PredicateError
+from frazil.format.manifests import FieldSummary, ManifestFile
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.predicates.expressions import (
     AlwaysFalse,
@@ -34,7 +34,13 @@ from frazil.format.predicates.expressions import (
 from frazil.format.predicates.projection.project import inclusive, strict
 from frazil.format.schema import Schema
 from frazil.planning.prune.leaf_tests import comparable, keeps_values, may_keep, must_keep
-from frazil.planning.prune.ranges import Ranges, constant, is_floating, ranges_of
+from frazil.planning.prune.ranges import (
+    Ranges,
+    constant,
+    is_floating,
+    ranges_in_summaries,
+    ranges_of,
+)
 from frazil.storage.avro.manifest_layout import PARTITION_PREFIX
 
 
@@ -133,6 +139,49 @@ def must_match(
     return _evaluate(bound, entries, leaf) | (entries["record_count"] == 0)
 
 
+def may_match_manifests(
+    bound: Expression,
+    manifests: Sequence[ManifestFile],
+    specs: Mapping[int, PartitionSpec],
+    schema: Schema,
+) -> list[bool]:
+    """False for each manifest whose summaries show that no file's partition matches (rule 171).
+
+    Args:
+        bound: a predicate bound to the schema; its inclusive projections are asked (rule 172).
+        specs: of the table, by id.
+    """
+    kept = [True] * len(manifests)
+    places: dict[int, list[int]] = {}
+    for place, manifest in enumerate(manifests):
+        places.setdefault(manifest.partition_spec_id, []).append(place)
+    for spec_id, some in places.items():
+        spec = specs.get(spec_id)
+        if spec is None or not spec.fields or isinstance(bound, AlwaysTrue):
+            continue
+        found = _may_match_summaries(
+            inclusive(bound, spec, schema),
+            [manifests[place].partitions or () for place in some],
+            [field.field_id for field in spec.fields],
+        )
+        for place, may in zip(some, found, strict=True):
+            kept[place] = may
+    return kept
+
+
+def _may_match_summaries(
+    projected: Expression, manifests: Sequence[Sequence[FieldSummary]], field_ids: Sequence[int]
+) -> pl.Series:
+    def leaf(node: Leaf) -> pl.Series:
+        ref = node.bound_ref
+        at = field_ids.index(ref.field_id)
+        # One summary for each field, in order (rule 164); of others nothing is known.
+        own = [each[at] if len(each) == len(field_ids) else None for each in manifests]
+        return may_keep(node, ranges_in_summaries(ref.type, own))
+
+    return _evaluate(projected, manifests, leaf)
+
+
 class _RangesOfFiles:
     """The ranges of each column, decoded once."""
 
@@ -146,9 +195,7 @@ class _RangesOfFiles:
         return self._ranges[ref.field_id]
 
 
-def _evaluate(
-    bound: Expression, entries: pl.DataFrame, of_leaf: Callable[[Leaf], pl.Series]
-) -> pl.Series:
+def _evaluate(bound: Expression, entries: Sized, of_leaf: Callable[[Leaf], pl.Series]) -> pl.Series:
     def leaf(node: Expression) -> pl.Series:
         if isinstance(node, Leaf):
             return of_leaf(node)

@@ -11,7 +11,6 @@ from uuid import UUID
 import polars as pl
 
 from frazil.errors import PredicateError
-from frazil.format.predicates.evaluation.evaluate import keeps_nan
 from frazil.format.predicates.expressions import (
     Comparison,
     In,
@@ -25,6 +24,7 @@ from frazil.format.predicates.expressions import (
     Op,
     StartsWith,
 )
+from frazil.format.predicates.float_order import keeps_nan
 from frazil.format.types import (
     DecimalType,
     FloatType,

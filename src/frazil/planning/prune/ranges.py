@@ -1,14 +1,14 @@
-"""What the metrics of files say of a column: its bounds, and whether it may be NULL or NaN."""
+"""What metrics and summaries say of a column: its bounds, and whether it may be NULL or NaN."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass
 
 import polars as pl
 
-from frazil.format.predicates.expressions import (
-    BoundRef,
-)
+from frazil.format.manifests import FieldSummary
+from frazil.format.predicates.expressions import BoundRef
 from frazil.format.types import (
     DoubleType,
     FloatType,
@@ -22,12 +22,12 @@ from frazil.storage.avro.columns import value_column
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """What the metrics of each file say of one column; one row a file.
+    """What is known of one column in each of some sets of rows: files, or manifests.
 
     Attributes:
         lower, upper: bounds of the values that are neither NULL nor NaN, null where not known; None
-            where no file has any.
-        may_be_null, may_be_nan, may_be_value: whether a row of the file may be that; without nulls.
+            where none is known. They need not be values of any row.
+        may_be_null, may_be_nan, may_be_value: whether a row may be that; without nulls.
     """
 
     lower: pl.Series | None
@@ -66,6 +66,36 @@ def ranges_of(ref: BoundRef, entries: pl.DataFrame) -> Ranges:
     )
 
 
+def ranges_in_summaries(kind: IcebergType, summaries: Sequence[FieldSummary | None]) -> Ranges:
+    """What manifests say of a partition field (rule 163); None is a manifest that says nothing.
+
+    Both bounds are absent where every value is NULL or NaN.
+    """
+    floating = is_floating(kind)
+    bounds = [(None, None) if s is None else (s.lower_bound, s.upper_bound) for s in summaries]
+    lower, upper = _trusted(
+        kind, *(pl.Series([each[side] for each in bounds], dtype=pl.Binary) for side in (0, 1))
+    )
+    explained = [
+        s is not None and (s.contains_null or (floating and s.contains_nan is True))
+        for s in summaries
+    ]
+    return Ranges(
+        lower,
+        upper,
+        may_be_null=pl.Series([s is None or s.contains_null for s in summaries]),
+        may_be_nan=pl.Series(
+            [s is None or (floating and s.contains_nan is not False) for s in summaries]
+        ),
+        may_be_value=pl.Series(
+            [
+                not known or each != (None, None)
+                for known, each in zip(explained, bounds, strict=True)
+            ]
+        ),
+    )
+
+
 def _counts(statistic: str, ref: BoundRef, entries: pl.DataFrame) -> pl.Series:
     name = value_column(statistic, ref.field_id)
     if name not in entries.columns:
@@ -79,21 +109,27 @@ def _bounds(ref: BoundRef, entries: pl.DataFrame) -> tuple[pl.Series | None, pl.
     names = [value_column(s, ref.field_id) for s in ("lower_bounds", "upper_bounds")]
     if any(name not in entries.columns for name in names):
         return None, None
-    lower, upper = (values_of(ref.type, entries[name]) for name in names)
+    return _trusted(ref.type, entries[names[0]], entries[names[1]])
+
+
+def _trusted(
+    kind: IcebergType, lowest: pl.Series, highest: pl.Series
+) -> tuple[pl.Series | None, pl.Series | None]:
+    lower, upper = values_of(kind, lowest), values_of(kind, highest)
     if lower is None or upper is None:
         return None, None
-    wrong = constant(entries, False)
-    if is_floating(ref.type):
+    wrong = constant(lower, False)
+    if is_floating(kind):
         # A NaN bound comes from writers that compared NaN as a number: neither bound holds.
         wrong = lower.is_nan().fill_null(False) | upper.is_nan().fill_null(False)
-    if not isinstance(ref.type, UUIDType):
+    if not isinstance(kind, UUIDType):
         wrong |= (lower > upper).fill_null(False)
     if wrong.any():
         return lower.set(wrong, None), upper.set(wrong, None)
     return lower, upper
 
 
-def constant(entries: pl.DataFrame, value: bool) -> pl.Series:
+def constant(entries: Sized, value: bool) -> pl.Series:
     """Return one truth value for every entry."""
     return pl.Series([value], dtype=pl.Boolean).new_from_index(0, len(entries))
 

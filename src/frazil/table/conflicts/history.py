@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -45,16 +45,23 @@ class Scope:
             return f"that can contain rows matching {self._filter}"
         return f"in the {len(self._partitions)} partitions that this operation touches"
 
-    def may_hold(self, metadata: TableMetadata, manifest: ManifestFile) -> bool:
-        """Whether a manifest can track files of the scope."""
+    def among(
+        self, metadata: TableMetadata, manifests: Sequence[ManifestFile]
+    ) -> list[ManifestFile]:
+        """Those of the manifests that can track files of the scope."""
         partitions = self._partitions
-        if (
-            partitions is not None
-            and manifest.partition_spec_id in partitions.spec_ids
-            and not partitions.may_be_in(metadata, manifest)
-        ):
-            return False
-        return self._filter.may_match(metadata, manifest)
+        return [
+            manifest
+            for manifest, may in zip(
+                manifests, self._filter.may_match(metadata, manifests), strict=True
+            )
+            if may
+            and (
+                partitions is None
+                or manifest.partition_spec_id not in partitions.spec_ids
+                or partitions.may_be_in(metadata, manifest)
+            )
+        ]
 
     def holds(
         self, metadata: TableMetadata, manifest: ManifestFile, entries: pl.DataFrame
@@ -222,17 +229,16 @@ class History:
         scope: Scope,
     ) -> Iterator[ChangedFile]:
         """The files of that status in manifests that the snapshot itself wrote."""
-        for manifest in self._files.manifests_of(snapshot):
-            if manifest.content is not content:
-                continue
-            if manifest.added_snapshot_id != snapshot.snapshot_id:
-                continue
-            if status is EntryStatus.ADDED and not manifest.has_added_files:
-                continue
-            if status is EntryStatus.DELETED and not manifest.has_deleted_files:
-                continue
-            if scope.may_hold(self._metadata, manifest):
-                yield from self._changed(manifest, snapshot, status, scope)
+        own = [
+            manifest
+            for manifest in self._files.manifests_of(snapshot)
+            if manifest.content is content
+            and manifest.added_snapshot_id == snapshot.snapshot_id
+            and (status is not EntryStatus.ADDED or manifest.has_added_files)
+            and (status is not EntryStatus.DELETED or manifest.has_deleted_files)
+        ]
+        for manifest in scope.among(self._metadata, own):
+            yield from self._changed(manifest, snapshot, status, scope)
 
     def _changed(
         self, manifest: ManifestFile, snapshot: Snapshot, status: EntryStatus, scope: Scope

@@ -125,7 +125,17 @@ class ManifestFilter:
             ValidationError: a data file holds rows that match the predicate and others.
         """
         self._locate(manifests)
-        chosen = [m for m in manifests if m.has_live_files and self._may_hold(metadata, m)]
+        live = [manifest for manifest in manifests if manifest.has_live_files]
+        may_match = (
+            [False] * len(live)
+            if self._row_filter is None
+            else self._row_filter.may_match(metadata, live)
+        )
+        chosen = [
+            manifest
+            for manifest, may in zip(live, may_match, strict=True)
+            if may or self._may_hold(metadata, manifest)
+        ]
         rewritten: dict[str, _Filtered] = {}
         for start in range(0, len(chosen), _MANIFESTS_AT_ONCE):
             some = chosen[start : start + _MANIFESTS_AT_ONCE]
@@ -200,7 +210,6 @@ class ManifestFilter:
             or self._partitions.may_be_in(metadata, manifest)
             or self._referenced_partitions.may_be_in(metadata, manifest)
             or (0 <= manifest.min_sequence_number < self._older_than)
-            or (self._row_filter is not None and self._row_filter.may_match(metadata, manifest))
         )
 
     def _look(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import polars as pl
 
@@ -13,7 +13,6 @@ from frazil.format.predicates import (
     Expression,
     bind,
     inclusive,
-    may_match_manifest,
     parse_predicate,
     strict,
 )
@@ -21,6 +20,7 @@ from frazil.format.values.zones import PROCESS_ZONE
 from frazil.planning.prune import (
     keeps_partitions,
     may_match,
+    may_match_manifests,
     must_keep_partitions,
     must_match,
     needed_statistics,
@@ -53,12 +53,10 @@ class RowFilter:
             time_zone=PROCESS_ZONE,
         )
 
-    def may_match(self, metadata: TableMetadata, manifest: ManifestFile) -> bool:
-        """Whether the manifest's partition summaries allow rows that match (rules 171, 172)."""
-        spec = metadata.spec_by_id(manifest.partition_spec_id)
-        projected = inclusive(self.bound(metadata), spec, metadata.schema)
-        return may_match_manifest(
-            projected, manifest, partition_type=spec.partition_type(metadata.schema)
+    def may_match(self, metadata: TableMetadata, manifests: Sequence[ManifestFile]) -> list[bool]:
+        """Whether each manifest's partition summaries allow rows that match (rules 171, 172)."""
+        return may_match_manifests(
+            self.bound(metadata), manifests, metadata.specs_by_id, metadata.schema
         )
 
     def statistics(self, metadata: TableMetadata) -> Mapping[str, Collection[int]]:

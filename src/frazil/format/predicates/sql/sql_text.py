@@ -6,8 +6,8 @@ from collections.abc import Collection
 from typing import Any
 
 from frazil.errors import PredicateError
-from frazil.format.predicates.evaluation.float_order import in_spark_order
 from frazil.format.predicates.expressions import BoundRef, Expression, Leaf, render
+from frazil.format.predicates.float_order import in_spark_order
 from frazil.format.predicates.sql.quoting import SparkForms, quote_name_always, spark_text
 from frazil.format.types import StringType, UUIDType
 
@@ -27,7 +27,7 @@ def to_spark_sql(
     Every part of a name is quoted, every literal has the Spark type of its column (``5L``,
     ``1.20BD``, ``TIMESTAMP_NTZ '...'``, ``X'00FF'``); moments carry their offset, so the session's
     time zone does not matter. What Spark pushes of it into Parquet's readers leaves out no row: see
-    `frazil.format.predicates.evaluation.float_order`. Strings are escaped for Spark's default
+    `frazil.format.predicates.float_order`. Strings are escaped for Spark's default
     string literals, that is with ``spark.sql.parser.escapedStringLiterals`` off.
 
     Args:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from frazil.format.predicates.bind import in_values, not_in_values
-from frazil.format.predicates.evaluation.leaf_values import keeps_nan
 from frazil.format.predicates.expressions import (
     And,
     BoundRef,
@@ -21,6 +20,7 @@ from frazil.format.predicates.expressions import (
     Leaf,
     Not,
     NotIn,
+    NotNull,
     Op,
     Or,
     fold,
@@ -55,6 +55,13 @@ def in_spark_order(bound: Expression, *, without_nan: Collection[int] = ()) -> E
         return And(*parts) if isinstance(node, And) else Or(*parts)
 
     return fold(bound, leaf, combine)
+
+
+def keeps_nan(leaf: Leaf) -> bool:
+    """True where a bound leaf is TRUE for NaN, which is above every literal."""
+    if isinstance(leaf, Comparison):
+        return leaf.op in (Op.GT, Op.GE, Op.NE)
+    return isinstance(leaf, NotIn | NotNull | IsNaN)
 
 
 def _with_both_zeros(node: Leaf, ref: BoundRef) -> Expression:

@@ -1,23 +1,24 @@
-"""A bound predicate on what is known of many rows: a file's metrics, a manifest's summaries.
+"""Predicates on single values, as the reference for `frazil.planning.prune`, which is on columns.
 
-Everything known of a column is a `ColumnRange`: which kinds of rows there may be (NULL, NaN,
-values) and bounds of the values. ``may_match_ranges`` is False only where no such row can be kept,
-``must_match_ranges`` is True only where every such row is kept. What is not known, or contradicts
-itself, never decides.
+`keeps` is the meaning of a predicate on a row or a partition. What is known of many rows, by a
+file's metrics or a manifest's summaries, is a `ColumnRange` a column: which kinds of rows there may
+be (NULL, NaN, values) and bounds of the values. ``may_match`` is False only where no such row can
+be kept, ``must_match`` is True only where every such row is kept. What is not known, or contradicts
+itself, never decides. A residual is what is left to check once the partition is known (rule 183).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from frazil.errors import FrazilError, PredicateError
-from frazil.format.manifests import DataFile, FieldSummary
-from frazil.format.predicates.evaluation.leaf_values import contains, keeps_nan
-from frazil.format.predicates.expressions import (
+from frazil.format.manifests import DataFile, FieldSummary, ManifestFile
+from frazil.format.partitions.partitioning import PartitionSpec
+from frazil.format.predicates import (
     AlwaysFalse,
     AlwaysTrue,
     And,
@@ -35,8 +36,13 @@ from frazil.format.predicates.expressions import (
     Op,
     Or,
     StartsWith,
+    all_of,
+    any_of,
     fold,
+    inclusive,
+    strict,
 )
+from frazil.format.schema import Schema
 from frazil.format.types import (
     DoubleType,
     FixedType,
@@ -44,9 +50,210 @@ from frazil.format.types import (
     IcebergType,
     PrimitiveType,
     StringType,
+    StructType,
     UUIDType,
 )
 from frazil.format.values import from_bytes
+
+
+def may_match(bound: Expression, file: DataFile) -> bool:
+    """False where a file's metrics show that it holds no row that the predicate keeps (rule 174).
+
+    Args:
+        bound: a predicate bound to the table's schema.
+    """
+    if file.record_count == 0:
+        return False
+    return may_match_ranges(bound, lambda ref: range_in_file(ref, file))
+
+
+def must_match(bound: Expression, file: DataFile) -> bool:
+    """True where a file's metrics show that the predicate keeps each of its rows."""
+    if file.record_count == 0:
+        return True
+    return must_match_ranges(bound, lambda ref: range_in_file(ref, file))
+
+
+def may_match_manifest(
+    projected: Expression, manifest: ManifestFile, *, partition_type: StructType
+) -> bool:
+    """False where a manifest's summaries show that no file's partition matches (rule 171).
+
+    Args:
+        projected: an inclusive projection on the manifest's own spec (rule 172).
+        partition_type: of that spec; there is one summary for each field, in order (rule 164).
+    """
+    summaries = manifest.partitions or ()
+    fields = partition_type.fields
+    known = dict(zip((field.field_id for field in fields), summaries, strict=False))
+    if len(summaries) != len(fields):
+        known = {}
+
+    def range_of(ref: BoundRef) -> ColumnRange:
+        summary = known.get(ref.field_id)
+        return UNKNOWN_RANGE if summary is None else range_in_summary(ref.type, summary)
+
+    return may_match_ranges(projected, range_of)
+
+
+def keeps(bound: Expression, row: Mapping[int, Any]) -> bool:
+    """True where the predicate is TRUE for a row.
+
+    Args:
+        bound: a predicate bound to the row's schema.
+        row: internal values by field id, None for NULL; a field that is missing is NULL.
+
+    Raises:
+        PredicateError: where the predicate is not bound.
+    """
+
+    def leaf(node: Expression) -> bool:
+        if isinstance(node, Leaf):
+            return keeps_value(node, row.get(node.bound_ref.field_id))
+        return _constant(node)
+
+    return fold(bound, leaf, _combined)
+
+
+def keeps_partition(projected: Expression, spec: PartitionSpec, partition: Sequence[Any]) -> bool:
+    """True where a predicate on partition fields is TRUE for a partition tuple in spec order."""
+    return keeps(projected, partition_values(spec, partition))
+
+
+def partition_values(spec: PartitionSpec, partition: Sequence[Any]) -> dict[int, Any]:
+    """The values of a partition tuple by partition field id.
+
+    Raises:
+        PredicateError: where the tuple has not one value for each field of the spec.
+    """
+    if len(partition) != len(spec.fields):
+        raise PredicateError(
+            f"the partition {tuple(partition)!r} has {len(partition)} values, and spec "
+            f"{spec.spec_id} has {len(spec.fields)} fields"
+        )
+    return {field.field_id: value for field, value in zip(spec.fields, partition, strict=True)}
+
+
+def _constant(node: Expression) -> bool:
+    if isinstance(node, AlwaysTrue | AlwaysFalse):
+        return isinstance(node, AlwaysTrue)
+    raise PredicateError(f"{node!r} is not bound to a schema: call bind() first")
+
+
+def _combined(node: Expression, parts: list[bool]) -> bool:
+    if isinstance(node, And):
+        return all(parts)
+    if isinstance(node, Or):
+        return any(parts)
+    raise PredicateError(f"{node!r} is not bound to a schema: call bind() first")
+
+
+class Residuals:
+    """The residuals of one predicate for the partitions of one spec.
+
+    Each part of the predicate that the partition decides becomes TRUE or FALSE; the rest stays. On
+    rows of the partition, the residual keeps exactly the rows that the predicate keeps.
+    """
+
+    __slots__ = ("_bound", "_projected", "_spec")
+
+    def __init__(self, bound: Expression, spec: PartitionSpec, schema: Schema) -> None:
+        self._bound = bound
+        self._spec = spec
+        # Keyed by identity: hashing a leaf costs its literals, of which there may be many.
+        self._projected: dict[int, tuple[Expression, Expression]] = {}
+
+        def project(node: Expression) -> None:
+            if isinstance(node, Leaf):
+                self._projected[id(node)] = (
+                    strict(node, spec, schema),
+                    inclusive(node, spec, schema),
+                )
+
+        fold(bound, project, lambda _node, _parts: None)
+
+    def for_partition(self, partition: Sequence[Any]) -> Expression:
+        """The residual for a partition tuple in spec order.
+
+        Raises:
+            PredicateError: where the tuple has not one value for each field of the spec.
+        """
+        values = partition_values(self._spec, partition)
+
+        def leaf(node: Expression) -> Expression:
+            if id(node) not in self._projected:
+                return node
+            sure, possible = self._projected[id(node)]
+            if keeps(sure, values):
+                return AlwaysTrue()
+            return node if keeps(possible, values) else AlwaysFalse()
+
+        def combine(node: Expression, parts: list[Expression]) -> Expression:
+            return all_of(parts) if isinstance(node, And) else any_of(parts)
+
+        return fold(self._bound, leaf, combine)
+
+
+def residual_for(
+    bound: Expression, spec: PartitionSpec, schema: Schema, partition: Sequence[Any]
+) -> Expression:
+    """The residual of a bound predicate for one partition tuple in spec order.
+
+    For many partitions of one spec make `Residuals` once.
+    """
+    return Residuals(bound, spec, schema).for_partition(partition)
+
+
+def keeps_value(leaf: Leaf, value: Any) -> bool:
+    """True where a bound leaf is TRUE for a value of its column, None for NULL."""
+    if value is None:
+        return isinstance(leaf, IsNull | NotNaN)
+    if isinstance(value, float) and value != value:
+        return keeps_nan(leaf)
+    match leaf:
+        case Comparison(op=op, literal=literal):
+            return _compares(value, op, literal)
+        case In(values=values):
+            return contains(values, value)
+        case NotIn(values=values):
+            return not contains(values, value)
+        case StartsWith(prefix=prefix):
+            return bool(value.startswith(prefix))
+        case NotStartsWith(prefix=prefix):
+            return not value.startswith(prefix)
+        case NotNull() | NotNaN():
+            return True
+        case _:
+            return False
+
+
+def contains(values: Sequence[Any], value: Any) -> bool:
+    """True where sorted values hold a value."""
+    at = bisect_left(values, value)
+    return at < len(values) and bool(values[at] == value)
+
+
+def _compares(value: Any, op: Op, literal: Any) -> bool:
+    match op:
+        case Op.EQ:
+            return bool(value == literal)
+        case Op.NE:
+            return bool(value != literal)
+        case Op.LT:
+            return bool(value < literal)
+        case Op.LE:
+            return bool(value <= literal)
+        case Op.GT:
+            return bool(value > literal)
+        case Op.GE:
+            return bool(value >= literal)
+
+
+def keeps_nan(leaf: Leaf) -> bool:
+    """True where a bound leaf is TRUE for NaN, which is above every literal."""
+    if isinstance(leaf, Comparison):
+        return leaf.op in (Op.GT, Op.GE, Op.NE)
+    return isinstance(leaf, NotIn | NotNull | IsNaN)
 
 
 @dataclass(frozen=True, slots=True)
