@@ -16,6 +16,7 @@ import pytest
 from pyiceberg.manifest import MANIFEST_ENTRY_SCHEMAS, MANIFEST_LIST_FILE_SCHEMAS
 from pyiceberg.utils.schema_conversion import AvroSchemaConversion
 
+from delete_rules import applies, deletes_for
 from frazil.errors import InvalidManifestError, UnsupportedVersionError
 from frazil.format.manifests import (
     UNASSIGNED_SEQUENCE_NUMBER,
@@ -31,7 +32,7 @@ from frazil.format.manifests import (
     manifest_list_schema,
 )
 from frazil.format.manifests.avro_schema import decimal_width, record_schema, sanitized_name
-from frazil.format.manifests.deletes import applies, deletes_for, partition_key
+from frazil.format.partitions.keys import partition_key
 from frazil.format.partitions.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
 from frazil.format.partitions.transforms import IdentityTransform, VoidTransform
 from frazil.format.schema.types_json import parse_type

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from test_planning_deletes import SCHEMA, SPECS, data_files, delete_files, frame_of
 
 from ci_share import examples
-from frazil.format.manifests.deletes import deletes_for
+from delete_rules import deletes_for
 from frazil.planning.deletes import match
 from frazil.planning.deletes.index import DeleteIndex
 

@@ -14,9 +14,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ci_share import examples
+from delete_rules import deletes_for
 from frazil.errors import InvalidManifestError
 from frazil.format.manifests import Content, DataFile, EntryStatus, ManifestEntry
-from frazil.format.manifests.deletes import deletes_for
 from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
 from frazil.format.partitions.transforms import parse_transform
 from frazil.format.schema import Schema

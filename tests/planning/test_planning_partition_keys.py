@@ -7,7 +7,7 @@ import struct
 import polars as pl
 import pytest
 
-from frazil.format.manifests.deletes import partition_key
+from frazil.format.partitions.keys import partition_key
 from frazil.planning.frames import partition_keys
 from frazil.table.manifests.file_keys import partition_key as key_of_operation
 

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from planning_tables import open_table, table_lines
 
+from delete_rules import deletes_for
 from frazil.errors import MissingFileError
 from frazil.format.changes.apply import apply_updates
 from frazil.format.changes.updates import AddSnapshot, SetSnapshotRef
@@ -22,7 +23,6 @@ from frazil.format.manifests import (
     ManifestEntry,
     ManifestFile,
 )
-from frazil.format.manifests.deletes import deletes_for
 from frazil.format.metadata import TableMetadata
 from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import PartitionField, PartitionSpec

@@ -8,7 +8,7 @@ from typing import Any
 
 from frazil.errors import ValidationError
 from frazil.format.manifests import Content, DataFile, ManifestContent, ManifestFile
-from frazil.format.manifests.deletes import partition_key
+from frazil.format.partitions.keys import partition_key
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.properties.table import SUMMARY_PARTITION_LIMIT
 from frazil.format.schema import Schema

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
-from frazil.format.manifests import DataFile, FieldSummary, ManifestFile, deletes
+from frazil.format.manifests import DataFile, FieldSummary, ManifestFile
 from frazil.format.metadata import TableMetadata
+from frazil.format.partitions import keys
 from frazil.format.values import from_bytes
 
 FileKey = tuple[str, int | None]
@@ -24,7 +25,7 @@ def file_key(file: DataFile) -> FileKey:
 
 def partition_key(spec_id: int, partition: tuple[Any, ...]) -> PartitionKey:
     """A partition's identity: floats by their bits, with one NaN (rule 180)."""
-    return (spec_id, deletes.partition_key(partition))
+    return (spec_id, keys.partition_key(partition))
 
 
 def referenced_data_file(delete: DataFile) -> str | None:
