@@ -216,7 +216,6 @@ def test_multi_argument_transforms() -> None:
     }
     spec = PartitionSpec.from_json(json_value)
     assert spec.to_json() == json_value
-    assert spec.has_unknown_transform
     assert spec.fields[0].transform == UnknownTransform("bucket[4]")
     assert spec.partition_type(SCHEMA).fields[0].field_type == UnknownType()
     with pytest.raises(UnsupportedError):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from frazil.errors import ConfigurationError, ValidationError
-from frazil.format.manifests import Content, DataFile, ManifestContent, ManifestFile
+from frazil.format.manifests import Content, DataFile
 from frazil.format.metadata import parse_metadata
 from frazil.format.partitions.partitioning import UNPARTITIONED, spec_for
 from frazil.format.schema import Schema
@@ -152,23 +152,6 @@ def test_summaries_of_partitions() -> None:
     beyond = summary.build("overwrite", previous=None)
     assert beyond["changed-partition-count"] == "3"
     assert not any(key.startswith("partition") for key in beyond)
-
-
-def test_manifests_added_unread() -> None:
-    summary = builder()
-    summary.set("manifests-created", 1)
-    counts = {"manifest_path": "m", "manifest_length": 1, "added_files_count": 2}
-    summary.add_manifest(ManifestFile(**counts, added_rows_count=20))
-    built = summary.build("append", previous=None)
-    assert built["manifests-created"] == "1"
-    assert (built["added-data-files"], built["added-records"]) == ("2", "20")
-    assert "changed-partition-count" not in built
-    assert "total-files-size" not in built
-    assert built["total-position-deletes"] == "0"
-    summary.add_manifest(ManifestFile(**counts, content=ManifestContent.DELETES))
-    deletes = summary.build("append", previous=None)
-    assert deletes["total-delete-files"] == "2"
-    assert "total-position-deletes" not in deletes
 
 
 def test_an_unknown_operation() -> None:

@@ -15,7 +15,7 @@ from frazil.format.changes import (
     apply_updates,
     update_from_json,
 )
-from frazil.format.new_table import creation_updates, new_table_metadata, replaced_table_metadata
+from frazil.format.new_table import creation_updates, new_table_metadata, replacement_updates
 from frazil.format.partitions.partitioning import spec_for
 from frazil.format.schema import Schema
 from frazil.format.sorting import order_for
@@ -103,9 +103,10 @@ def test_a_replaced_table_keeps_its_past() -> None:
             NestedField(3, "ts", TimestampType()),
         )
     )
-    metadata = replaced_table_metadata(
-        base, wanted, spec_for(wanted, ["day(ts)", "name"]), order_for(wanted, ["id"]), now_ms=9000
+    updates = replacement_updates(
+        base, wanted, spec_for(wanted, ["day(ts)", "name"]), order_for(wanted, ["id"])
     )
+    metadata = apply_updates(base, updates, now_ms=9000)
     ids = {field.name: field.field_id for field in metadata.schema.fields}
     assert ids == {"name": 3, "id": 1, "ts": 2}
     assert [(f.source_ids, f.field_id) for f in metadata.spec.fields] == [
@@ -123,6 +124,7 @@ def test_a_replaced_table_keeps_its_past() -> None:
 
 def test_a_replaced_v1_table_keeps_the_places_of_partition_fields() -> None:
     """Rule 90: void in place of what is gone, new fields at the end."""
-    metadata = replaced_table_metadata(history(1, version=1), SCHEMA, spec_for(SCHEMA, ["id"]))
+    base = history(1, version=1)
+    metadata = apply_updates(base, replacement_updates(base, SCHEMA, spec_for(SCHEMA, ["id"])))
     fields = [(str(f.transform), f.field_id, f.name) for f in metadata.spec.fields]
     assert fields == [("void", 1000, "ts_day"), ("identity", 1001, "id")]

@@ -34,7 +34,8 @@ from frazil.format.snapshots import Snapshot, SnapshotRef
 from frazil.format.types import LongType, NestedField, StringType
 from frazil.format.values import to_bytes
 from frazil.planning.cache import ManifestCache, memory_of_plan
-from frazil.planning.entries import added_entries, deleted_entries, entries
+from frazil.planning.changes import changed_files
+from frazil.planning.entries import entries
 from frazil.planning.frames import memory_of
 from frazil.planning.plan import plan
 from frazil.planning.scan_plan import ScanPlan, SkipReason
@@ -484,10 +485,12 @@ def test_entries_of_every_status(table: Writer) -> None:
     assert table.plan().files["file_path"].to_list() == ["b", "c", "d"]
     third = metadata.current_snapshot
     assert third is not None
-    for snapshots, added, gone in (
-        ([first, second, third], "abcd", "a"),
-        ([second], "cd", ""),
-        ([third], "", "a"),
+    for parent, snapshot, added, gone in (
+        (None, first, "ab", ""),
+        (first, second, "cd", ""),
+        (second, third, "", "a"),
+        (first, third, "cd", "a"),
     ):
-        assert "".join(added_entries(metadata, snapshots, table.io)["file_path"]) == added
-        assert "".join(deleted_entries(metadata, snapshots, table.io)["file_path"]) == gone
+        changed = changed_files(metadata, snapshot, parent, table.io)
+        assert "".join(changed.added.files["file_path"]) == added
+        assert "".join(changed.removed.files["file_path"]) == gone

@@ -171,23 +171,6 @@ def _may_become(base: TableMetadata, held: NestedField, new: IcebergType) -> boo
     )
 
 
-def replaced_table_metadata(
-    base: TableMetadata,
-    schema: Schema,
-    spec: PartitionSpec = UNPARTITIONED,
-    sort_order: SortOrder = UNSORTED,
-    *,
-    location: str | None = None,
-    properties: Mapping[str, str] | None = None,
-    now_ms: int | None = None,
-) -> TableMetadata:
-    """The metadata after `replacement_updates`."""
-    updates = replacement_updates(
-        base, schema, spec, sort_order, location=location, properties=properties
-    )
-    return apply_updates(base, updates, now_ms=now_ms)
-
-
 def _reused_fields(
     base: TableMetadata, fields: Iterable[PartitionField]
 ) -> Iterable[PartitionField]:

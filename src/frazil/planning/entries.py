@@ -1,16 +1,15 @@
-"""Entries of snapshots as frames: for metadata tables, incremental reads and validation."""
+"""The entries of a snapshot as one frame."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 import polars as pl
 
-from frazil.format.manifests import EntryStatus, ManifestContent, ManifestFile
+from frazil.format.manifests import ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
-from frazil.format.snapshots.json_form import stored_id
 from frazil.planning.cache import ManifestCache
 from frazil.planning.frames import concat_entries, selected
 from frazil.planning.load import ManifestLoader
@@ -51,62 +50,6 @@ def entries(
     loader = ManifestLoader.of(metadata, io, schema, cache=cache)
     if manifests is None:
         manifests = () if snapshot is None else loader.manifests(snapshot)
-    return _frame_of(loader, manifests, statistics)
-
-
-def added_entries(
-    metadata: TableMetadata,
-    snapshots: Iterable[Snapshot],
-    io: FileIO,
-    *,
-    content: ManifestContent = ManifestContent.DATA,
-    statistics: Collection[str] = (),
-    cache: ManifestCache | None = None,
-) -> pl.DataFrame:
-    """The entries that these snapshots added, oldest snapshot first as they are given."""
-    return _changed(metadata, snapshots, io, EntryStatus.ADDED, content, statistics, cache)
-
-
-def deleted_entries(
-    metadata: TableMetadata,
-    snapshots: Iterable[Snapshot],
-    io: FileIO,
-    *,
-    content: ManifestContent = ManifestContent.DATA,
-    statistics: Collection[str] = (),
-    cache: ManifestCache | None = None,
-) -> pl.DataFrame:
-    """The entries that these snapshots removed, in the order of the snapshots (rule 109)."""
-    return _changed(metadata, snapshots, io, EntryStatus.DELETED, content, statistics, cache)
-
-
-def _changed(
-    metadata: TableMetadata,
-    snapshots: Iterable[Snapshot],
-    io: FileIO,
-    status: EntryStatus,
-    content: ManifestContent,
-    statistics: Collection[str],
-    cache: ManifestCache | None,
-) -> pl.DataFrame:
-    """What each snapshot did stands in the manifests that it wrote, under its own id."""
-    loader = ManifestLoader.of(metadata, io, cache=cache)
-    # By path: snapshots of v1 that name their manifests inline share them.
-    written: dict[str, ManifestFile] = {}
-    ids: list[int] = []
-    for snapshot in snapshots:
-        ids.append(stored_id(snapshot.snapshot_id))
-        for manifest in loader.manifests(snapshot):
-            if manifest.added_snapshot_id == ids[-1] and manifest.content is content:
-                written.setdefault(manifest.manifest_path, manifest)
-    frame = _frame_of(loader, list(written.values()), statistics)
-    changed = (pl.col("status") == int(status)) & pl.col("snapshot_id").is_in(ids)
-    return frame.filter(changed)
-
-
-def _frame_of(
-    loader: ManifestLoader, manifests: Sequence[ManifestFile], statistics: Collection[str]
-) -> pl.DataFrame:
     frames = loader.entries(manifests, statistics=statistics)
     told = [
         frame.with_columns(

@@ -98,11 +98,6 @@ class PartitionSpec:
             if isinstance(field.transform, IdentityTransform)
         )
 
-    @property
-    def has_unknown_transform(self) -> bool:
-        """True where no file may be committed with this spec (rule 7)."""
-        return any(isinstance(field.transform, UnknownTransform) for field in self.fields)
-
     def fields_of_source(self, source_id: int) -> tuple[PartitionField, ...]:
         """Return the fields that are made from a column."""
         return tuple(field for field in self.fields if source_id in field.source_ids)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from frazil.errors import ValidationError
-from frazil.format.manifests import Content, DataFile, ManifestContent, ManifestFile
+from frazil.format.manifests import Content, DataFile
 from frazil.format.partitions.keys import partition_key
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.properties.table import SUMMARY_PARTITION_LIMIT
@@ -72,8 +72,6 @@ class SummaryBuilder:
         self._properties: dict[str, str] = {}
         self._counts = _Counts()
         self._partitions: dict[tuple[Any, ...], _Partition] = {}
-        self._knows_partitions = True
-        self._unknown: set[str] = set()
 
     def add_file(self, file: DataFile) -> None:
         """Count a file that the snapshot adds."""
@@ -85,19 +83,6 @@ class SummaryBuilder:
         self._counts.remove(file)
         self._partition_of(file).counts.remove(file)
 
-    def add_manifest(self, manifest: ManifestFile) -> None:
-        """Count a manifest whose files the snapshot adds unread; partitions are unknown then."""
-        self._knows_partitions = False
-        self._unknown.add("files-size")
-        files, rows = manifest.added_files_count or 0, manifest.added_rows_count or 0
-        if manifest.content is ManifestContent.DATA:
-            self._counts.count("added", "data-files", files)
-            self._counts.count("added", "records", rows)
-        else:
-            self._counts.count("added", "delete-files", files)
-            # The manifest does not say which kind of deletes its rows are.
-            self._unknown.update(("position-deletes", "equality-deletes"))
-
     def set(self, key: str, value: str | int) -> None:
         """Set a property of the summary, such as `engine-name` or `manifests-created`."""
         self._properties[key] = str(value)
@@ -106,7 +91,7 @@ class SummaryBuilder:
         """The summary, with its operation and totals.
 
         Totals go on from the previous snapshot of the branch and from 0 where there is none; a
-        total that the previous summary lacks, or that a manifest added unread hides, is left out.
+        total that the previous summary lacks is left out.
 
         Raises:
             ValidationError: an operation that rule 155 does not know.
@@ -118,14 +103,13 @@ class SummaryBuilder:
         summary = {
             "operation": operation,
             **self._properties,
-            **self._counts.summary(unknown=self._unknown),
+            **self._counts.summary(),
+            CHANGED_PARTITION_COUNT: str(len(self._partitions)),
         }
-        if self._knows_partitions:
-            summary[CHANGED_PARTITION_COUNT] = str(len(self._partitions))
-            if 0 < len(self._partitions) <= self._partition_limit:
-                summary[PARTITION_SUMMARIES_INCLUDED] = "true"
-                summary.update(self._partition_summaries())
-        return {**summary, **_totals(summary, previous, self._unknown)}
+        if 0 < len(self._partitions) <= self._partition_limit:
+            summary[PARTITION_SUMMARIES_INCLUDED] = "true"
+            summary.update(self._partition_summaries())
+        return {**summary, **_totals(summary, previous)}
 
     def _partition_of(self, file: DataFile) -> _Partition:
         key = (file.spec_id, *partition_key(file.partition))
@@ -167,12 +151,8 @@ class _Counts:
         self.count(direction, rows, file.record_count)
         self.count(direction, "files-size", file.size_in_bytes)
 
-    def summary(self, *, unknown: Collection[str] = ()) -> dict[str, str]:
-        return {
-            key: str(number)
-            for key, number in self._counts.items()
-            if number > 0 and key.partition("-")[2] not in unknown
-        }
+    def summary(self) -> dict[str, str]:
+        return {key: str(number) for key, number in self._counts.items() if number > 0}
 
 
 @dataclass(slots=True)
@@ -190,13 +170,11 @@ def _keys_of(file: DataFile) -> tuple[tuple[str, ...], str]:
     return _VECTOR_KEYS if file.is_deletion_vector else _POSITION_KEYS
 
 
-def _totals(
-    summary: Mapping[str, str], previous: Snapshot | None, unknown: Collection[str]
-) -> dict[str, str]:
+def _totals(summary: Mapping[str, str], previous: Snapshot | None) -> dict[str, str]:
     totals: dict[str, str] = {}
     for total, added, removed in _TOTALS:
         start = 0 if previous is None else count_in(previous.summary, total)
-        if start is None or total.partition("-")[2] in unknown:
+        if start is None:
             continue
         now = start + (count_in(summary, added) or 0) - (count_in(summary, removed) or 0)
         # A total that goes below zero was wrong before; an unknown one is better.

@@ -158,9 +158,6 @@ class _Getter:
     def integer_or_none(self, name: str) -> int | None:
         return self._typed(name, int)
 
-    def text_or_none(self, name: str) -> str | None:
-        return self._typed(name, str)
-
     def bytes_or_none(self, name: str) -> bytes | None:
         return self._typed(name, bytes)
 
