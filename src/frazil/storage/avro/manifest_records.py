@@ -1,4 +1,4 @@
-"""Manifest entries and lists to and from decoded Avro records (SPEC rules 107-123, 162)."""
+"""Entries to Avro records, and manifests to and from those of lists (SPEC rules 107-123, 162)."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def read_entry_columns(
 ) -> pl.DataFrame:
     """A manifest's entries, one row each in the order of the file.
 
-    What was read before is not read again. To the columns of `read_manifest_columns` comes
+    What was read before is not read again. To the columns of `decode_manifests` comes
     `about`: the one data file that a position delete file or vector is about, null for others
     (rule 308).
 
