@@ -150,7 +150,16 @@ def stored_bounds(kind: IcebergType, values: st.SearchStrategy[Any]) -> tuple[Bo
     bounds = values.map(lambda value: to_bytes(kind, value))
     if isinstance(kind, FloatType | DoubleType):
         bounds = bounds | st.just(to_bytes(kind, math.nan))
-    return bounds, bounds | st.binary(max_size=20)
+    odd = st.binary(max_size=20)
+    if isinstance(kind, TimestampType):
+        odd = odd.filter(_is_no_late_date)
+    return bounds, bounds | odd
+
+
+def _is_no_late_date(bound: bytes) -> bool:
+    """Whether it is not a date beyond all timestamps, of which columns know nothing."""
+    days = int.from_bytes(bound, "little", signed=True)
+    return len(bound) != 4 or abs(days) * 86_400_000_000 < 2**63
 
 
 @st.composite
