@@ -18,8 +18,8 @@ import frazil
 from bench.figures import interleaved, line, report
 from bench.rows import FLAT_DDL, flat
 from bench.sessions import start
-from frazil.spark.row_level.merging.collected import MOST_BYTES, CollectedKeys
-from frazil.spark.row_level.merging.equal_columns import EqualColumns
+from frazil.spark.row_level.merging.keys.collected import MOST_BYTES, CollectedKeys
+from frazil.spark.row_level.merging.keys.equal_columns import EqualColumns
 
 BYTES_A_ROW = 24
 """Of a source with one key, a long: the row's number, the key's hash, and the key."""

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from frazil.errors import ValidationError
-from frazil.spark.row_level.merging import collected, key_filter, one_join
-from frazil.spark.row_level.merging.collected import CollectedKeys
+from frazil.spark.row_level.merging import one_join
+from frazil.spark.row_level.merging.keys import collected, key_filter
+from frazil.spark.row_level.merging.keys.collected import CollectedKeys
 
 BOUNDS = {
     "few": {},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from frazil.spark.row_level.merging import key_filter
+from frazil.spark.row_level.merging.keys import key_filter
 
 KEYS = {
     "int": ("int", "bigint(n)"),

@@ -8,8 +8,9 @@ import pytest
 
 from ci_share import one_of_each
 from frazil.spark.row_level import delete
-from frazil.spark.row_level.merging import acted_rows, key_filter, matching
-from frazil.spark.row_level.merging import merge as merging
+from frazil.spark.row_level.merging import acted_rows, matching
+from frazil.spark.row_level.merging import run as merging
+from frazil.spark.row_level.merging.keys import key_filter
 
 MODES = ["copy-on-write", "merge-on-read"]
 CLAUSES = ["update", "delete and insert", "by source"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from frazil.errors import ValidationError
-from frazil.spark.row_level.merging import merge as merging
+from frazil.spark.row_level.merging import run as merging
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from typing import Any
 from frazil.catalog.protocol import Catalog, LoadedTable
 from frazil.errors import ValidationError
 from frazil.format.metadata import TableMetadata
+from frazil.format.properties.table import RETRIES
 from frazil.format.types import IcebergType, as_type
 from frazil.format.values.zones import PROCESS_ZONE
 from frazil.storage.files import FileIO
@@ -55,6 +56,11 @@ class TablePort(OnDriver, ABC):
     def name(self) -> str:
         """The identifier as text."""
         return ".".join(self.identifier)
+
+    @property
+    def retries(self) -> int:
+        """How often what others contradict is tried again, as the table's properties say."""
+        return RETRIES.of(self.metadata.properties)
 
     @property
     def text_zone(self) -> str | tzinfo:

@@ -6,7 +6,6 @@ finds is committed as a replacement: rows stay as they are, and streams pass ove
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
@@ -19,7 +18,6 @@ from frazil.errors import ConflictError
 from frazil.format.manifests import Content
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import AlwaysTrue, Expression
-from frazil.format.properties.table import RETRIES
 from frazil.format.snapshots import MAIN_BRANCH, Snapshot
 from frazil.planning.plan import plan, plan_rewrite
 from frazil.planning.scan_plan import ScanPlan
@@ -39,10 +37,9 @@ from frazil.spark.read.reader import TableReader
 from frazil.spark.session.facts import engine_summary, temporary_settings
 from frazil.spark.write.files import WriteProgress
 from frazil.table.commit.definition import Definition
+from frazil.table.commit.retries import repeated
 from frazil.table.snapshots.producer import branch_head, snapshot_options
 from frazil.table.snapshots.rewrite import RewriteFiles
-
-_LOG: Final = logging.getLogger(__name__)
 
 
 def convert_equality_deletes(
@@ -56,21 +53,16 @@ def convert_equality_deletes(
     """Convert equality deletes; see `TableMaintenance.convert_equality_deletes`."""
     properties = {**engine_summary(port.spark), **(snapshot_properties or {})}
     snapshot_options(branch=branch, snapshot_properties=properties)
-    base = port.newest()
-    tries = RETRIES.of(base.properties) + 1
-    while True:
+
+    def once() -> ConversionResult:
+        base = port.newest()
         head = branch_head(base, branch or MAIN_BRANCH)
         if head is None or base.format_version < 2:
             return ConversionResult()
         conversion = _Conversion(port=port, base=base, head=head, branch=branch)
-        try:
-            return conversion.run(files_condition(port, base, where), properties, on_progress)
-        except ConflictError as error:
-            tries -= 1
-            if not tries:
-                raise
-            _LOG.info("a conversion of equality deletes conflicts and is made again: %s", error)
-        base = port.newest()
+        return conversion.run(files_condition(port, base, where), properties, on_progress)
+
+    return repeated(once, lambda _: port.retries, after=(ConflictError,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

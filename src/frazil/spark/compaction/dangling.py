@@ -9,7 +9,6 @@ import polars as pl
 from frazil.errors import ConflictError
 from frazil.format.manifests import Content, DataFile, ManifestContent
 from frazil.format.metadata import TableMetadata
-from frazil.format.properties.table import RETRIES
 from frazil.format.snapshots import MAIN_BRANCH, Snapshot
 from frazil.planning.entries import entries
 from frazil.planning.frames import live_entries
@@ -20,6 +19,7 @@ from frazil.spark.port import SparkPort
 from frazil.storage.avro.manifest_layout import PARTITION_PREFIX
 from frazil.storage.files import FileIO
 from frazil.table.commit.definition import Definition
+from frazil.table.commit.retries import repeated
 from frazil.table.manifests.entry_columns import partition_tuples
 from frazil.table.snapshots.producer import branch_head, snapshot_options
 from frazil.table.snapshots.rewrite import RewriteFiles
@@ -94,7 +94,8 @@ def remove_dangling_deletes(
     Raises:
         ConflictError: others rewrote data files in every try that such deletes may apply to.
     """
-    for tries_left in range(RETRIES.of(port.metadata.properties), -1, -1):
+
+    def once() -> int:
         base = port.newest()
         head = branch_head(base, branch or MAIN_BRANCH)
         if head is None:
@@ -112,14 +113,10 @@ def remove_dangling_deletes(
                 definition=Definition.of(base),
             ),
         )
-        try:
-            port.run(operation)
-        except ConflictError:
-            if not tries_left:
-                raise
-            continue
+        port.run(operation)
         return len(operation.removed_deletes.removed)
-    return 0
+
+    return repeated(once, lambda _: port.retries, after=(ConflictError,))
 
 
 def _unpacked(deletes: pl.DataFrame) -> pl.DataFrame:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
@@ -14,7 +13,6 @@ from frazil.errors import ConflictError
 from frazil.format.manifests import Content
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import AlwaysTrue, Expression
-from frazil.format.properties.table import RETRIES
 from frazil.format.snapshots import MAIN_BRANCH, Snapshot
 from frazil.planning.frames import partition_numbers
 from frazil.planning.plan import plan, plan_rewrite
@@ -27,10 +25,9 @@ from frazil.spark.delete_files.write import Granularity, WrittenDeletes, write_d
 from frazil.spark.port import SparkPort
 from frazil.spark.session.facts import engine_summary
 from frazil.table.commit.definition import Definition
+from frazil.table.commit.retries import repeated
 from frazil.table.snapshots.producer import branch_head, snapshot_options
 from frazil.table.snapshots.rewrite import RewriteFiles
-
-_LOG: Final = logging.getLogger(__name__)
 
 ChooseDeletes = Callable[[TableMetadata, ScanPlan], pl.DataFrame]
 """Gives the keys of deletes: their paths and offsets."""
@@ -56,9 +53,9 @@ def rewrite_position_deletes(
     """
     properties = {**engine_summary(port.spark), **(snapshot_properties or {})}
     snapshot_options(branch=branch, snapshot_properties=properties)
-    base = port.newest()
-    tries = RETRIES.of(base.properties) + 1
-    while True:
+
+    def once() -> PositionDeletesResult:
+        base = port.newest()
         chosen = RewriteOptions.of_deletes(base, options, settings)
         implied = files_condition(port, base, where)
         head = branch_head(base, branch or MAIN_BRANCH)
@@ -67,14 +64,9 @@ def rewrite_position_deletes(
         rewrite = _DeletesRewrite(
             port=port, base=base, head=head, branch=branch, options=chosen, choose=choose
         )
-        try:
-            return rewrite.run(implied, granularity, properties)
-        except ConflictError as error:
-            tries -= 1
-            if not tries:
-                raise
-            _LOG.info("a rewrite of position deletes conflicts and is made again: %s", error)
-        base = port.newest()
+        return rewrite.run(implied, granularity, properties)
+
+    return repeated(once, lambda _: port.retries, after=(ConflictError,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

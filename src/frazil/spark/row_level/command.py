@@ -9,16 +9,10 @@ from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from frazil.errors import (
-    CommitFailedError,
-    ConflictError,
-    ReplacedDeletesError,
-)
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import Expression
 from frazil.format.properties.commands import COMMANDS
-from frazil.format.properties.table import RETRIES
 from frazil.format.snapshots import Snapshot
 from frazil.planning.removal import data_files
 from frazil.planning.scan_plan import ScanPlan
@@ -64,8 +58,13 @@ class Command:
     decisive: list[DataFile] = field(default_factory=list)
 
     @classmethod
-    def begin(cls, port: SparkPort, name: str, options: CommitOptions) -> Command:
+    def begin(
+        cls, port: SparkPort, name: str, options: CommitOptions, *, mode: str | None = None
+    ) -> Command:
         """Start from the newest metadata.
+
+        Args:
+            mode: in place of what the table's properties say.
 
         Raises:
             NoSuchRefError: there is no such branch.
@@ -75,7 +74,7 @@ class Command:
         target = destination(port.spark, base, options.branch)
         head = port.head(target, base)
         properties = COMMANDS[name]
-        mode = properties.mode.of(base.properties)
+        mode = mode or properties.mode.of(base.properties)
         level = options.isolation or properties.isolation.of(base.properties)
         return cls(
             port=port,
@@ -342,35 +341,3 @@ class Command:
             notes=dict(self.notes),
             **{**of_plan, **(rows or {}), **files},
         )
-
-
-def tries_of_delete(metadata: TableMetadata, options: CommitOptions) -> tuple[int, int]:
-    """Return how often a delete is made again: after any conflict, and after one about deletes.
-
-    On the new snapshot it deletes what its condition says there, as if it had come later. Under
-    snapshot isolation that is done as often as a commit is tried. Under serializable isolation it
-    is for the user to say, but where others deleted rows of the same files there is nothing to ask.
-    """
-    tries = max(options.retry, RETRIES.of(metadata.properties))
-    level = options.isolation or COMMANDS["delete"].isolation.of(metadata.properties)
-    return options.retry if isolation_named(level) == "serializable" else tries, tries
-
-
-def repeated(run: Callable[[], ChangeResult], retry: int, about_deletes: int = 0) -> ChangeResult:
-    """Run a command, again on the new snapshot where another commit contradicts it.
-
-    Args:
-        retry: how often again.
-        about_deletes: how often again where all that contradicts is deletes of the same files.
-    """
-    tried = 0
-    while True:
-        try:
-            return run()
-        except (ConflictError, CommitFailedError) as error:
-            limit = retry
-            if isinstance(error, ReplacedDeletesError):
-                limit = max(retry, about_deletes)
-            if tried >= limit:
-                raise
-        tried += 1

@@ -3,40 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Literal, Unpack, get_args
+from typing import Any, Unpack
 
 from pyspark.sql import Column, SparkSession
 
-from frazil.errors import ValidationError
-from frazil.format.arguments import one_or_several
 from frazil.format.predicates.expressions import Expression
-from frazil.format.properties.table import SCHEMA_EVOLUTION
 from frazil.spark.port import SparkPort
-from frazil.spark.row_level.command import Command, repeated
 from frazil.spark.row_level.delete import Delete
 from frazil.spark.row_level.figures import ChangeResult
 from frazil.spark.row_level.merging.builder import MergeBuilder
-from frazil.spark.row_level.merging.clauses.clause import Clause
-from frazil.spark.row_level.merging.clauses.request import Merge
-from frazil.spark.row_level.merging.evolution import new_columns
-from frazil.spark.row_level.merging.merge import run_merge
-from frazil.spark.row_level.merging.named_keys import NamedKeys
-from frazil.spark.row_level.names import check_aliases, check_has_keys, key_path
+from frazil.spark.row_level.merging.merge import Merge
+from frazil.spark.row_level.merging.upsert import NullKeys, Upsert
+from frazil.spark.row_level.names import SOURCE, TARGET
 from frazil.spark.row_level.options import (
     CommitKwargs,
     CommitOptions,
     OverwriteKwargs,
     WriteKwargs,
 )
-from frazil.spark.row_level.update import TARGET, Update
+from frazil.spark.row_level.update import Update
 from frazil.spark.row_level.writes import Append, Overwrite, OverwritePartitions, Rows
-from frazil.spark.write.rows import rows_of
 from frazil.table.operations import TableOperations
-
-SOURCE = "source"
-
-NullKeys = Literal["distinct", "equal"]
 
 
 class RowCommands(TableOperations):
@@ -215,34 +202,14 @@ class RowCommands(TableOperations):
         Returns:
             What the clauses are added to.
         """
-        chosen = CommitOptions(**commit)
-        strict = self.port.case_sensitive
-        check_aliases(target_alias, source_alias, case_sensitive=strict)
-        keys: NamedKeys | None = None
-        condition: str | Column = ""
-        if isinstance(on, str | Column):
-            condition = on
-        else:
-            keys = NamedKeys(self._key_paths(one_or_several(on, argument="on")))
-
-        def run(clauses: tuple[Clause, ...], evolves: bool) -> ChangeResult:
-            rows = rows_of(self.spark, source)
-            if keys is not None:
-                check_has_keys(rows.columns, keys.paths, case_sensitive=strict)
-            merge = Merge(
-                source=rows,
-                on=condition,
-                keys=keys,
-                clauses=clauses,
-                target_name=target_alias,
-                source_name=source_alias,
-                evolves=evolves,
-            )
-            if not evolves:
-                return repeated(lambda: self._merged(merge, chosen), chosen.retry)
-            return repeated(lambda: self._evolved(merge, chosen), chosen.retry)
-
-        return MergeBuilder(run)
+        merge = Merge(
+            source=source,
+            on=on,
+            target_alias=target_alias,
+            source_alias=source_alias,
+            options=CommitOptions(**commit),
+        )
+        return MergeBuilder(self.port, merge)
 
     def upsert(
         self,
@@ -266,62 +233,5 @@ class RowCommands(TableOperations):
             ValidationError: there are no keys, or two rows have the same; nothing was changed.
             SchemaMismatchError: a column cannot hold a value; nothing was changed.
         """
-        if null_keys not in get_args(NullKeys):
-            raise ValidationError(f"null_keys is 'distinct' or 'equal', not {null_keys!r}")
-        names = self._identifiers() if keys is None else one_or_several(keys, argument="keys")
-        if not names:
-            raise ValidationError(
-                "upsert needs keys: name the columns that tell rows apart, as keys=['id'], or set "
-                "the schema's identifier fields"
-            )
-        chosen = CommitOptions(**commit)
-        named = NamedKeys(
-            self._key_paths(names), nulls_are_equal=null_keys == "equal", are_distinct=True
-        )
-        rows = rows_of(self.spark, df)
-        check_has_keys(rows.columns, named.paths, case_sensitive=self.port.case_sensitive)
-        builder = MergeBuilder(
-            lambda clauses, _: repeated(
-                lambda: self._merged(
-                    Merge(
-                        source=rows,
-                        keys=named,
-                        clauses=clauses,
-                        target_name=TARGET,
-                        source_name=SOURCE,
-                    ),
-                    chosen,
-                ),
-                chosen.retry,
-            )
-        )
-        return builder.when_matched_update_all().when_not_matched_insert_all().execute()
-
-    # -- parts -----------------------------------------------------------------------------------
-
-    def _merged(self, merge: Merge, options: CommitOptions) -> ChangeResult:
-        return run_merge(merge, Command.begin(self.port, "merge", options))
-
-    def _evolved(self, merge: Merge, options: CommitOptions) -> ChangeResult:
-        """Run a merge whose new columns are added in the same commit."""
-        base, strict = self.port.newest(), self.port.case_sensitive
-        if not SCHEMA_EVOLUTION.of(base.properties):
-            return self._merged(replace(merge, evolves=False), options)
-        added = new_columns(merge, base.schema, case_sensitive=strict)
-        if not added.fields:
-            return self._merged(merge, options)
-        known = {field.name for field in base.schema.fields}
-        new = frozenset(field.name for field in added.fields if field.name not in known)
-        merge = replace(merge, added=new)
-        with self.port.together() as together:
-            with TableOperations(together).update_schema(case_sensitive=strict) as change:
-                change.union_by_name(added)
-            return run_merge(merge, Command.begin(together, "merge", options))
-
-    def _identifiers(self) -> list[str]:
-        schema = self.metadata.schema
-        return [str(schema.find_column_name(i)) for i in schema.identifier_field_ids]
-
-    def _key_paths(self, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-        schema, strict = self.metadata.schema, self.port.case_sensitive
-        return tuple(key_path(name, schema, case_sensitive=strict) for name in names)
+        options = CommitOptions(**commit)
+        return Upsert(rows=df, keys=keys, null_keys=null_keys, options=options).run(self.port)

@@ -9,21 +9,24 @@ import polars as pl
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from frazil.errors import ValidationError
+from frazil.errors import CommitError, ReplacedDeletesError, ValidationError
 from frazil.format.predicates.expressions import Expression
 from frazil.format.predicates.sql.implied import words_of
 from frazil.format.predicates.sql.quoting import quote_name_always
+from frazil.format.properties.commands import COMMANDS
 from frazil.format.types import NestedField
 from frazil.spark.conditions import Condition
 from frazil.spark.delete_files.write import WrittenDeletes
 from frazil.spark.port import SparkPort
-from frazil.spark.row_level.command import Command, repeated, tries_of_delete
+from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.expressions import check_not_random
 from frazil.spark.row_level.figures import ChangeResult
 from frazil.spark.row_level.in_place import in_place
 from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.row_level.target import Target, as_file_and_position, file_of, words_of_places
 from frazil.spark.session.few_rows import tasks_of_scan
+from frazil.table.commit.retries import repeated
+from frazil.table.conflicts.validation import isolation_named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +52,21 @@ class Delete:
             command = Command.begin(port, "delete", self.options)
             return _Deletion(command.condition(self.where)).run(command)
 
-        return repeated(once, *tries_of_delete(port.metadata, self.options))
+        return repeated(once, lambda error: self._retries(port, error))
+
+    def _retries(self, port: SparkPort, error: CommitError) -> int:
+        """How often it is made again: on the new snapshot, as if it had come later.
+
+        Under snapshot isolation that is as often as a commit is tried. Under serializable isolation
+        it is for the user to say, but where others deleted rows of the same files there is nothing
+        to ask.
+        """
+        properties = port.metadata.properties
+        level = self.options.isolation or COMMANDS["delete"].isolation.of(properties)
+        asks = isolation_named(level) == "serializable"
+        if asks and not isinstance(error, ReplacedDeletesError):
+            return self.options.retry
+        return max(self.options.retry, port.retries)
 
 
 @dataclass(frozen=True, slots=True)

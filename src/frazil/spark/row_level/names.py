@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 from frazil.errors import ValidationError
 from frazil.format import types as I
 from frazil.format.predicates.columns import split_name
 from frazil.format.schema import Schema
+
+TARGET: Final = "target"
+SOURCE: Final = "source"
+"""What the table and the rows that are merged into it are called in conditions and values."""
 
 
 def find_path(

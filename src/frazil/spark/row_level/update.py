@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -13,7 +13,7 @@ from frazil.format.predicates.expressions import Expression
 from frazil.spark.conditions import Condition
 from frazil.spark.port import SparkPort
 from frazil.spark.row_level.assignments import Assignments, columns_named
-from frazil.spark.row_level.command import Command, repeated
+from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.delete import (
     AtPlaces,
     Test,
@@ -25,14 +25,13 @@ from frazil.spark.row_level.delete import (
 )
 from frazil.spark.row_level.figures import ChangeResult
 from frazil.spark.row_level.in_place import in_place, partition_columns, without_queries
+from frazil.spark.row_level.names import TARGET
 from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.row_level.target import Target
 from frazil.spark.session.facts import type_support
 from frazil.spark.session.free_names import free_name
 from frazil.spark.write.distribute import Placement
-
-TARGET: Final = "target"
-"""What the table is called in values and conditions."""
+from frazil.table.commit.retries import repeated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +56,7 @@ class Update:
             condition = command.condition(self.where, alias=TARGET)
             return _Change(self.values, condition, TARGET).run(command)
 
-        return repeated(once, self.options.retry)
+        return repeated(once, lambda _: self.options.retry)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from pyspark.errors import PySparkException
@@ -23,15 +23,14 @@ from frazil.format.snapshots import MAIN_BRANCH, Snapshot
 from frazil.format.types import IcebergType
 from frazil.spark.files.row_checks import value_problem
 from frazil.spark.port import SparkPort
-from frazil.spark.row_level.command import MERGE_ON_READ, Command
-from frazil.spark.row_level.commands import SOURCE
+from frazil.spark.row_level.command import MERGE_ON_READ
 from frazil.spark.row_level.merging.clauses.clause import Clause, Do, When
-from frazil.spark.row_level.merging.clauses.request import Merge
+from frazil.spark.row_level.merging.clauses.request import MergeRequest
 from frazil.spark.row_level.merging.evolution import new_columns
-from frazil.spark.row_level.merging.merge import run_merge
-from frazil.spark.row_level.merging.named_keys import NamedKeys
+from frazil.spark.row_level.merging.keys.named_keys import NamedKeys
+from frazil.spark.row_level.merging.merge import Merge
+from frazil.spark.row_level.names import SOURCE, TARGET
 from frazil.spark.row_level.options import CommitOptions
-from frazil.spark.row_level.update import TARGET
 from frazil.spark.session.facts import is_case_sensitive, prepare_session
 from frazil.spark.upserts.arriving import Arrived, KeyFigures
 from frazil.spark.upserts.change_rows import ChangeFormat, ChangeRows, Order, WantedChanges
@@ -238,8 +237,8 @@ class _Application:
         """Add what the rows have and the table lacks, in the same commit."""
         rows = changes.rows.drop(*changes.beside)
         clause = Clause(when=When.MATCHED, do=Do.UPDATE)
-        every = Merge(
-            source=rows, on="true", clauses=[clause], target_name=TARGET, source_name=SOURCE
+        every = MergeRequest(
+            source=rows, on="true", clauses=[clause], target_alias=TARGET, source_alias=SOURCE
         )
         added = new_columns(every, self.port.metadata.schema, case_sensitive=strict)
         if added.fields:
@@ -380,30 +379,22 @@ class _Application:
             for name in last.columns
             if name != gone
         }
-        merge = Merge(
+        Merge(
             source=last,
-            keys=NamedKeys(tuple((name,) for name in keys.names), nulls_are_equal=True),
+            on=NamedKeys(tuple((name,) for name in keys.names), nulls_are_equal=True),
             clauses=[
                 Clause(when=When.MATCHED, do=Do.DELETE, condition=flag),
                 Clause(when=When.MATCHED, do=Do.UPDATE, values=values),
                 Clause(when=When.NOT_MATCHED, do=Do.INSERT, condition=f"not {flag}", values=values),
             ],
-            target_name=TARGET,
-            source_name=SOURCE,
-        )
-        command = Command.begin(
-            self.port,
-            "merge",
-            CommitOptions(
+            mode=MERGE_ON_READ,
+            options=CommitOptions(
                 branch=self.settings.branch,
                 snapshot_properties=self._properties(choice),
                 options=self.settings.options,
                 on_progress=self.settings.on_progress,
             ),
-        )
-        if command.base.format_version > 1:
-            command = replace(command, mode=MERGE_ON_READ)
-        run_merge(merge, command)
+        ).run(self.port)
 
     def _properties(self, choice: Choice) -> dict[str, str]:
         return {

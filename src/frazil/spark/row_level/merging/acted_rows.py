@@ -15,7 +15,7 @@ from frazil.spark.row_level.assignments import Assignments
 from frazil.spark.row_level.merging.clauses.clause import Do, When
 from frazil.spark.row_level.merging.clauses.flags import written_by_clause
 from frazil.spark.row_level.merging.clauses.unmatched import UnmatchedValues
-from frazil.spark.row_level.merging.key_filter import pays
+from frazil.spark.row_level.merging.keys.key_filter import pays
 from frazil.spark.row_level.merging.matching import Matching, shuffled
 from frazil.spark.row_level.merging.touched import CLAUSE, Touched
 from frazil.spark.row_level.target import Target, words_of_places
@@ -112,7 +112,7 @@ class ActedRows:
         matching, target = self.matching, self.target
         merge, checked, by_source = matching.merge, matching.checked, self._by_source
         scope = merge.as_named(rows)
-        which = F.col(quote_name_always([merge.source_name, acts.clause]))
+        which = F.col(quote_name_always([merge.source_alias, acts.clause]))
         apart: Mapping[int, Mapping[str, Column]] = {}
         way = how
         if by_source and self.orphans is not None:
@@ -121,15 +121,15 @@ class ActedRows:
                 self.orphans.select(target.place, CLAUSE),
                 by_source,
                 target=target,
-                alias=merge.target_name,
+                alias=merge.target_alias,
                 beside=(*acts.rows.columns, *matching.source.names),
             )
             scope, apart = merge.as_named(unmatched.rows), unmatched.after
             which, way = F.coalesce(which, unmatched.clause), "left"
         joined = scope.join(
-            acts.rows.alias(merge.source_name),
-            F.col(quote_name_always([merge.target_name, target.place]))
-            == F.col(quote_name_always([merge.source_name, acts.at])),
+            acts.rows.alias(merge.source_alias),
+            F.col(quote_name_always([merge.target_alias, target.place]))
+            == F.col(quote_name_always([merge.source_alias, acts.at])),
             way,
         )
         if way != how:
@@ -146,7 +146,7 @@ class ActedRows:
             deletes = [n for n, c in enumerate(merge.clauses) if c.do is Do.DELETE]
             if deletes:
                 joined = joined.where(which.isNull() | ~which.isin(deletes))
-        alias = merge.target_name
+        alias = merge.target_alias
         return written_by_clause(joined, after, target=target, alias=alias, old=old, which=which)
 
 

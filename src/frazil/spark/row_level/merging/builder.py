@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from pyspark.sql import Column
 
+from frazil.spark.port import SparkPort
 from frazil.spark.row_level.figures import ChangeResult
-from frazil.spark.row_level.merging.clauses.clause import Clause, Do, When, check_clauses
+from frazil.spark.row_level.merging.clauses.clause import Clause, Do, When
+from frazil.spark.row_level.merging.merge import Merge
 
 Condition = str | Column
 Values = Mapping[str, Any]
@@ -32,9 +34,8 @@ class MergeBuilder:
     Python value that is no text. delta-spark's names in camel case mean the same.
     """
 
-    _run: Callable[[tuple[Clause, ...], bool], ChangeResult]
-    _clauses: list[Clause] = field(default_factory=list)
-    _evolves: bool = False
+    _port: SparkPort
+    _merge: Merge
 
     def when_matched_update(self, set: Values, *, condition: Condition | None = None) -> Self:
         """Change rows of the table that a row of the source matches.
@@ -85,7 +86,7 @@ class MergeBuilder:
 
     def with_schema_evolution(self) -> Self:
         """Add columns of the source that the table lacks, in the same commit."""
-        self._evolves = True
+        self._merge = replace(self._merge, evolves=True)
         return self
 
     def execute(self) -> ChangeResult:
@@ -97,8 +98,7 @@ class MergeBuilder:
             SchemaMismatchError: a value's type does not fit its column.
             ConflictError: a concurrent commit contradicts it; nothing was changed.
         """
-        check_clauses(self._clauses)
-        return self._run(tuple(self._clauses), self._evolves)
+        return self._merge.run(self._port)
 
     def _add(
         self,
@@ -107,7 +107,8 @@ class MergeBuilder:
         condition: Condition | None,
         values: Values | None = None,
     ) -> Self:
-        self._clauses.append(Clause(when=when, do=do, condition=condition, values=values))
+        clause = Clause(when=when, do=do, condition=condition, values=values)
+        self._merge = replace(self._merge, clauses=(*self._merge.clauses, clause))
         return self
 
     # -- delta-spark's names ---------------------------------------------------------------------

@@ -15,8 +15,8 @@ from frazil.format.predicates.sql.implied import conjuncts_of
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.types import IntegerType, LongType
 from frazil.spark.row_level.merging.clauses.clause import When
-from frazil.spark.row_level.merging.collected import collected_pairs
-from frazil.spark.row_level.merging.key_filter import KeyFilter
+from frazil.spark.row_level.merging.keys.collected import collected_pairs
+from frazil.spark.row_level.merging.keys.key_filter import KeyFilter
 from frazil.spark.row_level.merging.matching import Matching
 from frazil.spark.row_level.target import Target
 

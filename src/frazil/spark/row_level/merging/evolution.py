@@ -20,7 +20,7 @@ from frazil.format.schema import Schema
 from frazil.spark.row_level.assignments import value_of
 from frazil.spark.row_level.expressions import check_values
 from frazil.spark.row_level.merging.clauses.clause import Clause, When
-from frazil.spark.row_level.merging.clauses.request import Merge
+from frazil.spark.row_level.merging.clauses.request import MergeRequest
 from frazil.spark.row_level.merging.clauses.scopes import Scopes
 from frazil.spark.row_level.names import find_path
 from frazil.spark.session.facts import type_support
@@ -30,7 +30,7 @@ _PATH: Final = "frazil.path"
 """The key of a column's or field's metadata that says where in the source it is."""
 
 
-def new_columns(merge: Merge, schema: Schema, *, case_sensitive: bool) -> Schema:
+def new_columns(merge: MergeRequest, schema: Schema, *, case_sensitive: bool) -> Schema:
     """Return the columns and fields that the source has and the table lacks, or has narrower.
 
     A clause for all columns takes every column of the source. Another one takes those that it sets
@@ -66,7 +66,7 @@ def new_columns(merge: Merge, schema: Schema, *, case_sensitive: bool) -> Schema
                 want(path[0], _nested(path[1:], kind))
             elif is_known and clause.when is not When.BY_SOURCE and kind is not None:
                 found = find_path(
-                    str(name), schema, alias=merge.target_name, case_sensitive=case_sensitive
+                    str(name), schema, alias=merge.target_alias, case_sensitive=case_sensitive
                 )
                 want(path[0], _nested(path[1:], _known_part(kind, found[-1].field_type, key)))
     fields = []
@@ -84,7 +84,7 @@ def new_columns(merge: Merge, schema: Schema, *, case_sensitive: bool) -> Schema
 class _Texts:
     """The names and values of a merge, read before the table has anything new."""
 
-    merge: Merge
+    merge: MergeRequest
     schema: Schema
     case_sensitive: bool
 
@@ -109,7 +109,7 @@ class _Texts:
         Raises:
             ValidationError: the table lacks it, and the value is not the source's of that name.
         """
-        alias = self.merge.target_name
+        alias = self.merge.target_alias
         try:
             found = find_path(name, self.schema, alias=alias, case_sensitive=self.case_sensitive)
         except ValidationError as error:

@@ -21,8 +21,8 @@ from frazil.spark.row_level.figures import ChangeResult
 from frazil.spark.row_level.merging.clauses.checked import CheckedClauses
 from frazil.spark.row_level.merging.clauses.clause import Clause, Do, When
 from frazil.spark.row_level.merging.clauses.flags import first_that_holds, values_by_clause
-from frazil.spark.row_level.merging.clauses.request import Merge
-from frazil.spark.row_level.merging.key_filter import KeyFilter
+from frazil.spark.row_level.merging.clauses.request import MergeRequest
+from frazil.spark.row_level.merging.keys.key_filter import KeyFilter
 from frazil.spark.row_level.merging.pruning import named_fields
 from frazil.spark.row_level.merging.source import Source
 from frazil.spark.row_level.merging.touched import CLAUSE, Touched
@@ -46,7 +46,7 @@ _RESULTS_AT_LEAST: Final = 2
 class Matching:
     """The rows of a source beside the rows of a table."""
 
-    merge: Merge
+    merge: MergeRequest
     command: Command
     checked: CheckedClauses
     source: Source
@@ -104,9 +104,9 @@ class Matching:
         passing = self.key_filter(target)
         if not self.command.merges_on_read:
             target = self.files_that_match(target, passing)
-        rows = _passed(target.rows(fields), passing).alias(merge.target_name)
+        rows = _passed(target.rows(fields), passing).alias(merge.target_alias)
         source = self.sent(self._named_of_source(merge.on), self.source.matched_size.total)
-        pairs = rows.join(source.alias(merge.source_name), self.checked.on)
+        pairs = rows.join(source.alias(merge.source_alias), self.checked.on)
         return first_that_holds(
             pairs,
             [(n, clause.condition) for n, clause in clauses],
@@ -133,12 +133,14 @@ class Matching:
         rows = _passed(target.rows_with_files(fields), passing)
         named = self._named_of_source(merge.on, also=compared.values())
         source = self.sent(named, self.source.matched_size.total)
-        pairs = rows.alias(merge.target_name).join(source.alias(merge.source_name), self.checked.on)
+        pairs = rows.alias(merge.target_alias).join(
+            source.alias(merge.source_alias), self.checked.on
+        )
         name = free_name("_frazil_moved", [*target.schema.column_names, *self.source.rows.columns])
         moved = F.lit(False)
         for own, given in compared.items():
-            new = F.col(quote_name_always([merge.source_name, given]))
-            moved |= ~F.col(quote_name_always([merge.target_name, own])).eqNullSafe(new)
+            new = F.col(quote_name_always([merge.source_alias, given]))
+            moved |= ~F.col(quote_name_always([merge.target_alias, own])).eqNullSafe(new)
         return first_that_holds(
             pairs.withColumn(name, moved),
             [(n, clause.condition) for n, clause in clauses],
@@ -160,8 +162,8 @@ class Matching:
         fields = named_fields([on], self.merge.known(target.schema))
         rows = _passed(target.rows_with_files(fields), passing)
         source = self.sent(self._named_of_source(on), self.source.matched_size.total)
-        pairs = rows.alias(self.merge.target_name).join(
-            source.alias(self.merge.source_name), self.checked.on
+        pairs = rows.alias(self.merge.target_alias).join(
+            source.alias(self.merge.source_alias), self.checked.on
         )
         found = pairs.select(F.col(target.file).alias("file")).distinct().toArrow()
         return target.only(found.column("file").to_pylist())
@@ -233,13 +235,13 @@ class Matching:
         clauses = self.clauses(When.NOT_MATCHED)
         clause = free_name(CLAUSE, self.source.rows.columns)
         chosen = first_that_holds(
-            left.alias(self.merge.source_name),
+            left.alias(self.merge.source_alias),
             [(n, clause.condition) for n, clause in clauses],
             name=clause,
             key=[self.source.number],
             beside=self.source.names,
         )
-        rows = chosen.where(F.col(clause).isNotNull()).alias(self.merge.source_name)
+        rows = chosen.where(F.col(clause).isNotNull()).alias(self.merge.source_alias)
         empty = [F.lit(None).cast("bigint").alias(each.name) for each in target.lineage]
         support = type_support(self.spark)
         after = {

@@ -1,204 +1,96 @@
-"""MERGE: rows of a source change, delete and add rows of the table.
-
-The source is evaluated once and kept. Matches are found by reading what the conditions name and
-the places of rows; the other columns are read only of files that are touched.
-"""
+"""Merge: a source's rows change, delete and add rows of a table."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import reduce
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import Column
 
-from frazil.format.manifests import DataFile
-from frazil.format.predicates.expressions import Expression, any_of
-from frazil.spark.files.write_failures import refusing_values
+from frazil.format.arguments import one_or_several
+from frazil.format.properties.table import SCHEMA_EVOLUTION
+from frazil.spark.port import SparkPort
 from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.figures import ChangeResult
-from frazil.spark.row_level.in_place import partition_columns
-from frazil.spark.row_level.merging.acted_rows import ActedRows
-from frazil.spark.row_level.merging.clauses.checked import CheckedClauses
-from frazil.spark.row_level.merging.clauses.clause import When
-from frazil.spark.row_level.merging.clauses.flags import first_that_holds
-from frazil.spark.row_level.merging.clauses.request import Merge
-from frazil.spark.row_level.merging.equal_columns import equal_columns
-from frazil.spark.row_level.merging.matching import Matching, named_columns
-from frazil.spark.row_level.merging.one_join import rewritten_in_one_join, takes_one_join
-from frazil.spark.row_level.merging.pruning import implied_by_matches, implied_by_target
-from frazil.spark.row_level.merging.source import Source
-from frazil.spark.row_level.merging.touched import CLAUSE, Touched
-from frazil.spark.row_level.target import Target, as_file_and_position
-from frazil.spark.session.facts import prepare_session
+from frazil.spark.row_level.merging.clauses.clause import Clause, check_clauses
+from frazil.spark.row_level.merging.clauses.request import MergeRequest
+from frazil.spark.row_level.merging.evolution import new_columns
+from frazil.spark.row_level.merging.keys.named_keys import NamedKeys
+from frazil.spark.row_level.merging.run import run_merge
+from frazil.spark.row_level.names import SOURCE, TARGET, check_aliases, check_has_keys
+from frazil.spark.row_level.options import CommitOptions
+from frazil.spark.row_level.writes import Rows
+from frazil.spark.write.rows import rows_of
+from frazil.table.commit.retries import repeated
+from frazil.table.operations import TableOperations
 
 
-def run_merge(asked: Merge, command: Command) -> ChangeResult:
-    """Run a merge, once.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merge:
+    """Change, delete and add rows by those of a source, in one commit.
 
-    Raises:
-        PredicateError, ValidationError: a condition or a value makes no sense for the rows.
-        SchemaMismatchError: a value's type does not fit its column.
-        ConflictError: a concurrent commit contradicts it; nothing was changed.
+    Attributes:
+        source: the rows, which are evaluated once.
+        on: when a row of the source matches a row of the table: SQL text, a Column, or the columns
+            that are equal.
+        clauses: what becomes of rows. Of those of one kind the first whose condition holds counts.
+        target_alias, source_alias: what the table and the source are called in `on`, in conditions
+            and in values.
+        evolves: whether columns of the source that the table lacks are added.
+        mode: how rows are changed, in place of what the table's properties say.
+        options: where the snapshot goes, and what of others' commits conflicts.
     """
-    prepare_session(asked.source.sparkSession)
-    merge = asked.by_stored_keys(command.base.schema)
-    spark = merge.source.sparkSession
-    checked = CheckedClauses.of(merge, command, spark)
-    schema = command.base.schema
-    keys = equal_columns(
-        merge.on,
-        merge.source,
-        merge.known(schema),
-        target_name=merge.target_name,
-        source_name=merge.source_name,
-        case_sensitive=command.case_sensitive,
-    )
-    parts = {name.lower() for name in partition_columns(command.base)}
-    given = [name.lower() for name in merge.source.columns]
-    single = parts & {name for name in given if given.count(name) == 1}
-    compared = [name for name in merge.source.columns if name.lower() in single]
-    matched = [
-        each.condition
-        for each in merge.clauses
-        if each.when is When.MATCHED and each.condition is not None
-    ]
-    named = named_columns([merge.on, *matched], merge.source.columns, also=compared)
-    beside = [field.name for field in schema.fields]
-    with refusing_values():
-        source = Source.of(merge.source, beside, keys, compared, named)
-    if merge.stored is not None and merge.stored.keys.are_distinct:
-        source.check_keys(merge.stored)
-    with command.discarding():
-        matching = Matching(merge, command, checked, source, spark)
-        return _Merging(merge, command, checked, source, spark, matching).run()
 
+    source: Rows
+    on: str | Column | Sequence[str] | NamedKeys
+    clauses: Sequence[Clause] = ()
+    target_alias: str = TARGET
+    source_alias: str = SOURCE
+    evolves: bool = False
+    mode: str | None = None
+    options: CommitOptions = field(default_factory=CommitOptions)
 
-@dataclass(frozen=True, slots=True)
-class _Merging:
-    """One run of a merge."""
-
-    merge: Merge
-    command: Command
-    checked: CheckedClauses
-    source: Source
-    spark: SparkSession
-    matching: Matching
-
-    def run(self) -> ChangeResult:
-        where = self._where()
-        target = self.command.target(self.spark, where, [*self.source.names, self.source.number])
-        if takes_one_join(self.matching):
-            done = rewritten_in_one_join(self.matching, target, where)
-            if done is not None:
-                return done
-        matches = self.matching.matches(target)
-        orphans = self._orphans(target, matches)
-        touched = Touched.of(target, self.merge.clauses, matches, orphans)
-        if touched.most_matches > 1 and not self.matching.may_match_often:
-            self.matching.check_one_match(target, matches)
-        new = self.matching.inserted(target, matches, touched)
-        if self.matching.clauses(When.NOT_MATCHED):
-            # A match is why a row of the source is not added.
-            self.command.decided_by(target, touched.matched_files)
-        if touched.is_empty:
-            return self.matching.commit_inserted(target, where, new)
-        if self.command.merges_on_read:
-            return self._merged_on_read(target, where, touched, matches, orphans, new)
-        return self._rewritten(target, where, touched, matches, orphans, new)
-
-    # -- which rows ------------------------------------------------------------------------------
-
-    def _where(self) -> Expression:
-        """What holds for every row of the table that the merge may touch."""
-        merge = self.merge
-        schema = merge.known(self.command.base.schema)
-        of_matches = implied_by_matches(
-            merge.on,
-            self.source,
-            schema,
-            spark=self.spark,
-            target_name=merge.target_name,
-            source_name=merge.source_name,
-            case_sensitive=self.command.case_sensitive,
+    def run(self, port: SparkPort) -> ChangeResult:
+        """Run it; see `Table.merge`."""
+        check_clauses(self.clauses)
+        strict = port.case_sensitive
+        check_aliases(self.target_alias, self.source_alias, case_sensitive=strict)
+        keys, condition = None, self.on
+        if not isinstance(condition, str | Column):
+            keys, condition = self._keys(port, condition), ""
+        rows = rows_of(port.spark, self.source)
+        if keys is not None:
+            check_has_keys(rows.columns, keys.paths, case_sensitive=strict)
+        request = MergeRequest(
+            source=rows,
+            on=condition,
+            keys=keys,
+            clauses=self.clauses,
+            target_alias=self.target_alias,
+            source_alias=self.source_alias,
         )
-        others = [
-            implied_by_target(
-                clause.condition,
-                schema,
-                spark=self.spark,
-                target_name=merge.target_name,
-                case_sensitive=self.command.case_sensitive,
-            )
-            for clause in merge.clauses
-            if clause.when is When.BY_SOURCE
-        ]
-        return any_of([of_matches, *others])
+        once = self._evolved if self.evolves else self._once
+        return repeated(lambda: once(port, request), lambda _: self.options.retry)
 
-    def _orphans(self, target: Target, matches: DataFrame) -> DataFrame | None:
-        """The rows that no row of the source matches and a clause is about: place and clause."""
-        clauses = self.matching.clauses(When.BY_SOURCE)
-        if not clauses:
-            return None
-        rows = target.rows(self.matching.fields(target, When.BY_SOURCE))
-        unmatched = rows.join(matches.select(target.place), target.place, "left_anti")
-        return (
-            first_that_holds(
-                self.merge.as_named(unmatched),
-                [(n, clause.condition) for n, clause in clauses],
-                name=CLAUSE,
-                key=[target.place],
-            )
-            .where(F.col(CLAUSE).isNotNull())
-            .localCheckpoint()
-        )
+    def _once(self, port: SparkPort, request: MergeRequest) -> ChangeResult:
+        return run_merge(request, Command.begin(port, "merge", self.options, mode=self.mode))
 
-    # -- what becomes of them --------------------------------------------------------------------
+    def _evolved(self, port: SparkPort, request: MergeRequest) -> ChangeResult:
+        """Run it once, with its new columns in the same commit."""
+        base, strict = port.newest(), port.case_sensitive
+        if not SCHEMA_EVOLUTION.of(base.properties):
+            return self._once(port, request)
+        request = replace(request, evolves=True)
+        added = new_columns(request, base.schema, case_sensitive=strict)
+        if not added.fields:
+            return self._once(port, request)
+        new = set(added.column_names).difference(base.schema.column_names)
+        with port.together() as together:
+            with TableOperations(together).update_schema(case_sensitive=strict) as change:
+                change.union_by_name(added)
+            return self._once(together, replace(request, added=frozenset(new)))
 
-    def _merged_on_read(
-        self,
-        target: Target,
-        where: Expression,
-        touched: Touched,
-        matches: DataFrame,
-        orphans: DataFrame | None,
-        new: DataFrame | None,
-    ) -> ChangeResult:
-        parts = [] if new is None else [new]
-        updated = target.only(touched.updated_files)
-        if touched.updated:
-            parts.append(ActedRows(self.matching, updated, touched, matches, orphans).changed())
-        added: list[DataFile] = []
-        if parts:
-            most = touched.updated + (0 if new is None else self.source.count)
-            rows = reduce(DataFrame.unionByName, parts)
-            added = self.command.write(rows, updated, most_rows=most)
-        figures = touched.figures(added=sum(file.record_count for file in added), copied=None)
-        if not touched.places:
-            return self.command.commit_added(added, target.plan, where, figures)
-        deletes = self.command.write_deletes(
-            as_file_and_position(touched.acted(matches, orphans), F.col(target.place)),
-            target.only(touched.files).plan,
-            most_rows=touched.pairs,
-        )
-        changed = touched.updated_files if touched.updated else ()
-        return self.command.commit_deltas(added, deletes, target, where, figures, changed=changed)
-
-    def _rewritten(
-        self,
-        target: Target,
-        where: Expression,
-        touched: Touched,
-        matches: DataFrame,
-        orphans: DataFrame | None,
-        new: DataFrame | None,
-    ) -> ChangeResult:
-        rewritten = target.only(touched.files)
-        parts = ActedRows(self.matching, rewritten, touched, matches, orphans).all_after()
-        parts += [] if new is None else [new]
-        most = rewritten.plan.record_count + (0 if new is None else self.source.count)
-        added = self.command.write(reduce(DataFrame.unionByName, parts), rewritten, most_rows=most)
-        written = sum(file.record_count for file in added)
-        copied = rewritten.live_row_count - touched.places
-        figures = touched.figures(added=written, copied=copied)
-        return self.command.commit_rewrite(added, touched.files, target, where, figures)
+    def _keys(self, port: SparkPort, on: Sequence[str] | NamedKeys) -> NamedKeys:
+        if isinstance(on, NamedKeys):
+            return on
+        return NamedKeys.of(one_or_several(on, argument="on"), port)

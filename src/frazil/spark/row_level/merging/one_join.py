@@ -25,11 +25,11 @@ from frazil.spark.row_level.in_place import in_place, partition_columns, without
 from frazil.spark.row_level.merging.by_key import matches_by_key
 from frazil.spark.row_level.merging.clauses.clause import Do, When
 from frazil.spark.row_level.merging.clauses.flags import first_number, written_by_clause
-from frazil.spark.row_level.merging.collected import (
+from frazil.spark.row_level.merging.keys.collected import (
     collected_pairs,
     most_pairs_of_task,
 )
-from frazil.spark.row_level.merging.key_filter import KeyFilter, pays
+from frazil.spark.row_level.merging.keys.key_filter import KeyFilter, pays
 from frazil.spark.row_level.merging.matching import Matching
 from frazil.spark.row_level.merging.touched import CLAUSE, Touched
 from frazil.spark.row_level.target import Target
@@ -230,13 +230,13 @@ def _joined(
         "_frazil_act",
         [*(field.name for field in target.written_schema.fields), *source.names, source.number],
     )
-    beside = matching.sent(source.rows, source.size.total).alias(merge.source_name)
+    beside = matching.sent(source.rows, source.size.total).alias(merge.source_alias)
     rows = merge.as_named(rows)
     tests = [
         (n, F.lit(True) if each.condition is None else condition_column(each.condition, "it"))
         for n, each in matching.clauses(When.MATCHED)
     ]
-    matched = F.col(quote_name_always([merge.source_name, source.number])).isNotNull()
+    matched = F.col(quote_name_always([merge.source_alias, source.number])).isNotNull()
     joined = rows.join(beside, matching.checked.on, "left").withColumn(
         clause, F.when(matched, first_number(tests))
     )
@@ -253,5 +253,5 @@ def _joined(
     deletes = [n for n, each in enumerate(merge.clauses) if each.do is Do.DELETE]
     if deletes:
         joined = joined.where(which.isNull() | ~which.isin(deletes))
-    alias = merge.target_name
+    alias = merge.target_alias
     return written_by_clause(joined, after, target=target, alias=alias, old=old, which=which)

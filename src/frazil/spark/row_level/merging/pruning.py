@@ -27,7 +27,7 @@ from frazil.format.predicates.expressions import (
 from frazil.format.predicates.sql.implied import conjuncts_of, words_of
 from frazil.format.schema import Schema
 from frazil.spark.conditions import condition_of
-from frazil.spark.row_level.merging.equal_columns import MatchNames
+from frazil.spark.row_level.merging.keys.equal_columns import MatchNames
 from frazil.spark.row_level.merging.source import Source
 from frazil.spark.session.facts import time_zone_of
 
@@ -56,7 +56,7 @@ def implied_by_target(
     schema: Schema,
     *,
     spark: SparkSession,
-    target_name: str,
+    target_alias: str,
     case_sensitive: bool,
 ) -> Expression:
     """Return what holds for every row of the table for which a condition on it holds."""
@@ -66,7 +66,7 @@ def implied_by_target(
         spark=spark,
         case_sensitive=case_sensitive,
         time_zone=time_zone_of(spark),
-        alias=target_name,
+        alias=target_alias,
     ).implied
 
 
@@ -76,8 +76,8 @@ def implied_by_matches(
     schema: Schema,
     *,
     spark: SparkSession,
-    target_name: str,
-    source_name: str,
+    target_alias: str,
+    source_alias: str,
     case_sensitive: bool,
 ) -> Expression:
     """Return what holds for every row of the table that a row of the source may match.
@@ -89,7 +89,7 @@ def implied_by_matches(
         return AlwaysFalse()
     if not isinstance(on, str):
         return AlwaysTrue()
-    names = MatchNames(schema, source.names, target_name, source_name, case_sensitive)
+    names = MatchNames(schema, source.names, target_alias, source_alias, case_sensitive)
     found: list[Expression] = []
     for piece in conjuncts_of(on):
         if names.equality(piece) is None and names.is_about_target(piece):
@@ -99,7 +99,7 @@ def implied_by_matches(
                         piece,
                         schema,
                         spark=spark,
-                        target_name=target_name,
+                        target_alias=target_alias,
                         case_sensitive=case_sensitive,
                     )
                 )

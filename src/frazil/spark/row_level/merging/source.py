@@ -13,9 +13,9 @@ from pyspark.sql import functions as F
 
 from frazil.errors import ValidationError
 from frazil.format.predicates.sql.quoting import quote_name_always
-from frazil.spark.row_level.merging.collected import CollectedKeys
-from frazil.spark.row_level.merging.equal_columns import INTEGERS, EqualColumns, plain_value
-from frazil.spark.row_level.merging.named_keys import StoredKeys
+from frazil.spark.row_level.merging.keys.collected import CollectedKeys
+from frazil.spark.row_level.merging.keys.equal_columns import INTEGERS, EqualColumns, plain_value
+from frazil.spark.row_level.merging.keys.named_keys import StoredKeys
 from frazil.spark.session.free_names import free_names
 from frazil.spark.session.row_bytes import RowBytes, bytes_beyond
 

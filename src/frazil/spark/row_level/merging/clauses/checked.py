@@ -15,7 +15,7 @@ from frazil.format.types import NestedField
 from frazil.spark.row_level.assignments import Assignments
 from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.merging.clauses.clause import Do
-from frazil.spark.row_level.merging.clauses.request import Merge
+from frazil.spark.row_level.merging.clauses.request import MergeRequest
 from frazil.spark.row_level.merging.clauses.scopes import Scopes
 from frazil.spark.session.facts import type_support
 
@@ -29,7 +29,7 @@ class CheckedClauses:
     inserts: Mapping[int, Assignments]
 
     @classmethod
-    def of(cls, merge: Merge, command: Command, spark: SparkSession) -> CheckedClauses:
+    def of(cls, merge: MergeRequest, command: Command, spark: SparkSession) -> CheckedClauses:
         """Check everything before a row is read."""
         schema = command.base.schema
         target = command.target(spark, AlwaysFalse())
@@ -49,7 +49,7 @@ class CheckedClauses:
             made = Assignments.of(
                 values,
                 schema,
-                alias=merge.target_name,
+                alias=merge.target_alias,
                 case_sensitive=command.case_sensitive,
                 nested=clause.do is Do.UPDATE,
                 keeps_fields=merge.evolves and clause.takes_all,
@@ -67,7 +67,7 @@ class CheckedClauses:
 
 
 def _all_of_source(
-    fields: Sequence[NestedField], merge: Merge, case_sensitive: bool
+    fields: Sequence[NestedField], merge: MergeRequest, case_sensitive: bool
 ) -> dict[str, Column]:
     """Every column of the table from the source's column of its name."""
     key = str if case_sensitive else str.lower
@@ -82,7 +82,7 @@ def _all_of_source(
         )
     return {
         quote_name_always([field.name]): F.col(
-            quote_name_always([merge.source_name, given[key(field.name)]])
+            quote_name_always([merge.source_alias, given[key(field.name)]])
         )
         for field in fields
     }

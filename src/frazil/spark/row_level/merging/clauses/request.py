@@ -11,12 +11,12 @@ from pyspark.sql import functions as F
 from frazil.format.schema import Schema
 from frazil.spark.row_level.assignments import columns_named
 from frazil.spark.row_level.merging.clauses.clause import Clause
-from frazil.spark.row_level.merging.named_keys import NamedKeys, StoredKeys
+from frazil.spark.row_level.merging.keys.named_keys import NamedKeys, StoredKeys
 from frazil.spark.types import SparkTypeSupport, type_to_spark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Merge:
+class MergeRequest:
     """A merge as it was asked for.
 
     Attributes:
@@ -24,7 +24,7 @@ class Merge:
         evolves: whether columns that the source lacks keep their values in clauses for all columns.
         keys: what is equal in every match, in place of `on`.
         stored: the keys as they stand beside the source's rows, once a run has put them there.
-        target_name, source_name: what the two are called in `on`, conditions and values.
+        target_alias, source_alias: what the two are called in `on`, conditions and values.
         added: columns that the merge itself gives the table. No text means them: names are read as
             if the table had them not, and in its rows they are NULL.
     """
@@ -32,8 +32,8 @@ class Merge:
     source: DataFrame
     on: str | Column = ""
     clauses: Sequence[Clause]
-    target_name: str
-    source_name: str
+    target_alias: str
+    source_alias: str
     evolves: bool = False
     keys: NamedKeys | None = None
     stored: StoredKeys | None = None
@@ -41,7 +41,7 @@ class Merge:
 
     def as_named(self, rows: DataFrame) -> DataFrame:
         """Return rows of the table under its name, in the columns that texts may mean."""
-        return rows.drop(*self.added).alias(self.target_name)
+        return rows.drop(*self.added).alias(self.target_alias)
 
     def known(self, schema: Schema) -> Schema:
         """Return the table's schema without the columns that are added."""
@@ -52,7 +52,7 @@ class Merge:
 
     def values_before(self, schema: Schema, support: SparkTypeSupport) -> dict[str, Column]:
         """Return the columns of rows `as_named`, as they are, by the table's names."""
-        columns = columns_named(self.target_name, [field.name for field in schema.fields])
+        columns = columns_named(self.target_alias, [field.name for field in schema.fields])
         for field in schema.fields:
             if field.name in self.added:
                 kind = type_to_spark(field.field_type, support=support)
@@ -64,7 +64,7 @@ class Merge:
         """The columns of the source that are not the user's."""
         return () if self.stored is None else tuple(self.stored.added.values())
 
-    def by_stored_keys(self, schema: Schema) -> Merge:
+    def by_stored_keys(self, schema: Schema) -> MergeRequest:
         """Match by the source's keys, if there are any, as the table's columns store them.
 
         Raises:
@@ -74,5 +74,5 @@ class Merge:
         if self.keys is None:
             return self
         stored = self.keys.beside(self.source, schema)
-        on = stored.matching(self.target_name, self.source_name)
+        on = stored.matching(self.target_alias, self.source_alias)
         return replace(self, source=stored.rows, on=on, stored=stored)

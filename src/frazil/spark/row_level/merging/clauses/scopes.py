@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 
 from frazil.spark.row_level.expressions import check_condition, condition_column
 from frazil.spark.row_level.merging.clauses.clause import Clause, When
-from frazil.spark.row_level.merging.clauses.request import Merge
+from frazil.spark.row_level.merging.clauses.request import MergeRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +26,14 @@ class Scopes:
     both: DataFrame
 
     @classmethod
-    def of(cls, merge: Merge, rows: DataFrame, source: DataFrame) -> Scopes:
+    def of(cls, merge: MergeRequest, rows: DataFrame, source: DataFrame) -> Scopes:
         """Give the two sides their names.
 
         Args:
             rows: no rows of the table.
             source: no rows of the source.
         """
-        named, given = rows.alias(merge.target_name), source.alias(merge.source_name)
+        named, given = rows.alias(merge.target_alias), source.alias(merge.source_alias)
         return cls(named, given, named.join(given))
 
     def of_clause(self, clause: Clause) -> DataFrame:
@@ -45,7 +45,7 @@ class Scopes:
         }
         return scopes[clause.when]
 
-    def checked_on(self, merge: Merge) -> Column:
+    def checked_on(self, merge: MergeRequest) -> Column:
         """Return the condition of the match.
 
         Raises:

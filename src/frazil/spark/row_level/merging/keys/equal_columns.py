@@ -42,14 +42,14 @@ def equal_columns(
     source: DataFrame,
     schema: Schema,
     *,
-    target_name: str,
-    source_name: str,
+    target_alias: str,
+    source_alias: str,
     case_sensitive: bool,
 ) -> tuple[EqualColumns, ...]:
     """Return the columns that are equal in every match, where their types compare alike."""
     if not isinstance(on, str):
         return ()
-    names = MatchNames(schema, source.columns, target_name, source_name, case_sensitive)
+    names = MatchNames(schema, source.columns, target_alias, source_alias, case_sensitive)
     types = {field.name: field.dataType for field in source.schema.fields}
     pairs = [names.equality(piece) for piece in conjuncts_of(on)]
     return tuple(
@@ -76,8 +76,8 @@ class MatchNames:
 
     schema: Schema
     source_names: Sequence[str]
-    target_name: str
-    source_name: str
+    target_alias: str
+    source_alias: str
     case_sensitive: bool
 
     def is_about_target(self, piece: str) -> bool:
@@ -85,7 +85,7 @@ class MatchNames:
         words = words_of(piece)
         if words is None or words.has_query or words.has_star:
             return False
-        return not words.name_any_of([self.source_name, *self.source_names_alone])
+        return not words.name_any_of([self.source_alias, *self.source_names_alone])
 
     @property
     def source_names_alone(self) -> list[str]:
@@ -110,9 +110,9 @@ class MatchNames:
 
     def _target(self, node: exp.Expr) -> tuple[tuple[str, ...], I.NestedField] | None:
         parts = _parts(node)
-        if not parts or self._is(parts[0], self.source_name):
+        if not parts or self._is(parts[0], self.source_alias):
             return None
-        if self._is(parts[0], self.target_name):
+        if self._is(parts[0], self.target_alias):
             parts = parts[1:]
             if not parts:
                 return None
@@ -125,9 +125,9 @@ class MatchNames:
 
     def _source(self, node: exp.Expr) -> str | None:
         parts = _parts(node)
-        if not parts or self._is(parts[0], self.target_name):
+        if not parts or self._is(parts[0], self.target_alias):
             return None
-        if self._is(parts[0], self.source_name):
+        if self._is(parts[0], self.source_alias):
             parts = parts[1:]
         elif any(self._is(parts[0], f.name) for f in self.schema.fields):
             return None
@@ -137,7 +137,7 @@ class MatchNames:
         return found[0]
 
     def _is_alias(self, name: str) -> bool:
-        return self._is(name, self.target_name) or self._is(name, self.source_name)
+        return self._is(name, self.target_alias) or self._is(name, self.source_alias)
 
     def _is(self, one: str, other: str) -> bool:
         return one == other if self.case_sensitive else one.lower() == other.lower()

@@ -15,7 +15,11 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
 from frazil.format.predicates.sql.quoting import quote_name_always
-from frazil.spark.row_level.merging.equal_columns import EqualColumns, hash_of_keys, plain_value
+from frazil.spark.row_level.merging.keys.equal_columns import (
+    EqualColumns,
+    hash_of_keys,
+    plain_value,
+)
 from frazil.spark.session.few_rows import Longs, RowLimit, few_rows
 
 MOST_BYTES: Final = 16 << 20

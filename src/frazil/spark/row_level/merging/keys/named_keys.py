@@ -7,7 +7,7 @@ conditions and values of clauses see as it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.errors import AnalysisException
@@ -17,7 +17,8 @@ from pyspark.sql import functions as F
 from frazil.errors import PredicateError, ValidationError
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
-from frazil.spark.row_level.names import field_at
+from frazil.spark.port import SparkPort
+from frazil.spark.row_level.names import field_at, key_path
 from frazil.spark.row_level.store_assignment import StoreAssignment
 from frazil.spark.session.facts import is_case_sensitive, type_support
 from frazil.spark.session.free_names import free_names
@@ -43,6 +44,24 @@ class NamedKeys:
     def __post_init__(self) -> None:
         if not self.paths:
             raise ValidationError("on names no column")
+
+    @classmethod
+    def of(
+        cls,
+        names: Sequence[str],
+        port: SparkPort,
+        *,
+        nulls_are_equal: bool = False,
+        are_distinct: bool = False,
+    ) -> NamedKeys:
+        """Find the columns and fields that names mean.
+
+        Raises:
+            ValidationError: the table has no such column or field.
+        """
+        schema, strict = port.metadata.schema, port.case_sensitive
+        paths = tuple(key_path(name, schema, case_sensitive=strict) for name in names)
+        return cls(paths, nulls_are_equal, are_distinct)
 
     def beside(self, source: DataFrame, schema: Schema) -> StoredKeys:
         """Return a source with its keys as the table's columns store them; nothing is evaluated.

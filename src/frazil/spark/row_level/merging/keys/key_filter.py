@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from frazil.format import types as I
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.deletes.joins import words_value
-from frazil.spark.row_level.merging.equal_columns import EqualColumns, hash_of_keys
+from frazil.spark.row_level.merging.keys.equal_columns import EqualColumns, hash_of_keys
 from frazil.spark.row_level.merging.source import Source
 from frazil.spark.session.few_rows import Longs
 
