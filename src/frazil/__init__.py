@@ -70,8 +70,8 @@ if TYPE_CHECKING:
     from frazil.spark.table import Table
     from frazil.spark.transaction import TableTransaction
     from frazil.spark.upkeep.stats_results import PartitionStatsResult, TableStatsResult
-    from frazil.spark.upserts.apply import ApplyChangesResult
     from frazil.spark.upserts.once import Batch
+    from frazil.spark.upserts.result import ApplyChangesResult
     from frazil.storage.caches import CacheStatistics
     from frazil.table.maintenance.check import CheckResult
     from frazil.table.maintenance.expire import ExpireResult
@@ -162,7 +162,7 @@ _MODULES: Final = {
 _HOMES: Final = {
     "AddFilesResult": "frazil.spark.migration.add_files",
     "Aggregation": "frazil.spark.aggregates",
-    "ApplyChangesResult": "frazil.spark.upserts.apply",
+    "ApplyChangesResult": "frazil.spark.upserts.result",
     "Batch": "frazil.spark.upserts.once",
     "CacheStatistics": "frazil.storage.caches",
     "ChangeResult": "frazil.spark.row_level.figures",

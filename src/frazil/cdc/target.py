@@ -27,14 +27,13 @@ from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.properties.table import SCHEMA_EVOLUTION
 from frazil.format.schema import Schema
 from frazil.spark.port import SparkPort
+from frazil.spark.row_level.options import CommitOptions
+from frazil.spark.row_level.writes import Overwrite
 from frazil.spark.scan import Scan
 from frazil.spark.table import Table
 from frazil.spark.transaction import TableTransaction
-from frazil.spark.upserts.apply import ChangeSettings, apply_batch
-from frazil.spark.upserts.commands import replace_rows
-from frazil.spark.upserts.formats import plain
-from frazil.spark.upserts.once import Batch, BatchAppliedError, mark
-from frazil.spark.write.rows import rows_of
+from frazil.spark.upserts.apply import ApplyChanges
+from frazil.spark.upserts.once import Batch, BatchAppliedError, ReplaceRows, mark
 from frazil.table.operations import TableOperations
 from frazil.table.updates.properties import set_properties
 from frazil.table.updates.schema import UpdateSchema
@@ -126,11 +125,8 @@ class FollowedTable:
             change.union_by_name(evolved_fields(columns, self.table.metadata.schema))
         fields = _field_ids({each.number: each.name for each in columns}, self.table.schema)
         with self._explained():
-            replace_rows(
-                self.table.port,
-                rows(),
-                batch=self._batch(lsn, known(fields)),
-                snapshot_properties={LSN: lsn_text(lsn)},
+            ReplaceRows(rows=rows(), batch=self._batch(lsn, known(fields)), options=_at(lsn)).run(
+                self.table.port
             )
 
     def check_rows(
@@ -187,12 +183,9 @@ class FollowedTable:
         mine = self._batch(batch.end_lsn, replace(known, fields=fields))
         try:
             if batch.is_truncated:
-                replace_rows(
-                    self.table.port,
-                    self._remaining(rows, plan),
-                    batch=mine,
-                    snapshot_properties={LSN: lsn_text(batch.end_lsn)},
-                )
+                ReplaceRows(
+                    rows=self._remaining(rows, plan), batch=mine, options=_at(batch.end_lsn)
+                ).run(self.table.port)
             elif rows is None:
                 self.table.port.run(mark(mine))
             else:
@@ -218,8 +211,7 @@ class FollowedTable:
         seen = {column.number: column for column in (*batch.columns, *columns)}
         fields = _evolved(together, tuple(seen.values()), plan)
         if batch.is_truncated:
-            properties = {LSN: lsn_text(lsn)}
-            together.overwrite(self._remaining(rows, plan), snapshot_properties=properties)
+            Overwrite(rows=self._remaining(rows, plan), options=_at(lsn)).run(together.port)
         elif rows is not None:
             self._change(together.port, rows, plan, None, lsn)
         return fields
@@ -257,13 +249,14 @@ class FollowedTable:
     def _change(
         self, port: SparkPort, rows: pa.Table, plan: ColumnPlan, batch: Batch | None, lsn: int
     ) -> None:
-        settings = ChangeSettings(
-            keys=tuple(plan.names[key] for key in self.known.keys),
-            format=plain(GONE),
-            order_by=(ORDER,),
-            snapshot_properties={LSN: lsn_text(lsn)},
-        )
-        apply_batch(port, rows_of(self.table.spark, _named(rows, plan)), settings, batch)
+        ApplyChanges(
+            rows=_named(rows, plan),
+            keys=[plan.names[key] for key in self.known.keys],
+            op=GONE,
+            order_by=ORDER,
+            batch=batch,
+            options=_at(lsn),
+        ).run(port)
 
     def _remaining(self, rows: pa.Table | None, plan: ColumnPlan) -> Any:
         """What is left of changes of an empty table."""
@@ -319,6 +312,11 @@ class FollowedTable:
             if GAVE_WAY in reason:
                 raise ConflictError(reason) from None
             raise ValidationError(f"the rows could not be loaded: {reason}") from None
+
+
+def _at(lsn: int) -> CommitOptions:
+    """A snapshot that leads to a position."""
+    return CommitOptions(snapshot_properties={LSN: lsn_text(lsn)})
 
 
 def _is_evolved(table: Table, columns: Sequence[ValueColumn], plan: ColumnPlan) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypedDict
 
 from frazil.errors import ValidationError
@@ -76,6 +76,10 @@ class CommitOptions:
     snapshot_properties: Mapping[str, str] | None = None
     options: Mapping[str, str] | None = None
     on_progress: OnProgress | None = None
+
+    def saying(self, entries: Mapping[str, str]) -> CommitOptions:
+        """Return the options with more entries for the snapshot's summary."""
+        return replace(self, snapshot_properties={**(self.snapshot_properties or {}), **entries})
 
     def __post_init__(self) -> None:
         if self.isolation is not None:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from frazil.errors import CommitFailedError, ConflictError, ValidationError
+from frazil.errors import ValidationError
 from frazil.format.evolution.promotion import can_promote, widest
-from frazil.format.html_text import ShownInNotebooks
 from frazil.format.manifests import Content, DataFile
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.predicates.sql.quoting import quote_name_always
-from frazil.format.properties.table import RETRIES, SCHEMA_EVOLUTION
+from frazil.format.properties.table import SCHEMA_EVOLUTION
 from frazil.format.schema import Schema
 from frazil.format.snapshots import MAIN_BRANCH, Snapshot
 from frazil.format.types import IcebergType
@@ -31,28 +30,41 @@ from frazil.spark.row_level.merging.keys.named_keys import NamedKeys
 from frazil.spark.row_level.merging.merge import Merge
 from frazil.spark.row_level.names import SOURCE, TARGET
 from frazil.spark.row_level.options import CommitOptions
+from frazil.spark.row_level.writes import Rows
 from frazil.spark.session.facts import is_case_sensitive, prepare_session
 from frazil.spark.upserts.arriving import Arrived, KeyFigures
-from frazil.spark.upserts.change_rows import ChangeFormat, ChangeRows, Order, WantedChanges
-from frazil.spark.upserts.choice import EQUALITY, Choice, Mode, chosen
-from frazil.spark.upserts.keys import Keys
-from frazil.spark.upserts.once import Batch, BatchAppliedError, mark
+from frazil.spark.upserts.change_rows import (
+    Arrival,
+    ChangeFormat,
+    ChangeRows,
+    Order,
+    WantedChanges,
+)
+from frazil.spark.upserts.choice import EQUALITY, Choice, Mode, check_mode, chosen
+from frazil.spark.upserts.formats import plain
+from frazil.spark.upserts.keys import Keys, names_of_keys
+from frazil.spark.upserts.once import Batch, BatchAppliedError, as_batch
 from frazil.spark.upserts.reduction import aligned_changes, last_changes
+from frazil.spark.upserts.result import ApplyChangesResult
 from frazil.spark.upserts.scope import (
     live_specs,
     reaching_all,
     spec_of_deletes,
     with_unpartitioned_spec,
 )
-from frazil.spark.write.files import WriteProgress, write_data_files
+from frazil.spark.write.files import write_data_files
 from frazil.spark.write.row_count import ExpectedRows
+from frazil.spark.write.rows import rows_of
 from frazil.spark.write.write_audit_publish import destination
 from frazil.storage.file_kinds import equality_delete_files
 from frazil.storage.side_by_side import in_threads
+from frazil.table.commit.retries import repeated
 from frazil.table.conflicts.validation import Validation
 from frazil.table.file_changes import FileChanges
 from frazil.table.operations import TableOperations
 from frazil.table.snapshots.producer import SnapshotSettings
+
+NewColumns = Literal["fail", "add"]
 
 MODE: Final = "frazil.changes.mode"
 REASON: Final = "frazil.changes.mode-reason"
@@ -64,86 +76,75 @@ KEYS_A_TASK: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApplyChangesResult(ShownInNotebooks):
-    """What a batch of changes came to.
+class ApplyChanges:
+    """Insert, change and delete rows by their keys, in one commit.
 
     Attributes:
-        mode: ``equality-deletes`` or ``merge``; None where nothing was written.
-        reason: why that mode.
-        upserted: keys that have a row afterwards.
-        deleted: keys that have none.
-        was_applied: the table had the batch already, and nothing was changed.
+        rows: the changes.
+        keys: the columns that tell rows apart; the schema's identifier fields unless given.
+        op: the column that says what happened; all rows are upserts unless given.
+        order_by: columns that order the changes of a key, or `ARRIVAL`.
+        mode: how they are written.
+        format: how they are written down, in place of `op`.
+        on_new_columns: whether to ``add`` columns that the table lacks or to ``fail``; as the
+            table's property says unless given.
+        batch: what tells them from others.
+        options: where the snapshot goes, and how files are written.
     """
 
-    mode: str | None = None
-    reason: str = ""
-    upserted: int = 0
-    deleted: int = 0
-    was_applied: bool = False
-
-    def __repr__(self) -> str:
-        if self.mode is None:
-            known = "the table has the batch already" if self.was_applied else "there were none"
-            return f"Changes: {known}, and nothing was written"
-        return "\n".join(
-            [
-                f"Changes ({self.mode})",
-                f"  keys   {self.upserted:,} upserted, {self.deleted:,} deleted",
-                f"  why    {self.reason}",
-            ]
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeSettings:
-    """How changes are to be applied; `Table.apply_changes` says what each part means."""
-
-    keys: tuple[str, ...]
-    format: ChangeFormat
-    order_by: tuple[Order, ...] = ()
+    rows: Rows
+    keys: str | Sequence[str] | None = None
+    op: str | Column | None = None
+    order_by: Order | Sequence[Order] = ()
     mode: Mode = "auto"
-    adds_columns: bool | None = None
-    branch: str | None = None
-    snapshot_properties: Mapping[str, str] = field(default_factory=dict)
-    options: Mapping[str, str] | None = None
-    on_progress: Callable[[WriteProgress], None] | None = None
+    format: ChangeFormat | None = None
+    on_new_columns: NewColumns | None = None
+    batch: Batch | None = None
+    options: CommitOptions = field(default_factory=CommitOptions)
 
+    def __post_init__(self) -> None:
+        format, new = self.format, self.on_new_columns
+        if format is not None and self.op is not None:
+            raise ValidationError(
+                "give either op or a format of frazil.changes, which says its own op"
+            )
+        if format is not None and not isinstance(format, ChangeFormat):
+            raise ValidationError(
+                f"format is one of frazil.changes, as frazil.changes.change_feed(), not {format!r}"
+            )
+        if new not in (None, "fail", "add"):
+            raise ValidationError(f"on_new_columns is 'fail' or 'add', not {new!r}")
+        if not all(isinstance(each, Order) for each in self.order):
+            raise ValidationError(f"order_by is columns or their names, not {self.order_by!r}")
+        if len(self.order) > 1 and any(isinstance(each, Arrival) for each in self.order):
+            raise ValidationError(
+                "ARRIVAL is the whole order of the changes of a key; give either it or columns"
+            )
+        names_of_keys(self.keys)
+        check_mode(self.mode)
 
-def apply_batch(
-    port: SparkPort, df: DataFrame, settings: ChangeSettings, batch: Batch | None
-) -> ApplyChangesResult:
-    """Apply changes in one commit, again on the new snapshot after a conflict.
+    @property
+    def order(self) -> tuple[Order, ...]:
+        """What orders the changes of a key."""
+        return (self.order_by,) if isinstance(self.order_by, Order) else tuple(self.order_by)
 
-    Raises:
-        ValidationError: the changes make no sense; nothing was changed.
-        ConflictError, CommitFailedError: other writers kept being first.
-    """
-    tries = 1 + RETRIES.of(port.metadata.properties)
-    for left in reversed(range(tries)):
-        try:
-            return _once(port, df, settings, batch)
-        except BatchAppliedError:
-            return ApplyChangesResult(was_applied=True)
-        except (ConflictError, CommitFailedError):
-            if not left:
-                raise
-    raise AssertionError("there is one try at least")
+    def run(self, port: SparkPort) -> ApplyChangesResult:
+        """Run it, again on the new snapshot after a conflict; see `Table.apply_changes`."""
+        df = rows_of(port.spark, self.rows)
 
+        def once() -> ApplyChangesResult:
+            try:
+                with as_batch(port, self.batch) as together:
+                    return _Application(together, self).run(df)
+            except BatchAppliedError:
+                return ApplyChangesResult(was_applied=True)
+            except PySparkException as error:
+                problem = value_problem(str(error))
+                if problem is None:
+                    raise
+                raise ValidationError(f"{problem}; nothing was changed") from error
 
-def _once(
-    port: SparkPort, df: DataFrame, settings: ChangeSettings, batch: Batch | None
-) -> ApplyChangesResult:
-    with port.together() as together:
-        if batch is not None:
-            # First of all: in a commit that is tried again it looks at what is there by then.
-            together.run(mark(batch))
-        try:
-            return _Application(together, settings, batch).run(df)
-        except PySparkException as error:
-            problem = value_problem(str(error))
-            if problem is None:
-                raise
-            raise ValidationError(f"{problem}; nothing was changed") from error
+        return repeated(once, lambda _: port.retries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,24 +152,23 @@ class _Application:
     """One try of one batch, within a transaction."""
 
     port: SparkPort
-    settings: ChangeSettings
-    batch: Batch | None
+    command: ApplyChanges
 
     def run(self, df: DataFrame) -> ApplyChangesResult:
         spark = df.sparkSession
         prepare_session(spark)
         strict = is_case_sensitive(spark)
         schema = self.port.metadata.schema
-        keys = Keys.of(self.settings.keys, schema, case_sensitive=strict)
+        keys = Keys.of(names_of_keys(self.command.keys), schema, case_sensitive=strict)
         if adds_columns := self._adds_columns():
             self._add_stated_columns(df, strict)
         wanted = WantedChanges(
             schema=self.port.metadata.schema,
             keys=keys,
-            order_by=self.settings.order_by,
+            order_by=self.command.order,
             case_sensitive=strict,
         )
-        changes = self.settings.format.read(df, wanted)
+        changes = self._format.read(df, wanted)
         if adds_columns:
             self._add_columns(changes, strict)
         base = self.port.metadata
@@ -184,9 +184,9 @@ class _Application:
                 figures = _figures(last, changes.gone)
             if not figures.keys:
                 return ApplyChangesResult()
-            target = destination(spark, base, self.settings.branch)
+            target = destination(spark, base, self.command.options.branch)
             head = self.port.head(target, base)
-            choice = chosen(self.settings.mode, base, head, figures.keys)
+            choice = chosen(self.command.mode, base, head, figures.keys)
             if choice.mode == EQUALITY:
                 if arrived is not None:
                     data, named = self._arrived(arrived, figures), arrived.by_key
@@ -209,8 +209,8 @@ class _Application:
         properties = self.port.metadata.properties
         stated = SCHEMA_EVOLUTION.name in properties
         allowed = SCHEMA_EVOLUTION.of(properties)
-        wished = self.settings.adds_columns
-        return (stated and allowed) if wished is None else (wished and allowed)
+        wished = self.command.on_new_columns
+        return allowed and (stated if wished is None else wished == "add")
 
     def _add_stated_columns(self, df: DataFrame, strict: bool) -> None:
         """Add the columns of events that state their types, and widen numbers."""
@@ -218,7 +218,7 @@ class _Application:
         known = {fold(field.name): field for field in self.port.metadata.schema.fields}
         added: dict[str, IcebergType] = {}
         wider: dict[str, IcebergType] = {}
-        for name, kinds in self.settings.format.stated_columns(df).items():
+        for name, kinds in self._format.stated_columns(df).items():
             if fold(name) not in known:
                 added[name] = _holding(name, kinds)
                 continue
@@ -263,10 +263,12 @@ class _Application:
             named: a row a key.
         """
         base = self.port.metadata
-        target = destination(self.port.spark, base, self.settings.branch)
+        target = destination(self.port.spark, base, self.command.options.branch)
         live = live_specs(self.port.io, head)
         spec = self._spec_of_deletes(keys, live) if live else None
-        settings = self.port.settings(self.port.metadata, target, self._properties(choice))
+        settings = self.port.settings(
+            self.port.metadata, target, self._options(choice).snapshot_properties
+        )
         if spec is not None:
             branch = settings.get("branch") or MAIN_BRANCH
             self.port.run(reaching_all(self.port.io, branch, spec, head))
@@ -311,9 +313,9 @@ class _Application:
             kept,
             metadata=self.port.metadata,
             io=self.port.io,
-            options=self.settings.options,
+            options=self.command.options.options,
             expected=ExpectedRows(rows=figures.keys - figures.deleted),
-            on_progress=self.settings.on_progress,
+            on_progress=self.command.options.on_progress,
         )
 
     def _arrived(self, arrived: Arrived, figures: KeyFigures) -> Callable[[], list[DataFile]]:
@@ -322,8 +324,8 @@ class _Application:
             figures,
             metadata=self.port.metadata,
             io=self.port.io,
-            options=self.settings.options,
-            on_progress=self.settings.on_progress,
+            options=self.command.options.options,
+            on_progress=self.command.options.on_progress,
         )
 
     def _deletes(
@@ -388,21 +390,18 @@ class _Application:
                 Clause(when=When.NOT_MATCHED, do=Do.INSERT, condition=f"not {flag}", values=values),
             ],
             mode=MERGE_ON_READ,
-            options=CommitOptions(
-                branch=self.settings.branch,
-                snapshot_properties=self._properties(choice),
-                options=self.settings.options,
-                on_progress=self.settings.on_progress,
-            ),
+            options=self._options(choice),
         ).run(self.port)
 
-    def _properties(self, choice: Choice) -> dict[str, str]:
-        return {
-            **self.settings.snapshot_properties,
-            **({} if self.batch is None else self.batch.summary),
-            MODE: choice.mode,
-            REASON: choice.reason,
-        }
+    @property
+    def _format(self) -> ChangeFormat:
+        return self.command.format or plain(self.command.op)
+
+    def _options(self, choice: Choice) -> CommitOptions:
+        """The command's options, with what the snapshot says of the changes."""
+        batch = self.command.batch
+        told = {} if batch is None else batch.summary
+        return self.command.options.saying({**told, MODE: choice.mode, REASON: choice.reason})
 
 
 def _holding(name: str, kinds: Sequence[IcebergType]) -> IcebergType:

@@ -39,18 +39,16 @@ class Choice:
     reason: str
 
 
-def mode_named(name: str) -> Mode:
-    """Return a mode by its name.
+def check_mode(name: str) -> None:
+    """Check that there is such a mode.
 
     Raises:
         ValidationError: there is no such mode.
     """
-    for mode in get_args(Mode):
-        if name == mode:
-            return mode  # type: ignore[no-any-return]
-    raise ValidationError(
-        f"there is no mode {name!r} of applying changes; there are {', '.join(get_args(Mode))}"
-    )
+    if name not in get_args(Mode):
+        raise ValidationError(
+            f"there is no mode {name!r} of applying changes; there are {', '.join(get_args(Mode))}"
+        )
 
 
 def chosen(mode: Mode, metadata: TableMetadata, head: Snapshot | None, changes: int) -> Choice:

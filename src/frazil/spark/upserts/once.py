@@ -6,14 +6,24 @@ itself. Snapshots may expire and branches may be rolled back: the property stays
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
+
+from pyspark.sql import DataFrame
 
 from frazil.errors import ConflictError, InvalidMetadataError, ValidationError
 from frazil.format.changes import SetProperties, Update
 from frazil.format.metadata import TableMetadata
+from frazil.spark.port import SparkPort
+from frazil.spark.row_level.options import CommitOptions
+from frazil.spark.row_level.writes import Overwrite, Rows, owning, write_rows
+from frazil.spark.write.rows import rows_of
+from frazil.spark.write.write_audit_publish import destination
 from frazil.table.commit.operation import MetadataOperation
+from frazil.table.commit.retries import repeated
+from frazil.table.file_changes import FileChanges
 
 QUERY_ID: Final = "frazil.stream.query-id"
 BATCH_ID: Final = "frazil.stream.batch-id"
@@ -90,3 +100,71 @@ def mark(batch: Batch) -> MetadataOperation:
         return [SetProperties({**batch.properties, batch.property_name: str(batch.number)})]
 
     return MetadataOperation(updates)
+
+
+@contextmanager
+def as_batch(port: SparkPort, batch: Batch | None) -> Iterator[SparkPort]:
+    """Give what the operations of a batch are run on: one commit, which notes that it has it.
+
+    Raises:
+        BatchAppliedError: the table has the batch already.
+    """
+    with port.together() as together:
+        if batch is not None:
+            # First of all: in a commit that is tried again it looks at what is there by then.
+            together.run(mark(batch))
+        yield together
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppendBatch:
+    """Add the rows of a batch in one commit, unless the table has the batch already.
+
+    Attributes:
+        rows: what is added.
+        options: where the snapshot goes, and how files are written.
+    """
+
+    rows: DataFrame
+    batch: Batch
+    options: CommitOptions
+
+    def run(self, port: SparkPort) -> None:
+        """Run it, again on the new snapshot after a conflict; see `Table.append_stream`."""
+        options = self.options.saying(self.batch.summary)
+
+        def once() -> None:
+            with suppress(BatchAppliedError), as_batch(port, self.batch) as together:
+                base = together.metadata
+                target = destination(port.spark, base, options.branch)
+                together.head(target, base)
+                settings = together.settings(base, target, options.snapshot_properties)
+                files = write_rows(together, base, self.rows, options)
+                if files:
+                    FileChanges(together).fast_append(files, **owning(settings, files))
+
+        repeated(once, lambda _: port.retries)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplaceRows:
+    """Put the rows of a batch in place of all rows, in one commit.
+
+    Attributes:
+        rows: the new rows.
+        options: how files are written.
+    """
+
+    rows: Rows
+    batch: Batch
+    options: CommitOptions
+
+    def run(self, port: SparkPort) -> None:
+        """Run it.
+
+        Raises:
+            BatchAppliedError: the table has the batch already.
+        """
+        rows = rows_of(port.spark, self.rows)
+        with as_batch(port, self.batch) as together:
+            Overwrite(rows=rows, options=self.options.saying(self.batch.summary)).run(together)
