@@ -179,7 +179,7 @@ def test_a_table_is_created_with_its_first_rows(catalog: Catalog) -> None:
     before = avro_files(table)
     late.files.append([data_file("b", partition=())])
     with pytest.raises(TableAlreadyExistsError):
-        late.create()
+        late.commit()
     assert avro_files(table) == before
 
 

@@ -110,16 +110,9 @@ class SparkHandlePort(SparkPort, HandlePort):
         """Return a port of the same table that moves by itself."""
         return SparkHandlePort(self.spark, self.catalog, self.loaded)
 
-    @contextmanager
-    def together(self) -> Iterator[SparkPort]:
+    def together(self) -> AbstractContextManager[SparkPort]:
         """Give a transaction, which is committed at the end of the block."""
-        transaction = self.transaction()
-        try:
-            yield transaction
-        except BaseException as error:
-            transaction.end(error)
-            raise
-        transaction.end(None)
+        return self.transaction()
 
 
 class SparkTransactionPort(SparkPort, TransactionPort):

@@ -10,7 +10,7 @@ from datetime import tzinfo
 from threading import Lock
 from typing import Any
 
-from frazil.catalog.protocol import Catalog, LoadedTable
+from frazil.catalog.protocol import Catalog, LoadedTable, StagedTable
 from frazil.errors import ValidationError
 from frazil.format.metadata import TableMetadata
 from frazil.format.properties.table import RETRIES
@@ -26,20 +26,23 @@ from frazil.table.time_travel import Moment, timestamp_ms_of
 class TablePort(OnDriver, ABC):
     """A table that operations are run on, whoever commits them."""
 
+    def __init__(self, table: LoadedTable | StagedTable) -> None:
+        self._table = table
+
     @property
-    @abstractmethod
     def identifier(self) -> tuple[str, ...]:
         """Namespace levels and the table's name."""
+        return self._table.identifier
 
     @property
-    @abstractmethod
     def metadata(self) -> TableMetadata:
-        """The table as it was last looked at."""
+        """The table as it was last looked at, with all operations of a transaction so far."""
+        return self._table.metadata
 
     @property
-    @abstractmethod
     def io(self) -> FileIO:
-        """The table's files."""
+        """The table's files, by the credentials that it was last loaded with."""
+        return self._table.io
 
     @abstractmethod
     def newest(self) -> TableMetadata:
@@ -90,9 +93,11 @@ class HandlePort(TablePort):
     Every operation is committed at once, and the port then shows what was committed.
     """
 
+    _table: LoadedTable
+
     def __init__(self, catalog: Catalog, loaded: LoadedTable) -> None:
+        super().__init__(loaded)
         self._catalog = catalog
-        self._loaded = loaded
         self._showing = Lock()
 
     @property
@@ -103,22 +108,7 @@ class HandlePort(TablePort):
     @property
     def loaded(self) -> LoadedTable:
         """The table as last loaded or committed."""
-        return self._loaded
-
-    @property
-    def identifier(self) -> tuple[str, ...]:
-        """Namespace levels and the table's name."""
-        return self._loaded.identifier
-
-    @property
-    def metadata(self) -> TableMetadata:
-        """The metadata as last loaded or committed."""
-        return self._loaded.metadata
-
-    @property
-    def io(self) -> FileIO:
-        """The table's files, by the credentials that it was last loaded with."""
-        return self._loaded.io
+        return self._table
 
     def newest(self) -> TableMetadata:
         """Load the table and return its metadata."""
@@ -131,7 +121,7 @@ class HandlePort(TablePort):
             ValidationError: the name now belongs to another table (rule 192).
             NoSuchTableError: the table is gone.
         """
-        before = self._loaded
+        before = self._table
         loaded = self._catalog.load_table(before.identifier)
         if not self.show(loaded):
             # Another thread was faster, or the catalog was set back to an earlier file.
@@ -146,7 +136,7 @@ class HandlePort(TablePort):
             ValidationError: it is another table.
         """
         with self._showing:
-            shown = self._loaded
+            shown = self._table
             uuid = shown.metadata.table_uuid
             if uuid is not None and loaded.metadata.table_uuid != uuid:
                 raise ValidationError(
@@ -156,7 +146,7 @@ class HandlePort(TablePort):
             earlier = (entry.metadata_file for entry in shown.metadata.metadata_log)
             if not even_if_earlier and loaded.metadata_location in earlier:
                 return False
-            self._loaded = loaded
+            self._table = loaded
             return True
 
     def run(self, operation: Operation) -> None:

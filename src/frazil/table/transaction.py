@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Self
 
 from frazil.catalog.protocol import Catalog, LoadedTable, StagedTable
 from frazil.errors import ValidationError
-from frazil.format.changes import Update, apply_updates
+from frazil.format.changes import Update
 from frazil.format.metadata import TableMetadata
-from frazil.storage.files import FileIO
+from frazil.table.commit.block import CommittedAtEnd
 from frazil.table.commit.loop import abandon, commit, create
 from frazil.table.commit.operation import Changes, CompositeOperation, Operation
 from frazil.table.operations import TableOperations
 from frazil.table.port import HandlePort, TablePort
 
 
-class TransactionPort(TablePort):
-    """Collects operations of a table for one commit.
+class CollectingPort(TablePort, CommittedAtEnd):
+    """Collects operations for one commit, which closes it.
 
-    Each operation sees what those before it did, and nobody else sees anything until the end. When
-    another writer is first, all operations are run again on the newer metadata; one that cannot be
-    (a schema change after another one) raises ConflictError. Each checks what others committed
-    since the transaction began, and not what the operations before it did.
+    Each operation sees what those before it did, and nobody else sees anything until the end.
     """
 
-    def __init__(self, handle: HandlePort, base: LoadedTable) -> None:
-        self._handle = handle
-        self._base = base
-        self._metadata = base.metadata
+    _table: StagedTable
+
+    def __init__(self, table: StagedTable, committed: TableMetadata | None = None) -> None:
+        """Begin.
+
+        Args:
+            committed: the table as others see it; None for one that does not exist yet.
+        """
+        super().__init__(table)
+        self._committed = committed
         self._operations: list[Operation] = []
-        self._updates: list[Update] = []
         self._is_open = True
 
     def __repr__(self) -> str:
@@ -40,33 +41,13 @@ class TransactionPort(TablePort):
         return f"Transaction({self.name}, {len(self._operations)} operations, {state})"
 
     @property
-    def identifier(self) -> tuple[str, ...]:
-        """Namespace levels and the table's name."""
-        return self._base.identifier
-
-    @property
-    def base(self) -> TableMetadata:
-        """The table as it was when the transaction began."""
-        return self._base.metadata
-
-    @property
-    def metadata(self) -> TableMetadata:
-        """The table as it will be, with all operations so far."""
-        return self._metadata
-
-    @property
-    def io(self) -> FileIO:
-        """The table's files, by the credentials that it was loaded with."""
-        return self._base.io
-
-    @property
     def is_open(self) -> bool:
         """Whether it was neither committed nor rolled back."""
         return self._is_open
 
     def newest(self) -> TableMetadata:
-        """Return the metadata of the transaction."""
-        return self._metadata
+        """Return the metadata with all operations so far."""
+        return self.metadata
 
     def run(self, operation: Operation) -> None:
         """Add an operation.
@@ -76,45 +57,28 @@ class TransactionPort(TablePort):
         """
         try:
             self._check_open()
-            updates = operation.changes(self._metadata, committed=self._base.metadata).updates
-            staged = apply_updates(self._metadata, updates)
+            changes = operation.changes(self.metadata, committed=self._committed)
+            self._table = self._table.updated(changes.updates)
         except BaseException:
             abandon(operation)
             raise
-        self._metadata = staged
-        self._updates.extend(updates)
         self._operations.append(operation)
 
     def commit(self) -> LoadedTable:
         """Commit everything; the transaction is closed then, whether or not that works."""
         self._check_open()
         self._is_open = False
-        staged = _Staged(self._operations, self._base.metadata, self._updates)
-        committed = commit(self._handle.catalog, self.identifier, staged, base=self._base)
-        self._handle.committed(committed, CompositeOperation(self._operations).made_snapshots)
-        return committed
+        return self.committed(CompositeOperation(self._operations))
+
+    @abstractmethod
+    def committed(self, operations: CompositeOperation) -> LoadedTable:
+        """Commit operations, and return the table with them."""
 
     def rollback(self) -> None:
         """Forget everything, and remove what the operations wrote."""
         self._check_open()
         self._is_open = False
         abandon(CompositeOperation(self._operations))
-
-    @contextmanager
-    def all_or_nothing(self) -> Iterator[None]:
-        """Run a block whose operations count together: if it raises, none of them does.
-
-        What they wrote is removed then, and the transaction is as it was before the block.
-        """
-        metadata, updates, operations = self._metadata, len(self._updates), len(self._operations)
-        try:
-            yield
-        except BaseException:
-            abandon(CompositeOperation(self._operations[operations:]))
-            self._metadata = metadata
-            del self._updates[updates:]
-            del self._operations[operations:]
-            raise
 
     def end(self, error: BaseException | None) -> None:
         """End the transaction where it is open: commit it, or after an error roll it back."""
@@ -130,7 +94,50 @@ class TransactionPort(TablePort):
             raise ValidationError("the transaction is closed; begin another one")
 
 
-class Transaction(TableOperations):
+class TransactionPort(CollectingPort):
+    """Collects operations of a table for one commit.
+
+    When another writer is first, all operations are run again on the newer metadata; one that
+    cannot be (a schema change after another one) raises ConflictError. Each checks what others
+    committed since the transaction began, and not what the operations before it did.
+    """
+
+    def __init__(self, handle: HandlePort, base: LoadedTable) -> None:
+        super().__init__(
+            StagedTable(base.identifier, base.metadata, base.io, base.config), base.metadata
+        )
+        self._handle = handle
+        self._base = base
+
+    @property
+    def base(self) -> TableMetadata:
+        """The table as it was when the transaction began."""
+        return self._base.metadata
+
+    def committed(self, operations: CompositeOperation) -> LoadedTable:
+        """Commit operations, and let the handle show the table with them."""
+        staged = _Staged(self._operations, self.base, self._table.updates)
+        committed = commit(self._handle.catalog, self.identifier, staged, base=self._base)
+        self._handle.committed(committed, operations.made_snapshots)
+        return committed
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """Run a block whose operations count together: if it raises, none of them does.
+
+        What they wrote is removed then, and the transaction is as it was before the block.
+        """
+        table, operations = self._table, len(self._operations)
+        try:
+            yield
+        except BaseException:
+            abandon(CompositeOperation(self._operations[operations:]))
+            self._table = table
+            del self._operations[operations:]
+            raise
+
+
+class Transaction(TableOperations, CommittedAtEnd):
     """Collects operations; leaving the `with` block commits them all at once.
 
         with table.transaction() as tx:
@@ -145,24 +152,13 @@ class Transaction(TableOperations):
     not what the operations before it did.
     """
 
-    port: TransactionPort
+    port: CollectingPort
 
-    def __init__(self, port: TransactionPort) -> None:
+    def __init__(self, port: CollectingPort) -> None:
         super().__init__(port)
 
     def __repr__(self) -> str:
         return repr(self.port)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.port.end(error)
 
     def commit(self) -> LoadedTable:
         """Commit everything; the handle then shows it. The transaction is closed in any case."""
@@ -172,12 +168,16 @@ class Transaction(TableOperations):
         """Forget everything, and remove what the operations wrote."""
         self.port.rollback()
 
+    def end(self, error: BaseException | None) -> None:
+        """End the block: commit, or after an error roll back."""
+        self.port.end(error)
+
 
 class _Staged(CompositeOperation):
     """The operations of a transaction; on their first base they have been run already."""
 
     def __init__(
-        self, operations: list[Operation], base: TableMetadata, updates: list[Update]
+        self, operations: list[Operation], base: TableMetadata, updates: Sequence[Update]
     ) -> None:
         super().__init__(operations)
         self._staged_base = base
@@ -189,52 +189,28 @@ class _Staged(CompositeOperation):
         return super().changes(base, committed=committed)
 
 
-class CreationPort(TablePort):
+class CreationPort(CollectingPort):
     """Collects the first operations of a table that does not exist yet."""
 
     def __init__(self, catalog: Catalog, staged: StagedTable) -> None:
+        super().__init__(staged)
         self._catalog = catalog
-        self._staged = staged
-        self._operations: list[Operation] = []
+        self._created: LoadedTable | None = None
 
     @property
-    def identifier(self) -> tuple[str, ...]:
-        """Namespace levels and the table's name."""
-        return self._staged.identifier
+    def created(self) -> LoadedTable:
+        """The table, once it is created."""
+        if self._created is None:
+            raise ValidationError(f"{self.name} is not created yet")
+        return self._created
 
-    @property
-    def metadata(self) -> TableMetadata:
-        """The table as it will be."""
-        return self._staged.metadata
-
-    @property
-    def io(self) -> FileIO:
-        """The table's files."""
-        return self._staged.io
-
-    def newest(self) -> TableMetadata:
-        """Return the metadata of the table as it will be."""
-        return self._staged.metadata
-
-    def run(self, operation: Operation) -> None:
-        """Add an operation."""
-        try:
-            self._staged = self._staged.updated(operation.changes(self.metadata).updates)
-        except BaseException:
-            abandon(operation)
-            raise
-        self._operations.append(operation)
-
-    def create(self) -> LoadedTable:
-        """Create the table with everything so far."""
-        return create(self._catalog, self._staged, CompositeOperation(self._operations))
-
-    def abandon(self) -> None:
-        """Remove what the operations wrote."""
-        abandon(CompositeOperation(self._operations))
+    def committed(self, operations: CompositeOperation) -> LoadedTable:
+        """Create the table with the operations."""
+        self._created = create(self._catalog, self._table, operations)
+        return self._created
 
 
-class CreateTransaction(TableOperations):
+class CreateTransaction(Transaction):
     """A table that does not exist yet, and its first operations; the `with` block creates it.
 
         with CreateTransaction(catalog, catalog.stage_table("db.t", metadata)) as tx:
@@ -249,30 +225,8 @@ class CreateTransaction(TableOperations):
 
     def __init__(self, catalog: Catalog, staged: StagedTable) -> None:
         super().__init__(CreationPort(catalog, staged))
-        self._created: LoadedTable | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if kind is None:
-            self.create()
-        else:
-            self.port.abandon()
 
     @property
     def created(self) -> LoadedTable:
         """The table, once it is created."""
-        if self._created is None:
-            raise ValidationError(f"{self.port.name} is not created yet")
-        return self._created
-
-    def create(self) -> LoadedTable:
-        """Create the table with everything so far."""
-        self._created = self.port.create()
-        return self._created
+        return self.port.created

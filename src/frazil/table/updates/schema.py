@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import UTC, tzinfo
 from itertools import chain
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from frazil.errors import ConflictError
 from frazil.format.changes import (
@@ -24,12 +23,13 @@ from frazil.format.metadata.table_mapping import evolved_mapping_property
 from frazil.format.properties.table import COLUMN_PROPERTIES
 from frazil.format.schema import Schema
 from frazil.format.types import IcebergType, as_type
+from frazil.table.commit.block import CommittedAtEnd
 from frazil.table.commit.operation import MetadataOperation, Operation
 
 COLUMN_PROPERTY_PREFIXES = tuple(each.prefix for each in COLUMN_PROPERTIES)
 
 
-class UpdateSchema(SchemaEvolution):
+class UpdateSchema(SchemaEvolution, CommittedAtEnd):
     """Collects schema changes; leaving the `with` block commits them.
 
         with table.update_schema() as u:
@@ -62,18 +62,6 @@ class UpdateSchema(SchemaEvolution):
         )
         self._table = metadata
         self._run_operation = run
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if kind is None:
-            self.commit()
 
     def commit(self) -> None:
         """Commit the changes; leaving the `with` block does this."""

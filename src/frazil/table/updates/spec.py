@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import TracebackType
 from typing import Self
 
 from frazil.errors import ConflictError
@@ -11,12 +10,13 @@ from frazil.format.changes import AddSpec, SetDefaultSpec, Update
 from frazil.format.metadata import TableMetadata
 from frazil.format.partitions.evolution import PartitionEvolution
 from frazil.format.partitions.partitioning import PartitionSpec
+from frazil.table.commit.block import CommittedAtEnd
 from frazil.table.commit.operation import MetadataOperation, Operation
 
 LAST_ADDED = -1
 
 
-class UpdateSpec:
+class UpdateSpec(CommittedAtEnd):
     """Collects changes of the partition spec; leaving the `with` block commits them.
 
         with table.update_spec() as u:
@@ -43,18 +43,6 @@ class UpdateSpec:
             format_version=metadata.format_version,
             case_sensitive=case_sensitive,
         )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if kind is None:
-            self.commit()
 
     def add_field(self, expr: str, *, name: str | None = None) -> Self:
         """Partition by one more transform: `"day(ts)"`, `"bucket(16, id)"`, `"country"`.
