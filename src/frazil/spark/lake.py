@@ -22,22 +22,20 @@ from frazil.errors import (
     TableAlreadyExistsError,
     ValidationError,
 )
-from frazil.format.metadata import TableMetadata
-from frazil.format.new_table import new_table_metadata
-from frazil.format.partitions.partitioning import PartitionField, spec_for
-from frazil.format.sorting import SortField, order_for
+from frazil.spark.creation import CreateKwargs, CreateTable
 from frazil.spark.lake_migration import MigrationCommands
 from frazil.spark.procedures.call import call
+from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.row_level.writes import Rows
-from frazil.spark.schemas.schema_like import SchemaLike, schema_of
+from frazil.spark.schemas.schema_like import SchemaLike
 from frazil.spark.session.facts import prepare_session, take_cache_sizes
 from frazil.spark.stream.source.options import StreamSettings
 from frazil.spark.table import Table
-from frazil.spark.write.rows import rows_of
 from frazil.storage.caches import CacheStatistics
-from frazil.storage.files import FileIO, normalize_location
+from frazil.storage.files import FileIO
 from frazil.storage.moved import MovedFileIO
 from frazil.storage.on_driver import OnDriver
+from frazil.table.updates.replacement import DefinitionKwargs
 
 DEFAULT_CATALOG_NAME = "default"
 
@@ -195,12 +193,7 @@ class Lake(OnDriver, MigrationCommands):
         self,
         identifier: str | Sequence[str],
         schema: SchemaLike,
-        *,
-        partition_by: str | Sequence[str | PartitionField] = (),
-        sort_by: str | Sequence[str | SortField] = (),
-        properties: Mapping[str, str] | None = None,
-        location: str | None = None,
-        format_version: int | str | None = None,
+        **definition: Unpack[CreateKwargs],
     ) -> Table:
         """Make an empty table.
 
@@ -208,11 +201,7 @@ class Lake(OnDriver, MigrationCommands):
             identifier: its name.
             schema: a `Schema`, a Spark ``StructType``, DDL text, or a DataFrame, of which only the
                 schema is taken (`create_table_as_select` takes its rows too).
-            partition_by: expressions such as ``"month(ts)"``, ``"bucket(16, id)"``, ``"city"``.
-            sort_by: expressions such as ``"ts desc nulls last"``.
-            properties: table properties.
-            location: where its files lie; chosen by the catalog unless given.
-            format_version: 1, 2 (the default) or 3.
+            definition: see `CreateKwargs`.
 
         Raises:
             TableAlreadyExistsError: the name is taken.
@@ -222,20 +211,24 @@ class Lake(OnDriver, MigrationCommands):
         Examples:
             >>> lake.create_table("db.visits", "id bigint, ts timestamp", partition_by=["day(ts)"])
         """
-        metadata = self._new_metadata(
-            identifier, schema, partition_by, sort_by, properties, location, format_version
+        # What is named twice is refused: an empty table takes neither rows nor options.
+        command = CreateTable(
+            identifier=identifier, schema=schema, rows=None, options=CommitOptions(), **definition
         )
-        return Table(self.spark, self.catalog, self.catalog.create_table(identifier, metadata))
+        return self._created(command)
 
     def create_table_if_not_exists(
-        self, identifier: str | Sequence[str], schema: SchemaLike, **options: Any
+        self,
+        identifier: str | Sequence[str],
+        schema: SchemaLike,
+        **definition: Unpack[CreateKwargs],
     ) -> Table:
         """Return the table of that name, made as `create_table` makes it unless it is there."""
         try:
             return self.load_table(identifier)
         except NoSuchTableError:
             try:
-                return self.create_table(identifier, schema, **options)
+                return self.create_table(identifier, schema, **definition)
             except TableAlreadyExistsError:
                 return self.load_table(identifier)
 
@@ -244,14 +237,16 @@ class Lake(OnDriver, MigrationCommands):
         identifier: str | Sequence[str],
         df: Rows,
         *,
-        partition_by: str | Sequence[str | PartitionField] = (),
-        sort_by: str | Sequence[str | SortField] = (),
-        properties: Mapping[str, str] | None = None,
-        location: str | None = None,
-        format_version: int | str | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
+        **definition: Unpack[CreateKwargs],
     ) -> Table:
         """Make a table of a DataFrame's schema and rows in one commit.
+
+        Args:
+            identifier: its name.
+            df: the rows, as of `Table.append`.
+            snapshot_properties: entries for the snapshot's summary.
+            definition: see `CreateKwargs`.
 
         Raises:
             TableAlreadyExistsError: the name is taken; nothing was written.
@@ -259,24 +254,17 @@ class Lake(OnDriver, MigrationCommands):
         Examples:
             >>> lake.create_table_as_select("db.copy", df, partition_by=["month(ts)"])
         """
-        name = parse_table_identifier(identifier)
-        rows = rows_of(self.spark, df)
-        metadata = self._new_metadata(
-            name, rows, partition_by, sort_by, properties, location, format_version
-        )
-        return Table.create_as_select(
-            self.spark, self.catalog, name, metadata, rows, snapshot_properties
-        )
+        options = CommitOptions(snapshot_properties=snapshot_properties)
+        command = CreateTable(identifier=identifier, rows=df, options=options, **definition)
+        return self._created(command)
 
     def replace_table_as_select(
         self,
         identifier: str | Sequence[str],
         df: Rows,
         *,
-        partition_by: str | Sequence[str | PartitionField] = (),
-        sort_by: str | Sequence[str | SortField] = (),
-        properties: Mapping[str, str] | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
+        **definition: Unpack[DefinitionKwargs],
     ) -> Table:
         """Give a table a DataFrame's schema and rows in one commit; its history stays.
 
@@ -284,13 +272,7 @@ class Lake(OnDriver, MigrationCommands):
             NoSuchTableError: there is no such table.
         """
         table = self.load_table(identifier)
-        return table.replace_as_select(
-            df,
-            partition_by=partition_by,
-            sort_by=sort_by,
-            properties=properties,
-            snapshot_properties=snapshot_properties,
-        )
+        return table.replace_as_select(df, snapshot_properties=snapshot_properties, **definition)
 
     def create_or_replace_table_as_select(
         self, identifier: str | Sequence[str], df: Rows, **options: Any
@@ -415,27 +397,5 @@ class Lake(OnDriver, MigrationCommands):
 
     # -- parts -----------------------------------------------------------------------------------
 
-    def _new_metadata(
-        self,
-        identifier: str | Sequence[str],
-        schema: SchemaLike,
-        partition_by: str | Sequence[str | PartitionField],
-        sort_by: str | Sequence[str | SortField],
-        properties: Mapping[str, str] | None,
-        location: str | None,
-        format_version: int | str | None,
-    ) -> TableMetadata:
-        resolved = schema_of(schema)
-        place = (
-            self.catalog.default_table_location(identifier)
-            if location is None
-            else normalize_location(location)
-        )
-        return new_table_metadata(
-            resolved,
-            spec_for(resolved, partition_by),
-            order_for(resolved, sort_by),
-            location=place,
-            properties=dict(properties or {}),
-            format_version=format_version,
-        )
+    def _created(self, command: CreateTable) -> Table:
+        return Table(self.spark, self.catalog, command.run(self.spark, self.catalog))

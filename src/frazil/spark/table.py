@@ -10,13 +10,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from frazil.catalog.protocol import Catalog, LoadedTable
 from frazil.format.arguments import SnapshotId
-from frazil.format.metadata import TableMetadata
-from frazil.format.partitions.partitioning import PartitionField
 from frazil.format.predicates.expressions import Expression
-from frazil.format.sorting import SortField
 from frazil.spark.changes.table_changes import TableChanges
 from frazil.spark.compaction.compact import CompactionArguments
 from frazil.spark.compaction.results import CompactionResult, ConversionResult
+from frazil.spark.creation import ReplaceTable
 from frazil.spark.maintenance import TableMaintenance
 from frazil.spark.metadata_frames.frames import MetadataFrames
 from frazil.spark.metadata_frames.inspector import TableInspector
@@ -24,27 +22,20 @@ from frazil.spark.optimizing.optimize import OnOptimize, optimize, plan_table
 from frazil.spark.optimizing.results import OptimizeResult
 from frazil.spark.port import SparkHandlePort
 from frazil.spark.row_level.options import CommitOptions, OnProgress
-from frazil.spark.row_level.writes import Rows, owning, write_rows
+from frazil.spark.row_level.writes import Rows
 from frazil.spark.scan import Scan
-from frazil.spark.session.facts import engine_summary
 from frazil.spark.stream.table_streams import TableStreams
 from frazil.spark.table_files import TableFiles
 from frazil.spark.transaction import TableTransaction
-from frazil.spark.types import query_schema_from_spark
 from frazil.spark.upserts.commands import ChangeCommands
-from frazil.spark.write.files import write_data_files
-from frazil.spark.write.rows import rows_of
-from frazil.spark.write.write_audit_publish import Destination, branch_to_read, refuse_replacement
-from frazil.table.file_changes import FileChanges
+from frazil.spark.write.write_audit_publish import branch_to_read
 from frazil.table.handle import TableHandle
 from frazil.table.inspect.inspector import SnapshotChoice
 from frazil.table.operations import TableOperations
 from frazil.table.optimizing.choices import OptimizingPlan
 from frazil.table.report.write import write_report
-from frazil.table.snapshots.producer import SnapshotSettings, snapshot_options
 from frazil.table.time_travel import Moment
-from frazil.table.transaction import CreateTransaction
-from frazil.table.updates.replacement import ReplaceDefinition
+from frazil.table.updates.replacement import DefinitionKwargs
 
 
 class Table(ChangeCommands, TableChanges, TableStreams, TableHandle):
@@ -61,11 +52,6 @@ class Table(ChangeCommands, TableChanges, TableStreams, TableHandle):
 
     def __init__(self, spark: SparkSession, catalog: Catalog, loaded: LoadedTable) -> None:
         TableOperations.__init__(self, SparkHandlePort(spark, catalog, loaded))
-
-    @property
-    def spark(self) -> SparkSession:
-        """The session that moves the data."""
-        return self.port.spark
 
     # -- namespaces ------------------------------------------------------------------------------
 
@@ -196,56 +182,24 @@ class Table(ChangeCommands, TableChanges, TableStreams, TableHandle):
         self,
         df: Rows,
         *,
-        partition_by: str | Sequence[str | PartitionField] = (),
-        sort_by: str | Sequence[str | SortField] = (),
-        properties: Mapping[str, str] | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
         options: Mapping[str, str] | None = None,
         on_progress: OnProgress | None = None,
+        **definition: Unpack[DefinitionKwargs],
     ) -> Table:
         """Give the table a DataFrame's schema and rows in one commit; its history stays.
 
         Columns keep their ids by name; partitioning and order are as given here.
-        """
-        rows = rows_of(self.spark, df)
-        refuse_replacement(self.spark, self.port.newest())
-        with self.port.together() as together:
-            together.run(
-                ReplaceDefinition(
-                    query_schema_from_spark(rows.schema),
-                    partition_by=partition_by,
-                    sort_by=sort_by,
-                    properties=properties,
-                )
-            )
-            base = together.newest()
-            settings = together.settings(base, Destination(), snapshot_properties)
-            files = write_rows(
-                together, base, rows, CommitOptions(options=options, on_progress=on_progress)
-            )
-            FileChanges(together).append(files, **owning(settings, files))
-        return self
 
-    @classmethod
-    def create_as_select(
-        cls,
-        spark: SparkSession,
-        catalog: Catalog,
-        identifier: str | Sequence[str],
-        metadata: TableMetadata,
-        df: DataFrame,
-        snapshot_properties: Mapping[str, str] | None = None,
-    ) -> Table:
-        """Return a new table of the metadata with a DataFrame's rows, in one commit."""
-        settings: SnapshotSettings = {
-            "snapshot_properties": {**engine_summary(spark), **(snapshot_properties or {})}
-        }
-        snapshot_options(**settings)
-        staged = catalog.stage_table(identifier, metadata)
-        files = write_data_files(spark, df, metadata=staged.metadata, io=staged.io)
-        with CreateTransaction(catalog, staged) as transaction:
-            transaction.files.append(files, **owning(settings, files))
-        return cls(spark, catalog, transaction.created)
+        Args:
+            snapshot_properties, options, on_progress: see `WriteKwargs`.
+            definition: see `DefinitionKwargs`.
+        """
+        chosen = CommitOptions(
+            snapshot_properties=snapshot_properties, options=options, on_progress=on_progress
+        )
+        ReplaceTable(rows=df, options=chosen, **definition).run(self.port)
+        return self
 
     # -- reads -----------------------------------------------------------------------------------
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final, Self
+from collections.abc import Mapping
+from typing import Final, Self, Unpack
 
 from frazil.catalog.protocol import Catalog, LoadedTable
 from frazil.format.arguments import SnapshotId, optional_snapshot_id_of
 from frazil.format.html_text import html_table, notebook_card
-from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
+from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
-from frazil.format.sorting import SortField, SortOrder
+from frazil.format.sorting import SortOrder
 from frazil.table.inspect.inspector import Inspector
 from frazil.table.maintenance.upkeep import Maintenance
 from frazil.table.operations import TableOperations
 from frazil.table.port import HandlePort
 from frazil.table.time_travel import Moment, find_snapshot
 from frazil.table.transaction import Transaction, TransactionPort
-from frazil.table.updates.replacement import ReplaceDefinition
+from frazil.table.updates.replacement import DefinitionKwargs, ReplaceDefinition
 
 _MOST_COLUMNS_SHOWN: Final = 20
 
@@ -217,12 +217,7 @@ class TableHandle(TableOperations):
         return Transaction(TransactionPort(self.port, self.port.refresh()))
 
     def replace_transaction(
-        self,
-        schema: Schema,
-        *,
-        partition_by: str | Sequence[str | PartitionField] = (),
-        sort_by: str | Sequence[str | SortField] = (),
-        properties: Mapping[str, str] | None = None,
+        self, schema: Schema, **definition: Unpack[DefinitionKwargs]
     ) -> Transaction:
         """Return a transaction that starts by giving the table another definition and no rows.
 
@@ -230,9 +225,5 @@ class TableHandle(TableOperations):
         other branches and tags stay.
         """
         port = TransactionPort(self.port, self.port.refresh())
-        port.run(
-            ReplaceDefinition(
-                schema, partition_by=partition_by, sort_by=sort_by, properties=properties or {}
-            )
-        )
+        port.run(ReplaceDefinition(schema, **definition))
         return Transaction(port)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 
 from frazil.errors import ValidationError
 from frazil.format.arguments import SnapshotId, optional_snapshot_id_of, snapshot_id_of
@@ -19,6 +18,7 @@ from frazil.planning.changes_range import SnapshotRange, snapshot_range
 from frazil.spark.changes.changelog import Changelog
 from frazil.spark.changes.incremental import IncrementalScan
 from frazil.spark.changes.view import changelog_arguments
+from frazil.spark.port import SparkHandlePort
 from frazil.table.handle import TableHandle
 from frazil.table.time_travel import Moment
 
@@ -38,10 +38,7 @@ class TableChanges(TableHandle):
     datetime (local time unless it has a zone) or a date.
     """
 
-    @property
-    @abstractmethod
-    def spark(self) -> SparkSession:
-        """The session that reads."""
+    port: SparkHandlePort
 
     def incremental(
         self,
@@ -86,7 +83,7 @@ class TableChanges(TableHandle):
             to_timestamp,
         )
         return IncrementalScan(
-            self.spark,
+            self.port.spark,
             self.metadata,
             self.io,
             snapshots=found,
@@ -261,7 +258,9 @@ class TableChanges(TableHandle):
     def _changelog(
         self, found: SnapshotRange, end: _End, where: str | Column | Expression | None
     ) -> Changelog:
-        return Changelog(self.spark, self.metadata, self.io, found, self._schema_at(end), where)
+        return Changelog(
+            self.port.spark, self.metadata, self.io, found, self._schema_at(end), where
+        )
 
     def _schema_at(self, end: _End) -> Schema:
         metadata = self.metadata

@@ -18,7 +18,7 @@ SchemaLike: TypeAlias = "Schema | StructType | DataFrame | str"
 """A Frazil schema, a Spark schema, a DataFrame (its schema), or DDL text."""
 
 
-def schema_of(schema: SchemaLike) -> Schema:
+def schema_of(schema: SchemaLike | None) -> Schema:
     """Return the schema of anything that names columns and types.
 
     Raises:

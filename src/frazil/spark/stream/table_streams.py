@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike, fspath
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 
 from frazil.errors import ConfigurationError, ValidationError
 from frazil.format.arguments import SnapshotId, one_or_several
@@ -16,6 +15,7 @@ from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.spark.changes.columns import CHANGELOG_COLUMNS
 from frazil.spark.conditions import condition_of
+from frazil.spark.port import SparkHandlePort
 from frazil.spark.session.facts import is_case_sensitive, prepare_session, time_zone_of
 from frazil.spark.stream.source.batch_files import CHANGE_FIELDS
 from frazil.spark.stream.source.follower import Follower
@@ -33,10 +33,7 @@ _WILDCARDS = "*?[]{}\\"
 class TableStreams(TableHandle):
     """A table's rows as they come."""
 
-    @property
-    @abstractmethod
-    def spark(self) -> SparkSession:
-        """The session that reads."""
+    port: SparkHandlePort
 
     def read_stream(
         self,
@@ -130,25 +127,25 @@ class TableStreams(TableHandle):
                 f"checkpoint is {folder!r}: Spark takes {' '.join(_WILDCARDS)} in the name of a "
                 "folder to stream from as wildcards; choose another name"
             )
-        prepare_session(self.spark)
+        prepare_session(self.port.spark)
         io = FileIO(self.io.properties, caches=self.io.caches)
         metadata = self.catalog.load_table(self.identifier).metadata
         condition = condition_of(
             where,
             metadata.schema,
-            spark=self.spark,
-            case_sensitive=is_case_sensitive(self.spark),
-            time_zone=time_zone_of(self.spark),
+            spark=self.port.spark,
+            case_sensitive=is_case_sensitive(self.port.spark),
+            time_zone=time_zone_of(self.port.spark),
         )
         if not condition.is_always_true:
             asked = replace(asked, where=condition.text, pruned_by=condition.implied)
         asked = replace(asked, branch=branch)
         follower = Follower(
-            self.spark,
+            self.port.spark,
             self.catalog,
             self.identifier,
             metadata,
-            log=StreamLog(self.spark, io, folder),
+            log=StreamLog(self.port.spark, io, folder),
             log_io=io,
             options=asked,
         )
@@ -164,8 +161,8 @@ class TableStreams(TableHandle):
             fields = (*fields, *CHANGE_FIELDS)
             chosen = chosen and (*chosen, *(field.name for field in CHANGE_FIELDS))
         follower.catch_up()
-        watch(self.spark, follower)
-        rows = streaming_dataframe(self.spark, follower.log.spark_folder, fields)
+        watch(self.port.spark, follower)
+        rows = streaming_dataframe(self.port.spark, follower.log.spark_folder, fields)
         if not condition.is_always_true:
             rows = condition.matching(rows)
         return rows.select(*(quote_name_always([name]) for name in chosen)) if chosen else rows
@@ -173,7 +170,7 @@ class TableStreams(TableHandle):
     def _chosen(self, columns: str | Sequence[str] | None, schema: Schema) -> tuple[str, ...]:
         if columns is None:
             return ()
-        strict = is_case_sensitive(self.spark)
+        strict = is_case_sensitive(self.port.spark)
         names = one_or_several(columns, argument="columns")
         found = [schema.find_field(name, case_sensitive=strict) for name in names]
         inner = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypedDict, Unpack
 
 from frazil.errors import ConflictError
 from frazil.format.arguments import one_or_several
@@ -16,6 +17,20 @@ from frazil.table.commit.operation import MetadataOperation
 from frazil.table.updates.properties import set_properties
 
 
+class DefinitionKwargs(TypedDict, total=False):
+    """Keywords of a table's definition beside its schema.
+
+    Attributes:
+        partition_by: expressions such as ``"month(ts)"``, ``"bucket(16, id)"``, ``"city"``.
+        sort_by: expressions such as ``"ts desc nulls last"``.
+        properties: table properties.
+    """
+
+    partition_by: str | Sequence[str | PartitionField]
+    sort_by: str | Sequence[str | SortField]
+    properties: Mapping[str, str] | None
+
+
 class ReplaceDefinition(MetadataOperation):
     """Start the table over: `main` becomes empty, its snapshots stay in the history.
 
@@ -26,15 +41,13 @@ class ReplaceDefinition(MetadataOperation):
     def __init__(
         self,
         schema: Schema,
-        *,
-        partition_by: str | Sequence[str | PartitionField] = (),
-        sort_by: str | Sequence[str | SortField] = (),
-        properties: Mapping[str, str] | None = None,
+        **definition: Unpack[DefinitionKwargs],
     ) -> None:
+        fields, keys = definition.get("partition_by", ()), definition.get("sort_by", ())
         self._schema = schema
-        self._partition_by = one_or_several(partition_by, PartitionField, argument="partition_by")
-        self._sort_by = one_or_several(sort_by, SortField, argument="sort_by")
-        self._properties = dict(properties or {})
+        self._partition_by = one_or_several(fields, PartitionField, argument="partition_by")
+        self._sort_by = one_or_several(keys, SortField, argument="sort_by")
+        self._properties = dict(definition.get("properties") or {})
         # Refuses reserved names before anything is written.
         set_properties(self._properties)
         self._first: tuple[Schema, PartitionSpec] | None = None
