@@ -38,6 +38,7 @@ from frazil.table.maintenance.check import CheckResult
 from frazil.table.maintenance.orphans import OrphanFilesResult, OrphanSearch
 from frazil.table.maintenance.progress import DeleteFiles, OnDelete
 from frazil.table.maintenance.upkeep import Maintenance
+from frazil.table.snapshots.producer import BranchSettings
 
 
 class TableMaintenance(Maintenance):
@@ -110,9 +111,8 @@ class TableMaintenance(Maintenance):
         self,
         where: str | Column | Expression | None = None,
         *,
-        branch: str | None = None,
-        snapshot_properties: Mapping[str, str] | None = None,
         on_progress: Callable[[WriteProgress], None] | None = None,
+        **commit: Unpack[BranchSettings],
     ) -> ConversionResult:
         """Turn equality deletes into position deletes (version 2) or deletion vectors (version 3).
 
@@ -122,22 +122,15 @@ class TableMaintenance(Maintenance):
         Args:
             where: only deletes whose data files all may hold matching rows, as of whole
                 partitions; all unless given.
-            branch: the branch to convert; `main` unless given.
-            snapshot_properties: entries for the snapshot's summary.
             on_progress: called as delete files are written.
+            commit: see `BranchSettings`.
 
         Raises:
             ConflictError: others rewrote data files in every try; nothing was changed.
             PredicateError: the condition does not fit the schema, or chooses no files.
             UnsupportedError: a delete compares a column that cannot be compared.
         """
-        return convert_equality_deletes(
-            self._port,
-            where,
-            branch=branch,
-            snapshot_properties=snapshot_properties,
-            on_progress=on_progress,
-        )
+        return convert_equality_deletes(self._port, where, on_progress=on_progress, **commit)
 
     def rewrite_position_deletes(
         self,
@@ -183,8 +176,7 @@ class TableMaintenance(Maintenance):
         *,
         spec_id: int | None = None,
         sort_by: str | Sequence[str] = (),
-        branch: str | None = None,
-        snapshot_properties: Mapping[str, str] | None = None,
+        **commit: Unpack[BranchSettings],
     ) -> ManifestsResult:
         """Rewrite manifests so that each is of the target size and holds few partitions.
 
@@ -192,20 +184,13 @@ class TableMaintenance(Maintenance):
             spec_id: the partition spec whose manifests are rewritten; the current one unless given.
             sort_by: names of partition fields, the most important one first; all of the spec's in
                 their order unless given.
-            branch: the branch to rewrite; `main` unless given.
-            snapshot_properties: entries for the snapshot's summary.
+            commit: see `BranchSettings`.
 
         Raises:
             ValidationError: the spec has no such field.
             CommitFailedError: others kept being first.
         """
-        return rewrite_manifests(
-            self._port,
-            spec_id=spec_id,
-            sort_by=sort_by,
-            branch=branch,
-            snapshot_properties=snapshot_properties,
-        )
+        return rewrite_manifests(self._port, spec_id=spec_id, sort_by=sort_by, **commit)
 
     def add_files(
         self,
@@ -215,8 +200,7 @@ class TableMaintenance(Maintenance):
         partition_filter: Mapping[str, Any] | None = None,
         check_duplicate_files: bool = True,
         parallelism: int | None = None,
-        branch: str | None = None,
-        snapshot_properties: Mapping[str, str] | None = None,
+        **commit: Unpack[BranchSettings],
     ) -> AddFilesResult:
         """Make data files of a folder or of a Spark table files of this table, as they are.
 
@@ -232,8 +216,7 @@ class TableMaintenance(Maintenance):
             check_duplicate_files: refuse files that the table has.
             parallelism: how many footers a process reads beside each other; 8 on the driver and 1
                 in each task unless given.
-            branch: the branch to add to; `main` unless given.
-            snapshot_properties: entries for the snapshot's summary.
+            commit: see `BranchSettings`.
 
         Raises:
             ValidationError: the table has one of the files, no spec of the table is that of the
@@ -255,8 +238,7 @@ class TableMaintenance(Maintenance):
             partition_filter=partition_filter,
             check_duplicate_files=check_duplicate_files,
             parallelism=parallelism,
-            branch=branch,
-            snapshot_properties=snapshot_properties,
+            **commit,
         )
 
     def check(self) -> CheckResult:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypedDict, Unpack
 
 from pyspark.sql import Column, DataFrame
 
@@ -24,6 +24,21 @@ from frazil.table.time_travel import Moment
 
 SnapshotOrRef: TypeAlias = "SnapshotId | str"
 """A snapshot by its id, as a number or its digits, or by the name of a branch or tag."""
+
+
+class RangeKwargs(TypedDict, total=False):
+    """Keywords of a range of snapshots.
+
+    Attributes:
+        from_snapshot_id: start after this one; it may be expired if what follows is kept.
+        to_snapshot_id: end with this one.
+        from_timestamp, to_timestamp: the same by times.
+    """
+
+    from_snapshot_id: SnapshotId | None
+    to_snapshot_id: SnapshotId | None
+    from_timestamp: Moment | None
+    to_timestamp: Moment | None
 
 
 class TableChanges(TableHandle):
@@ -46,25 +61,21 @@ class TableChanges(TableHandle):
         end: SnapshotOrRef | None = None,
         /,
         *,
-        from_snapshot_id: SnapshotId | None = None,
-        to_snapshot_id: SnapshotId | None = None,
-        from_timestamp: Moment | None = None,
-        to_timestamp: Moment | None = None,
         where: str | Column | Expression | None = None,
         columns: str | Sequence[str] | None = None,
         limit: int | None = None,
+        **between: Unpack[RangeKwargs],
     ) -> IncrementalScan:
         """Return the rows that `append` snapshots added, and skip all other snapshots.
 
         Args:
             start: start after this snapshot: its id, or a tag or branch by name.
             end: end with this one.
-            from_snapshot_id: the start by its id; it may be expired if what follows is kept.
-            to_snapshot_id: the end by its id.
             where: which rows: any condition of Spark as SQL text or as a `Column`, sub-queries too,
                 or an expression; what it says of single columns prunes partitions and files.
             columns: which columns in which order.
             limit: at most this many rows, any of them.
+            between: the snapshots in other ways, see `RangeKwargs`.
 
         Raises:
             NoSuchSnapshotError, NoSuchRefError: a snapshot is unknown or has expired.
@@ -76,12 +87,7 @@ class TableChanges(TableHandle):
             >>> trips.append(df)
             >>> trips.incremental("before").to_df()
         """
-        found, last = self._range(
-            _Side("from_snapshot_id", start, from_snapshot_id),
-            _Side("to_snapshot_id", end, to_snapshot_id),
-            from_timestamp,
-            to_timestamp,
-        )
+        found, last = self._range(start, end, **between)
         return IncrementalScan(
             self.port.spark,
             self.metadata,
@@ -101,12 +107,9 @@ class TableChanges(TableHandle):
         end: SnapshotOrRef | None = None,
         /,
         *,
-        from_snapshot_id: SnapshotId | None = None,
-        to_snapshot_id: SnapshotId | None = None,
-        from_timestamp: Moment | None = None,
-        to_timestamp: Moment | None = None,
         where: str | Column | Expression | None = None,
         identifier_columns: str | Sequence[str] | None = None,
+        **between: Unpack[RangeKwargs],
     ) -> DataFrame:
         """Every row that a snapshot inserted or deleted, whatever kind of commit did it.
 
@@ -118,13 +121,12 @@ class TableChanges(TableHandle):
         Args:
             start: start after this snapshot: its id, or a tag or branch by name.
             end: end with this one.
-            from_snapshot_id: the start by its id.
-            to_snapshot_id: the end by its id.
             where: which rows, before and after a change alike: a condition as of `incremental`,
                 that is not random.
             identifier_columns: the key by which a delete and an insert of one snapshot are one
                 update; updates stay a delete and an insert unless given. Running the DataFrame
                 fails where a snapshot that does both has two rows of one key on a side.
+            between: the snapshots in other ways, see `RangeKwargs`.
 
         Raises:
             NoSuchSnapshotError, NoSuchRefError: a snapshot is unknown or has expired.
@@ -137,12 +139,7 @@ class TableChanges(TableHandle):
             >>> trips.delete("id < 10")
             >>> trips.changes("start", where="city = 'Oslo'")
         """
-        found = self._range(
-            _Side("from_snapshot_id", start, from_snapshot_id),
-            _Side("to_snapshot_id", end, to_snapshot_id),
-            from_timestamp,
-            to_timestamp,
-        )
+        found = self._range(start, end, **between)
         changelog = self._changelog(*found, where)
         if identifier_columns is None:
             return changelog.changes()
@@ -154,11 +151,8 @@ class TableChanges(TableHandle):
         end: SnapshotOrRef | None = None,
         /,
         *,
-        from_snapshot_id: SnapshotId | None = None,
-        to_snapshot_id: SnapshotId | None = None,
-        from_timestamp: Moment | None = None,
-        to_timestamp: Moment | None = None,
         where: str | Column | Expression | None = None,
+        **between: Unpack[RangeKwargs],
     ) -> DataFrame:
         """Return the inserts and deletes that lead from the start to the end by the shortest way.
 
@@ -169,12 +163,7 @@ class TableChanges(TableHandle):
             NoSuchSnapshotError, NoSuchRefError, ValidationError, PredicateError,
                 UnsupportedError: as `changes`.
         """
-        found = self._range(
-            _Side("from_snapshot_id", start, from_snapshot_id),
-            _Side("to_snapshot_id", end, to_snapshot_id),
-            from_timestamp,
-            to_timestamp,
-        )
+        found = self._range(start, end, **between)
         return self._changelog(*found, where).net_changes()
 
     def create_changelog_view(
@@ -230,13 +219,18 @@ class TableChanges(TableHandle):
 
     def _range(
         self,
-        start: _Side,
-        end: _Side,
-        from_timestamp: Moment | None,
-        to_timestamp: Moment | None,
+        first: SnapshotOrRef | None,
+        last: SnapshotOrRef | None,
+        *,
+        from_snapshot_id: SnapshotId | None = None,
+        to_snapshot_id: SnapshotId | None = None,
+        from_timestamp: Moment | None = None,
+        to_timestamp: Moment | None = None,
     ) -> tuple[SnapshotRange, _End]:
         """The range, and its end as it was asked for."""
         metadata = self.metadata
+        start = _Side("from_snapshot_id", first, from_snapshot_id)
+        end = _Side("to_snapshot_id", last, to_snapshot_id)
         start_ms, end_ms = (
             None if moment is None else self.port.timestamp_ms(moment)
             for moment in (from_timestamp, to_timestamp)

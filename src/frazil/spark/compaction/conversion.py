@@ -46,9 +46,9 @@ def convert_equality_deletes(
     port: SparkPort,
     where: str | Column | Expression | None,
     *,
-    branch: str | None,
-    snapshot_properties: Mapping[str, str] | None,
-    on_progress: Callable[[WriteProgress], None] | None,
+    branch: str | None = None,
+    snapshot_properties: Mapping[str, str] | None = None,
+    on_progress: Callable[[WriteProgress], None] | None = None,
 ) -> ConversionResult:
     """Convert equality deletes; see `TableMaintenance.convert_equality_deletes`."""
     properties = {**engine_summary(port.spark), **(snapshot_properties or {})}

@@ -67,8 +67,8 @@ def rewrite_manifests(
     *,
     spec_id: int | None,
     sort_by: str | Sequence[str],
-    branch: str | None,
-    snapshot_properties: Mapping[str, str] | None,
+    branch: str | None = None,
+    snapshot_properties: Mapping[str, str] | None = None,
 ) -> ManifestsResult:
     """Rewrite manifests; see `TableMaintenance.rewrite_manifests`."""
     properties = {**engine_summary(port.spark), **(snapshot_properties or {})}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from frazil.errors import NoSuchSnapshotError
 from frazil.format import types as I
 from frazil.spark.procedures.parameters import ArgumentKind, Arguments, Parameter
-from frazil.spark.procedures.procedure import TABLE, Caller, Row, procedure, required
+from frazil.spark.procedures.procedure import TABLE, Caller, Row, Run, procedure, required
+from frazil.spark.table import Table
 from frazil.table.snapshots.cherry_pick import WAP_ID
 
 _PREVIOUS: Final = ("previous_snapshot_id", I.LongType())
@@ -16,25 +17,16 @@ _CURRENT: Final = ("current_snapshot_id", I.LongType())
 _SOURCE: Final = ("source_snapshot_id", I.LongType())
 
 
-def _rollback_to_snapshot(caller: Caller, given: Arguments) -> Iterable[Row]:
-    table = caller.table(given["table"])
-    before = table.metadata.current_snapshot_id
-    table.rollback_to_snapshot(given["snapshot_id"])
-    return [(before, table.metadata.current_snapshot_id)]
+def _moving(change: Callable[[Table, Arguments], None]) -> Run:
+    """What tells the current snapshots before and after a change."""
 
+    def run(caller: Caller, given: Arguments) -> Iterable[Row]:
+        table = caller.table(given["table"])
+        before = table.metadata.current_snapshot_id
+        change(table, given)
+        return [(before, table.metadata.current_snapshot_id)]
 
-def _rollback_to_timestamp(caller: Caller, given: Arguments) -> Iterable[Row]:
-    table = caller.table(given["table"])
-    before = table.metadata.current_snapshot_id
-    table.rollback_to_timestamp(given["timestamp"])
-    return [(before, table.metadata.current_snapshot_id)]
-
-
-def _set_current_snapshot(caller: Caller, given: Arguments) -> Iterable[Row]:
-    table = caller.table(given["table"])
-    before = table.metadata.current_snapshot_id
-    table.set_current_snapshot(given["snapshot_id"], ref=given["ref"])
-    return [(before, table.metadata.current_snapshot_id)]
+    return run
 
 
 def _cherrypick_snapshot(caller: Caller, given: Arguments) -> Iterable[Row]:
@@ -77,19 +69,21 @@ OF_SNAPSHOTS: Final = (
         "rollback_to_snapshot",
         [TABLE, required("snapshot_id", ArgumentKind.LONG)],
         [_PREVIOUS, _CURRENT],
-        _rollback_to_snapshot,
+        _moving(lambda table, given: table.rollback_to_snapshot(given["snapshot_id"])),
     ),
     procedure(
         "rollback_to_timestamp",
         [TABLE, required("timestamp", ArgumentKind.TIMESTAMP)],
         [_PREVIOUS, _CURRENT],
-        _rollback_to_timestamp,
+        _moving(lambda table, given: table.rollback_to_timestamp(given["timestamp"])),
     ),
     procedure(
         "set_current_snapshot",
         [TABLE, Parameter("snapshot_id", ArgumentKind.LONG), Parameter("ref")],
         [_PREVIOUS, _CURRENT],
-        _set_current_snapshot,
+        _moving(
+            lambda table, given: table.set_current_snapshot(given["snapshot_id"], ref=given["ref"])
+        ),
         optional=["previous_snapshot_id"],
     ),
     procedure(

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypedDict
 
 from frazil.errors import ValidationError
 from frazil.format.arguments import SnapshotId
 from frazil.spark.write.files import WriteProgress
 from frazil.table.conflicts.validation import Isolation, isolation_named
+from frazil.table.snapshots.producer import BranchSettings
 
 OnProgress = Callable[[WriteProgress], None]
 
 
-class WriteKwargs(TypedDict, total=False):
+class WriteKwargs(BranchSettings, total=False):
     """Keywords of commands that write rows.
 
     Attributes:
@@ -24,8 +24,6 @@ class WriteKwargs(TypedDict, total=False):
         on_progress: called as files are written.
     """
 
-    branch: str | None
-    snapshot_properties: Mapping[str, str] | None
     options: Mapping[str, str] | None
     on_progress: OnProgress | None
 
