@@ -13,7 +13,7 @@ from frazil.errors import (
 )
 from frazil.format.changes import RemoveSnapshotRef, SetSnapshotRef, Update
 from frazil.format.metadata import TableMetadata
-from frazil.format.snapshots import MAIN_BRANCH, Snapshot, SnapshotRef
+from frazil.format.snapshots import MAIN_BRANCH, RefType, Snapshot, SnapshotRef
 from frazil.table.commit.operation import MetadataOperation
 from frazil.table.snapshots.producer import move_branch
 
@@ -59,19 +59,12 @@ def create_branch(
         AlreadyExistsError: the name is taken.
         NoSuchSnapshotError: there is no such snapshot.
     """
-    _check_name(name)
-
-    def updates(base: TableMetadata) -> list[Update]:
-        _check_free(base, name)
-        target = _snapshot_or_current(base, snapshot_id, f"branch {name!r}")
-        return [branch_ref(name, target.snapshot_id, retention)]
-
-    return MetadataOperation(updates)
+    return _creating("branch", name, snapshot_id, retention)
 
 
 def branch_ref(name: str, snapshot_id: int, retention: Retention) -> SetSnapshotRef:
     """Return the update that points a branch at a snapshot."""
-    return SetSnapshotRef(name, _branch(snapshot_id, retention))
+    return SetSnapshotRef(name, _ref("branch", snapshot_id, retention))
 
 
 def create_tag(
@@ -83,33 +76,15 @@ def create_tag(
         AlreadyExistsError: the name is taken.
         NoSuchSnapshotError: there is no such snapshot.
     """
-    _check_name(name)
     retention.check_for_tag()
-
-    def updates(base: TableMetadata) -> list[Update]:
-        _check_free(base, name)
-        target = _snapshot_or_current(base, snapshot_id, f"tag {name!r}")
-        return [SetSnapshotRef(name, _tag(target.snapshot_id, retention))]
-
-    return MetadataOperation(updates)
+    return _creating("tag", name, snapshot_id, retention)
 
 
 def replace_branch(
     name: str, *, snapshot_id: int | None = None, retention: Retention | None = None
 ) -> MetadataOperation:
     """Point a branch at any snapshot, by default the current one, or change its retention."""
-
-    def updates(base: TableMetadata) -> list[Update]:
-        ref = _existing(base, name, "branch")
-        target = _snapshot_or_current(base, snapshot_id, f"branch {name!r}").snapshot_id
-        replaced = (
-            dataclasses.replace(ref, snapshot_id=target)
-            if retention is None
-            else _branch(target, retention)
-        )
-        return [SetSnapshotRef(name, replaced)] if replaced != ref else []
-
-    return MetadataOperation(updates)
+    return _replacing("branch", name, snapshot_id, retention)
 
 
 def replace_tag(
@@ -118,18 +93,7 @@ def replace_tag(
     """Point a tag at any snapshot, by default the current one, or change its retention."""
     if retention is not None:
         retention.check_for_tag()
-
-    def updates(base: TableMetadata) -> list[Update]:
-        ref = _existing(base, name, "tag")
-        target = _snapshot_or_current(base, snapshot_id, f"tag {name!r}").snapshot_id
-        replaced = (
-            dataclasses.replace(ref, snapshot_id=target)
-            if retention is None
-            else _tag(target, retention)
-        )
-        return [SetSnapshotRef(name, replaced)] if replaced != ref else []
-
-    return MetadataOperation(updates)
+    return _replacing("tag", name, snapshot_id, retention)
 
 
 def set_retention(name: str, retention: Retention) -> MetadataOperation:
@@ -141,11 +105,7 @@ def set_retention(name: str, retention: Retention) -> MetadataOperation:
             retention.check_for_tag()
         if name == MAIN_BRANCH and retention.max_ref_age_ms is not None:
             raise ValidationError("main never expires; leave max_ref_age_ms out")
-        replaced = (
-            _branch(ref.snapshot_id, retention)
-            if ref.is_branch
-            else _tag(ref.snapshot_id, retention)
-        )
+        replaced = _ref(ref.type, ref.snapshot_id, retention)
         return [SetSnapshotRef(name, replaced)] if replaced != ref else []
 
     return MetadataOperation(updates)
@@ -155,22 +115,12 @@ def remove_branch(name: str) -> MetadataOperation:
     """Remove a branch; its snapshots stay until they expire."""
     if name == MAIN_BRANCH:
         raise ValidationError("main cannot be removed")
-
-    def updates(base: TableMetadata) -> list[Update]:
-        _existing(base, name, "branch")
-        return [RemoveSnapshotRef(name)]
-
-    return MetadataOperation(updates)
+    return _removing("branch", name)
 
 
 def remove_tag(name: str) -> MetadataOperation:
     """Remove a tag; its snapshot stays until it expires."""
-
-    def updates(base: TableMetadata) -> list[Update]:
-        _existing(base, name, "tag")
-        return [RemoveSnapshotRef(name)]
-
-    return MetadataOperation(updates)
+    return _removing("tag", name)
 
 
 def rename_branch(name: str, new_name: str) -> MetadataOperation:
@@ -271,6 +221,41 @@ def rollback_to_timestamp(timestamp_ms: int) -> MetadataOperation:
     return MetadataOperation(updates)
 
 
+def _creating(
+    kind: RefType, name: str, snapshot_id: int | None, retention: Retention
+) -> MetadataOperation:
+    _check_name(name)
+
+    def updates(base: TableMetadata) -> list[Update]:
+        _check_free(base, name)
+        target = _snapshot_or_current(base, snapshot_id, f"{kind} {name!r}")
+        return [SetSnapshotRef(name, _ref(kind, target.snapshot_id, retention))]
+
+    return MetadataOperation(updates)
+
+
+def _replacing(
+    kind: RefType, name: str, snapshot_id: int | None, retention: Retention | None
+) -> MetadataOperation:
+    def updates(base: TableMetadata) -> list[Update]:
+        ref = _existing(base, name, kind)
+        target = _snapshot_or_current(base, snapshot_id, f"{kind} {name!r}").snapshot_id
+        replaced = dataclasses.replace(ref, snapshot_id=target)
+        if retention is not None:
+            replaced = _ref(kind, target, retention)
+        return [SetSnapshotRef(name, replaced)] if replaced != ref else []
+
+    return MetadataOperation(updates)
+
+
+def _removing(kind: RefType, name: str) -> MetadataOperation:
+    def updates(base: TableMetadata) -> list[Update]:
+        _existing(base, name, kind)
+        return [RemoveSnapshotRef(name)]
+
+    return MetadataOperation(updates)
+
+
 def _move_main(base: TableMetadata, target: Snapshot) -> list[Update]:
     if base.current_snapshot_id == target.snapshot_id:
         return []
@@ -309,15 +294,11 @@ def _snapshot_or_current(base: TableMetadata, snapshot_id: int | None, what: str
     return current
 
 
-def _branch(snapshot_id: int, retention: Retention) -> SnapshotRef:
+def _ref(kind: RefType, snapshot_id: int, retention: Retention) -> SnapshotRef:
     return SnapshotRef(
         snapshot_id=snapshot_id,
-        type="branch",
+        type=kind,
         min_snapshots_to_keep=retention.min_snapshots_to_keep,
         max_snapshot_age_ms=retention.max_snapshot_age_ms,
         max_ref_age_ms=retention.max_ref_age_ms,
     )
-
-
-def _tag(snapshot_id: int, retention: Retention) -> SnapshotRef:
-    return SnapshotRef(snapshot_id=snapshot_id, type="tag", max_ref_age_ms=retention.max_ref_age_ms)
