@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from frazil.errors import ValidationError
-from frazil.spark.row_level.merging import one_join
 from frazil.spark.row_level.merging.keys import collected, key_filter
 from frazil.spark.row_level.merging.keys.collected import CollectedKeys
+from frazil.spark.row_level.merging.matches import by_file
 
 BOUNDS = {
     "few": {},
@@ -99,9 +99,9 @@ def test_one_whole_number_is_found_without_a_join(lake, spark, monkeypatch, boun
     monkeypatch.setattr(key_filter, "FEWEST_ROWS", 0)
     monkeypatch.setattr(key_filter, "_ROWS_A_KEY", 0)
     found = []
-    original = one_join.matches_by_key
+    original = by_file.matches_by_key
     monkeypatch.setattr(
-        one_join, "matches_by_key", lambda *a, **k: found.append(original(*a, **k)) or found[-1]
+        by_file, "matches_by_key", lambda *a, **k: found.append(original(*a, **k)) or found[-1]
     )
     table = lake.create_table(
         "db.t",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from frazil.spark.row_level.merging import matching
+from frazil.spark.row_level.merging.matches import matching
 from frazil.spark.row_level.merging.source import Source
 
 TEXT = "x" * 1000

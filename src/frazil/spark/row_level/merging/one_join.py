@@ -1,4 +1,4 @@
-"""Copy-on-write of a merge by one join: the rows of touched files beside the source, written anew.
+"""Copy-on-write of a merge by one join: rows of files that change, beside the source, written anew.
 
 It takes for granted that no row of the table matches two rows of the source, and counts the joined
 rows on their way to the files. Where they are more than the files hold, nothing of it is kept.
@@ -6,35 +6,24 @@ rows on their way to the files. Where they are more than the files hold, nothing
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import reduce
 
-import numpy as np
-import polars as pl
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from frazil.format.predicates.expressions import Expression
 from frazil.format.predicates.sql.implied import words_of
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.row_level.delete import CLOCKS
 from frazil.spark.row_level.expressions import condition_column
-from frazil.spark.row_level.figures import ChangeResult
 from frazil.spark.row_level.in_place import in_place, partition_columns, without_queries
-from frazil.spark.row_level.merging.by_key import matches_by_key
 from frazil.spark.row_level.merging.clauses.clause import Do, When
 from frazil.spark.row_level.merging.clauses.flags import first_number, written_by_clause
-from frazil.spark.row_level.merging.keys.collected import (
-    collected_pairs,
-    most_pairs_of_task,
-)
 from frazil.spark.row_level.merging.keys.key_filter import KeyFilter, pays
-from frazil.spark.row_level.merging.matching import Matching
-from frazil.spark.row_level.merging.touched import CLAUSE, Touched
+from frazil.spark.row_level.merging.matches.by_file import FileMatches
+from frazil.spark.row_level.merging.matches.matching import Matching
+from frazil.spark.row_level.merging.written import WrittenChanges
 from frazil.spark.row_level.target import Target
 from frazil.spark.session.facts import type_support
-from frazil.spark.session.few_rows import Longs, tasks_of_scan
 from frazil.spark.session.free_names import free_name
 from frazil.spark.write.row_count import RowCount
 
@@ -54,50 +43,44 @@ def _is_steady(condition: str | Column) -> bool:
     return words is not None and not words.has_query and not words.name_any_of(CLOCKS)
 
 
-def rewritten_in_one_join(
-    matching: Matching, target: Target, where: Expression
-) -> ChangeResult | None:
-    """Write the touched files anew and commit; None if a row matches two rows of the source.
-
-    Args:
-        where: what holds for every row of the table that the merge may touch.
-    """
+def rewritten_in_one_join(matching: Matching, target: Target) -> WrittenChanges | None:
+    """Write the files that change anew; None if a row matches two rows of the source."""
     command = matching.command
     compared = _partition_columns_taken(matching)
-    matches = _Matches.of(matching, target, compared or {})
-    touched, moved = matches.touched, matches.move_rows
-    if touched.is_empty and touched.pairs:
+    matches = FileMatches.of(matching, target, compared or {})
+    counts = matches.counts
+    if counts.is_empty and counts.pairs:
         # Whether a row matches twice cannot be seen where nothing is written.
         return None
     new = matches.inserted(target)
-    decisive = matching.clauses(When.NOT_MATCHED)
-    if touched.is_empty:
-        return matching.commit_inserted(target, where, new)
-    rewritten = target.only(touched.files)
+    if counts.is_empty:
+        return WrittenChanges.of_new_rows(matching, counts, target, new)
+    rewritten = target.only(counts.files)
     # Where every joined row is written, and no other, the files tell how many there are.
     deletes = any(each.do is Do.DELETE for _, each in matching.clauses(When.MATCHED))
-    counts: list[RowCount] | None = None if new is None and not deletes else []
-    parts = _rows_after(matching, rewritten, matches.passing, counts)
+    joined: list[RowCount] | None = None if new is None and not deletes else []
+    parts = _rows_after(matching, rewritten, matches.passing, joined)
     parts += [] if new is None else [new]
-    stays = new is None and not moved and compared is not None and matching.sends_source
-    placement = in_place(command, rewritten) if stays else None
+    stays = new is None and not matches.move_rows and compared is not None
+    placement = in_place(command, rewritten) if stays and matching.sends_source else None
     added = command.write(reduce(DataFrame.unionByName, parts), target, placement=placement)
     live = rewritten.live_row_count
-    written = sum(file.record_count for file in added)
-    joined: int | None = written
-    if counts is not None:
-        for count in counts:
-            count.ask()
-        told = [count.told() for count in counts]
-        joined = None if None in told else sum(each for each in told if each is not None)
-    if joined != live:
+    written = WrittenChanges(counts=counts, added=added, copied=live - counts.changed)
+    if _told(joined, otherwise=written.rows) != live:
         command.port.io.delete_many(command.written)
         command.written.clear()
         return None
-    if decisive:
-        command.decided_by(target, touched.matched_files)
-    figures = touched.figures(added=written, copied=live - touched.places)
-    return command.commit_rewrite(added, touched.files, target, where, figures)
+    return written
+
+
+def _told(counts: list[RowCount] | None, *, otherwise: int) -> int | None:
+    """How many rows were joined; None where a task has not told it."""
+    if counts is None:
+        return otherwise
+    for count in counts:
+        count.ask()
+    told = [count.told() for count in counts]
+    return None if None in told else sum(each for each in told if each is not None)
 
 
 def _partition_columns_taken(matching: Matching) -> dict[str, str] | None:
@@ -121,75 +104,6 @@ def _partition_columns_taken(matching: Matching) -> dict[str, str] | None:
             if not own.isdisjoint(sets) or not without_queries(clause.values):
                 return None
     return taken
-
-
-@dataclass(frozen=True, slots=True)
-class _Matches:
-    """The pairs that match.
-
-    Attributes:
-        touched: what they are, counted by file and clause.
-        move_rows: whether one may move its row to another partition.
-        pairs: where they are many, kept by the executors; else None.
-        matched: where they are few, the numbers of the source's rows that match, each once.
-        passing: which rows of the target may match, where that was looked up.
-    """
-
-    matching: Matching
-    touched: Touched
-    move_rows: bool
-    pairs: DataFrame | None
-    matched: Longs
-    passing: KeyFilter | None
-
-    @classmethod
-    def of(cls, matching: Matching, target: Target, compared: Mapping[str, str]) -> _Matches:
-        """Find them.
-
-        Args:
-            compared: the table's columns that tell whether a row moves, and the source's beside.
-        """
-        source, tasks = matching.source, tasks_of_scan(target.spark, target.plan)
-        # Where no row of the source matches two of the table, there are no more pairs than that.
-        few = source.collected is not None and source.count <= most_pairs_of_task(tasks)
-        passing = matching.key_filter(target)
-        found = None
-        if few:
-            found = matches_by_key(matching, target, compared, passing=passing, tasks=tasks)
-        kept: DataFrame | None = None
-        if found is None:
-            pairs = matching.pairs_by_file(target, compared, passing)
-            found = collected_pairs(pairs, tasks=tasks) if few else None
-        if found is not None:
-            found.columns = ["file", "number", "moved", "clause"]
-            groups = found.group_by("file", "clause")
-            counts = groups.agg(pl.len().cast(pl.Int64).alias("rows"), pl.col("moved").max())
-        else:
-            kept = pairs.localCheckpoint(eager=False)
-            moves = F.max(quote_name_always([pairs.columns[2]])).alias("moved")
-            counted = (
-                kept.groupBy(F.col(target.file).alias("file"), F.col(CLAUSE).alias("clause"))
-                .agg(F.count("*").alias("rows"), moves)
-                .toArrow()
-            )
-            counts = pl.DataFrame(pl.from_arrow(counted))
-        touched = Touched(
-            clauses=tuple(matching.merge.clauses),
-            counts=counts.drop("moved").drop_nulls("clause"),
-            matched_files=frozenset(counts["file"].to_list()),
-            pairs=int(counts["rows"].sum()),
-            most_matches=1,
-        )
-        numbers = np.zeros(0, dtype=np.int64)
-        if found is not None:
-            numbers = found["number"].unique().sort().to_numpy()
-        return cls(matching, touched, bool(counts["moved"].any()), kept, numbers, passing)
-
-    def inserted(self, target: Target) -> DataFrame | None:
-        """The rows that are new, in the columns that are written; None if there are none."""
-        if self.pairs is None:
-            return self.matching.inserted_beside(target, self.matched)
-        return self.matching.inserted(target, self.pairs, self.touched)
 
 
 def _rows_after(

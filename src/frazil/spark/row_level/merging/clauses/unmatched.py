@@ -36,7 +36,7 @@ class UnmatchedValues:
     def of(
         cls,
         rows: DataFrame,
-        acts: DataFrame,
+        assigned: DataFrame,
         updates: Mapping[int, Assignments],
         *,
         target: Target,
@@ -47,14 +47,14 @@ class UnmatchedValues:
 
         Args:
             rows: of the target, with their places and lineage.
-            acts: the place and the clause, in this order, of each row that falls under one.
+            assigned: the place and the clause, in this order, of each row that falls under one.
             updates: the assignments of the clauses that change rows.
             alias: the target's name in the command.
             beside: names of columns that the rows will stand beside.
         """
-        place, number = acts.columns
+        place, number = assigned.columns
         (clause,) = free_names(["_frazil_unmatched"], [*rows.columns, *beside])
-        chosen = acts.select(place, F.col(number).alias(clause))
+        chosen = assigned.select(place, F.col(number).alias(clause))
         scope = rows.join(chosen, place, "left").alias(alias)
         columns = columns_named(alias, rows.columns)
         old = {field.name: columns[field.name] for field in target.schema.fields}

@@ -18,31 +18,25 @@ CLAUSE: Final = "_frazil_clause"
 
 
 @dataclass(frozen=True, slots=True)
-class Touched:
+class MatchCounts:
     """The rows that clauses change, counted by file and clause.
 
     Attributes:
-        counts: ``file``, ``clause`` and ``rows``.
+        rows: ``file``, ``clause`` and ``rows``.
         matched_files: files with rows that match or that a clause is about.
         pairs: rows of the table with rows of the source, and rows without.
         most_matches: of a row of the table with rows of the source.
     """
 
     clauses: Sequence[Clause]
-    counts: pl.DataFrame
+    rows: pl.DataFrame
     matched_files: frozenset[int]
     pairs: int
     most_matches: int
 
     @classmethod
-    def of(
-        cls,
-        target: Target,
-        clauses: Sequence[Clause],
-        matches: DataFrame,
-        orphans: DataFrame | None,
-    ) -> Touched:
-        pairs = matches if orphans is None else together(matches, orphans)
+    def of(cls, target: Target, clauses: Sequence[Clause], pairs: DataFrame) -> MatchCounts:
+        """Count pairs, and rows without one that a clause is about, by their places."""
         counted = (
             pairs.groupBy(target.place)
             .agg(F.max(CLAUSE).alias("clause"), F.count("*").alias("matches"))
@@ -54,50 +48,42 @@ class Touched:
             )
             .toArrow()
         )
-        counts = pl.DataFrame(pl.from_arrow(counted))
-        most = max(counts["most"].to_list(), default=0)
-        total = int(counts["pairs"].sum())
-        files = frozenset(counts["file"].to_list())
-        return cls(tuple(clauses), counts.drop_nulls("clause"), files, total, most)
+        rows = pl.DataFrame(pl.from_arrow(counted))
+        most = max(rows["most"].to_list(), default=0)
+        files = frozenset(rows["file"].to_list())
+        return cls(tuple(clauses), rows.drop_nulls("clause"), files, int(rows["pairs"].sum()), most)
 
     @property
     def is_empty(self) -> bool:
-        return self.counts.is_empty()
+        """Whether no clause is about a row of the table."""
+        return self.rows.is_empty()
 
     @property
     def files(self) -> list[int]:
-        return [int(each) for each in self.counts["file"].unique().sort()]
+        """The ordinals of files with rows that change."""
+        return [int(each) for each in self.rows["file"].unique().sort()]
 
     @property
-    def places(self) -> int:
-        return int(self.counts["rows"].sum())
+    def changed(self) -> int:
+        """How many rows of the table change."""
+        return int(self.rows["rows"].sum())
 
     @property
     def updated_files(self) -> list[int]:
+        """The ordinals of files with rows that get new values."""
         return [int(each) for each in self._of(Do.UPDATE)["file"].unique().sort()]
 
     @property
     def updated(self) -> int:
+        """How many rows of the table get new values."""
         return int(self._of(Do.UPDATE)["rows"].sum())
 
-    def acted(self, matches: DataFrame, orphans: DataFrame | None) -> DataFrame:
-        """The places that a clause is about, each once a clause."""
-        return acted(matches, orphans)
-
-    def _of(self, do: Do, when: When | None = None) -> pl.DataFrame:
-        wanted = [
-            n
-            for n, clause in enumerate(self.clauses)
-            if clause.do is do and (when is None or clause.when is when)
-        ]
-        return self.counts.filter(pl.col("clause").is_in(wanted))
-
-    def figures(self, *, added: int, copied: int | None) -> dict[str, int]:
-        """The rows that were changed.
+    def figures(self, *, added: int, copied: int) -> dict[str, int]:
+        """Return the rows that were changed.
 
         Args:
             added: rows that were written.
-            copied: of those, rows that were not changed; None for no such rows.
+            copied: of those, rows that were not changed.
         """
 
         def rows(do: Do, when: When) -> int:
@@ -107,19 +93,18 @@ class Touched:
         return {
             "rows_updated": updated,
             "rows_deleted": int(self._of(Do.DELETE)["rows"].sum()),
-            "rows_inserted": added - updated - (copied or 0),
-            "rows_copied": copied or 0,
+            "rows_inserted": added - updated - copied,
+            "rows_copied": copied,
             "matched_updated": rows(Do.UPDATE, When.MATCHED),
             "matched_deleted": rows(Do.DELETE, When.MATCHED),
             "by_source_updated": rows(Do.UPDATE, When.BY_SOURCE),
             "by_source_deleted": rows(Do.DELETE, When.BY_SOURCE),
         }
 
-
-def acted(matches: DataFrame, orphans: DataFrame | None) -> DataFrame:
-    acts = matches.where(F.col(CLAUSE).isNotNull())
-    return acts if orphans is None else together(acts, orphans)
-
-
-def together(matches: DataFrame, orphans: DataFrame) -> DataFrame:
-    return matches.unionByName(orphans, allowMissingColumns=True)
+    def _of(self, do: Do, when: When | None = None) -> pl.DataFrame:
+        wanted = [
+            n
+            for n, clause in enumerate(self.clauses)
+            if clause.do is do and (when is None or clause.when is when)
+        ]
+        return self.rows.filter(pl.col("clause").is_in(wanted))

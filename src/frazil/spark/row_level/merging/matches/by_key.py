@@ -17,7 +17,7 @@ from frazil.format.types import IntegerType, LongType
 from frazil.spark.row_level.merging.clauses.clause import When
 from frazil.spark.row_level.merging.keys.collected import collected_pairs
 from frazil.spark.row_level.merging.keys.key_filter import KeyFilter
-from frazil.spark.row_level.merging.matching import Matching
+from frazil.spark.row_level.merging.matches.matching import Matching
 from frazil.spark.row_level.target import Target
 
 

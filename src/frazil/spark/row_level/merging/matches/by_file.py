@@ -1,0 +1,134 @@
+"""Matches of a merge by the files of the table's rows, for copy-on-write.
+
+To find them takes no places, which cost a look at each row. They say nothing of a row that matches
+two rows of the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from frazil.format.predicates.sql.quoting import quote_name_always
+from frazil.spark.row_level.merging.clauses.clause import When
+from frazil.spark.row_level.merging.clauses.flags import first_that_holds
+from frazil.spark.row_level.merging.keys.collected import collected_pairs, most_pairs_of_task
+from frazil.spark.row_level.merging.keys.key_filter import KeyFilter
+from frazil.spark.row_level.merging.matches.by_key import matches_by_key
+from frazil.spark.row_level.merging.matches.by_place import inserted_beside_pairs
+from frazil.spark.row_level.merging.matches.counts import CLAUSE, MatchCounts
+from frazil.spark.row_level.merging.matches.matching import Matching
+from frazil.spark.row_level.target import Target
+from frazil.spark.session.few_rows import Longs, tasks_of_scan
+from frazil.spark.session.free_names import free_name
+
+
+@dataclass(frozen=True, slots=True)
+class FileMatches:
+    """The pairs that match.
+
+    Attributes:
+        counts: how many there are.
+        move_rows: whether one may move its row to another partition.
+        pairs: where they are many, kept by the executors; else None.
+        matched: where they are few, the numbers of the source's rows that match, each once.
+        passing: which rows of the target may match, where that was looked up.
+    """
+
+    matching: Matching
+    counts: MatchCounts
+    move_rows: bool
+    pairs: DataFrame | None
+    matched: Longs
+    passing: KeyFilter | None
+
+    @classmethod
+    def of(cls, matching: Matching, target: Target, compared: Mapping[str, str]) -> FileMatches:
+        """Find them.
+
+        Args:
+            compared: the table's columns that tell whether a row moves, and the source's beside.
+        """
+        source, tasks = matching.source, tasks_of_scan(target.spark, target.plan)
+        # Where no row of the source matches two of the table, there are no more pairs than that.
+        few = source.collected is not None and source.count <= most_pairs_of_task(tasks)
+        passing = matching.key_filter(target)
+        found = None
+        if few:
+            found = matches_by_key(matching, target, compared, passing=passing, tasks=tasks)
+        kept: DataFrame | None = None
+        if found is None:
+            pairs = _pairs(matching, target, compared, passing)
+            found = collected_pairs(pairs, tasks=tasks) if few else None
+        if found is not None:
+            found.columns = ["file", "number", "moved", "clause"]
+            groups = found.group_by("file", "clause")
+            rows = groups.agg(pl.len().cast(pl.Int64).alias("rows"), pl.col("moved").max())
+        else:
+            kept = pairs.localCheckpoint(eager=False)
+            moves = F.max(quote_name_always([pairs.columns[2]])).alias("moved")
+            counted = (
+                kept.groupBy(F.col(target.file).alias("file"), F.col(CLAUSE).alias("clause"))
+                .agg(F.count("*").alias("rows"), moves)
+                .toArrow()
+            )
+            rows = pl.DataFrame(pl.from_arrow(counted))
+        counts = MatchCounts(
+            clauses=tuple(matching.merge.clauses),
+            rows=rows.drop("moved").drop_nulls("clause"),
+            matched_files=frozenset(rows["file"].to_list()),
+            pairs=int(rows["rows"].sum()),
+            most_matches=1,
+        )
+        numbers = np.zeros(0, dtype=np.int64)
+        if found is not None:
+            numbers = found["number"].unique().sort().to_numpy()
+        return cls(matching, counts, bool(rows["moved"].any()), kept, numbers, passing)
+
+    def inserted(self, target: Target) -> DataFrame | None:
+        """Return the new rows, in the columns that are written; None if there are none."""
+        if self.pairs is not None:
+            return inserted_beside_pairs(self.matching, target, self.pairs, self.counts)
+        every = self.matching.source.collected
+        if not self.matching.clauses(When.NOT_MATCHED) or every is None:
+            return None
+        left = np.setdiff1d(every.numbers, self.matched, assume_unique=True)
+        if not len(left):
+            return None
+        rows, number = self.matching.source.rows, self.matching.source.number
+        if len(left) < len(every.numbers):
+            how = "left_semi" if len(left) <= len(self.matched) else "left_anti"
+            fewer = left if how == "left_semi" else self.matched
+            known = rows.sparkSession.createDataFrame(pa.table({number: fewer}))
+            rows = rows.join(F.broadcast(known), number, how)
+        return self.matching.new_rows(target, rows)
+
+
+def _pairs(
+    matching: Matching, target: Target, compared: Mapping[str, str], passing: KeyFilter | None
+) -> DataFrame:
+    """The pairs that match: the row's file, the source's row, and the clause, if any.
+
+    The third column says whether the two rows differ in one of the columns that are compared.
+    """
+    merge, source = matching.merge, matching.source
+    wanted = {field.name for field in matching.fields(target, When.MATCHED, merge.on)}
+    fields = [f for f in target.schema.fields if f.name in wanted.union(compared)]
+    pairs = matching.pairs(target.rows_with_files(fields), passing, compared.values())
+    name = free_name("_frazil_moved", [*target.schema.column_names, *source.rows.columns])
+    moved = F.lit(False)
+    for own, given in compared.items():
+        new = F.col(quote_name_always([merge.source_alias, given]))
+        moved |= ~F.col(quote_name_always([merge.target_alias, own])).eqNullSafe(new)
+    return first_that_holds(
+        pairs.withColumn(name, moved),
+        [(n, clause.condition) for n, clause in matching.clauses(When.MATCHED)],
+        name=CLAUSE,
+        key=[target.file, source.number, name],
+    )

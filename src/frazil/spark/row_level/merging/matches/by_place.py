@@ -1,0 +1,167 @@
+"""Matches of a merge by the places of the table's rows: of any clauses, and of both modes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from frazil.errors import ValidationError
+from frazil.spark.row_level.merging.clauses.clause import Do, When
+from frazil.spark.row_level.merging.clauses.flags import first_that_holds
+from frazil.spark.row_level.merging.keys.key_filter import KeyFilter
+from frazil.spark.row_level.merging.matches.counts import CLAUSE, MatchCounts
+from frazil.spark.row_level.merging.matches.matching import Matching
+from frazil.spark.row_level.merging.pruning import named_fields
+from frazil.spark.row_level.target import Target
+from frazil.spark.session.row_bytes import row_bytes
+
+MOST_PAIRS: Final = 2_000_000
+"""Of up to so many matches the driver looks which rows of the source have one: 16 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceMatches:
+    """The pairs that match, kept by the executors.
+
+    Attributes:
+        pairs: the row's place, the source's row, and the clause, if any.
+        unmatched: the place and the clause of rows that no row of the source matches and a clause
+            is about; None without such a clause.
+        counts: how many there are.
+    """
+
+    matching: Matching
+    pairs: DataFrame
+    unmatched: DataFrame | None
+    counts: MatchCounts
+
+    @classmethod
+    def of(cls, matching: Matching, target: Target) -> PlaceMatches:
+        """Find them.
+
+        Raises:
+            ValidationError: several rows of the source match a row of the table.
+        """
+        pairs = _pairs(matching, target)
+        unmatched = _unmatched(matching, target, pairs)
+        every = pairs if unmatched is None else _together(pairs, unmatched)
+        counts = MatchCounts.of(target, matching.merge.clauses, every)
+        if counts.most_matches > 1 and not _may_match_often(matching):
+            _check_one_match(matching, target, pairs)
+        return cls(matching, pairs, unmatched, counts)
+
+    @property
+    def changes(self) -> DataFrame:
+        """The places of rows that a clause is about, each once a clause."""
+        if self.unmatched is None:
+            return self.changes_of_matched
+        return _together(self.changes_of_matched, self.unmatched)
+
+    @property
+    def changes_of_matched(self) -> DataFrame:
+        """Those of rows that the source matches."""
+        return self.pairs.where(F.col(CLAUSE).isNotNull())
+
+    def inserted(self, target: Target) -> DataFrame | None:
+        """Return the new rows, in the columns that are written; None if there are none."""
+        return inserted_beside_pairs(self.matching, target, self.pairs, self.counts)
+
+
+def inserted_beside_pairs(
+    matching: Matching, target: Target, pairs: DataFrame, counts: MatchCounts
+) -> DataFrame | None:
+    """Return the new rows, given the pairs that match; None if there are none."""
+    source = matching.source
+    if not matching.clauses(When.NOT_MATCHED):
+        return None
+    numbers = pairs.select(source.number)
+    if source.count <= counts.pairs <= MOST_PAIRS:
+        known = np.unique(numbers.toArrow().column(0).to_numpy())
+        if len(known) == source.count:  # To write no rows costs jobs too.
+            return None
+    matched = matching.sent(numbers, counts.pairs * row_bytes(1))
+    return matching.new_rows(target, source.rows.join(matched, source.number, "left_anti"))
+
+
+def _pairs(matching: Matching, target: Target) -> DataFrame:
+    merge = matching.merge
+    fields = matching.fields(target, When.MATCHED, merge.on)
+    passing = matching.key_filter(target)
+    if not matching.command.merges_on_read:
+        target = _files_that_match(matching, target, passing)
+    return first_that_holds(
+        matching.pairs(target.rows(fields), passing),
+        [(n, clause.condition) for n, clause in matching.clauses(When.MATCHED)],
+        name=CLAUSE,
+        key=[target.place, matching.source.number],
+    ).localCheckpoint(eager=False)
+
+
+def _files_that_match(matching: Matching, target: Target, passing: KeyFilter | None) -> Target:
+    """The files with a row that matches: those that copy-on-write writes anew.
+
+    To find them takes no places, and the places of rows of other files need not be read.
+    """
+    if target.plan.file_count < 2:
+        return target
+    merge = matching.merge
+    fields = named_fields([merge.on], merge.known(target.schema))
+    pairs = matching.pairs(target.rows_with_files(fields), passing)
+    found = pairs.select(F.col(target.file).alias("file")).distinct().toArrow()
+    return target.only(found.column("file").to_pylist())
+
+
+def _unmatched(matching: Matching, target: Target, pairs: DataFrame) -> DataFrame | None:
+    clauses = matching.clauses(When.BY_SOURCE)
+    if not clauses:
+        return None
+    rows = target.rows(matching.fields(target, When.BY_SOURCE))
+    rows = rows.join(pairs.select(target.place), target.place, "left_anti")
+    return (
+        first_that_holds(
+            matching.merge.as_named(rows),
+            [(n, clause.condition) for n, clause in clauses],
+            name=CLAUSE,
+            key=[target.place],
+        )
+        .where(F.col(CLAUSE).isNotNull())
+        .localCheckpoint()
+    )
+
+
+def _may_match_often(matching: Matching) -> bool:
+    """Whether several rows of the source for a row of the table are no contradiction."""
+    clauses = matching.clauses(When.MATCHED)
+    if not clauses:
+        return True
+    only = clauses[0][1]
+    return len(clauses) == 1 and only.do is Do.DELETE and only.condition is None
+
+
+def _check_one_match(matching: Matching, target: Target, pairs: DataFrame) -> None:
+    source = matching.source
+    twice = pairs.groupBy(target.place).agg(
+        F.count("*").alias("matches"), F.min(source.number).alias("first")
+    )
+    worst = twice.where("matches > 1").orderBy("first").limit(1).collect()
+    if not worst:
+        return
+    row = (
+        source.rows.where(F.col(source.number) == worst[0]["first"])
+        .drop(source.number, *matching.merge.added_to_source)
+        .collect()[0]
+    )
+    shown = ", ".join(f"{name}={row[n]!r}" for n, name in enumerate(row.__fields__[:4]))
+    raise ValidationError(
+        f"{worst[0]['matches']} rows of the source match one row of the table, so it is not "
+        f"known which one counts; nothing was changed. One of them: {shown}. Leave one row of "
+        "the source for each match, as with dropDuplicates"
+    )
+
+
+def _together(matched: DataFrame, unmatched: DataFrame) -> DataFrame:
+    return matched.unionByName(unmatched, allowMissingColumns=True)

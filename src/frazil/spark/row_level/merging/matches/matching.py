@@ -1,0 +1,159 @@
+"""How a merge finds which rows of the source match which rows of the table, and which are new."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from frazil.format.predicates.sql.implied import words_of
+from frazil.format.predicates.sql.quoting import quote_name_always
+from frazil.format.types import NestedField
+from frazil.spark.row_level.command import Command
+from frazil.spark.row_level.merging.clauses.checked import CheckedClauses
+from frazil.spark.row_level.merging.clauses.clause import Clause, When
+from frazil.spark.row_level.merging.clauses.flags import first_that_holds, values_by_clause
+from frazil.spark.row_level.merging.clauses.request import MergeRequest
+from frazil.spark.row_level.merging.keys.key_filter import KeyFilter
+from frazil.spark.row_level.merging.pruning import named_fields
+from frazil.spark.row_level.merging.source import Source
+from frazil.spark.row_level.target import Target
+from frazil.spark.session.facts import type_support
+from frazil.spark.session.free_names import free_name
+from frazil.spark.session.row_bytes import bytes_beyond, most_result_bytes, row_bytes
+
+BROADCAST_BYTES: Final = 64 << 20
+"""Matched rows of up to so many bytes are sent to every task; more are shuffled."""
+
+_RESULTS_AT_LEAST: Final = 2
+"""The driver must be able to take so many times what it sends to every task."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """The rows of a source beside the rows of a table."""
+
+    merge: MergeRequest
+    command: Command
+    checked: CheckedClauses
+    source: Source
+    spark: SparkSession
+
+    def clauses(self, when: When) -> list[tuple[int, Clause]]:
+        """Return the clauses of a kind with their numbers."""
+        return [(n, each) for n, each in enumerate(self.merge.clauses) if each.when is when]
+
+    def fields(self, target: Target, when: When, *conditions: str | Column) -> list[NestedField]:
+        """The columns of the table that conditions need."""
+        given = [c.condition for _, c in self.clauses(when) if c.condition is not None]
+        return named_fields([*conditions, *given], self.merge.known(target.schema))
+
+    def sent(self, rows: DataFrame, size: int) -> DataFrame:
+        """Rows of few bytes go to every task, so that the table's rows need not be shuffled."""
+        return F.broadcast(rows) if self.is_sent(size) else shuffled(rows)
+
+    def is_sent(self, size: int) -> bool:
+        """Whether rows of so many bytes go to every task."""
+        if size > BROADCAST_BYTES:
+            return False
+        return size <= most_result_bytes(self.spark) // _RESULTS_AT_LEAST
+
+    @property
+    def sends_source(self) -> bool:
+        """Whether all of the source goes to every task."""
+        return self.is_sent(self.source.size.total)
+
+    def sends_pairs(self, pairs: DataFrame, count: int) -> bool:
+        """Whether rows beside whole rows of the source go to every task.
+
+        Args:
+            pairs: them; they are measured where a large row of the source may come often.
+            count: how many there are.
+        """
+        size, most = self.source.size, row_bytes(len(pairs.columns))
+        width = most - row_bytes(len(self.source.names) + 1)
+        if not self.is_sent(count * most):
+            return False
+        if self.is_sent(count * (width + size.largest)):
+            return True
+        beyond = bytes_beyond(
+            [(F.col(quote_name_always([f.name])), f.dataType) for f in pairs.schema.fields]
+        )
+        if beyond is None:
+            return True
+        (measured,) = pairs.agg(F.sum(beyond)).collect()[0]
+        return self.is_sent(count * most + (measured or 0))
+
+    def key_filter(self, target: Target) -> KeyFilter | None:
+        """Return which rows of the table may match, where to look that up pays."""
+        return KeyFilter.of(self.source, rows=target.plan.record_count)
+
+    def pairs(
+        self, rows: DataFrame, passing: KeyFilter | None, also: Collection[str] = ()
+    ) -> DataFrame:
+        """Return rows of the table beside the rows of the source that match them.
+
+        Args:
+            passing: which rows may match.
+            also: columns of the source to return beside those that find matches.
+        """
+        named = self._source_for([self.merge.on], also)
+        source = self.sent(named, self.source.matched_size.total).alias(self.merge.source_alias)
+        rows = rows if passing is None else passing.passed(rows)
+        return rows.alias(self.merge.target_alias).join(source, self.checked.on)
+
+    def new_rows(self, target: Target, left: DataFrame) -> DataFrame:
+        """What the clauses make of rows of the source without a match."""
+        clauses = self.clauses(When.NOT_MATCHED)
+        clause = free_name("_frazil_clause", self.source.rows.columns)
+        chosen = first_that_holds(
+            left.alias(self.merge.source_alias),
+            [(n, clause.condition) for n, clause in clauses],
+            name=clause,
+            key=[self.source.number],
+            beside=self.source.names,
+        )
+        rows = chosen.where(F.col(clause).isNotNull()).alias(self.merge.source_alias)
+        empty = [F.lit(None).cast("bigint").alias(each.name) for each in target.lineage]
+        support = type_support(self.spark)
+        after = {
+            n: self.checked.inserts[n].columns_after(rows, support, old=None) for n, _ in clauses
+        }
+        columns = values_by_clause(after, target.schema.fields, which=F.col(clause))
+        return rows.select(*columns, *empty)
+
+    def _source_for(self, conditions: Sequence[str | Column], also: Collection[str]) -> DataFrame:
+        """The source's columns that the matching needs, and its number."""
+        matched = [c.condition for _, c in self.clauses(When.MATCHED) if c.condition is not None]
+        columns = named_columns([*conditions, *matched], self.source.names, also=also)
+        if columns is None:
+            return self.source.rows
+        return self.source.rows.select(
+            *(F.col(quote_name_always([name])) for name in (*columns, self.source.number))
+        )
+
+
+def shuffled(rows: DataFrame) -> DataFrame:
+    """Return rows that Spark is not to send to every task, though their types may look small."""
+    return rows.hint("merge")
+
+
+def named_columns(
+    conditions: Sequence[str | Column], names: Sequence[str], *, also: Collection[str] = ()
+) -> list[str] | None:
+    """Return the columns of a source that conditions may name; None where that cannot be told.
+
+    Args:
+        names: of the source's columns.
+        also: other columns to return.
+    """
+    wanted = set(also)
+    for each in conditions:
+        words = words_of(each) if isinstance(each, str) else None
+        if words is None or words.has_star:
+            return None
+        wanted.update(name for name in names if words.name_any_of([name]))
+    return [name for name in names if name in wanted]
