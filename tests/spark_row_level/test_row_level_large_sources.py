@@ -8,7 +8,7 @@ import pytest
 
 from ci_share import one_of_each
 from frazil.spark.row_level import delete
-from frazil.spark.row_level.merging import changed_rows
+from frazil.spark.row_level.merging import merged_rows
 from frazil.spark.row_level.merging import run as merging
 from frazil.spark.row_level.merging.keys import key_filter
 from frazil.spark.row_level.merging.matches import matching
@@ -28,7 +28,7 @@ def nothing_is_sent(monkeypatch):
 
 
 def no_room(monkeypatch):
-    for module in (changed_rows, delete):
+    for module in (merged_rows, delete):
         monkeypatch.setattr(module, "words_of_places", lambda *args, **more: None)
 
 

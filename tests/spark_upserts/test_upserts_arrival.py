@@ -13,7 +13,7 @@ from ci_share import only_in_soak
 from frazil.changes import ARRIVAL
 from frazil.errors import SchemaMismatchError, ValidationError
 from frazil.format import types as T
-from frazil.spark.upserts.arriving import Arrived
+from frazil.spark.upserts.arrival_order import ArrivalOrder
 
 DDL = "k {}, n int not null, part string"
 MODES = ["equality-deletes", "merge"]
@@ -165,7 +165,7 @@ def test_null_in_a_required_column_leaves_nothing(table, tmp_path):
 
 
 def test_few_files_are_open_at_once(table, monkeypatch):
-    monkeypatch.setattr(Arrived, "write", _with_most_open(2))
+    monkeypatch.setattr(ArrivalOrder, "write", _with_most_open(2))
     changes = [(n % 7, n, f"p{n % 3}", "u") for n in range(60)]
     expected = {key: (n, part) for key, n, part, _ in changes}
     spark = table.spark
@@ -180,7 +180,7 @@ def test_few_files_are_open_at_once(table, monkeypatch):
 
 
 def _with_most_open(count):
-    write = Arrived.write
+    write = ArrivalOrder.write
     return lambda self, figures, **more: write(self, figures, **more, most_open=count)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from frazil.format.arguments import SnapshotId, optional_snapshot_id_of, snapshot_id_of
+from frazil.format.arguments import SnapshotId, snapshot_id_of
 from frazil.format.metadata import TableMetadata
 from frazil.format.sorting import SortExpr, SortField
 from frazil.storage.files import FileIO
@@ -112,11 +112,8 @@ class TableOperations(OnDriver):
         Examples:
             >>> trips.create_branch("audit")
         """
-        self.port.run(
-            CreateBranch(
-                self.io, name, snapshot_id=optional_snapshot_id_of(snapshot_id), retention=retention
-            )
-        )
+        branch = CreateBranch(self.io, name, snapshot_id=snapshot_id, retention=retention)
+        self.port.run(branch)
 
     def create_tag(
         self,
@@ -130,11 +127,8 @@ class TableOperations(OnDriver):
         Examples:
             >>> trips.create_tag("v1", retention=frazil.Retention(max_ref_age_ms=86_400_000))
         """
-        self.port.run(
-            references.create_tag(
-                name, snapshot_id=optional_snapshot_id_of(snapshot_id), retention=retention
-            )
-        )
+        tag = references.create_tag(name, snapshot_id=snapshot_id, retention=retention)
+        self.port.run(tag)
 
     def replace_branch(
         self,
@@ -144,11 +138,8 @@ class TableOperations(OnDriver):
         retention: Retention | None = None,
     ) -> None:
         """Point an existing branch at another snapshot, by default the current one."""
-        self.port.run(
-            references.replace_branch(
-                name, snapshot_id=optional_snapshot_id_of(snapshot_id), retention=retention
-            )
-        )
+        branch = references.replace_branch(name, snapshot_id=snapshot_id, retention=retention)
+        self.port.run(branch)
 
     def replace_tag(
         self,
@@ -158,11 +149,8 @@ class TableOperations(OnDriver):
         retention: Retention | None = None,
     ) -> None:
         """Point an existing tag at another snapshot, by default the current one."""
-        self.port.run(
-            references.replace_tag(
-                name, snapshot_id=optional_snapshot_id_of(snapshot_id), retention=retention
-            )
-        )
+        tag = references.replace_tag(name, snapshot_id=snapshot_id, retention=retention)
+        self.port.run(tag)
 
     def set_retention(self, name: str, retention: Retention) -> None:
         """Change how long a branch or tag and its snapshots are kept."""
@@ -188,15 +176,11 @@ class TableOperations(OnDriver):
         self, snapshot_id: SnapshotId | None = None, *, ref: str | None = None
     ) -> None:
         """Make a snapshot, or that of a reference, the current one."""
-        self.port.run(
-            references.set_current_snapshot(
-                snapshot_id=optional_snapshot_id_of(snapshot_id), ref=ref
-            )
-        )
+        self.port.run(references.set_current_snapshot(snapshot_id, ref=ref))
 
     def rollback_to_snapshot(self, snapshot_id: SnapshotId) -> None:
         """Make an ancestor of the current snapshot the current one."""
-        self.port.run(references.rollback_to_snapshot(snapshot_id_of(snapshot_id)))
+        self.port.run(references.rollback_to_snapshot(snapshot_id))
 
     def rollback_to_timestamp(self, timestamp: Moment) -> None:
         """Make the newest ancestor older than a time the current snapshot.

@@ -68,10 +68,10 @@ class CollectingPort(TablePort, CommittedAtEnd):
         """Commit everything; the transaction is closed then, whether or not that works."""
         self._check_open()
         self._is_open = False
-        return self.committed(CompositeOperation(self._operations))
+        return self.commit_operations(CompositeOperation(self._operations))
 
     @abstractmethod
-    def committed(self, operations: CompositeOperation) -> LoadedTable:
+    def commit_operations(self, operations: CompositeOperation) -> LoadedTable:
         """Commit operations, and return the table with them."""
 
     def rollback(self) -> None:
@@ -114,7 +114,7 @@ class TransactionPort(CollectingPort):
         """The table as it was when the transaction began."""
         return self._base.metadata
 
-    def committed(self, operations: CompositeOperation) -> LoadedTable:
+    def commit_operations(self, operations: CompositeOperation) -> LoadedTable:
         """Commit operations, and let the handle show the table with them."""
         staged = _Staged(self._operations, self.base, self._table.updates)
         committed = commit(self._handle.catalog, self.identifier, staged, base=self._base)
@@ -204,7 +204,7 @@ class CreationPort(CollectingPort):
             raise ValidationError(f"{self.name} is not created yet")
         return self._created
 
-    def committed(self, operations: CompositeOperation) -> LoadedTable:
+    def commit_operations(self, operations: CompositeOperation) -> LoadedTable:
         """Create the table with the operations."""
         self._created = create(self._catalog, self._table, operations)
         return self._created

@@ -172,7 +172,7 @@ class RowCommands(TableOperations):
             SchemaMismatchError: a value's type does not fit its column.
             ConflictError: a concurrent commit contradicts it; nothing was changed.
         """
-        return Update(values=set, where=where, options=CommitOptions(**commit)).run(self.port)
+        return Update(assignments=set, where=where, options=CommitOptions(**commit)).run(self.port)
 
     def merge(
         self,

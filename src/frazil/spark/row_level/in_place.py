@@ -1,7 +1,7 @@
 """Whether files that are written anew keep their rows' layout, so that no row need be moved.
 
 A task that reads a file writes its rows. That leaves no more files than there were, but joins none
-either: where many small files are touched, their rows are brought together by partition.
+either: where many small files are rewritten, their rows are brought together by partition.
 """
 
 from __future__ import annotations

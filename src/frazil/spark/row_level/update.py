@@ -39,12 +39,12 @@ class Update:
     """Change the rows for which a condition is true.
 
     Attributes:
-        values: the new values by column or field, as SQL text, a Column or a Python value.
+        assignments: new values by column or field, as SQL text, a Column or a Python value.
         where: which rows; all unless given.
         options: where the snapshot goes, and what of others' commits conflicts.
     """
 
-    values: Mapping[str, Any]
+    assignments: Mapping[str, Any]
     where: str | Column | Expression | None = None
     options: CommitOptions = field(default_factory=CommitOptions)
 
@@ -54,7 +54,7 @@ class Update:
         def once() -> ChangeResult:
             command = Command.begin(port, "update", self.options)
             condition = command.condition(self.where, alias=TARGET)
-            return _Change(self.values, condition, TARGET).run(command)
+            return _Change(self.assignments, condition).run(command)
 
         return repeated(once, lambda _: self.options.retry)
 
@@ -65,12 +65,10 @@ class _Change:
 
     Attributes:
         values: by column or field, as SQL text, a Column or a Python value.
-        name: what the table is called in the values.
     """
 
     values: Mapping[str, Any]
     condition: Condition
-    name: str
 
     def run(self, command: Command) -> ChangeResult:
         """Run it, once.
@@ -82,7 +80,7 @@ class _Change:
         assignments = Assignments.of(
             self.values,
             command.base.schema,
-            alias=self.name,
+            alias=TARGET,
             case_sensitive=command.case_sensitive,
         )
         target = command.target(command.spark, where)
@@ -95,45 +93,45 @@ class _Change:
                 deletes = deletes_of(command, target, test)
                 if not deletes.deleted_rows:
                     return command.commit_nothing(target.plan)
-                touched = target.named(deletes.referenced_paths)
-                changed = rows_matching(touched, test)
+                updated = target.named(deletes.referenced_paths)
+                changed = rows_matching(updated, test)
                 added = command.write(
-                    self._after(changed, touched, assignments, flag=None),
-                    touched,
+                    self._after(changed, updated, assignments, flag=None),
+                    updated,
                     most_rows=deletes.deleted_rows,
                 )
                 figures = {"rows_updated": sum(file.record_count for file in added)}
                 return command.commit_deltas(
-                    added, deletes, target, where, figures, changed=touched.ordinals
+                    added, deletes, target, where, figures, changed=updated.ordinals
                 )
             counts = rows_by_file(target, test)
             if not counts:
                 return command.commit_nothing(target.plan)
-            touched = target.only(counts)
+            rewritten = target.only(counts)
             figures = {"rows_updated": sum(counts.values())}
             added = command.write(
-                self._all_rows(test, touched, assignments),
-                touched,
-                placement=self._placement(command, touched, test, assignments),
+                self._all_rows(test, rewritten, assignments),
+                rewritten,
+                placement=self._placement(command, rewritten, test, assignments),
             )
             written = sum(file.record_count for file in added)
             figures["rows_copied"] = written - figures["rows_updated"]
             return command.commit_rewrite(added, list(counts), target, where, figures)
 
     def _placement(
-        self, command: Command, touched: Target, test: Test, assignments: Assignments
+        self, command: Command, rewritten: Target, test: Test, assignments: Assignments
     ) -> Placement | None:
         """How rows are placed that may stay where they are; None as for any write."""
         if isinstance(test, AtPlaces) or not without_queries(self.values):
             return None
         moves = not partition_columns(command.base).isdisjoint(assignments.columns)
-        return None if moves else in_place(command, touched)
+        return None if moves else in_place(command, rewritten)
 
     def _check(self, command: Command, target: Target, assignments: Assignments) -> None:
         """Let Spark analyse the values before a row is read."""
         # Of the table's columns alone: values name neither places nor row ids.
-        scope = target.no_rows().alias(self.name)
-        old = columns_named(self.name, [field.name for field in target.schema.fields])
+        scope = target.no_rows().alias(TARGET)
+        old = columns_named(TARGET, [field.name for field in target.schema.fields])
         after = assignments.columns_after(scope, type_support(target.spark), old=old)
         scope.select(*after.values()).schema  # noqa: B018
 
@@ -148,11 +146,11 @@ class _Change:
         self, rows: DataFrame, target: Target, assignments: Assignments, *, flag: str | None
     ) -> DataFrame:
         """The rows with their new values; with a flag, only where it is true."""
-        scope = rows.alias(self.name)
+        scope = rows.alias(TARGET)
         names = [field.name for field in target.schema.fields]
-        old = columns_named(self.name, names)
+        old = columns_named(TARGET, names)
         after = assignments.columns_after(scope, type_support(target.spark), old=old)
-        lineage = columns_named(self.name, [each.name for each in target.lineage])
+        lineage = columns_named(TARGET, [each.name for each in target.lineage])
         if lineage:
             after[target.row_id] = lineage[target.row_id]
             after[target.last_updated] = F.lit(None).cast("bigint")

@@ -16,8 +16,8 @@ from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.spark.port import SparkPort
 from frazil.spark.row_level.figures import ChangeResult
-from frazil.spark.row_level.kept_rows import Overwriting
 from frazil.spark.row_level.options import CommitOptions
+from frazil.spark.row_level.overwrite_plan import OverwritePlan
 from frazil.spark.write.files import write_data_files
 from frazil.spark.write.row_count import ExpectedRows, rows_of_last_writes
 from frazil.spark.write.rows import known_row_count, rows_of
@@ -71,7 +71,7 @@ class Overwrite:
         """Run it; see `Table.overwrite`."""
         start = _Start.of(port, self.options)
         validation = start.validation(self.options)
-        overwriting = Overwriting.planned(
+        plan = OverwritePlan.planned(
             port.spark,
             start.base,
             port.io,
@@ -79,17 +79,17 @@ class Overwrite:
             head=start.head,
             case_sensitive=port.case_sensitive,
         )
-        rows, schema = overwriting.rows(rows_of(port.spark, self.rows))
+        rows, schema = plan.rows(rows_of(port.spark, self.rows))
         files = start.write(rows, self.options, schema=schema)
         FileChanges(port).overwrite(
             files,
-            removed=overwriting.removed,
-            where=overwriting.where,
-            validation=overwriting.narrowed(validation, self.options.isolation),
-            case_sensitive=overwriting.case_sensitive,
+            removed=plan.removed,
+            where=plan.where,
+            validation=plan.narrowed(validation, self.options.isolation),
+            case_sensitive=plan.case_sensitive,
             **owning(start.settings, files),
         )
-        return overwriting.result(start.result("overwrite", "metadata", files))
+        return plan.result(start.result("overwrite", "metadata", files))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

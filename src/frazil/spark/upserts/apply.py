@@ -32,7 +32,7 @@ from frazil.spark.row_level.names import SOURCE, TARGET
 from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.row_level.writes import Rows
 from frazil.spark.session.facts import is_case_sensitive, prepare_session
-from frazil.spark.upserts.arriving import Arrived, KeyFigures
+from frazil.spark.upserts.arrival_order import ArrivalOrder, KeyFigures
 from frazil.spark.upserts.change_rows import (
     Arrival,
     ChangeFormat,
@@ -174,9 +174,9 @@ class _Application:
         base = self.port.metadata
         changes = aligned_changes(changes, base.schema, keys)
         with ExitStack() as kept:
-            arrived: Arrived | None = None
+            arrived: ArrivalOrder | None = None
             if wanted.arrives:
-                arrived = Arrived.of(changes, keys)
+                arrived = ArrivalOrder.of(changes, keys)
                 kept.callback(arrived.forget)
                 figures = arrived.figures()
             else:
@@ -318,7 +318,7 @@ class _Application:
             on_progress=self.command.options.on_progress,
         )
 
-    def _arrived(self, arrived: Arrived, figures: KeyFigures) -> Callable[[], list[DataFile]]:
+    def _arrived(self, arrived: ArrivalOrder, figures: KeyFigures) -> Callable[[], list[DataFile]]:
         """Return what writes rows as they come, and positions of those that others supersede."""
         return lambda: arrived.write(
             figures,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from frazil.errors import AlreadyExistsError
+from frazil.format.arguments import SnapshotId
 from frazil.format.changes import Update
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import MAIN_BRANCH, Snapshot
@@ -25,7 +26,7 @@ class CreateBranch:
         io: FileIO,
         name: str,
         *,
-        snapshot_id: int | None = None,
+        snapshot_id: SnapshotId | None = None,
         retention: Retention = DEFAULT_RETENTION,
     ) -> None:
         self._at_snapshot = create_branch(name, snapshot_id=snapshot_id, retention=retention)

@@ -11,6 +11,7 @@ from frazil.errors import (
     NoSuchSnapshotError,
     ValidationError,
 )
+from frazil.format.arguments import SnapshotId, optional_snapshot_id_of, snapshot_id_of
 from frazil.format.changes import RemoveSnapshotRef, SetSnapshotRef, Update
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import MAIN_BRANCH, RefType, Snapshot, SnapshotRef
@@ -51,7 +52,7 @@ DEFAULT_RETENTION = Retention()
 
 
 def create_branch(
-    name: str, *, snapshot_id: int | None = None, retention: Retention = DEFAULT_RETENTION
+    name: str, *, snapshot_id: SnapshotId | None = None, retention: Retention = DEFAULT_RETENTION
 ) -> MetadataOperation:
     """A new branch at a snapshot, by default the current one.
 
@@ -68,7 +69,7 @@ def branch_ref(name: str, snapshot_id: int, retention: Retention) -> SetSnapshot
 
 
 def create_tag(
-    name: str, *, snapshot_id: int | None = None, retention: Retention = DEFAULT_RETENTION
+    name: str, *, snapshot_id: SnapshotId | None = None, retention: Retention = DEFAULT_RETENTION
 ) -> MetadataOperation:
     """A new tag at a snapshot, by default the current one.
 
@@ -81,14 +82,14 @@ def create_tag(
 
 
 def replace_branch(
-    name: str, *, snapshot_id: int | None = None, retention: Retention | None = None
+    name: str, *, snapshot_id: SnapshotId | None = None, retention: Retention | None = None
 ) -> MetadataOperation:
     """Point a branch at any snapshot, by default the current one, or change its retention."""
     return _replacing("branch", name, snapshot_id, retention)
 
 
 def replace_tag(
-    name: str, *, snapshot_id: int | None = None, retention: Retention | None = None
+    name: str, *, snapshot_id: SnapshotId | None = None, retention: Retention | None = None
 ) -> MetadataOperation:
     """Point a tag at any snapshot, by default the current one, or change its retention."""
     if retention is not None:
@@ -165,9 +166,10 @@ def fast_forward(branch: str, to: str) -> MetadataOperation:
 
 
 def set_current_snapshot(
-    *, snapshot_id: int | None = None, ref: str | None = None
+    given: SnapshotId | None = None, *, ref: str | None = None
 ) -> MetadataOperation:
     """Make a snapshot, or that of a reference, the current one; it need not be an ancestor."""
+    snapshot_id = optional_snapshot_id_of(given)
     if (snapshot_id is None) == (ref is None):
         raise ValidationError("give either snapshot_id or ref")
 
@@ -183,11 +185,12 @@ def set_current_snapshot(
     return MetadataOperation(updates)
 
 
-def rollback_to_snapshot(snapshot_id: int) -> MetadataOperation:
+def rollback_to_snapshot(given: SnapshotId) -> MetadataOperation:
     """Make an ancestor of the current snapshot the current one.
 
     Raises ValidationError when run if it is no ancestor.
     """
+    snapshot_id = snapshot_id_of(given)
 
     def updates(base: TableMetadata) -> list[Update]:
         target = base.snapshot_by_id(snapshot_id)
@@ -222,9 +225,10 @@ def rollback_to_timestamp(timestamp_ms: int) -> MetadataOperation:
 
 
 def _creating(
-    kind: RefType, name: str, snapshot_id: int | None, retention: Retention
+    kind: RefType, name: str, given: SnapshotId | None, retention: Retention
 ) -> MetadataOperation:
     _check_name(name)
+    snapshot_id = optional_snapshot_id_of(given)
 
     def updates(base: TableMetadata) -> list[Update]:
         _check_free(base, name)
@@ -235,8 +239,10 @@ def _creating(
 
 
 def _replacing(
-    kind: RefType, name: str, snapshot_id: int | None, retention: Retention | None
+    kind: RefType, name: str, given: SnapshotId | None, retention: Retention | None
 ) -> MetadataOperation:
+    snapshot_id = optional_snapshot_id_of(given)
+
     def updates(base: TableMetadata) -> list[Update]:
         ref = _existing(base, name, kind)
         target = _snapshot_or_current(base, snapshot_id, f"{kind} {name!r}").snapshot_id

@@ -1,7 +1,7 @@
 """MERGE: rows of a source change, delete and add rows of the table.
 
 The source is evaluated once and kept. Matches are found by reading what the conditions name and
-the places of rows; the other columns are read only of files that are touched.
+the places of rows; the other columns are read only of files with rows that change.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from frazil.spark.files.write_failures import refusing_values
 from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.figures import ChangeResult
 from frazil.spark.row_level.in_place import partition_columns
-from frazil.spark.row_level.merging.changed_rows import ChangedRows
 from frazil.spark.row_level.merging.clauses.checked import CheckedClauses
 from frazil.spark.row_level.merging.clauses.clause import When
 from frazil.spark.row_level.merging.clauses.request import MergeRequest
 from frazil.spark.row_level.merging.keys.equal_columns import equal_columns
 from frazil.spark.row_level.merging.matches.by_place import PlaceMatches
 from frazil.spark.row_level.merging.matches.matching import Matching, named_columns
+from frazil.spark.row_level.merging.merged_rows import MergedRows
 from frazil.spark.row_level.merging.one_join import rewritten_in_one_join, takes_one_join
 from frazil.spark.row_level.merging.pruning import implied_by_matches, implied_by_target
 from frazil.spark.row_level.merging.source import Source
@@ -119,14 +119,14 @@ def _written_by_places(matches: PlaceMatches, target: Target) -> WrittenChanges:
     most = 0 if new is None else matching.source.count
     if not command.merges_on_read:
         rewritten = target.only(counts.files)
-        parts = [*ChangedRows(matches, rewritten).all_after(), *parts]
+        parts = [*MergedRows(matches, rewritten).all_after(), *parts]
         most += rewritten.plan.record_count
         added = command.write(reduce(DataFrame.unionByName, parts), rewritten, most_rows=most)
         copied = rewritten.live_row_count - counts.changed
         return WrittenChanges(counts=counts, added=added, copied=copied)
     updated = target.only(counts.updated_files)
     if counts.updated:
-        parts.append(ChangedRows(matches, updated).updated())
+        parts.append(MergedRows(matches, updated).updated())
     added = []
     if parts:
         most += counts.updated

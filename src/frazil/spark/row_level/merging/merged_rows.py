@@ -27,7 +27,7 @@ How = Literal["inner", "left"]
 
 
 @dataclass(frozen=True, slots=True)
-class ChangedRows:
+class MergedRows:
     """Rows of files that clauses are about.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""What an overwrite by condition keeps: rows of files that match only in part."""
+"""What an overwrite by condition does: files that go, and rows of others that stay."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _DATA_EXCEPTION: Final = "22"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Overwriting:
+class OverwritePlan:
     """An overwrite, planned.
 
     Attributes:
@@ -76,7 +76,7 @@ class Overwriting:
         where: str | Column | Expression | None,
         head: Snapshot | None,
         case_sensitive: bool,
-    ) -> Overwriting:
+    ) -> OverwritePlan:
         """Find the files at the head of a branch that the condition matches in part.
 
         Where metadata cannot tell them, Spark finds the rows that match.

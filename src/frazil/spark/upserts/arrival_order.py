@@ -61,7 +61,7 @@ class KeyFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
+class ArrivalOrder:
     """Changes whose order is that of their rows.
 
     Attributes:
@@ -76,7 +76,7 @@ class Arrived:
     _names: tuple[str, ...]
 
     @classmethod
-    def of(cls, changes: ChangeRows, keys: Keys) -> Arrived:
+    def of(cls, changes: ChangeRows, keys: Keys) -> ArrivalOrder:
         """Number the changes, as of `aligned_changes`, before any row moves."""
         rows = changes.rows
         place, *names = free_names(
