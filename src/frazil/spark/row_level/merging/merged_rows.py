@@ -71,7 +71,7 @@ class MergedRows:
     def _by_source(self) -> dict[int, Assignments]:
         """What the clauses for rows without a match set."""
         updates = self.matches.matching.checked.updates
-        clauses = self.matches.matching.clauses(When.BY_SOURCE)
+        clauses = self.matches.matching.merge.of_kind(When.BY_SOURCE)
         return {n: updates[n] for n, _ in clauses if n in updates}
 
     def _assigned(self, how: How) -> _Assigned:

@@ -30,10 +30,10 @@ from frazil.spark.write.row_count import RowCount
 
 def takes_one_join(matching: Matching) -> bool:
     """Return whether a merge can be written so: its conditions mean the same at each look."""
-    if matching.command.merges_on_read or matching.clauses(When.BY_SOURCE):
+    if matching.command.merges_on_read or matching.merge.of_kind(When.BY_SOURCE):
         return False
-    given = [clause.condition for _, clause in matching.clauses(When.MATCHED)]
-    return all(_is_steady(each) for each in (matching.merge.on, *given) if each is not None)
+    merge = matching.merge
+    return all(_is_steady(each) for each in (merge.on, *merge.conditions(When.MATCHED)))
 
 
 def _is_steady(condition: str | Column) -> bool:
@@ -57,7 +57,7 @@ def rewritten_in_one_join(matching: Matching, target: Target) -> WrittenChanges 
         return WrittenChanges.of_new_rows(matching, counts, target, new)
     rewritten = target.only(counts.files)
     # Where every joined row is written, and no other, the files tell how many there are.
-    deletes = any(each.do is Do.DELETE for _, each in matching.clauses(When.MATCHED))
+    deletes = any(each.do is Do.DELETE for _, each in matching.merge.of_kind(When.MATCHED))
     joined: list[RowCount] | None = None if new is None and not deletes else []
     parts = _rows_after(matching, rewritten, matches.passing, joined)
     parts += [] if new is None else [new]
@@ -96,7 +96,7 @@ def _partition_columns_taken(matching: Matching) -> dict[str, str] | None:
     if stored is not None:
         given = {name: stored.column_of(column) for name, column in given.items()}
     taken: dict[str, str] = {}
-    for n, clause in matching.clauses(When.MATCHED):
+    for n, clause in matching.merge.of_kind(When.MATCHED):
         if clause.takes_all:
             taken.update((name, given[key(name)]) for name in own if key(name) in given)
         elif clause.values is not None:
@@ -148,7 +148,7 @@ def _joined(
     rows = merge.as_named(rows)
     tests = [
         (n, F.lit(True) if each.condition is None else condition_column(each.condition, "it"))
-        for n, each in matching.clauses(When.MATCHED)
+        for n, each in matching.merge.of_kind(When.MATCHED)
     ]
     matched = F.col(quote_name_always([merge.source_alias, source.number])).isNotNull()
     joined = rows.join(beside, matching.checked.on, "left").withColumn(

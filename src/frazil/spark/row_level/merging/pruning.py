@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Final
 
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column
 from pyspark.sql import types as S
 
 from frazil.errors import PredicateError
-from frazil.format import types as I
 from frazil.format.predicates.bind import bind
 from frazil.format.predicates.expressions import (
     AlwaysFalse,
@@ -24,10 +24,11 @@ from frazil.format.predicates.expressions import (
     all_of,
     any_of,
 )
-from frazil.format.predicates.sql.implied import conjuncts_of, words_of
-from frazil.format.schema import Schema
+from frazil.format.predicates.sql.implied import conjuncts_of
 from frazil.spark.conditions import condition_of
+from frazil.spark.row_level.merging.clauses.clause import When
 from frazil.spark.row_level.merging.keys.equal_columns import MatchNames
+from frazil.spark.row_level.merging.matches.matching import Matching
 from frazil.spark.row_level.merging.source import Source
 from frazil.spark.session.facts import time_zone_of
 
@@ -40,72 +41,44 @@ _MOST_VALUE_BYTES: Final = 16 << 20
 _EPOCH: Final = dt.datetime(1970, 1, 1)
 
 
-def named_fields(conditions: Sequence[str | Column], schema: Schema) -> list[I.NestedField]:
-    """Return the columns that conditions may name: all where that cannot be told."""
-    wanted: set[str] = set()
-    for condition in conditions:
-        words = words_of(condition) if isinstance(condition, str) else None
-        if words is None or words.has_star:
-            return list(schema.fields)
-        wanted.update(f.name for f in schema.fields if words.name_any_of([f.name]))
-    return [field for field in schema.fields if field.name in wanted]
+def implied_by(matching: Matching) -> Expression:
+    """Return what holds for every row of the table that a merge may change.
+
+    Parts of the condition of the match about the table alone count, and equalities of a column with
+    one of the source: its values lie within those of the source.
+    """
+    others = [clause.condition for _, clause in matching.merge.of_kind(When.BY_SOURCE)]
+    return any_of([_of_matches(matching), *(_of_target(matching, each) for each in others)])
 
 
-def implied_by_target(
-    condition: str | Column | None,
-    schema: Schema,
-    *,
-    spark: SparkSession,
-    target_alias: str,
-    case_sensitive: bool,
-) -> Expression:
-    """Return what holds for every row of the table for which a condition on it holds."""
+def _of_target(matching: Matching, condition: str | Column | None) -> Expression:
+    """What holds for every row of the table for which a condition on it holds."""
     return condition_of(
         condition,
-        schema,
-        spark=spark,
-        case_sensitive=case_sensitive,
-        time_zone=time_zone_of(spark),
-        alias=target_alias,
+        matching.merge.known(matching.command.base.schema),
+        spark=matching.spark,
+        case_sensitive=matching.command.case_sensitive,
+        time_zone=time_zone_of(matching.spark),
+        alias=matching.merge.target_alias,
     ).implied
 
 
-def implied_by_matches(
-    on: str | Column,
-    source: Source,
-    schema: Schema,
-    *,
-    spark: SparkSession,
-    target_alias: str,
-    source_alias: str,
-    case_sensitive: bool,
-) -> Expression:
-    """Return what holds for every row of the table that a row of the source may match.
-
-    Parts of `on` about the table alone count, and equalities of a column with one of the source:
-    its values lie within those of the source.
-    """
+def _of_matches(matching: Matching) -> Expression:
+    """What holds for every row of the table that a row of the source may match."""
+    on, source, command = matching.merge.on, matching.source, matching.command
     if source.count == 0:
         return AlwaysFalse()
     if not isinstance(on, str):
         return AlwaysTrue()
-    names = MatchNames(schema, source.names, target_alias, source_alias, case_sensitive)
+    names = MatchNames.of(
+        matching.merge, command.base.schema, case_sensitive=command.case_sensitive
+    )
     found: list[Expression] = []
     for piece in conjuncts_of(on):
         if names.equality(piece) is None and names.is_about_target(piece):
-            try:
-                found.append(
-                    implied_by_target(
-                        piece,
-                        schema,
-                        spark=spark,
-                        target_alias=target_alias,
-                        case_sensitive=case_sensitive,
-                    )
-                )
-            except PredicateError:
-                continue
-    found += [bind(each, schema, case_sensitive=True) for each in _within_source(source)]
+            with suppress(PredicateError):
+                found.append(_of_target(matching, piece))
+    found += [bind(each, names.schema, case_sensitive=True) for each in _within_source(source)]
     return all_of(found)
 
 

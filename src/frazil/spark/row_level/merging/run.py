@@ -11,7 +11,7 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from frazil.format.predicates.expressions import Expression, any_of
+from frazil.format.predicates.expressions import Expression
 from frazil.spark.files.write_failures import refusing_values
 from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.figures import ChangeResult
@@ -21,10 +21,10 @@ from frazil.spark.row_level.merging.clauses.clause import When
 from frazil.spark.row_level.merging.clauses.request import MergeRequest
 from frazil.spark.row_level.merging.keys.equal_columns import equal_columns
 from frazil.spark.row_level.merging.matches.by_place import PlaceMatches
-from frazil.spark.row_level.merging.matches.matching import Matching, named_columns
+from frazil.spark.row_level.merging.matches.matching import Matching
 from frazil.spark.row_level.merging.merged_rows import MergedRows
 from frazil.spark.row_level.merging.one_join import rewritten_in_one_join, takes_one_join
-from frazil.spark.row_level.merging.pruning import implied_by_matches, implied_by_target
+from frazil.spark.row_level.merging.pruning import implied_by
 from frazil.spark.row_level.merging.source import Source
 from frazil.spark.row_level.merging.written import WrittenChanges
 from frazil.spark.row_level.target import Target, as_file_and_position
@@ -44,24 +44,12 @@ def run_merge(asked: MergeRequest, command: Command) -> ChangeResult:
     spark = merge.source.sparkSession
     checked = CheckedClauses.of(merge, command, spark)
     schema = command.base.schema
-    keys = equal_columns(
-        merge.on,
-        merge.source,
-        merge.known(schema),
-        target_alias=merge.target_alias,
-        source_alias=merge.source_alias,
-        case_sensitive=command.case_sensitive,
-    )
+    keys = equal_columns(merge, schema, case_sensitive=command.case_sensitive)
     parts = {name.lower() for name in partition_columns(command.base)}
     given = [name.lower() for name in merge.source.columns]
     single = parts & {name for name in given if given.count(name) == 1}
     compared = [name for name in merge.source.columns if name.lower() in single]
-    matched = [
-        each.condition
-        for each in merge.clauses
-        if each.when is When.MATCHED and each.condition is not None
-    ]
-    named = named_columns([merge.on, *matched], merge.source.columns, also=compared)
+    named = merge.names_to_match(merge.source.columns, compared)
     beside = [field.name for field in schema.fields]
     with refusing_values():
         source = Source.of(merge.source, beside, keys, compared, named)
@@ -72,7 +60,7 @@ def run_merge(asked: MergeRequest, command: Command) -> ChangeResult:
 
 
 def _run(matching: Matching) -> ChangeResult:
-    where = _where(matching)
+    where = implied_by(matching)
     source = matching.source
     target = matching.command.target(matching.spark, where, [*source.names, source.number])
     done: WrittenChanges | None = None
@@ -81,32 +69,6 @@ def _run(matching: Matching) -> ChangeResult:
     if done is None:
         done = _written_by_places(PlaceMatches.of(matching, target), target)
     return _committed(matching, target, where, done)
-
-
-def _where(matching: Matching) -> Expression:
-    """What holds for every row of the table that the merge may touch."""
-    merge, command = matching.merge, matching.command
-    schema = merge.known(command.base.schema)
-    of_matches = implied_by_matches(
-        merge.on,
-        matching.source,
-        schema,
-        spark=matching.spark,
-        target_alias=merge.target_alias,
-        source_alias=merge.source_alias,
-        case_sensitive=command.case_sensitive,
-    )
-    others = [
-        implied_by_target(
-            clause.condition,
-            schema,
-            spark=matching.spark,
-            target_alias=merge.target_alias,
-            case_sensitive=command.case_sensitive,
-        )
-        for _, clause in matching.clauses(When.BY_SOURCE)
-    ]
-    return any_of([of_matches, *others])
 
 
 def _written_by_places(matches: PlaceMatches, target: Target) -> WrittenChanges:
@@ -143,7 +105,7 @@ def _committed(
     matching: Matching, target: Target, where: Expression, done: WrittenChanges
 ) -> ChangeResult:
     command, counts, added = matching.command, done.counts, done.added
-    if matching.clauses(When.NOT_MATCHED):
+    if matching.merge.of_kind(When.NOT_MATCHED):
         # A match is why a row of the source is not added.
         command.decided_by(target, counts.matched_files)
     figures = counts.figures(added=done.rows, copied=done.copied)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from frazil.format.predicates.sql.implied import words_of
 from frazil.format.schema import Schema
 from frazil.spark.row_level.assignments import columns_named
-from frazil.spark.row_level.merging.clauses.clause import Clause
+from frazil.spark.row_level.merging.clauses.clause import Clause, When
 from frazil.spark.row_level.merging.keys.named_keys import NamedKeys, StoredKeys
 from frazil.spark.types import SparkTypeSupport, type_to_spark
 
@@ -39,6 +40,14 @@ class MergeRequest:
     stored: StoredKeys | None = None
     added: frozenset[str] = frozenset()
 
+    def of_kind(self, when: When) -> list[tuple[int, Clause]]:
+        """Return the clauses of a kind with their numbers."""
+        return [(n, each) for n, each in enumerate(self.clauses) if each.when is when]
+
+    def conditions(self, when: When) -> list[str | Column]:
+        """Return the conditions of the clauses of a kind."""
+        return [c.condition for _, c in self.of_kind(when) if c.condition is not None]
+
     def as_named(self, rows: DataFrame) -> DataFrame:
         """Return rows of the table under its name, in the columns that texts may mean."""
         return rows.drop(*self.added).alias(self.target_alias)
@@ -63,6 +72,21 @@ class MergeRequest:
     def added_to_source(self) -> tuple[str, ...]:
         """The columns of the source that are not the user's."""
         return () if self.stored is None else tuple(self.stored.added.values())
+
+    def names_to_match(self, names: Sequence[str], also: Collection[str]) -> list[str] | None:
+        """Return the columns of the source that matching needs; None where that cannot be told.
+
+        Args:
+            names: of the source's columns.
+            also: other columns to return.
+        """
+        wanted = set(also)
+        for each in [self.on, *self.conditions(When.MATCHED)]:
+            words = words_of(each) if isinstance(each, str) else None
+            if words is None or words.has_star:
+                return None
+            wanted.update(name for name in names if words.name_any_of([name]))
+        return [name for name in names if name in wanted]
 
     def by_stored_keys(self, schema: Schema) -> MergeRequest:
         """Match by the source's keys, if there are any, as the table's columns store them.

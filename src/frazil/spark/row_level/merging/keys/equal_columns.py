@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
 from sqlglot import exp
@@ -17,6 +17,7 @@ from frazil.format.predicates.sql.implied import conjuncts_of, words_of
 from frazil.format.predicates.sql.parse import sql_tree
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
+from frazil.spark.row_level.merging.clauses.request import MergeRequest
 from frazil.spark.write.columns.align import micros_without_zone
 
 INTEGERS: Final = (S.ByteType, S.ShortType, S.IntegerType, S.LongType)
@@ -38,20 +39,14 @@ class EqualColumns:
 
 
 def equal_columns(
-    on: str | Column,
-    source: DataFrame,
-    schema: Schema,
-    *,
-    target_alias: str,
-    source_alias: str,
-    case_sensitive: bool,
+    merge: MergeRequest, schema: Schema, *, case_sensitive: bool
 ) -> tuple[EqualColumns, ...]:
     """Return the columns that are equal in every match, where their types compare alike."""
-    if not isinstance(on, str):
+    if not isinstance(merge.on, str):
         return ()
-    names = MatchNames(schema, source.columns, target_alias, source_alias, case_sensitive)
-    types = {field.name: field.dataType for field in source.schema.fields}
-    pairs = [names.equality(piece) for piece in conjuncts_of(on)]
+    names = MatchNames.of(merge, schema, case_sensitive=case_sensitive)
+    types = {field.name: field.dataType for field in merge.source.schema.fields}
+    pairs = [names.equality(piece) for piece in conjuncts_of(merge.on)]
     return tuple(
         pair
         for pair in pairs
@@ -79,6 +74,17 @@ class MatchNames:
     target_alias: str
     source_alias: str
     case_sensitive: bool
+
+    @classmethod
+    def of(cls, merge: MergeRequest, schema: Schema, *, case_sensitive: bool) -> MatchNames:
+        """Return what names mean in the condition of a merge into a table."""
+        return cls(
+            merge.known(schema),
+            merge.source.columns,
+            merge.target_alias,
+            merge.source_alias,
+            case_sensitive,
+        )
 
     def is_about_target(self, piece: str) -> bool:
         """Whether a text surely names no column of the source."""

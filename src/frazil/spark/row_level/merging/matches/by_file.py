@@ -96,7 +96,7 @@ class FileMatches:
         if self.pairs is not None:
             return inserted_beside_pairs(self.matching, target, self.pairs, self.counts)
         every = self.matching.source.collected
-        if not self.matching.clauses(When.NOT_MATCHED) or every is None:
+        if not self.matching.merge.of_kind(When.NOT_MATCHED) or every is None:
             return None
         left = np.setdiff1d(every.numbers, self.matched, assume_unique=True)
         if not len(left):
@@ -128,7 +128,7 @@ def _pairs(
         moved |= ~F.col(quote_name_always([merge.target_alias, own])).eqNullSafe(new)
     return first_that_holds(
         pairs.withColumn(name, moved),
-        [(n, clause.condition) for n, clause in matching.clauses(When.MATCHED)],
+        [(n, clause.condition) for n, clause in matching.merge.of_kind(When.MATCHED)],
         name=CLAUSE,
         key=[target.file, source.number, name],
     )

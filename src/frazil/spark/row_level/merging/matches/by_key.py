@@ -41,7 +41,7 @@ def matches_by_key(
         `file`, `number` of the source's row, `moved` and `clause` of each pair.
     """
     source, every = matching.source, matching.source.collected
-    clauses = matching.clauses(When.MATCHED)
+    clauses = matching.merge.of_kind(When.MATCHED)
     if passing is None or not passing.is_exact:
         return None
     if every is None or not every.are_distinct or len(source.keys) != 1:

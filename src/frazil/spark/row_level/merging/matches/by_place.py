@@ -14,8 +14,7 @@ from frazil.spark.row_level.merging.clauses.clause import Do, When
 from frazil.spark.row_level.merging.clauses.flags import first_that_holds
 from frazil.spark.row_level.merging.keys.key_filter import KeyFilter
 from frazil.spark.row_level.merging.matches.counts import CLAUSE, MatchCounts
-from frazil.spark.row_level.merging.matches.matching import Matching
-from frazil.spark.row_level.merging.pruning import named_fields
+from frazil.spark.row_level.merging.matches.matching import Matching, named_fields
 from frazil.spark.row_level.target import Target
 from frazil.spark.session.row_bytes import row_bytes
 
@@ -76,7 +75,7 @@ def inserted_beside_pairs(
 ) -> DataFrame | None:
     """Return the new rows, given the pairs that match; None if there are none."""
     source = matching.source
-    if not matching.clauses(When.NOT_MATCHED):
+    if not matching.merge.of_kind(When.NOT_MATCHED):
         return None
     numbers = pairs.select(source.number)
     if source.count <= counts.pairs <= MOST_PAIRS:
@@ -95,7 +94,7 @@ def _pairs(matching: Matching, target: Target) -> DataFrame:
         target = _files_that_match(matching, target, passing)
     return first_that_holds(
         matching.pairs(target.rows(fields), passing),
-        [(n, clause.condition) for n, clause in matching.clauses(When.MATCHED)],
+        [(n, clause.condition) for n, clause in matching.merge.of_kind(When.MATCHED)],
         name=CLAUSE,
         key=[target.place, matching.source.number],
     ).localCheckpoint(eager=False)
@@ -116,7 +115,7 @@ def _files_that_match(matching: Matching, target: Target, passing: KeyFilter | N
 
 
 def _unmatched(matching: Matching, target: Target, pairs: DataFrame) -> DataFrame | None:
-    clauses = matching.clauses(When.BY_SOURCE)
+    clauses = matching.merge.of_kind(When.BY_SOURCE)
     if not clauses:
         return None
     rows = target.rows(matching.fields(target, When.BY_SOURCE))
@@ -135,7 +134,7 @@ def _unmatched(matching: Matching, target: Target, pairs: DataFrame) -> DataFram
 
 def _may_match_often(matching: Matching) -> bool:
     """Whether several rows of the source for a row of the table are no contradiction."""
-    clauses = matching.clauses(When.MATCHED)
+    clauses = matching.merge.of_kind(When.MATCHED)
     if not clauses:
         return True
     only = clauses[0][1]

@@ -11,14 +11,14 @@ from pyspark.sql import functions as F
 
 from frazil.format.predicates.sql.implied import words_of
 from frazil.format.predicates.sql.quoting import quote_name_always
+from frazil.format.schema import Schema
 from frazil.format.types import NestedField
 from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.merging.clauses.checked import CheckedClauses
-from frazil.spark.row_level.merging.clauses.clause import Clause, When
+from frazil.spark.row_level.merging.clauses.clause import When
 from frazil.spark.row_level.merging.clauses.flags import first_that_holds, values_by_clause
 from frazil.spark.row_level.merging.clauses.request import MergeRequest
 from frazil.spark.row_level.merging.keys.key_filter import KeyFilter
-from frazil.spark.row_level.merging.pruning import named_fields
 from frazil.spark.row_level.merging.source import Source
 from frazil.spark.row_level.target import Target
 from frazil.spark.session.facts import type_support
@@ -42,14 +42,10 @@ class Matching:
     source: Source
     spark: SparkSession
 
-    def clauses(self, when: When) -> list[tuple[int, Clause]]:
-        """Return the clauses of a kind with their numbers."""
-        return [(n, each) for n, each in enumerate(self.merge.clauses) if each.when is when]
-
     def fields(self, target: Target, when: When, *conditions: str | Column) -> list[NestedField]:
         """The columns of the table that conditions need."""
-        given = [c.condition for _, c in self.clauses(when) if c.condition is not None]
-        return named_fields([*conditions, *given], self.merge.known(target.schema))
+        given = [*conditions, *self.merge.conditions(when)]
+        return named_fields(given, self.merge.known(target.schema))
 
     def sent(self, rows: DataFrame, size: int) -> DataFrame:
         """Rows of few bytes go to every task, so that the table's rows need not be shuffled."""
@@ -100,14 +96,18 @@ class Matching:
             passing: which rows may match.
             also: columns of the source to return beside those that find matches.
         """
-        named = self._source_for([self.merge.on], also)
+        names = self.merge.names_to_match(self.source.names, also)
+        named = self.source.rows
+        if names is not None:
+            columns = (*names, self.source.number)
+            named = named.select(*(F.col(quote_name_always([name])) for name in columns))
         source = self.sent(named, self.source.matched_size.total).alias(self.merge.source_alias)
         rows = rows if passing is None else passing.passed(rows)
         return rows.alias(self.merge.target_alias).join(source, self.checked.on)
 
     def new_rows(self, target: Target, left: DataFrame) -> DataFrame:
         """What the clauses make of rows of the source without a match."""
-        clauses = self.clauses(When.NOT_MATCHED)
+        clauses = self.merge.of_kind(When.NOT_MATCHED)
         clause = free_name("_frazil_clause", self.source.rows.columns)
         chosen = first_that_holds(
             left.alias(self.merge.source_alias),
@@ -125,35 +125,18 @@ class Matching:
         columns = values_by_clause(after, target.schema.fields, which=F.col(clause))
         return rows.select(*columns, *empty)
 
-    def _source_for(self, conditions: Sequence[str | Column], also: Collection[str]) -> DataFrame:
-        """The source's columns that the matching needs, and its number."""
-        matched = [c.condition for _, c in self.clauses(When.MATCHED) if c.condition is not None]
-        columns = named_columns([*conditions, *matched], self.source.names, also=also)
-        if columns is None:
-            return self.source.rows
-        return self.source.rows.select(
-            *(F.col(quote_name_always([name])) for name in (*columns, self.source.number))
-        )
-
 
 def shuffled(rows: DataFrame) -> DataFrame:
     """Return rows that Spark is not to send to every task, though their types may look small."""
     return rows.hint("merge")
 
 
-def named_columns(
-    conditions: Sequence[str | Column], names: Sequence[str], *, also: Collection[str] = ()
-) -> list[str] | None:
-    """Return the columns of a source that conditions may name; None where that cannot be told.
-
-    Args:
-        names: of the source's columns.
-        also: other columns to return.
-    """
-    wanted = set(also)
-    for each in conditions:
-        words = words_of(each) if isinstance(each, str) else None
+def named_fields(conditions: Sequence[str | Column], schema: Schema) -> list[NestedField]:
+    """Return the columns that conditions may name: all where that cannot be told."""
+    wanted: set[str] = set()
+    for condition in conditions:
+        words = words_of(condition) if isinstance(condition, str) else None
         if words is None or words.has_star:
-            return None
-        wanted.update(name for name in names if words.name_any_of([name]))
-    return [name for name in names if name in wanted]
+            return list(schema.fields)
+        wanted.update(f.name for f in schema.fields if words.name_any_of([f.name]))
+    return [field for field in schema.fields if field.name in wanted]
