@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from frazil.format import types as I
@@ -10,7 +9,7 @@ from frazil.spark.procedures.parameters import ArgumentKind, Arguments, Paramete
 from frazil.spark.procedures.procedure import TABLE, Caller, Row, procedure
 
 
-def _create_changelog_view(caller: Caller, given: Arguments) -> Iterable[Row]:
+def _create_changelog_view(caller: Caller, given: Arguments) -> list[Row]:
     view = caller.table(given["table"]).create_changelog_view(
         given["changelog_view"],
         options=given["options"],

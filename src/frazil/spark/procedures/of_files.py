@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from frazil.errors import ProcedureError
 from frazil.format import types as I
+from frazil.spark.compaction.results import (
+    CompactionResult,
+    ManifestsResult,
+    PositionDeletesResult,
+)
 from frazil.spark.maintenance import TableMaintenance
 from frazil.spark.procedures.parameters import ArgumentKind, Arguments, Parameter
 from frazil.spark.procedures.procedure import TABLE, Caller, Row, procedure, required
@@ -27,11 +31,11 @@ _EXPIRED: Final = (
 )
 
 
-def _rewrite_data_files(caller: Caller, given: Arguments) -> Iterable[Row]:
+def _rewrite_data_files(caller: Caller, given: Arguments) -> CompactionResult:
     strategy = given["strategy"]
     if strategy is None:
         strategy = "binpack" if given["sort_order"] is None else "sort"
-    result = caller.table(given["table"]).maintenance.compact(
+    return caller.table(given["table"]).maintenance.compact(
         given["where"],
         strategy=strategy.lower(),
         sort_order=given["sort_order"],
@@ -39,28 +43,25 @@ def _rewrite_data_files(caller: Caller, given: Arguments) -> Iterable[Row]:
         branch=given["branch"],
         on_progress=caller.on_progress,
     )
-    return [_columns(result, _REWRITTEN_DATA)]
 
 
-def _rewrite_position_delete_files(caller: Caller, given: Arguments) -> Iterable[Row]:
-    result = caller.table(given["table"]).maintenance.rewrite_position_deletes(
+def _rewrite_position_delete_files(caller: Caller, given: Arguments) -> PositionDeletesResult:
+    return caller.table(given["table"]).maintenance.rewrite_position_deletes(
         given["where"], options=given["options"]
     )
-    return [_columns(result, _REWRITTEN_DELETES)]
 
 
-def _rewrite_manifests(caller: Caller, given: Arguments) -> Iterable[Row]:
-    result = caller.table(given["table"]).maintenance.rewrite_manifests(
+def _rewrite_manifests(caller: Caller, given: Arguments) -> ManifestsResult:
+    return caller.table(given["table"]).maintenance.rewrite_manifests(
         spec_id=given["spec_id"], sort_by=given["sort_by"] or ()
     )
-    return [_columns(result, _REWRITTEN_MANIFESTS)]
 
 
 def _look_for_expired(caller: Caller, given: Arguments) -> ExpireResult:
     return _expired(caller.table(given["table"]).maintenance, caller, given, is_dry_run=True)
 
 
-def _expire_snapshots(caller: Caller, given: Arguments) -> Iterable[Row]:
+def _expire_snapshots(caller: Caller, given: Arguments) -> list[Row]:
     deletes = given["max_concurrent_deletes"]
     if deletes is not None and deletes < 1:
         raise ProcedureError(f"max_concurrent_deletes is {deletes}; it must be positive")
@@ -83,7 +84,7 @@ def _expired(
     )
 
 
-def _register_table(caller: Caller, given: Arguments) -> Iterable[Row]:
+def _register_table(caller: Caller, given: Arguments) -> list[Row]:
     identifier = caller.identifier(given["table"])
     metadata = caller.catalog.register_table(identifier, given["metadata_file"]).metadata
     current = metadata.current_snapshot
@@ -93,28 +94,6 @@ def _register_table(caller: Caller, given: Arguments) -> Iterable[Row]:
     totals = (summary.get(name) for name in ("total-records", "total-data-files"))
     return [(current.snapshot_id, *(None if each is None else int(each) for each in totals))]
 
-
-def _columns(result: Any, columns: Iterable[tuple[str, I.IcebergType]]) -> Row:
-    return tuple(getattr(result, name) for name, _ in columns)
-
-
-_REWRITTEN_DATA: Final = [
-    ("rewritten_data_files_count", _INT),
-    ("added_data_files_count", _INT),
-    ("rewritten_bytes_count", _LONG),
-    ("failed_data_files_count", _INT),
-    ("removed_delete_files_count", _INT),
-]
-_REWRITTEN_DELETES: Final = [
-    ("rewritten_delete_files_count", _INT),
-    ("added_delete_files_count", _INT),
-    ("rewritten_bytes_count", _LONG),
-    ("added_bytes_count", _LONG),
-]
-_REWRITTEN_MANIFESTS: Final = [
-    ("rewritten_manifests_count", _INT),
-    ("added_manifests_count", _INT),
-]
 
 OF_FILES: Final = (
     procedure(
@@ -127,13 +106,24 @@ OF_FILES: Final = (
             _WHERE,
             Parameter("branch"),
         ],
-        _REWRITTEN_DATA,
+        [
+            ("rewritten_data_files_count", _INT),
+            ("added_data_files_count", _INT),
+            ("rewritten_bytes_count", _LONG),
+            ("failed_data_files_count", _INT),
+            ("removed_delete_files_count", _INT),
+        ],
         _rewrite_data_files,
     ),
     procedure(
         "rewrite_position_delete_files",
         [TABLE, _OPTIONS, _WHERE],
-        _REWRITTEN_DELETES,
+        [
+            ("rewritten_delete_files_count", _INT),
+            ("added_delete_files_count", _INT),
+            ("rewritten_bytes_count", _LONG),
+            ("added_bytes_count", _LONG),
+        ],
         _rewrite_position_delete_files,
     ),
     procedure(
@@ -144,7 +134,7 @@ OF_FILES: Final = (
             Parameter("spec_id", ArgumentKind.INT),
             Parameter("sort_by", ArgumentKind.TEXTS),
         ],
-        _REWRITTEN_MANIFESTS,
+        [("rewritten_manifests_count", _INT), ("added_manifests_count", _INT)],
         _rewrite_manifests,
     ),
     procedure(

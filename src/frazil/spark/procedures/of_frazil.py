@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 import polars as pl
 
 from frazil.format import types as I
+from frazil.spark.compaction.results import ConversionResult
 from frazil.spark.procedures.parameters import Arguments, Parameter
 from frazil.spark.procedures.procedure import TABLE, Caller, Row, procedure
 
@@ -16,30 +16,22 @@ _LONG: Final = I.LongType()
 _TEXT: Final = I.StringType()
 
 
-def _convert_equality_deletes(caller: Caller, given: Arguments) -> Iterable[Row]:
-    result = caller.table(given["table"]).maintenance.convert_equality_deletes(
+def _convert_equality_deletes(caller: Caller, given: Arguments) -> ConversionResult:
+    return caller.table(given["table"]).maintenance.convert_equality_deletes(
         given["where"], branch=given["branch"]
     )
-    return [tuple(getattr(result, name) for name, _ in _CONVERTED)]
 
 
 def _check(caller: Caller, given: Arguments) -> pl.DataFrame:
     return caller.table(given["table"]).maintenance.check().frame
 
 
-def _repair(caller: Caller, given: Arguments) -> Iterable[Row]:
+def _repair(caller: Caller, given: Arguments) -> list[Row]:
     result = caller.table(given["table"]).maintenance.repair()
     counts = [getattr(result, name) for name, _ in _REPAIRED[:-1]]
     return [(*counts, len(result.frame))]
 
 
-_CONVERTED: Final = [
-    ("converted_equality_delete_files_count", _INT),
-    ("added_position_delete_files_count", _INT),
-    ("removed_position_delete_files_count", _INT),
-    ("deleted_rows_count", _LONG),
-    ("left_equality_delete_files_count", _INT),
-]
 _PROBLEMS: Final[list[tuple[str, I.IcebergType]]] = [
     ("file_path", _TEXT),
     ("kind", _TEXT),
@@ -61,7 +53,13 @@ OF_FRAZIL: Final = (
     procedure(
         "convert_equality_deletes",
         [TABLE, Parameter("where"), Parameter("branch")],
-        _CONVERTED,
+        [
+            ("converted_equality_delete_files_count", _INT),
+            ("added_position_delete_files_count", _INT),
+            ("removed_position_delete_files_count", _INT),
+            ("deleted_rows_count", _LONG),
+            ("left_equality_delete_files_count", _INT),
+        ],
         _convert_equality_deletes,
     ),
     procedure(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from frazil.catalog.protocol import LoadedTable
 from frazil.format import types as I
+from frazil.spark.migration.add_files import AddFilesResult
 from frazil.spark.migration.new_tables import migrate, snapshot_table
 from frazil.spark.procedures.parameters import ArgumentKind, Arguments, Parameter
 from frazil.spark.procedures.procedure import TABLE, Caller, Row, procedure, required
@@ -17,18 +17,17 @@ _PARALLELISM: Final = Parameter("parallelism", ArgumentKind.INT)
 _IGNORE_MISSING: Final = Parameter("ignore_missing_files", ArgumentKind.BOOLEAN)
 
 
-def _add_files(caller: Caller, given: Arguments) -> Iterable[Row]:
+def _add_files(caller: Caller, given: Arguments) -> AddFilesResult:
     checks = given["check_duplicate_files"]
-    result = caller.table(given["table"]).maintenance.add_files(
+    return caller.table(given["table"]).maintenance.add_files(
         given["source_table"],
         partition_filter=given["partition_filter"],
         check_duplicate_files=True if checks is None else checks,
         parallelism=given["parallelism"],
     )
-    return [(result.added_files_count, result.changed_partition_count)]
 
 
-def _snapshot(caller: Caller, given: Arguments) -> Iterable[Row]:
+def _snapshot(caller: Caller, given: Arguments) -> list[Row]:
     table = snapshot_table(
         caller.spark,
         caller.catalog,
@@ -42,7 +41,7 @@ def _snapshot(caller: Caller, given: Arguments) -> Iterable[Row]:
     return [(_files_of(table),)]
 
 
-def _migrate(caller: Caller, given: Arguments) -> Iterable[Row]:
+def _migrate(caller: Caller, given: Arguments) -> list[Row]:
     table = migrate(
         caller.spark,
         caller.catalog,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 
 from frazil.errors import NoSuchSnapshotError
@@ -20,7 +20,7 @@ _SOURCE: Final = ("source_snapshot_id", I.LongType())
 def _moving(change: Callable[[Table, Arguments], None]) -> Run:
     """What tells the current snapshots before and after a change."""
 
-    def run(caller: Caller, given: Arguments) -> Iterable[Row]:
+    def run(caller: Caller, given: Arguments) -> list[Row]:
         table = caller.table(given["table"])
         before = table.metadata.current_snapshot_id
         change(table, given)
@@ -29,13 +29,13 @@ def _moving(change: Callable[[Table, Arguments], None]) -> Run:
     return run
 
 
-def _cherrypick_snapshot(caller: Caller, given: Arguments) -> Iterable[Row]:
+def _cherrypick_snapshot(caller: Caller, given: Arguments) -> list[Row]:
     table = caller.table(given["table"])
     table.cherrypick_snapshot(given["snapshot_id"])
     return [(given["snapshot_id"], table.metadata.current_snapshot_id)]
 
 
-def _publish_changes(caller: Caller, given: Arguments) -> Iterable[Row]:
+def _publish_changes(caller: Caller, given: Arguments) -> list[Row]:
     table = caller.table(given["table"])
     table.publish_changes(given["wap_id"])
     staged = (
@@ -46,7 +46,7 @@ def _publish_changes(caller: Caller, given: Arguments) -> Iterable[Row]:
     return [(next(staged), table.metadata.current_snapshot_id)]
 
 
-def _fast_forward(caller: Caller, given: Arguments) -> Iterable[Row]:
+def _fast_forward(caller: Caller, given: Arguments) -> list[Row]:
     table, branch = caller.table(given["table"]), given["branch"]
     before = table.metadata.refs.get(branch)
     table.fast_forward(branch, given["to"])
@@ -54,7 +54,7 @@ def _fast_forward(caller: Caller, given: Arguments) -> Iterable[Row]:
     return [(branch, previous, table.metadata.ref(branch).snapshot_id)]
 
 
-def _ancestors_of(caller: Caller, given: Arguments) -> Iterable[Row]:
+def _ancestors_of(caller: Caller, given: Arguments) -> list[Row]:
     table, snapshot_id = caller.table(given["table"]), given["snapshot_id"]
     if snapshot_id is not None:
         # One that is not there is an error, and not without ancestors.

@@ -11,6 +11,7 @@ from frazil.format import types as I
 from frazil.spark.procedures.parameters import ArgumentKind, Arguments, Parameter
 from frazil.spark.procedures.procedure import TABLE, Caller, Row, procedure, required
 from frazil.table.maintenance.orphans import OrphanFilesResult
+from frazil.table.maintenance.table_path import RewriteTablePathResult
 
 _TEXT: Final = I.StringType()
 _INT: Final = I.IntegerType()
@@ -51,14 +52,14 @@ def _orphans(caller: Caller, given: Arguments, *, is_dry_run: bool) -> OrphanFil
     )
 
 
-def _compute_table_stats(caller: Caller, given: Arguments) -> Iterable[Row]:
+def _compute_table_stats(caller: Caller, given: Arguments) -> list[Row]:
     result = caller.table(given["table"]).maintenance.compute_table_stats(
         snapshot_id=given["snapshot_id"], columns=given["columns"]
     )
     return [] if result.statistics_file is None else [(result.statistics_file,)]
 
 
-def _compute_partition_stats(caller: Caller, given: Arguments) -> Iterable[Row]:
+def _compute_partition_stats(caller: Caller, given: Arguments) -> list[Row]:
     result = caller.table(given["table"]).maintenance.compute_partition_stats(
         snapshot_id=given["snapshot_id"]
     )
@@ -66,18 +67,10 @@ def _compute_partition_stats(caller: Caller, given: Arguments) -> Iterable[Row]:
     return [] if path is None else [(path,)]
 
 
-def _rewrite_table_path(caller: Caller, given: Arguments) -> Iterable[Row]:
-    result = caller.table(given["table"]).maintenance.rewrite_table_path(
+def _rewrite_table_path(caller: Caller, given: Arguments) -> RewriteTablePathResult:
+    return caller.table(given["table"]).maintenance.rewrite_table_path(
         given["source_prefix"], given["target_prefix"], **_stated(given, _STAGED)
     )
-    return [
-        (
-            result.latest_version,
-            result.file_list_location,
-            result.rewritten_manifest_file_paths_count,
-            result.rewritten_delete_file_paths_count,
-        )
-    ]
 
 
 def _stated(given: Arguments, names: Iterable[str]) -> dict[str, Any]:

@@ -57,7 +57,8 @@ class Caller:
 Look: TypeAlias = Callable[[Caller, Arguments], object]
 """Tells what a run would delete, as a result that can be printed, and changes nothing."""
 
-Run: TypeAlias = Callable[[Caller, Arguments], Iterable[Row] | pl.DataFrame]
+Run: TypeAlias = Callable[[Caller, Arguments], object]
+"""Does it, and returns rows, a frame, or one result that has the columns as attributes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class Procedure:
     Attributes:
         signature: its name and parameters, as of Java's procedure.
         columns: of the result.
-        run: does it, and returns the rows of the result.
+        run: does it, and returns the result.
         look: tells what it would delete; None for a procedure that deletes no files.
     """
 
@@ -88,8 +89,13 @@ class Procedure:
         if isinstance(found, pl.DataFrame):
             frame = found.select(pl.col(name).cast(kind) for name, kind in dtypes.items())
         else:
-            frame = pl.DataFrame(list(found), schema=dtypes, orient="row")
+            rows = found if isinstance(found, list) else [_row(found, dtypes)]
+            frame = pl.DataFrame(rows, schema=dtypes, orient="row")
         return dataframe_of(caller.spark, frame, self.columns, type_support(caller.spark))
+
+
+def _row(result: object, names: Iterable[str]) -> Row:
+    return tuple(getattr(result, name) for name in names)
 
 
 def procedure(
