@@ -38,9 +38,9 @@ class MergedRows:
     target: Target
 
     def updated(self) -> DataFrame:
-        """Return the rows that are changed, with their new values.
+        """Return the rows that get new values, with these.
 
-        Where not every task has all of those, the other rows are left out before a join moves them.
+        Where not every task has all of them, the other rows are left out before a join moves them.
         """
         assigned = self._assigned("inner")
         if assigned.is_sent or (places := self._places()) is None:
@@ -50,8 +50,8 @@ class MergedRows:
     def all_after(self) -> list[DataFrame]:
         """Return all rows as they are afterwards, without those that are deleted.
 
-        Where they are few, every task has them and looks each row up. Where they are many, the
-        rows that nothing happens to are read apart from the others: a join would move them.
+        Where the changes are few, every task has them and looks each row up. Where they are many,
+        the rows that nothing happens to are read apart from the others: a join would move them.
         """
         assigned = self._assigned("left")
         may_part = pays(rows=self.target.plan.record_count, keys=self.matches.counts.changed)

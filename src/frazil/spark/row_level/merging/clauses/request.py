@@ -80,13 +80,8 @@ class MergeRequest:
             names: of the source's columns.
             also: other columns to return.
         """
-        wanted = set(also)
-        for each in [self.on, *self.conditions(When.MATCHED)]:
-            words = words_of(each) if isinstance(each, str) else None
-            if words is None or words.has_star:
-                return None
-            wanted.update(name for name in names if words.name_any_of([name]))
-        return [name for name in names if name in wanted]
+        named = names_in([self.on, *self.conditions(When.MATCHED)], names)
+        return None if named is None else [n for n in names if n in named or n in also]
 
     def by_stored_keys(self, schema: Schema) -> MergeRequest:
         """Match by the source's keys, if there are any, as the table's columns store them.
@@ -100,3 +95,14 @@ class MergeRequest:
         stored = self.keys.beside(self.source, schema)
         on = stored.matching(self.target_alias, self.source_alias)
         return replace(self, source=stored.rows, on=on, stored=stored)
+
+
+def names_in(conditions: Sequence[str | Column], names: Sequence[str]) -> set[str] | None:
+    """Return those of some names that conditions may name; None where that cannot be told."""
+    found: set[str] = set()
+    for condition in conditions:
+        words = words_of(condition) if isinstance(condition, str) else None
+        if words is None or words.has_star:
+            return None
+        found.update(name for name in names if words.name_any_of([name]))
+    return found

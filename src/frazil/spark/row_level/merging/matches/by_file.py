@@ -118,7 +118,8 @@ def _pairs(
     The third column says whether the two rows differ in one of the columns that are compared.
     """
     merge, source = matching.merge, matching.source
-    wanted = {field.name for field in matching.fields(target, When.MATCHED, merge.on)}
+    conditions = [merge.on, *merge.conditions(When.MATCHED)]
+    wanted = {field.name for field in matching.fields(target, conditions)}
     fields = [f for f in target.schema.fields if f.name in wanted.union(compared)]
     pairs = matching.pairs(target.rows_with_files(fields), passing, compared.values())
     name = free_name("_frazil_moved", [*target.schema.column_names, *source.rows.columns])

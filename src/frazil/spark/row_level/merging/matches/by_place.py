@@ -14,7 +14,7 @@ from frazil.spark.row_level.merging.clauses.clause import Do, When
 from frazil.spark.row_level.merging.clauses.flags import first_that_holds
 from frazil.spark.row_level.merging.keys.key_filter import KeyFilter
 from frazil.spark.row_level.merging.matches.counts import CLAUSE, MatchCounts
-from frazil.spark.row_level.merging.matches.matching import Matching, named_fields
+from frazil.spark.row_level.merging.matches.matching import Matching
 from frazil.spark.row_level.target import Target
 from frazil.spark.session.row_bytes import row_bytes
 
@@ -88,7 +88,7 @@ def inserted_beside_pairs(
 
 def _pairs(matching: Matching, target: Target) -> DataFrame:
     merge = matching.merge
-    fields = matching.fields(target, When.MATCHED, merge.on)
+    fields = matching.fields(target, [merge.on, *merge.conditions(When.MATCHED)])
     passing = matching.key_filter(target)
     if not matching.command.merges_on_read:
         target = _files_that_match(matching, target, passing)
@@ -107,8 +107,7 @@ def _files_that_match(matching: Matching, target: Target, passing: KeyFilter | N
     """
     if target.plan.file_count < 2:
         return target
-    merge = matching.merge
-    fields = named_fields([merge.on], merge.known(target.schema))
+    fields = matching.fields(target, [matching.merge.on])
     pairs = matching.pairs(target.rows_with_files(fields), passing)
     found = pairs.select(F.col(target.file).alias("file")).distinct().toArrow()
     return target.only(found.column("file").to_pylist())
@@ -118,7 +117,7 @@ def _unmatched(matching: Matching, target: Target, pairs: DataFrame) -> DataFram
     clauses = matching.merge.of_kind(When.BY_SOURCE)
     if not clauses:
         return None
-    rows = target.rows(matching.fields(target, When.BY_SOURCE))
+    rows = target.rows(matching.fields(target, matching.merge.conditions(When.BY_SOURCE)))
     rows = rows.join(pairs.select(target.place), target.place, "left_anti")
     return (
         first_that_holds(

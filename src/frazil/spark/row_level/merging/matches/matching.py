@@ -9,16 +9,15 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from frazil.format.predicates.sql.implied import words_of
 from frazil.format.predicates.sql.quoting import quote_name_always
-from frazil.format.schema import Schema
 from frazil.format.types import NestedField
 from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.merging.clauses.checked import CheckedClauses
 from frazil.spark.row_level.merging.clauses.clause import When
 from frazil.spark.row_level.merging.clauses.flags import first_that_holds, values_by_clause
-from frazil.spark.row_level.merging.clauses.request import MergeRequest
+from frazil.spark.row_level.merging.clauses.request import MergeRequest, names_in
 from frazil.spark.row_level.merging.keys.key_filter import KeyFilter
+from frazil.spark.row_level.merging.matches.counts import CLAUSE
 from frazil.spark.row_level.merging.source import Source
 from frazil.spark.row_level.target import Target
 from frazil.spark.session.facts import type_support
@@ -42,10 +41,11 @@ class Matching:
     source: Source
     spark: SparkSession
 
-    def fields(self, target: Target, when: When, *conditions: str | Column) -> list[NestedField]:
-        """The columns of the table that conditions need."""
-        given = [*conditions, *self.merge.conditions(when)]
-        return named_fields(given, self.merge.known(target.schema))
+    def fields(self, target: Target, conditions: Sequence[str | Column]) -> list[NestedField]:
+        """Return the columns of the table that conditions may name."""
+        fields = self.merge.known(target.schema).fields
+        named = names_in(conditions, [field.name for field in fields])
+        return [field for field in fields if named is None or field.name in named]
 
     def sent(self, rows: DataFrame, size: int) -> DataFrame:
         """Rows of few bytes go to every task, so that the table's rows need not be shuffled."""
@@ -108,7 +108,7 @@ class Matching:
     def new_rows(self, target: Target, left: DataFrame) -> DataFrame:
         """What the clauses make of rows of the source without a match."""
         clauses = self.merge.of_kind(When.NOT_MATCHED)
-        clause = free_name("_frazil_clause", self.source.rows.columns)
+        clause = free_name(CLAUSE, self.source.rows.columns)
         chosen = first_that_holds(
             left.alias(self.merge.source_alias),
             [(n, clause.condition) for n, clause in clauses],
@@ -129,14 +129,3 @@ class Matching:
 def shuffled(rows: DataFrame) -> DataFrame:
     """Return rows that Spark is not to send to every task, though their types may look small."""
     return rows.hint("merge")
-
-
-def named_fields(conditions: Sequence[str | Column], schema: Schema) -> list[NestedField]:
-    """Return the columns that conditions may name: all where that cannot be told."""
-    wanted: set[str] = set()
-    for condition in conditions:
-        words = words_of(condition) if isinstance(condition, str) else None
-        if words is None or words.has_star:
-            return list(schema.fields)
-        wanted.update(f.name for f in schema.fields if words.name_any_of([f.name]))
-    return [field for field in schema.fields if field.name in wanted]
