@@ -101,7 +101,7 @@ class Worker:
 
     def rewrite(self, table, change, properties):
         """Compact a partition."""
-        from frazil.spark.row_level.command import data_files
+        from frazil.planning.removal import data_files
         from frazil.spark.write.files import write_data_files
 
         scan = table.scan(where=f"p = '{change['p']}'")

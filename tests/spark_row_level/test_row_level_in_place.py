@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from frazil.spark.row_level import command
+from frazil.spark.row_level.command import Command
 
 ROWS = [(k, "old", k % 3) for k in range(30)]
 
@@ -66,13 +66,13 @@ MODES = {f"write.{each}.mode": "copy-on-write" for each in ("delete", "update", 
 def moves(monkeypatch):
     """How each write placed its rows; None as any write does."""
     told = []
-    original = command.write_data_files
+    original = Command.write_files
 
     def write(*args, placement, **options):
         told.append(None if placement is None else placement.moves)
         return original(*args, placement=placement, **options)
 
-    monkeypatch.setattr(command, "write_data_files", write)
+    monkeypatch.setattr(Command, "write_files", write)
     return told
 
 

@@ -244,18 +244,18 @@ def test_row_ids_are_kept(lake, spark):
 @pytest.fixture
 def race(lake, monkeypatch):
     """Lets something happen between the writing of files and the commit of the next operation."""
-    from frazil.spark.row_level import writes
+    from frazil.spark.row_level import start
 
-    real = writes.write_data_files
+    real = start.write_data_files
 
     def arrange(meanwhile):
         def write(*args, **more):
-            monkeypatch.setattr(writes, "write_data_files", real)
+            monkeypatch.setattr(start, "write_data_files", real)
             files = real(*args, **more)
             meanwhile(lake.load_table("db.t"))
             return files
 
-        monkeypatch.setattr(writes, "write_data_files", write)
+        monkeypatch.setattr(start, "write_data_files", write)
 
     return arrange
 

@@ -67,18 +67,18 @@ def test_files_of_an_older_spec_stay(lake, spark):
 
 @pytest.mark.parametrize("isolation", [None, "snapshot", "serializable"])
 def test_a_concurrent_append_to_the_partition(lake, spark, monkeypatch, isolation):
-    from frazil.spark.row_level import writes
+    from frazil.spark.row_level import start
 
     table = lake.create_table_as_select("db.t", frame(spark, ROWS), partition_by=["city"])
-    real = writes.write_data_files
+    real = start.write_data_files
 
     def write(*args, **more):
-        monkeypatch.setattr(writes, "write_data_files", real)
+        monkeypatch.setattr(start, "write_data_files", real)
         files = real(*args, **more)
         lake.load_table("db.t").append(frame(spark, [(50, "a", 0.0), (51, "b", 0.0)]))
         return files
 
-    monkeypatch.setattr(writes, "write_data_files", write)
+    monkeypatch.setattr(start, "write_data_files", write)
     new = frame(spark, [(9, "a", 0.0)])
     if isolation == "serializable":
         with pytest.raises(ConflictError):

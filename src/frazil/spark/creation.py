@@ -15,7 +15,8 @@ from frazil.format.partitions.partitioning import PartitionField, spec_for
 from frazil.format.sorting import SortField, order_for
 from frazil.spark.port import SparkPort
 from frazil.spark.row_level.options import CommitOptions
-from frazil.spark.row_level.writes import Rows, owning, write_rows
+from frazil.spark.row_level.start import Start, owning
+from frazil.spark.row_level.writes import Rows
 from frazil.spark.schemas.schema_like import SchemaLike, schema_of
 from frazil.spark.session.facts import engine_summary
 from frazil.spark.types import query_schema_from_spark
@@ -129,7 +130,6 @@ class ReplaceTable:
                     properties=self.properties,
                 )
             )
-            base = together.newest()
-            settings = together.settings(base, Destination(), self.options.snapshot_properties)
-            files = write_rows(together, base, rows, self.options)
-            FileChanges(together).append(files, **owning(settings, files))
+            start = Start.of(together, self.options, Destination())
+            files = start.write_files(rows)
+            FileChanges(together).append(files, **owning(start.settings, files))

@@ -25,7 +25,7 @@ from frazil.spark.changes.columns import CHANGELOG_COLUMNS, ChangeType
 from frazil.spark.changes.netting import net, with_updates, without_copies
 from frazil.spark.changes.rows import ChangedRows
 from frazil.spark.conditions import Condition, condition_of
-from frazil.spark.row_level.expressions import check_not_random
+from frazil.spark.row_level.values.expressions import check_not_random
 from frazil.spark.session.facts import is_case_sensitive, time_zone_of, type_support
 from frazil.spark.types import schema_to_spark
 from frazil.storage.files import FileIO

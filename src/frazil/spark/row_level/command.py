@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from frazil.format.manifests import DataFile
-from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import Expression
 from frazil.format.properties.commands import COMMANDS
-from frazil.format.snapshots import Snapshot
 from frazil.planning.removal import data_files
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.conditions import Condition, condition_of
@@ -21,10 +19,9 @@ from frazil.spark.delete_files.write import WrittenDeletes, write_deletes
 from frazil.spark.port import SparkPort
 from frazil.spark.row_level.figures import ChangeResult, files_skipped, summary_entries
 from frazil.spark.row_level.options import CommitOptions
+from frazil.spark.row_level.start import Start
 from frazil.spark.row_level.target import Target
 from frazil.spark.write.distribute import Placement
-from frazil.spark.write.files import write_data_files
-from frazil.spark.write.write_audit_publish import Destination, destination
 from frazil.table.conflicts.validation import Isolation, Validation, isolation_named
 from frazil.table.file_changes import FileChanges
 from frazil.table.snapshots.producer import SnapshotSettings
@@ -33,26 +30,19 @@ MERGE_ON_READ: Final = "merge-on-read"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class Command(Start):
     """One try of a command, from the metadata it starts with to its commit.
 
     Attributes:
         name: ``delete``, ``update`` or ``merge``.
         mode: ``copy-on-write`` or ``merge-on-read``.
-        head: the snapshot that it reads; None where the branch is empty.
         written: files that go if the command fails before its commit begins.
         decisive: files that stay, of which rows decided what the command does.
     """
 
-    port: SparkPort
     name: str
-    base: TableMetadata
-    destination: Destination
-    head: Snapshot | None
     mode: str
     isolation: Isolation
-    options: CommitOptions
-    settings: SnapshotSettings
     notes: dict[str, str] = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
     decisive: list[DataFile] = field(default_factory=list)
@@ -70,23 +60,15 @@ class Command:
             NoSuchRefError: there is no such branch.
             ConfigurationError: a property of the table is malformed.
         """
-        base = port.newest()
-        target = destination(port.spark, base, options.branch)
-        head = port.head(target, base)
-        properties = COMMANDS[name]
-        mode = mode or properties.mode.of(base.properties)
-        level = options.isolation or properties.isolation.of(base.properties)
+        start, properties = Start.of(port, options), COMMANDS[name]
+        stated = start.base.properties
+        mode = mode or properties.mode.of(stated)
         return cls(
-            port=port,
             name=name,
-            base=base,
-            destination=target,
-            head=head,
             # Version 1 has no delete files.
-            mode=mode if base.format_version > 1 else "copy-on-write",
-            isolation=isolation_named(level),
-            options=options,
-            settings=port.settings(base, target, options.snapshot_properties),
+            mode=mode if start.base.format_version > 1 else "copy-on-write",
+            isolation=isolation_named(options.isolation or properties.isolation.of(stated)),
+            **{each.name: getattr(start, each.name) for each in fields(start)},
         )
 
     @property
@@ -103,11 +85,6 @@ class Command:
     def merges_on_read(self) -> bool:
         """Whether deleted rows are marked in delete files."""
         return self.mode == MERGE_ON_READ
-
-    @property
-    def snapshot_id(self) -> int | None:
-        """The snapshot that the command reads."""
-        return None if self.head is None else self.head.snapshot_id
 
     def condition(
         self, where: str | Column | Expression | None, *, alias: str | None = None
@@ -146,16 +123,11 @@ class Command:
             target: about the partitions of whose files the rows go to.
             most_rows: how many rows there are at most, where that is known.
         """
-        files = write_data_files(
-            self.spark,
+        files = self.write_files(
             rows,
-            metadata=self.base,
-            io=self.port.io,
-            options=self.options.options,
             schema=target.written_schema,
             placement=placement,
             expected=None if most_rows is None else target.expecting(most_rows),
-            on_progress=self.options.on_progress,
         )
         self.written.extend(file.file_path for file in files)
         return files

@@ -14,7 +14,6 @@ from frazil.spark.row_level.figures import ChangeResult
 from frazil.spark.row_level.merging.builder import MergeBuilder
 from frazil.spark.row_level.merging.merge import Merge
 from frazil.spark.row_level.merging.upsert import NullKeys, Upsert
-from frazil.spark.row_level.names import SOURCE, TARGET
 from frazil.spark.row_level.options import (
     CommitKwargs,
     CommitOptions,
@@ -22,6 +21,7 @@ from frazil.spark.row_level.options import (
     WriteKwargs,
 )
 from frazil.spark.row_level.update import Update
+from frazil.spark.row_level.values.names import SOURCE, TARGET
 from frazil.spark.row_level.writes import Append, Overwrite, OverwritePartitions, Rows
 from frazil.table.operations import TableOperations
 

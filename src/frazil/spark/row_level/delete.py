@@ -19,11 +19,11 @@ from frazil.spark.conditions import Condition
 from frazil.spark.delete_files.write import WrittenDeletes
 from frazil.spark.port import SparkPort
 from frazil.spark.row_level.command import Command
-from frazil.spark.row_level.expressions import check_not_random
 from frazil.spark.row_level.figures import ChangeResult
 from frazil.spark.row_level.in_place import in_place
 from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.row_level.target import Target, as_file_and_position, file_of, words_of_places
+from frazil.spark.row_level.values.expressions import check_not_random
 from frazil.spark.session.few_rows import tasks_of_scan
 from frazil.table.commit.retries import repeated
 from frazil.table.conflicts.validation import isolation_named

@@ -29,9 +29,9 @@ from frazil.spark.row_level.delete import (
     rows_by_file,
     rows_not_matching,
 )
-from frazil.spark.row_level.expressions import check_not_random
 from frazil.spark.row_level.figures import ChangeResult, files_skipped
 from frazil.spark.row_level.target import Target
+from frazil.spark.row_level.values.expressions import check_not_random
 from frazil.spark.session.facts import is_case_sensitive, time_zone_of
 from frazil.spark.write.columns.align import align
 from frazil.storage.files import FileIO

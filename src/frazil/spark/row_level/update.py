@@ -12,7 +12,6 @@ from pyspark.sql import functions as F
 from frazil.format.predicates.expressions import Expression
 from frazil.spark.conditions import Condition
 from frazil.spark.port import SparkPort
-from frazil.spark.row_level.assignments import Assignments, columns_named
 from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.delete import (
     AtPlaces,
@@ -25,9 +24,10 @@ from frazil.spark.row_level.delete import (
 )
 from frazil.spark.row_level.figures import ChangeResult
 from frazil.spark.row_level.in_place import in_place, partition_columns, without_queries
-from frazil.spark.row_level.names import TARGET
 from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.row_level.target import Target
+from frazil.spark.row_level.values.assignments import Assignments, columns_named
+from frazil.spark.row_level.values.names import TARGET
 from frazil.spark.session.facts import type_support
 from frazil.spark.session.free_names import free_name
 from frazil.spark.write.distribute import Placement

@@ -6,26 +6,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 
 from frazil.format.arguments import optional_snapshot_id_of
 from frazil.format.manifests import DataFile
-from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import Expression
-from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.spark.port import SparkPort
 from frazil.spark.row_level.figures import ChangeResult
 from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.row_level.overwrite_plan import OverwritePlan
-from frazil.spark.write.files import write_data_files
+from frazil.spark.row_level.start import Start, owning
 from frazil.spark.write.row_count import ExpectedRows, rows_of_last_writes
 from frazil.spark.write.rows import known_row_count, rows_of
-from frazil.spark.write.write_audit_publish import Destination, destination
 from frazil.table.conflicts.validation import Validation
 from frazil.table.file_changes import FileChanges
 from frazil.table.snapshots.overwrite import ReplacePartitions
-from frazil.table.snapshots.producer import SnapshotSettings, snapshot_options
+from frazil.table.snapshots.producer import snapshot_options
 
 Rows = Any
 """Rows to write: a DataFrame of Spark, pandas or Polars, of PyArrow, or a table or scan."""
@@ -45,9 +42,9 @@ class Append:
 
     def run(self, port: SparkPort) -> ChangeResult:
         """Run it; see `Table.append`."""
-        start = _Start.of(port, self.options)
+        start = _Write.of(port, self.options)
         rows = rows_of(port.spark, self.rows)
-        files = start.write(rows, self.options, expected=start.expected(self.rows))
+        files = start.write_files(rows, expected=start.expected(self.rows))
         FileChanges(port).append(files, **owning(start.settings, files))
         return start.result("append", "append", files)
 
@@ -69,8 +66,8 @@ class Overwrite:
 
     def run(self, port: SparkPort) -> ChangeResult:
         """Run it; see `Table.overwrite`."""
-        start = _Start.of(port, self.options)
-        validation = start.validation(self.options)
+        start = _Write.of(port, self.options)
+        validation = start.validation()
         plan = OverwritePlan.planned(
             port.spark,
             start.base,
@@ -80,7 +77,7 @@ class Overwrite:
             case_sensitive=port.case_sensitive,
         )
         rows, schema = plan.rows(rows_of(port.spark, self.rows))
-        files = start.write(rows, self.options, schema=schema)
+        files = start.write_files(rows, schema=schema)
         FileChanges(port).overwrite(
             files,
             removed=plan.removed,
@@ -106,10 +103,10 @@ class OverwritePartitions:
 
     def run(self, port: SparkPort) -> ChangeResult:
         """Run it; see `Table.overwrite_partitions`."""
-        start = _Start.of(port, self.options)
-        validation = start.validation(self.options)
+        start = _Write.of(port, self.options)
+        validation = start.validation()
         rows = rows_of(port.spark, self.rows)
-        files = start.write(rows, self.options, expected=start.expected(self.rows))
+        files = start.write_files(rows, expected=start.expected(self.rows))
         if not files:
             return start.result("overwrite", "metadata", files)
         operation = ReplacePartitions(
@@ -129,42 +126,24 @@ class OverwritePartitions:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Start:
-    """What a write starts from, checked before anything is written."""
+class _Write(Start):
+    """What a write starts from."""
 
-    port: SparkPort
-    base: TableMetadata
-    target: Destination
-    head: Snapshot | None
-    settings: SnapshotSettings
+    __slots__ = ()
 
-    @classmethod
-    def of(cls, port: SparkPort, options: CommitOptions) -> _Start:
-        """Look at the table as it is now.
-
-        Raises:
-            NoSuchRefError: there is no such branch.
-        """
-        base = port.newest()
-        target = destination(port.spark, base, options.branch)
-        head = port.head(target, base)
-        settings = port.settings(base, target, options.snapshot_properties)
-        return cls(port=port, base=base, target=target, head=head, settings=settings)
-
-    def validation(self, options: CommitOptions) -> Validation:
+    def validation(self) -> Validation:
         """Return from where on others' commits are checked.
 
         With an isolation level that is what the user has read through the handle; without one
         only what this call reads itself must not change.
         """
-        given, isolation = options.validate_from_snapshot_id, options.isolation
+        given, isolation = self.options.validate_from_snapshot_id, self.options.isolation
         start = optional_snapshot_id_of(given, "validate_from_snapshot_id")
         if start is None and isolation is not None:
-            begins = self.target.makes_branch
-            start = self.port.read_point(None if begins else self.target.branch)
+            begins = self.destination.makes_branch
+            start = self.port.read_point(None if begins else self.destination.branch)
         elif start is None:
-            start = None if self.head is None else self.head.snapshot_id
+            start = self.snapshot_id
         return Validation(start, isolation or "snapshot", check_deletes=isolation is not None)
 
     def expected(self, rows: Rows) -> ExpectedRows | None:
@@ -174,53 +153,15 @@ class _Start:
             return usual
         return ExpectedRows(rows=known) if usual is None else replace(usual, rows=known)
 
-    def write(
-        self,
-        rows: DataFrame,
-        options: CommitOptions,
-        *,
-        schema: Schema | None = None,
-        expected: ExpectedRows | None = None,
-    ) -> list[DataFile]:
-        """Write rows as files that nothing refers to yet."""
-        return write_rows(self.port, self.base, rows, options, schema=schema, expected=expected)
-
     def result(self, command: str, mode: str, files: Sequence[DataFile]) -> ChangeResult:
         """Return what a command did that added files."""
         return ChangeResult(
             command=command,
             mode=mode,
-            snapshot_id=None if self.head is None else self.head.snapshot_id,
+            snapshot_id=self.snapshot_id,
             rows_inserted=sum(file.record_count for file in files),
             files_added=len(files),
         )
-
-
-def write_rows(
-    port: SparkPort,
-    base: TableMetadata,
-    df: DataFrame,
-    options: CommitOptions,
-    *,
-    schema: Schema | None = None,
-    expected: ExpectedRows | None = None,
-) -> list[DataFile]:
-    """Write rows as data files of a table, which nothing refers to yet."""
-    return write_data_files(
-        port.spark,
-        df,
-        metadata=base,
-        io=port.io,
-        options=options.options,
-        schema=schema,
-        expected=expected,
-        on_progress=options.on_progress,
-    )
-
-
-def owning(settings: SnapshotSettings, files: Sequence[DataFile]) -> SnapshotSettings:
-    """Return settings of a commit with which the files go if it does not take place."""
-    return {**settings, "own_files": tuple(file.file_path for file in files)}
 
 
 def _summary(snapshot: Snapshot | None) -> Mapping[str, str]:

@@ -28,8 +28,8 @@ from frazil.spark.row_level.merging.clauses.request import MergeRequest
 from frazil.spark.row_level.merging.evolution import new_columns
 from frazil.spark.row_level.merging.keys.named_keys import NamedKeys
 from frazil.spark.row_level.merging.merge import Merge
-from frazil.spark.row_level.names import SOURCE, TARGET
 from frazil.spark.row_level.options import CommitOptions
+from frazil.spark.row_level.values.names import SOURCE, TARGET
 from frazil.spark.row_level.writes import Rows
 from frazil.spark.session.facts import is_case_sensitive, prepare_session
 from frazil.spark.upserts.arrival_order import ArrivalOrder, KeyFigures

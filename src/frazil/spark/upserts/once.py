@@ -18,9 +18,9 @@ from frazil.format.changes import SetProperties, Update
 from frazil.format.metadata import TableMetadata
 from frazil.spark.port import SparkPort
 from frazil.spark.row_level.options import CommitOptions
-from frazil.spark.row_level.writes import Overwrite, Rows, owning, write_rows
+from frazil.spark.row_level.start import Start, owning
+from frazil.spark.row_level.writes import Overwrite, Rows
 from frazil.spark.write.rows import rows_of
-from frazil.spark.write.write_audit_publish import destination
 from frazil.table.commit.operation import MetadataOperation
 from frazil.table.commit.retries import repeated
 from frazil.table.file_changes import FileChanges
@@ -135,13 +135,10 @@ class AppendBatch:
 
         def once() -> None:
             with suppress(BatchAppliedError), as_batch(port, self.batch) as together:
-                base = together.metadata
-                target = destination(port.spark, base, options.branch)
-                together.head(target, base)
-                settings = together.settings(base, target, options.snapshot_properties)
-                files = write_rows(together, base, self.rows, options)
+                start = Start.of(together, options)
+                files = start.write_files(self.rows)
                 if files:
-                    FileChanges(together).fast_append(files, **owning(settings, files))
+                    FileChanges(together).fast_append(files, **owning(start.settings, files))
 
         repeated(once, lambda _: port.retries)
 

@@ -17,12 +17,12 @@ from frazil.format import types as I
 from frazil.format.evolution.promotion import can_promote
 from frazil.format.predicates.columns import split_name
 from frazil.format.schema import Schema
-from frazil.spark.row_level.assignments import value_of
-from frazil.spark.row_level.expressions import check_values
 from frazil.spark.row_level.merging.clauses.clause import Clause, When
 from frazil.spark.row_level.merging.clauses.request import MergeRequest
 from frazil.spark.row_level.merging.clauses.scopes import Scopes
-from frazil.spark.row_level.names import find_path
+from frazil.spark.row_level.values.assignments import value_of
+from frazil.spark.row_level.values.expressions import check_values
+from frazil.spark.row_level.values.names import find_path
 from frazil.spark.session.facts import type_support
 from frazil.spark.types import primitive_from_spark, query_schema_from_spark, schema_to_spark
 

@@ -17,8 +17,8 @@ from frazil.spark.row_level.merging.clauses.request import MergeRequest
 from frazil.spark.row_level.merging.evolution import new_columns
 from frazil.spark.row_level.merging.keys.named_keys import NamedKeys
 from frazil.spark.row_level.merging.run import run_merge
-from frazil.spark.row_level.names import SOURCE, TARGET, check_aliases, check_has_keys
 from frazil.spark.row_level.options import CommitOptions
+from frazil.spark.row_level.values.names import SOURCE, TARGET, check_aliases, check_has_keys
 from frazil.spark.row_level.writes import Rows
 from frazil.spark.write.rows import rows_of
 from frazil.table.commit.retries import repeated

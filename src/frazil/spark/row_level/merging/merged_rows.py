@@ -11,7 +11,6 @@ from pyspark.sql import functions as F
 
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.deletes.bitmap import Words
-from frazil.spark.row_level.assignments import Assignments
 from frazil.spark.row_level.merging.clauses.clause import Do, When
 from frazil.spark.row_level.merging.clauses.flags import written_by_clause
 from frazil.spark.row_level.merging.clauses.unmatched import UnmatchedValues
@@ -20,6 +19,7 @@ from frazil.spark.row_level.merging.matches.by_place import PlaceMatches
 from frazil.spark.row_level.merging.matches.counts import CLAUSE
 from frazil.spark.row_level.merging.matches.matching import shuffled
 from frazil.spark.row_level.target import Target, words_of_places
+from frazil.spark.row_level.values.assignments import Assignments
 from frazil.spark.session.facts import type_support
 from frazil.spark.session.free_names import free_names
 

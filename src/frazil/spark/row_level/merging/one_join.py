@@ -14,7 +14,6 @@ from pyspark.sql import functions as F
 from frazil.format.predicates.sql.implied import words_of
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.row_level.delete import CLOCKS
-from frazil.spark.row_level.expressions import condition_column
 from frazil.spark.row_level.in_place import in_place, partition_columns, without_queries
 from frazil.spark.row_level.merging.clauses.clause import Do, When
 from frazil.spark.row_level.merging.clauses.flags import first_number, written_by_clause
@@ -23,6 +22,7 @@ from frazil.spark.row_level.merging.matches.by_file import FileMatches
 from frazil.spark.row_level.merging.matches.matching import Matching
 from frazil.spark.row_level.merging.written import WrittenChanges
 from frazil.spark.row_level.target import Target
+from frazil.spark.row_level.values.expressions import condition_column
 from frazil.spark.session.facts import type_support
 from frazil.spark.session.free_names import free_name
 from frazil.spark.write.row_count import RowCount

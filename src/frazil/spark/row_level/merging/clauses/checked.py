@@ -12,11 +12,11 @@ from frazil.errors import ValidationError
 from frazil.format.predicates.expressions import AlwaysFalse
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.types import NestedField
-from frazil.spark.row_level.assignments import Assignments
 from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.merging.clauses.clause import Do
 from frazil.spark.row_level.merging.clauses.request import MergeRequest
 from frazil.spark.row_level.merging.clauses.scopes import Scopes
+from frazil.spark.row_level.values.assignments import Assignments
 from frazil.spark.session.facts import type_support
 
 

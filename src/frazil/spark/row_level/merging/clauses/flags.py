@@ -10,9 +10,9 @@ from pyspark.sql import functions as F
 
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.types import NestedField
-from frazil.spark.row_level.assignments import columns_named
-from frazil.spark.row_level.expressions import SUBQUERY_REFUSED, condition_column
 from frazil.spark.row_level.target import Target
+from frazil.spark.row_level.values.assignments import columns_named
+from frazil.spark.row_level.values.expressions import SUBQUERY_REFUSED, condition_column
 
 
 def first_that_holds(

@@ -10,9 +10,9 @@ from pyspark.sql import functions as F
 
 from frazil.format.predicates.sql.implied import words_of
 from frazil.format.schema import Schema
-from frazil.spark.row_level.assignments import columns_named
 from frazil.spark.row_level.merging.clauses.clause import Clause, When
 from frazil.spark.row_level.merging.keys.named_keys import NamedKeys, StoredKeys
+from frazil.spark.row_level.values.assignments import columns_named
 from frazil.spark.types import SparkTypeSupport, type_to_spark
 
 

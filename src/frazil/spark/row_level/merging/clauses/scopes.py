@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 
-from frazil.spark.row_level.expressions import check_condition, condition_column
 from frazil.spark.row_level.merging.clauses.clause import Clause, When
 from frazil.spark.row_level.merging.clauses.request import MergeRequest
+from frazil.spark.row_level.values.expressions import check_condition, condition_column
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from frazil.format.predicates.sql.quoting import quote_name_always
-from frazil.spark.row_level.assignments import Assignments, columns_named
 from frazil.spark.row_level.target import Target
+from frazil.spark.row_level.values.assignments import Assignments, columns_named
 from frazil.spark.session.facts import type_support
 from frazil.spark.session.free_names import free_names
 

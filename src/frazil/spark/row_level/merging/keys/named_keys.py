@@ -18,8 +18,8 @@ from frazil.errors import PredicateError, ValidationError
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.spark.port import SparkPort
-from frazil.spark.row_level.names import field_at, key_path
-from frazil.spark.row_level.store_assignment import StoreAssignment
+from frazil.spark.row_level.values.names import field_at, key_path
+from frazil.spark.row_level.values.store_assignment import StoreAssignment
 from frazil.spark.session.facts import is_case_sensitive, type_support
 from frazil.spark.session.free_names import free_names
 
