@@ -37,6 +37,11 @@ class MergeBuilder:
     _port: SparkPort
     _merge: Merge
 
+    def __post_init__(self) -> None:
+        keys = self._merge.keys(self._port)
+        if keys is not None:
+            self._merge = replace(self._merge, on=keys)
+
     def when_matched_update(self, set: Values, *, condition: Condition | None = None) -> Self:
         """Change rows of the table that a row of the source matches.
 

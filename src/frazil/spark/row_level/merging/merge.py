@@ -53,17 +53,12 @@ class Merge:
     def run(self, port: SparkPort) -> ChangeResult:
         """Run it; see `Table.merge`."""
         check_clauses(self.clauses)
-        strict = port.case_sensitive
-        check_aliases(self.target_alias, self.source_alias, case_sensitive=strict)
-        keys, condition = None, self.on
-        if not isinstance(condition, str | Column):
-            keys, condition = self._keys(port, condition), ""
-        rows = rows_of(port.spark, self.source)
+        keys, rows = self.keys(port), rows_of(port.spark, self.source)
         if keys is not None:
-            check_has_keys(rows.columns, keys.paths, case_sensitive=strict)
+            check_has_keys(rows.columns, keys.paths, case_sensitive=port.case_sensitive)
         request = MergeRequest(
             source=rows,
-            on=condition,
+            on=self.on if isinstance(self.on, str | Column) else "",
             keys=keys,
             clauses=self.clauses,
             target_alias=self.target_alias,
@@ -71,6 +66,20 @@ class Merge:
         )
         once = self._evolved if self.evolves else self._once
         return repeated(lambda: once(port, request), lambda _: self.options.retry)
+
+    def keys(self, port: SparkPort) -> NamedKeys | None:
+        """Return the columns that are equal where rows match; None for a condition.
+
+        Raises:
+            ValidationError: the table has no such column, or both sides are called the same.
+        """
+        strict = port.case_sensitive
+        check_aliases(self.target_alias, self.source_alias, case_sensitive=strict)
+        if isinstance(self.on, str | Column):
+            return None
+        if isinstance(self.on, NamedKeys):
+            return self.on
+        return NamedKeys.of(one_or_several(self.on, argument="on"), port)
 
     def _once(self, port: SparkPort, request: MergeRequest) -> ChangeResult:
         return run_merge(request, Command.begin(port, "merge", self.options, mode=self.mode))
@@ -89,8 +98,3 @@ class Merge:
             with TableOperations(together).update_schema(case_sensitive=strict) as change:
                 change.union_by_name(added)
             return self._once(together, replace(request, added=frozenset(new)))
-
-    def _keys(self, port: SparkPort, on: Sequence[str] | NamedKeys) -> NamedKeys:
-        if isinstance(on, NamedKeys):
-            return on
-        return NamedKeys.of(one_or_several(on, argument="on"), port)
