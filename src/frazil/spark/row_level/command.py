@@ -7,14 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from frazil.format.manifests import DataFile
 from frazil.format.predicates.expressions import Expression
 from frazil.format.properties.commands import COMMANDS
 from frazil.planning.removal import data_files
 from frazil.planning.scan_plan import ScanPlan
-from frazil.spark.conditions import Condition, condition_of
 from frazil.spark.delete_files.write import WrittenDeletes, write_deletes
 from frazil.spark.port import SparkPort
 from frazil.spark.row_level.figures import ChangeResult, files_skipped, summary_entries
@@ -72,40 +71,9 @@ class Command(Start):
         )
 
     @property
-    def spark(self) -> SparkSession:
-        """The table's session."""
-        return self.port.spark
-
-    @property
-    def case_sensitive(self) -> bool:
-        """How names are matched."""
-        return self.port.case_sensitive
-
-    @property
     def merges_on_read(self) -> bool:
         """Whether deleted rows are marked in delete files."""
         return self.mode == MERGE_ON_READ
-
-    def condition(
-        self, where: str | Column | Expression | None, *, alias: str | None = None
-    ) -> Condition:
-        """Return a condition on the table's rows.
-
-        Raises:
-            PredicateError: it does not fit the schema, or is refused by Spark.
-        """
-        return condition_of(
-            where,
-            self.base.schema,
-            spark=self.spark,
-            case_sensitive=self.case_sensitive,
-            time_zone=self.port.text_zone,
-            alias=alias,
-        )
-
-    def target(self, spark: SparkSession, where: Expression, beside: Sequence[str] = ()) -> Target:
-        """Plan the files that may hold rows of a predicate."""
-        return Target.of(spark, self.base, self.port.io, self.head, where=where, beside=beside)
 
     # -- files -----------------------------------------------------------------------------------
 

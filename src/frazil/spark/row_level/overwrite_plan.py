@@ -14,13 +14,11 @@ from pyspark.sql import functions as F
 
 from frazil.errors import PredicateError
 from frazil.format.manifests import DataFile
-from frazil.format.metadata import TableMetadata
 from frazil.format.predicates import Expression
 from frazil.format.schema import Schema
-from frazil.format.snapshots import Snapshot
 from frazil.planning.removal import data_files
 from frazil.planning.scan_plan import ScanPlan
-from frazil.spark.conditions import Condition, condition_of
+from frazil.spark.conditions import Condition
 from frazil.spark.row_level.delete import (
     AtPlaces,
     Test,
@@ -30,11 +28,10 @@ from frazil.spark.row_level.delete import (
     rows_not_matching,
 )
 from frazil.spark.row_level.figures import ChangeResult, files_skipped
+from frazil.spark.row_level.start import Start
 from frazil.spark.row_level.target import Target
 from frazil.spark.row_level.values.expressions import check_not_random
-from frazil.spark.session.facts import is_case_sensitive, time_zone_of
 from frazil.spark.write.columns.align import align
-from frazil.storage.files import FileIO
 from frazil.table.conflicts.validation import Isolation, Validation
 
 _DATA_EXCEPTION: Final = "22"
@@ -46,7 +43,7 @@ class OverwritePlan:
     """An overwrite, planned.
 
     Attributes:
-        spark: the session of the table.
+        start: the table, at the head of the branch.
         condition: which rows go.
         test: what tells these rows; every use of it means the same ones.
         rewritten: the files of which only some rows go; the others of their rows are written anew.
@@ -56,7 +53,7 @@ class OverwritePlan:
         in_part: how many of them are in rewritten files; None likewise.
     """
 
-    spark: SparkSession
+    start: Start
     condition: Condition
     test: Test
     rewritten: Target
@@ -64,19 +61,9 @@ class OverwritePlan:
     plan: ScanPlan
     matching: int | None
     in_part: int | None
-    case_sensitive: bool
 
     @classmethod
-    def planned(
-        cls,
-        spark: SparkSession,
-        metadata: TableMetadata,
-        io: FileIO,
-        *,
-        where: str | Column | Expression | None,
-        head: Snapshot | None,
-        case_sensitive: bool,
-    ) -> OverwritePlan:
+    def of(cls, start: Start, where: str | Column | Expression | None) -> OverwritePlan:
         """Find the files at the head of a branch that the condition matches in part.
 
         Where metadata cannot tell them, Spark finds the rows that match.
@@ -84,14 +71,8 @@ class OverwritePlan:
         Raises:
             PredicateError: the condition does not fit the schema, is random, or fails on a value.
         """
-        condition = condition_of(
-            where,
-            metadata.schema,
-            spark=spark,
-            case_sensitive=case_sensitive,
-            time_zone=time_zone_of(spark),
-        )
-        target = Target.of(spark, metadata, io, head, where=condition.implied)
+        condition = start.condition(where)
+        target = start.target(start.spark, condition.implied)
         test: Test = condition
         rewritten = target.where(~target.plan.files["all_rows_match"])
         gone = rewritten.ordinals
@@ -104,15 +85,14 @@ class OverwritePlan:
             rewritten = _matching_in_part(target, counts)
             in_part = sum(counts[ordinal] for ordinal in rewritten.ordinals)
         return cls(
-            spark=spark,
+            start=start,
             condition=condition,
             test=test,
             rewritten=rewritten,
-            removed=tuple(data_files(metadata, target.plan, gone)),
+            removed=tuple(data_files(start.base, target.plan, gone)),
             plan=target.plan,
             matching=matching,
             in_part=in_part,
-            case_sensitive=case_sensitive,
         )
 
     @property
@@ -164,7 +144,7 @@ class OverwritePlan:
         written = target.written_schema
         test = self._test_in(df.sparkSession)
         kept = rows_not_matching(target, test)
-        new = align(df, target.schema, case_sensitive=is_case_sensitive(self.spark))
+        new = align(df, target.schema, case_sensitive=self.start.case_sensitive)
         for field in target.lineage:
             new = new.withColumn(field.name, F.lit(None).cast("bigint"))
         same = align(kept, written, case_sensitive=True)
@@ -187,12 +167,12 @@ class OverwritePlan:
             check_deletes=validation.check_deletes
             or self.rewritten.plan.file_count > 0
             or bool(self.removed),
-            case_sensitive=self.case_sensitive,
+            case_sensitive=self.start.case_sensitive,
         )
 
     def _test_in(self, spark: SparkSession) -> Test:
         """The test for rows read in a session, which may be set otherwise than the table's."""
-        if self.condition.is_exact or spark is self.spark or isinstance(self.test, AtPlaces):
+        if self.condition.is_exact or spark is self.start.spark or isinstance(self.test, AtPlaces):
             return self.test
         return _evaluated(self.rewritten, self.condition)
 

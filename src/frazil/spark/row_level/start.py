@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
+from frazil.format.predicates.expressions import Expression
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
+from frazil.spark.conditions import Condition, condition_of
 from frazil.spark.port import SparkPort
 from frazil.spark.row_level.options import CommitOptions
+from frazil.spark.row_level.target import Target
 from frazil.spark.write.distribute import Placement
 from frazil.spark.write.files import write_data_files
 from frazil.spark.write.row_count import ExpectedRows
@@ -64,6 +67,37 @@ class Start:
     def snapshot_id(self) -> int | None:
         """The snapshot that the command builds on."""
         return None if self.head is None else self.head.snapshot_id
+
+    @property
+    def spark(self) -> SparkSession:
+        """The table's session."""
+        return self.port.spark
+
+    @property
+    def case_sensitive(self) -> bool:
+        """How names are matched."""
+        return self.port.case_sensitive
+
+    def condition(
+        self, where: str | Column | Expression | None, *, alias: str | None = None
+    ) -> Condition:
+        """Return a condition on the table's rows.
+
+        Raises:
+            PredicateError: it does not fit the schema, or is refused by Spark.
+        """
+        return condition_of(
+            where,
+            self.base.schema,
+            spark=self.spark,
+            case_sensitive=self.case_sensitive,
+            time_zone=self.port.text_zone,
+            alias=alias,
+        )
+
+    def target(self, spark: SparkSession, where: Expression, beside: Sequence[str] = ()) -> Target:
+        """Plan the files that may hold rows of a predicate."""
+        return Target.of(spark, self.base, self.port.io, self.head, where=where, beside=beside)
 
     def write_files(
         self,

@@ -68,14 +68,7 @@ class Overwrite:
         """Run it; see `Table.overwrite`."""
         start = _Write.of(port, self.options)
         validation = start.validation()
-        plan = OverwritePlan.planned(
-            port.spark,
-            start.base,
-            port.io,
-            where=self.where,
-            head=start.head,
-            case_sensitive=port.case_sensitive,
-        )
+        plan = OverwritePlan.of(start, self.where)
         rows, schema = plan.rows(rows_of(port.spark, self.rows))
         files = start.write_files(rows, schema=schema)
         FileChanges(port).overwrite(
@@ -83,7 +76,7 @@ class Overwrite:
             removed=plan.removed,
             where=plan.where,
             validation=plan.narrowed(validation, self.options.isolation),
-            case_sensitive=plan.case_sensitive,
+            case_sensitive=start.case_sensitive,
             **owning(start.settings, files),
         )
         return plan.result(start.result("overwrite", "metadata", files))
