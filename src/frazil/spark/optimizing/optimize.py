@@ -24,6 +24,7 @@ from frazil.spark.compaction.position_deletes import rewrite_position_deletes
 from frazil.spark.compaction.results import CompactionResult, RewriteProgress
 from frazil.spark.optimizing.results import OptimizeProgress, OptimizeResult, OptimizeStep
 from frazil.spark.port import SparkPort
+from frazil.table.maintenance.progress import tell_nobody
 from frazil.table.optimizing.choices import OptimizingChoice, OptimizingPlan, Work
 from frazil.table.optimizing.look import filtered, look, now_ms
 from frazil.table.optimizing.planner import deletes_to_rewrite, plan_optimizing
@@ -65,7 +66,7 @@ def optimize(
         where=filtered(base, files_condition(port, base, where)),
         branch=branch,
         properties={"snapshot.producer": "OPTIMIZE", **(snapshot_properties or {})},
-        tell=on_progress or _tell_nobody,
+        tell=on_progress or tell_nobody,
     )
     steps: list[OptimizeStep] = []
     for number in range(1, MOST_ROUNDS + 1):
@@ -80,10 +81,6 @@ def optimize(
     return OptimizeResult(
         before=before, after=after, steps=tuple(steps), seconds=time.monotonic() - began
     )
-
-
-def _tell_nobody(progress: OptimizeProgress) -> None:
-    pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

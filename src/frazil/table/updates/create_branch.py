@@ -8,13 +8,13 @@ from frazil.format.changes import Update
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import MAIN_BRANCH, Snapshot
 from frazil.storage.files import FileIO
-from frazil.table.commit.operation import Changes, Operation
+from frazil.table.commit.operation import Changes
 from frazil.table.snapshots.append import FastAppend
 from frazil.table.snapshots.producer import SnapshotOptions
 from frazil.table.updates.references import DEFAULT_RETENTION, Retention, branch_ref, create_branch
 
 
-class CreateBranch:
+class CreateBranch(FastAppend):
     """Make a branch, as the table is when the commit takes place.
 
     On an empty table there is no snapshot to point at: the branch begins with one that has no
@@ -30,9 +30,10 @@ class CreateBranch:
         retention: Retention = DEFAULT_RETENTION,
     ) -> None:
         self._at_snapshot = create_branch(name, snapshot_id=snapshot_id, retention=retention)
-        self._empty = _EmptyBranch(io, name, retention)
+        super().__init__(io, (), SnapshotOptions(branch=name))
         self._may_be_empty = snapshot_id is None
-        self._chosen: Operation = self._at_snapshot
+        self._is_empty = False
+        self._retention = retention
 
     def changes(self, base: TableMetadata, *, committed: TableMetadata | None = None) -> Changes:
         """Return the new branch.
@@ -41,37 +42,26 @@ class CreateBranch:
             AlreadyExistsError: the name is taken.
             NoSuchSnapshotError: there is no such snapshot.
         """
-        is_empty = self._may_be_empty and base.current_snapshot_id is None
-        self._chosen = self._empty if is_empty else self._at_snapshot
-        return self._chosen.changes(base, committed=committed)
+        self._is_empty = self._may_be_empty and base.current_snapshot_id is None
+        if self._is_empty:
+            return super().changes(base, committed=committed)
+        return self._at_snapshot.changes(base, committed=committed)
 
     @property
     def made_snapshots(self) -> frozenset[int]:
         """The empty snapshot, or none."""
-        return self._chosen.made_snapshots
+        return super().made_snapshots if self._is_empty else frozenset()
 
     def is_in(self, metadata: TableMetadata) -> bool | None:
         """Return whether the empty snapshot is there; None for a branch at a snapshot."""
-        return self._chosen.is_in(metadata)
+        return super().is_in(metadata) if self._is_empty else None
 
     def on_committed(self, metadata: TableMetadata) -> None:
         """Remove what earlier tries wrote."""
-        if self._chosen is self._empty:
-            self._empty.on_committed(metadata)
+        if self._is_empty:
+            super().on_committed(metadata)
         else:
-            self._empty.on_abandoned()
-
-    def on_abandoned(self) -> None:
-        """Remove what was written."""
-        self._empty.on_abandoned()
-
-
-class _EmptyBranch(FastAppend):
-    """A snapshot without files that starts a new branch of an empty table."""
-
-    def __init__(self, io: FileIO, name: str, retention: Retention) -> None:
-        super().__init__(io, (), SnapshotOptions(branch=name))
-        self._retention = retention
+            self.on_abandoned()
 
     def head(self, base: TableMetadata) -> Snapshot | None:
         """Return nothing to build on.
