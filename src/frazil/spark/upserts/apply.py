@@ -29,6 +29,7 @@ from frazil.spark.row_level.merging.evolution import new_columns
 from frazil.spark.row_level.merging.keys.named_keys import NamedKeys
 from frazil.spark.row_level.merging.merge import Merge
 from frazil.spark.row_level.options import CommitOptions
+from frazil.spark.row_level.start import Start
 from frazil.spark.row_level.values.names import SOURCE, TARGET
 from frazil.spark.row_level.writes import Rows
 from frazil.spark.session.facts import is_case_sensitive, prepare_session
@@ -55,7 +56,6 @@ from frazil.spark.upserts.scope import (
 from frazil.spark.write.files import write_data_files
 from frazil.spark.write.row_count import ExpectedRows
 from frazil.spark.write.rows import rows_of
-from frazil.spark.write.write_audit_publish import destination
 from frazil.storage.file_kinds import equality_delete_files
 from frazil.storage.side_by_side import in_threads
 from frazil.table.commit.retries import repeated
@@ -104,6 +104,9 @@ class ApplyChanges:
 
     def __post_init__(self) -> None:
         format, new = self.format, self.on_new_columns
+        # An iterable is gone through once.
+        object.__setattr__(self, "keys", names_of_keys(self.keys))
+        object.__setattr__(self, "order_by", self.order)
         if format is not None and self.op is not None:
             raise ValidationError(
                 "give either op or a format of frazil.changes, which says its own op"
@@ -120,7 +123,6 @@ class ApplyChanges:
             raise ValidationError(
                 "ARRIVAL is the whole order of the changes of a key; give either it or columns"
             )
-        names_of_keys(self.keys)
         check_mode(self.mode)
 
     @property
@@ -184,8 +186,7 @@ class _Application:
                 figures = _figures(last, changes.gone)
             if not figures.keys:
                 return ApplyChangesResult()
-            target = destination(spark, base, self.command.options.branch)
-            head = self.port.head(target, base)
+            head = Start.of(self.port, self.command.options).head
             choice = chosen(self.command.mode, base, head, figures.keys)
             if choice.mode == EQUALITY:
                 if arrived is not None:
@@ -262,13 +263,9 @@ class _Application:
             data: writes the changed rows.
             named: a row a key.
         """
-        base = self.port.metadata
-        target = destination(self.port.spark, base, self.command.options.branch)
         live = live_specs(self.port.io, head)
         spec = self._spec_of_deletes(keys, live) if live else None
-        settings = self.port.settings(
-            self.port.metadata, target, self._options(choice).snapshot_properties
-        )
+        settings = Start.of(self.port, self._options(choice)).settings
         if spec is not None:
             branch = settings.get("branch") or MAIN_BRANCH
             self.port.run(reaching_all(self.port.io, branch, spec, head))

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from frazil.errors import UnsupportedError, ValidationError
 from frazil.format import types as I
+from frazil.format.arguments import one_or_several
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
@@ -108,11 +109,7 @@ def names_of_keys(keys: str | Sequence[str] | None) -> tuple[str, ...]:
     Raises:
         ValidationError: they are no names, or a name comes twice.
     """
-    if keys is None:
-        return ()
-    names = (keys,) if isinstance(keys, str) else tuple(keys)
-    if not all(isinstance(name, str) and name for name in names):
-        raise ValidationError(f"keys are the names of columns, not {keys!r}")
+    names = () if keys is None else one_or_several(keys, argument="keys")
     if len(set(names)) != len(names):
         raise ValidationError(f"keys name a column twice: {list(names)}")
     return names
