@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypedDict, Unpack
+from typing import TypedDict
 
 from frazil.errors import ConflictError
 from frazil.format.arguments import one_or_several
@@ -41,13 +41,15 @@ class ReplaceDefinition(MetadataOperation):
     def __init__(
         self,
         schema: Schema,
-        **definition: Unpack[DefinitionKwargs],
+        *,
+        partition_by: str | Sequence[str | PartitionField] = (),
+        sort_by: str | Sequence[str | SortField] = (),
+        properties: Mapping[str, str] | None = None,
     ) -> None:
-        fields, keys = definition.get("partition_by", ()), definition.get("sort_by", ())
         self._schema = schema
-        self._partition_by = one_or_several(fields, PartitionField, argument="partition_by")
-        self._sort_by = one_or_several(keys, SortField, argument="sort_by")
-        self._properties = dict(definition.get("properties") or {})
+        self._partition_by = one_or_several(partition_by, PartitionField, argument="partition_by")
+        self._sort_by = one_or_several(sort_by, SortField, argument="sort_by")
+        self._properties = dict(properties or {})
         # Refuses reserved names before anything is written.
         set_properties(self._properties)
         self._first: tuple[Schema, PartitionSpec] | None = None
