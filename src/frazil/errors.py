@@ -4,6 +4,8 @@ FrazilError
 ├── ValidationError                what was asked contradicts the table or the specification
 │   ├── EvolutionError             a schema, partition or sort change that is not allowed
 │   ├── PredicateError             a filter that cannot be parsed or bound
+│   ├── ProcedureError             a CALL that cannot be read, or has wrong arguments
+│   ├── SqlSyntaxError             a statement of SQL that cannot be read
 │   └── SchemaMismatchError        rows that do not fit the table's schema
 ├── ConfigurationError             a setting is missing, unknown or malformed
 ├── UnsupportedError               valid, but outside of what this release supports
@@ -52,6 +54,10 @@ class PredicateError(ValidationError):
 
 class ProcedureError(ValidationError):
     """A CALL that cannot be read, names no procedure or has wrong arguments; nothing was done."""
+
+
+class SqlSyntaxError(ValidationError):
+    """A statement of SQL that cannot be read; nothing was done."""
 
 
 class SchemaMismatchError(ValidationError):

@@ -175,6 +175,29 @@ def condition_of(
     )
 
 
+def implied_by(text: str, schema: Schema, *, spark: SparkSession, time_zone: str) -> Expression:
+    """Return a bound predicate that is TRUE for every row for which a text of SQL is.
+
+    Nothing asks Spark: what cannot be read implies nothing.
+
+    Args:
+        text: a condition; columns are named with their case.
+        time_zone: the session's zone.
+    """
+    if not _is_read_as_here(text, spark):
+        return AlwaysTrue()
+    reader = ConditionReader(schema=schema, case_sensitive=True, time_zone=time_zone)
+    return all_of(reader.implied(piece).predicate for piece in conjuncts_of(text))
+
+
+def _is_read_as_here(text: str, spark: SparkSession) -> bool:
+    return all(
+        str(spark.conf.get(key, usual)).lower() == usual
+        for key, (pattern, usual) in _READ_DIFFERENTLY.items()
+        if re.search(pattern, text)
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Maker:
     schema: Schema
@@ -198,7 +221,7 @@ class _Maker:
 
     def of_text(self, text: str) -> Condition:
         """The condition of a SQL text: predicates where they say it exactly, Spark for the rest."""
-        if not self._is_read_as_here(text):
+        if not _is_read_as_here(text, self.spark):
             return self._of_texts(text, AlwaysTrue(), [text])
         reader = ConditionReader(
             schema=self.schema,
@@ -289,13 +312,6 @@ class _Maker:
                 return None
             names.update(f.name for f in self.schema.fields if each.name_any_of([f.name]))
         return frozenset(names)
-
-    def _is_read_as_here(self, text: str) -> bool:
-        return all(
-            str(self.spark.conf.get(key, usual)).lower() == usual
-            for key, (pattern, usual) in _READ_DIFFERENTLY.items()
-            if re.search(pattern, text)
-        )
 
     def _understood(self, text: str, pieces: list[str]) -> list[Column]:
         try:

@@ -29,6 +29,8 @@ from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.row_level.writes import Rows
 from frazil.spark.schemas.schema_like import SchemaLike
 from frazil.spark.session.facts import prepare_session, take_cache_sizes
+from frazil.spark.sql.context import CurrentNamespace, SqlContext
+from frazil.spark.sql.run import run_sql
 from frazil.spark.stream.source.options import StreamSettings
 from frazil.spark.table import Table
 from frazil.storage.caches import CacheStatistics
@@ -125,6 +127,7 @@ class Lake(OnDriver, MigrationCommands):
     def __init__(self, spark: SparkSession, catalog: Catalog) -> None:
         self.spark = spark
         self.catalog = catalog
+        self._current = CurrentNamespace()
 
     def __repr__(self) -> str:
         return f"Lake({self.catalog!r})"
@@ -350,6 +353,41 @@ class Lake(OnDriver, MigrationCommands):
         """Make a table of an existing metadata file."""
         loaded = self.catalog.register_table(identifier, metadata_location)
         return Table(self.spark, self.catalog, loaded)
+
+    # -- SQL -------------------------------------------------------------------------------------
+
+    def sql(
+        self,
+        statement: str,
+        args: Mapping[str, Any] | Sequence[Any] | None = None,
+        **frames: DataFrame,
+    ) -> DataFrame:
+        """Run a statement of SQL, as ``spark.sql`` does, in Spark's and Iceberg's syntax.
+
+        Names are those of the lake's tables, with or without the catalog's name before them, and
+        of Spark's temporary views. What names none of them goes to Spark as it is. A query reads
+        the snapshots of this moment, and opens the files that its predicates allow.
+
+        Args:
+            statement: one statement.
+            args: values of ``:name`` by name, or of ``?`` in their order.
+            **frames: DataFrames that stand in the statement as ``{name}``.
+
+        Returns:
+            The rows; without columns where a statement has no result.
+
+        Raises:
+            SqlSyntaxError: the statement cannot be read; nothing was done.
+            AnalysisException, ParseException: of Spark, where the mistake is in a query.
+            FrazilError: what the method behind the statement raises.
+
+        Examples:
+            >>> lake.sql("SELECT city, count(*) FROM db.trips WHERE fare > :f GROUP BY 1", {"f": 9})
+            >>> lake.sql("MERGE INTO db.trips t USING {new} s ON t.id = s.id "
+            ...          "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *", new=df)
+        """
+        context = SqlContext(self.spark, self.catalog, self._current, frames)
+        return run_sql(context, statement, args)
 
     # -- procedures ------------------------------------------------------------------------------
 

@@ -35,10 +35,12 @@ class Delete:
 
     Attributes:
         where: which rows go.
+        alias: what the table's columns are qualified with; None for nothing.
         options: where the snapshot goes, and what of others' commits conflicts.
     """
 
     where: str | Column | Expression
+    alias: str | None = None
     options: CommitOptions = field(default_factory=CommitOptions)
 
     def run(self, port: SparkPort) -> ChangeResult:
@@ -50,7 +52,7 @@ class Delete:
 
         def once() -> ChangeResult:
             command = Command.begin(port, "delete", self.options)
-            return _Deletion(command.condition(self.where)).run(command)
+            return _Deletion(command.condition(self.where, alias=self.alias)).run(command)
 
         return repeated(once, lambda error: self._retries(port, error))
 

@@ -41,11 +41,13 @@ class Update:
     Attributes:
         assignments: new values by column or field, as SQL text, a Column or a Python value.
         where: which rows; all unless given.
+        alias: what the table is called in values and conditions.
         options: where the snapshot goes, and what of others' commits conflicts.
     """
 
     assignments: Mapping[str, Any]
     where: str | Column | Expression | None = None
+    alias: str = TARGET
     options: CommitOptions = field(default_factory=CommitOptions)
 
     def run(self, port: SparkPort) -> ChangeResult:
@@ -53,8 +55,8 @@ class Update:
 
         def once() -> ChangeResult:
             command = Command.begin(port, "update", self.options)
-            condition = command.condition(self.where, alias=TARGET)
-            return _Change(self.assignments, condition).run(command)
+            condition = command.condition(self.where, alias=self.alias)
+            return _Change(self.assignments, condition, self.alias).run(command)
 
         return repeated(once, lambda _: self.options.retry)
 
@@ -65,10 +67,12 @@ class _Change:
 
     Attributes:
         values: by column or field, as SQL text, a Column or a Python value.
+        name: what the table is called in the values.
     """
 
     values: Mapping[str, Any]
     condition: Condition
+    name: str
 
     def run(self, command: Command) -> ChangeResult:
         """Run it, once.
@@ -80,7 +84,7 @@ class _Change:
         assignments = Assignments.of(
             self.values,
             command.base.schema,
-            alias=TARGET,
+            alias=self.name,
             case_sensitive=command.case_sensitive,
         )
         target = command.target(command.spark, where)
@@ -130,8 +134,8 @@ class _Change:
     def _check(self, command: Command, target: Target, assignments: Assignments) -> None:
         """Let Spark analyse the values before a row is read."""
         # Of the table's columns alone: values name neither places nor row ids.
-        scope = target.no_rows().alias(TARGET)
-        old = columns_named(TARGET, [field.name for field in target.schema.fields])
+        scope = target.no_rows().alias(self.name)
+        old = columns_named(self.name, [field.name for field in target.schema.fields])
         after = assignments.columns_after(scope, type_support(target.spark), old=old)
         scope.select(*after.values()).schema  # noqa: B018
 
@@ -146,11 +150,11 @@ class _Change:
         self, rows: DataFrame, target: Target, assignments: Assignments, *, flag: str | None
     ) -> DataFrame:
         """The rows with their new values; with a flag, only where it is true."""
-        scope = rows.alias(TARGET)
+        scope = rows.alias(self.name)
         names = [field.name for field in target.schema.fields]
-        old = columns_named(TARGET, names)
+        old = columns_named(self.name, names)
         after = assignments.columns_after(scope, type_support(target.spark), old=old)
-        lineage = columns_named(TARGET, [each.name for each in target.lineage])
+        lineage = columns_named(self.name, [each.name for each in target.lineage])
         if lineage:
             after[target.row_id] = lineage[target.row_id]
             after[target.last_updated] = F.lit(None).cast("bigint")

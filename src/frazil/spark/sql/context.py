@@ -1,0 +1,203 @@
+"""What a name in a statement means: a table of the lake, one of its versions or metadata tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from frazil.catalog.identifiers import Identifier, shown
+from frazil.catalog.protocol import Catalog
+from frazil.errors import NoSuchNamespaceError, NoSuchTableError, ValidationError
+from frazil.spark.table import Table
+
+METADATA_TABLES: Final = frozenset(
+    {
+        "history",
+        "metadata_log_entries",
+        "snapshots",
+        "refs",
+        "manifests",
+        "entries",
+        "files",
+        "data_files",
+        "delete_files",
+        "partitions",
+        "position_deletes",
+        "all_manifests",
+        "all_entries",
+        "all_files",
+        "all_data_files",
+        "all_delete_files",
+    }
+)
+"""Names that can stand after a table's, as Java has them."""
+
+_SPARK_CATALOG: Final = "spark_catalog"
+
+
+@dataclass(slots=True)
+class CurrentNamespace:
+    """What USE has set; names of one part are looked for here."""
+
+    levels: Identifier = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """Which version of a table a name means; the current one where nothing is said."""
+
+    ref: str | None = None
+    snapshot_id: int | None = None
+    as_of: Any = None
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What is said, as arguments of a scan."""
+        said = {"ref": self.ref, "snapshot_id": self.snapshot_id, "as_of": self.as_of}
+        return {name: value for name, value in said.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTable:
+    """A table that a name means.
+
+    Attributes:
+        table: as it is now.
+        version: the one that the name says, as ``t.branch_x`` does.
+        metadata_table: the one that the name says, as ``t.snapshots`` does.
+    """
+
+    table: Table
+    version: Version = field(default_factory=Version)
+    metadata_table: str | None = None
+
+    def metadata_rows(self, version: Version) -> DataFrame:
+        """Return the rows of the metadata table."""
+        name = str(self.metadata_table)
+        read = getattr(self.table.inspect.dataframes, name)
+        rows: DataFrame = read(**version.arguments)
+        return rows
+
+
+@dataclass(frozen=True, slots=True)
+class SqlContext:
+    """The lake as statements see it.
+
+    Attributes:
+        spark: the session.
+        catalog: the lake's catalog; its name may stand before names.
+        current: the namespace of names that have none.
+        frames: DataFrames that stand in the text as ``{name}``.
+    """
+
+    spark: SparkSession
+    catalog: Catalog
+    current: CurrentNamespace
+    frames: Mapping[str, DataFrame] = field(default_factory=dict)
+
+    def identifier(self, parts: Identifier) -> Identifier:
+        """Return a table's identifier in the lake.
+
+        Raises:
+            ValidationError: the name has no namespace, and none is set.
+        """
+        parts = self.without_catalog(parts)
+        if len(parts) == 1:
+            if not self.current.levels:
+                raise ValidationError(
+                    f"the table name {shown(parts)} has no namespace: write namespace.table, or "
+                    "set one with USE namespace"
+                )
+            return (*self.current.levels, *parts)
+        return parts
+
+    def without_catalog(self, parts: Identifier) -> Identifier:
+        """Return a name less the name of the catalog before it."""
+        if len(parts) > 1 and parts[0] == self.catalog.name:
+            return parts[1:]
+        return parts
+
+    def is_of_spark(self, parts: Identifier) -> bool:
+        """Whether a name says that it is Spark's."""
+        return parts[0].lower() == _SPARK_CATALOG and parts[0] != self.catalog.name
+
+    def load(self, parts: Identifier) -> Table:
+        """Return a table of the lake.
+
+        Raises:
+            NoSuchTableError: there is none of that name.
+        """
+        return self._loaded(self.identifier(parts))
+
+    def find(self, parts: Identifier) -> NamedTable | None:
+        """Return what a name in a query means; None where it is no table of the lake.
+
+        Raises:
+            NoSuchTableError: the name begins with the catalog's, and there is no such table.
+        """
+        if self.is_of_spark(parts):
+            return None
+        own = self.without_catalog(parts)
+        if len(own) == 1 and own is parts and (not self.current.levels or self._is_view(own[0])):
+            return None
+        whole = (*self.current.levels, *own) if len(own) == 1 else own
+        candidates = [whole]
+        if own is parts and len(own) == 2 and self.current.levels:
+            # A table of the current namespace, and what stands after its name.
+            candidates.append((*self.current.levels, *own))
+        for candidate in candidates:
+            found = self._found(candidate)
+            if found is not None:
+                return found
+        if own is not parts:
+            raise NoSuchTableError(f"there is no table {shown(whole)} in {self.catalog.name}")
+        return None
+
+    def _found(self, whole: Identifier) -> NamedTable | None:
+        table = self._table(whole)
+        if table is not None:
+            return NamedTable(table)
+        if len(whole) < 3:
+            return None
+        said = _said_after(whole[-1])
+        table = None if said is None else self._table(whole[:-1])
+        if table is None or said is None:
+            return None
+        version, metadata_table = said
+        return NamedTable(table, version, metadata_table)
+
+    def _table(self, identifier: Identifier) -> Table | None:
+        try:
+            return self._loaded(identifier)
+        except (NoSuchTableError, NoSuchNamespaceError):
+            return None
+
+    def _loaded(self, identifier: Identifier) -> Table:
+        return Table(self.spark, self.catalog, self.catalog.load_table(identifier))
+
+    def _is_view(self, name: str) -> bool:
+        """Whether a name is that of a temporary view, which goes before tables."""
+        catalog = self.spark.catalog
+        try:
+            return bool(catalog.tableExists(name)) and catalog.getTable(name).isTemporary
+        except Exception:  # Whatever keeps Spark from telling, the name is none of its views.
+            return False
+
+
+def _said_after(word: str) -> tuple[Version, str | None] | None:
+    """What the last part of a name says of a table."""
+    if word.lower() in METADATA_TABLES:
+        return Version(), word.lower()
+    kind, _, value = word.partition("_")
+    if kind.lower() in ("branch", "tag") and value:
+        return Version(ref=value), None
+    number = word.rpartition("_")[2]
+    if number.isascii() and number.isdigit():
+        if word.lower() == f"snapshot_id_{number}":
+            return Version(snapshot_id=int(number)), None
+        if word.lower() == f"at_timestamp_{number}":
+            return Version(as_of=int(number)), None
+    return None

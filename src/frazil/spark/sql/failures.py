@@ -1,0 +1,68 @@
+"""Errors of Spark in the user's words: the names that they wrote, and places in their text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from pyspark.errors import AnalysisException, PySparkException
+
+from frazil.errors import FrazilError
+
+_CONDITION: Final = re.compile(r"^\[[A-Z0-9_.]+\] ")
+_PLAN: Final = re.compile(r"; line \d+ pos \d+;?.*|;?\n'?[A-Z]\w+ .*", re.DOTALL)
+
+
+@contextmanager
+def in_the_users_words(
+    names: Mapping[str, str], text: str = "", changes: Sequence[tuple[int, int, str]] = ()
+) -> Iterator[None]:
+    """Raise errors of Spark with the user's names in place of ours.
+
+    Args:
+        names: what the user wrote, by our names.
+        text: the user's text.
+        changes: what was replaced in it: from where to where, and by what.
+
+    Raises:
+        AnalysisException: short, with its condition and the place in the text.
+        FrazilError: what was raised, with the user's names.
+    """
+    try:
+        yield
+    except AnalysisException as error:
+        said = _CONDITION.sub("", _renamed(_PLAN.sub("", str(error)), names))
+        place = _place(error, text, changes)
+        raise AnalysisException(
+            message=f"{said}{place}",
+            errorClass=error.getCondition(),
+            messageParameters=error.getMessageParameters(),
+        ) from None
+    except FrazilError as error:
+        error.args = tuple(_renamed(a, names) if isinstance(a, str) else a for a in error.args)
+        raise
+
+
+def _renamed(said: str, names: Mapping[str, str]) -> str:
+    for ours, theirs in names.items():
+        said = said.replace(ours, theirs)
+    return said
+
+
+def _place(error: PySparkException, text: str, changes: Sequence[tuple[int, int, str]]) -> str:
+    contexts = [each for each in error.getQueryContext() if hasattr(each, "startIndex")]
+    if not contexts or not text:
+        return ""
+    try:
+        at = contexts[0].startIndex()
+    except Exception:  # A context of a DataFrame has no place in a text.
+        return ""
+    for start, stop, new in sorted(changes):
+        if at < start:
+            break
+        at = max(start, at - len(new) + (stop - start))
+    line = text.count("\n", 0, at) + 1
+    column = at - (text.rfind("\n", 0, at) + 1) + 1
+    return f" (line {line}, column {column})"

@@ -1,0 +1,1 @@
+"""Parsers that tell where the names of tables stand in a query."""

@@ -1,0 +1,66 @@
+"""Names of tables by Spark's own parser, which a classic session has at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+
+from frazil.spark.sql.parsers.table_name import TableName
+
+_BETWEEN: Final = "\x01"
+
+
+def names_by_spark(spark: SparkSession, query: str) -> list[TableName]:
+    """Return the names of tables in a query.
+
+    Raises:
+        ParseException: of Spark.
+    """
+    # The parser is not in PySpark's own API; over Connect there is none, and sqlglot does it.
+    session: Any = spark
+    plan = session._jsparkSession.sessionState().sqlParser().parsePlan(query)
+    if "UnresolvedRelation" not in plan.treeString():
+        return []
+    return list(_names(plan, frozenset(), is_aliased=False))
+
+
+def _names(node: Any, hidden: frozenset[str], *, is_aliased: bool) -> Iterator[TableName]:
+    """The names below a node of a plan.
+
+    Args:
+        hidden: names of CTEs, in small letters.
+    """
+    kind = node.nodeName()
+    if kind == "UnresolvedRelation":
+        parts = tuple(node.multipartIdentifier().mkString(_BETWEEN).split(_BETWEEN))
+        if len(parts) > 1 or parts[0].lower() not in hidden:
+            origin = node.origin()
+            start, stop = origin.startIndex().get(), origin.stopIndex().get() + 1
+            yield TableName(parts, start, stop, is_aliased)
+        return
+    if kind == "RelationTimeTravel":
+        yield from _names(node.relation(), hidden, is_aliased=is_aliased)
+        return
+    if kind == "UnresolvedWith":
+        hidden = yield from _of_ctes(node, hidden)
+        yield from _names(node.child(), hidden, is_aliased=False)
+        return
+    named = kind == "SubqueryAlias"
+    for below in (node.children(), node.innerChildren()):
+        for place in range(below.size()):
+            yield from _names(below.apply(place), hidden, is_aliased=named)
+
+
+def _of_ctes(node: Any, hidden: frozenset[str]) -> Generator[TableName, None, frozenset[str]]:
+    """The names in CTEs, each of which sees those before it; returns what the query sees."""
+    ctes = node.cteRelations()
+    for place in range(ctes.size()):
+        cte = ctes.apply(place)
+        name = str(cte._1()).lower()
+        own = hidden | {name} if node.allowRecursion() else hidden
+        # The name is that of the CTE, not of a table in it.
+        yield from _names(cte._2().child(), own, is_aliased=False)
+        hidden |= {name}
+    return hidden

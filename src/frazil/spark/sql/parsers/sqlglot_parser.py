@@ -1,0 +1,63 @@
+"""Names of tables by sqlglot, for sessions without a virtual machine at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import SqlglotError
+
+from frazil.errors import PredicateError, SqlSyntaxError
+from frazil.format.predicates.sql.sql_literals import spark_tokens
+from frazil.spark.sql.parsers.table_name import TableName
+
+
+def names_by_sqlglot(query: str) -> list[TableName]:
+    """Return the names of tables in a query.
+
+    Raises:
+        SqlSyntaxError: sqlglot cannot read it.
+    """
+    try:
+        trees = Spark().parser().parse(spark_tokens(query), query)
+    except (SqlglotError, PredicateError, ValueError, RecursionError) as error:
+        lines = str(error).splitlines()
+        raise SqlSyntaxError(
+            f"the query cannot be read: {lines[0] if lines else type(error).__name__}; Spark may "
+            "know it: over Spark Connect make a DataFrame of each table with lake.load_table(…) "
+            "and give it to spark.sql as {name}"
+        ) from error
+    return [name for tree in trees if isinstance(tree, exp.Expression) for name in _names(tree)]
+
+
+def _names(tree: exp.Expression) -> Iterator[TableName]:
+    for table in tree.find_all(exp.Table):
+        if table.find_ancestor(exp.Hint) is not None:
+            continue
+        parts = table.parts
+        if not all(isinstance(part, exp.Identifier) and "start" in part.meta for part in parts):
+            continue
+        names = tuple(str(part.this) for part in parts)
+        if len(names) > 1 or names[0].lower() not in _hidden(table):
+            start, stop = parts[0].meta["start"], parts[-1].meta["end"] + 1
+            yield TableName(names, start, stop, bool(table.alias))
+
+
+def _hidden(table: exp.Table) -> set[str]:
+    """Names of the CTEs that a table's name may mean, in small letters."""
+    hidden: set[str] = set()
+    inner: exp.Expr = table
+    node: exp.Expr | None = table.parent
+    while node is not None:
+        if isinstance(node, exp.With):
+            ctes = node.expressions
+            place = next((i for i, each in enumerate(ctes) if each is inner), len(ctes))
+            last = place + 1 if node.args.get("recursive") else place
+            hidden |= {str(each.alias).lower() for each in ctes[:last]}
+        else:
+            ctes_of = node.args.get("with_") or node.args.get("with")
+            if isinstance(ctes_of, exp.With) and ctes_of is not inner:
+                hidden |= {str(each.alias).lower() for each in ctes_of.expressions}
+        inner, node = node, node.parent
+    return hidden

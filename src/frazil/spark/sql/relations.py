@@ -1,0 +1,122 @@
+"""A table in a query: what it is analysed by, and the rows that it stands for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as S
+
+from frazil.errors import SqlSyntaxError, ValidationError
+from frazil.format import types as I
+from frazil.format.predicates import AlwaysTrue, Expression
+from frazil.planning.plan import plan
+from frazil.spark.read.reader import TableReader
+from frazil.spark.scan import Scan
+from frazil.spark.session.facts import type_support
+from frazil.spark.sql.context import NamedTable, SqlContext, Version
+from frazil.spark.sql.table_uses import TableUse
+from frazil.spark.sql.words import words_of
+from frazil.spark.types import struct_to_spark
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A table of the lake at one place of a query.
+
+    Attributes:
+        use: where it stands.
+        named: what its name means.
+        metadata_columns: the reserved columns that the query names, such as ``_file``.
+    """
+
+    context: SqlContext
+    use: TableUse
+    named: NamedTable
+    metadata_columns: tuple[str, ...]
+
+    @property
+    def whole_name(self) -> tuple[str, ...]:
+        """The catalog, the namespace and what the query's name ends with."""
+        context = self.context
+        own = context.without_catalog(self.use.name.parts)
+        levels = context.current.levels if len(own) == 1 else ()
+        return (context.catalog.name, *levels, *own)
+
+    @property
+    def can_prune(self) -> bool:
+        """Whether conditions leave files out."""
+        return self.named.metadata_table is None
+
+    @cached_property
+    def scan(self) -> Scan:
+        """The read of the table's rows, all of them."""
+        table = self.named.table
+        names = [field.name for field in table.metadata.schema.fields]
+        version = self._version.arguments
+        if not self.metadata_columns:
+            return table.scan(**version)
+        whole = table.scan(**version)
+        taken = [name for name in self.metadata_columns if name not in whole.projection.names]
+        names = [*whole.projection.names, *taken]
+        return table.scan(columns=[_quoted(name) for name in names], **version)
+
+    @property
+    def schema(self) -> S.StructType:
+        """The columns, as Spark has them."""
+        support = type_support(self.context.spark)
+        return struct_to_spark(I.StructType(self.scan.projection.fields), support=support)
+
+    def rows(self, where: Expression) -> DataFrame:
+        """Return the rows of the files that may hold rows for which a predicate is TRUE."""
+        if self.named.metadata_table is not None:
+            return self.named.metadata_rows(self._version)
+        if isinstance(where, AlwaysTrue):
+            return self.scan.to_df()
+        scan, table = self.scan, self.named.table
+        found = plan(table.metadata, scan.snapshot, table.io, where=where, schema=scan.schema)
+        reader = TableReader(self.context.spark, table.metadata, table.io)
+        return reader.rows(found, scan.projection)
+
+    @cached_property
+    def _version(self) -> Version:
+        use, said = self.use, self.named.version
+        if use.version is None and use.timestamp is None:
+            return said
+        if said.arguments:
+            raise ValidationError(
+                f"the name {'.'.join(use.name.parts)} says a version, and AS OF another one"
+            )
+        if use.version is not None:
+            return self._of_version(use.version)
+        return Version(as_of=_moment(self.context, str(use.timestamp)))
+
+    def _of_version(self, text: str) -> Version:
+        words = words_of(text)
+        if len(words) != 1:
+            raise SqlSyntaxError(f"VERSION AS OF takes a snapshot's id or a reference, not {text}")
+        said = words[0].text
+        metadata = self.named.table.metadata
+        if said.isascii() and said.isdigit():
+            # A snapshot's id goes before a reference of that name.
+            known = int(said) in metadata.snapshots_by_id or said not in metadata.refs
+            return Version(snapshot_id=int(said)) if known else Version(ref=said)
+        return Version(ref=said)
+
+
+def _moment(context: SqlContext, text: str) -> Any:
+    """The time that an expression says: seconds since the epoch, or what is a time to Spark."""
+    words = words_of(text)
+    if len(words) == 1 and words[0].text.isascii() and words[0].text.isdigit():
+        return int(words[0].text) * 1000
+    query = f"SELECT unix_millis(CAST({text} AS TIMESTAMP))"
+    [row] = context.spark.sql(query).collect()
+    if row[0] is None:
+        raise ValidationError(f"TIMESTAMP AS OF {text} is no time")
+    return int(row[0])
+
+
+def _quoted(name: str) -> str:
+    return name if name.isidentifier() else f"`{name.replace('`', '``')}`"

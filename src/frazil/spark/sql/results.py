@@ -1,0 +1,24 @@
+"""Results of statements that are no queries: a few rows of text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as S
+
+
+def nothing(spark: SparkSession) -> DataFrame:
+    """Return the result of a statement that has none."""
+    return spark.createDataFrame([], S.StructType([]))
+
+
+def table_of(
+    spark: SparkSession, columns: Sequence[str], rows: Sequence[Sequence[object]]
+) -> DataFrame:
+    """Return rows of text, booleans or NULL; a column is boolean whose name begins with ``is``."""
+    fields = [
+        S.StructField(name, S.BooleanType() if name.startswith("is") else S.StringType(), True)
+        for name in columns
+    ]
+    return spark.createDataFrame([tuple(row) for row in rows], S.StructType(fields))

@@ -1,0 +1,350 @@
+"""ALTER TABLE: columns, partition fields, the order of writes, identifier fields, references."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from frazil.errors import NoSuchRefError, ValidationError
+from frazil.spark.schemas.ddl import parse_columns
+from frazil.spark.sql.context import SqlContext
+from frazil.spark.sql.statements.columns import (
+    ColumnDefinition,
+    column_definition,
+    column_definitions,
+    type_of,
+)
+from frazil.spark.sql.statements.tables import constant, properties_of
+from frazil.spark.sql.words import WordReader
+from frazil.spark.table import Table
+from frazil.spark.types import schema_from_spark
+from frazil.table.updates.references import Retention
+from frazil.table.updates.schema import UpdateSchema
+
+_UNITS: Final = {"DAYS": 86_400_000, "HOURS": 3_600_000, "MINUTES": 60_000}
+_DISTRIBUTION: Final = "write.distribution-mode"
+_SPECIAL: Final = ("location", "current-snapshot-id", "cherry-pick-snapshot-id", "format-version")
+
+
+def alter_table(context: SqlContext, reader: WordReader) -> None:
+    """Run an ALTER TABLE."""
+    reader.expect("ALTER", "TABLE")
+    name = reader.names("the name of a table")
+    if reader.takes("RENAME", "TO"):
+        new = context.identifier(reader.names("a name"))
+        reader.finish()
+        context.catalog.rename_table(context.identifier(name), new)
+        return
+    change = next((run for words, run in _CHANGES.items() if reader.takes(*words)), None)
+    if change is None:
+        raise reader.error("a change of the table is expected, such as ADD COLUMN")
+    table = context.load(name)
+    change(context, table, reader)
+    reader.finish()
+
+
+# -- columns -------------------------------------------------------------------------------------
+
+
+def _add_columns(context: SqlContext, table: Table, reader: WordReader) -> None:
+    if reader.sees("("):
+        added = column_definitions(reader.inside())
+    else:
+        added = [column_definition(reader)]
+        while reader.takes(","):
+            added.append(column_definition(reader))
+    with _schema_of(context, table) as change:
+        for each in added:
+            _add(context, change, each)
+
+
+def _add(context: SqlContext, change: UpdateSchema, column: ColumnDefinition) -> None:
+    given = column.field
+    default = None if column.default is None else constant(context, column.default)
+    change.add_column(
+        column.parts,
+        given.field_type,
+        doc=column.comment,
+        default=default,
+        required=column.is_required,
+    )
+    if column.position == "":
+        change.move_first(column.parts)
+    elif column.position is not None:
+        change.move_after(column.parts, (*column.parts[:-1], column.position))
+
+
+def _rename_column(context: SqlContext, table: Table, reader: WordReader) -> None:
+    name = reader.names("a column")
+    reader.expect("TO")
+    with _schema_of(context, table) as change:
+        change.rename_column(name, reader.name("a name"))
+
+
+def _drop_columns(context: SqlContext, table: Table, reader: WordReader) -> None:
+    if_exists = reader.takes("IF", "EXISTS")
+    inner = reader.inside() if reader.sees("(") else reader
+    names = [inner.names("a column")]
+    while inner.takes(","):
+        names.append(inner.names("a column"))
+    schema = table.metadata.schema
+    with _schema_of(context, table) as change:
+        for name in names:
+            if if_exists and not _has(schema, name):
+                continue
+            change.delete_column(name)
+
+
+def _has(schema: object, name: tuple[str, ...]) -> bool:
+    try:
+        schema.find_field(".".join(name), case_sensitive=False)  # type: ignore[attr-defined]
+    except ValidationError:
+        return False
+    return True
+
+
+def _alter_column(context: SqlContext, table: Table, reader: WordReader) -> None:
+    name = reader.names("a column")
+    with _schema_of(context, table) as change:
+        if reader.takes("TYPE"):
+            text = type_of(reader)
+            (given,) = schema_from_spark(parse_columns(f"c {text}")).fields
+            change.update_column(name, given.field_type)
+        elif reader.takes("COMMENT"):
+            change.update_column(name, doc=reader.string())
+        elif reader.takes("FIRST"):
+            change.move_first(name)
+        elif reader.takes("AFTER"):
+            change.move_after(name, (*name[:-1], reader.name("a column")))
+        elif reader.takes("DROP", "NOT", "NULL"):
+            change.make_column_optional(name)
+        elif reader.takes("SET", "NOT", "NULL"):
+            change.require_column(name)
+        elif reader.takes("SET", "DEFAULT"):
+            change.update_column(name, default=constant(context, reader.until(";")))
+        elif reader.takes("DROP", "DEFAULT"):
+            change.update_column(name, default=None)
+        else:
+            raise reader.error("TYPE, COMMENT, FIRST, AFTER, SET or DROP is expected")
+
+
+def _schema_of(context: SqlContext, table: Table) -> UpdateSchema:
+    return table.update_schema(case_sensitive=table.port.case_sensitive)
+
+
+# -- partition fields, order, identifier fields --------------------------------------------------
+
+
+def _add_partition_field(context: SqlContext, table: Table, reader: WordReader) -> None:
+    term, name = _term(reader)
+    with table.update_spec(case_sensitive=table.port.case_sensitive) as change:
+        change.add_field(term, name=name)
+
+
+def _drop_partition_field(context: SqlContext, table: Table, reader: WordReader) -> None:
+    with table.update_spec(case_sensitive=table.port.case_sensitive) as change:
+        change.remove_field(reader.until(";"))
+
+
+def _replace_partition_field(context: SqlContext, table: Table, reader: WordReader) -> None:
+    old = reader.until("WITH")
+    reader.expect("WITH")
+    term, name = _term(reader)
+    with table.update_spec(case_sensitive=table.port.case_sensitive) as change:
+        change.replace_field(old, term, name=name)
+
+
+def _term(reader: WordReader) -> tuple[str, str | None]:
+    term = reader.until("AS", ";")
+    return term, reader.name("a name") if reader.takes("AS") else None
+
+
+def _write(context: SqlContext, table: Table, reader: WordReader) -> None:
+    """The default order and distribution, as Java's extension sets them."""
+    mode: str | None = None
+    if reader.takes("UNORDERED"):
+        fields: list[str] | None = []
+        mode = "none"
+    else:
+        fields = None
+        if reader.takes("DISTRIBUTED", "BY", "PARTITION"):
+            mode, fields = "hash", []
+        locally = reader.takes("LOCALLY")
+        if reader.takes("ORDERED", "BY"):
+            fields = [reader.until(",", ";")]
+            while reader.takes(","):
+                fields.append(reader.until(",", ";"))
+            if mode is None and not locally:
+                mode = "range"
+        elif locally or fields is None:
+            raise reader.error("ORDERED BY, DISTRIBUTED BY PARTITION or UNORDERED is expected")
+    with table.transaction() as changes:
+        changes.replace_sort_order(*(fields or []))
+        if mode is not None:
+            changes.set_properties({_DISTRIBUTION: mode})
+
+
+def _set_identifier_fields(context: SqlContext, table: Table, reader: WordReader) -> None:
+    names = _column_names(reader)
+    with _schema_of(context, table) as change:
+        change.set_identifier_fields(*names)
+
+
+def _drop_identifier_fields(context: SqlContext, table: Table, reader: WordReader) -> None:
+    gone = {".".join(name).lower() for name in _column_names(reader)}
+    schema = table.metadata.schema
+    now = [str(schema.find_column_name(i)) for i in schema.identifier_field_ids]
+    unknown = gone - {name.lower() for name in now}
+    if unknown:
+        raise ValidationError(f"{', '.join(sorted(unknown))}: not among the identifier fields")
+    with _schema_of(context, table) as change:
+        change.set_identifier_fields(*(name for name in now if name.lower() not in gone))
+
+
+def _column_names(reader: WordReader) -> list[tuple[str, ...]]:
+    names = [reader.names("a column")]
+    while reader.takes(","):
+        names.append(reader.names("a column"))
+    return names
+
+
+# -- properties ----------------------------------------------------------------------------------
+
+
+def _set_properties(context: SqlContext, table: Table, reader: WordReader) -> None:
+    given = properties_of(reader.inside())
+    special = {key: given.pop(key) for key in _SPECIAL if key in given}
+    with table.transaction() as changes:
+        if "location" in special:
+            changes.set_location(special["location"])
+        if "format-version" in special:
+            changes.upgrade(special["format-version"])
+        if "current-snapshot-id" in special:
+            changes.set_current_snapshot(int(special["current-snapshot-id"]))
+        if "cherry-pick-snapshot-id" in special:
+            changes.cherrypick_snapshot(int(special["cherry-pick-snapshot-id"]))
+        if given:
+            changes.set_properties(given)
+
+
+def _unset_properties(context: SqlContext, table: Table, reader: WordReader) -> None:
+    reader.takes("IF", "EXISTS")
+    inner = reader.inside()
+    names = [inner.word("a property").text]
+    while inner.takes(","):
+        names.append(inner.word("a property").text)
+    table.remove_properties(*names)
+
+
+def _set_location(context: SqlContext, table: Table, reader: WordReader) -> None:
+    table.set_location(reader.string())
+
+
+# -- branches and tags ---------------------------------------------------------------------------
+
+
+def _branch(*, creates: bool, replaces: bool) -> Callable[..., None]:
+    def run(context: SqlContext, table: Table, reader: WordReader) -> None:
+        if_not_exists = reader.takes("IF", "NOT", "EXISTS")
+        name = reader.name("a branch")
+        version, retention = _reference_clauses(reader)
+        exists = name in table.metadata.refs
+        if exists and if_not_exists:
+            return
+        if replaces and (exists or not creates):
+            table.replace_branch(name, snapshot_id=version, retention=retention)
+        else:
+            table.create_branch(name, snapshot_id=version, retention=retention or Retention())
+
+    return run
+
+
+def _tag(*, creates: bool, replaces: bool) -> Callable[..., None]:
+    def run(context: SqlContext, table: Table, reader: WordReader) -> None:
+        if_not_exists = reader.takes("IF", "NOT", "EXISTS")
+        name = reader.name("a tag")
+        version, retention = _reference_clauses(reader)
+        exists = name in table.metadata.refs
+        if exists and if_not_exists:
+            return
+        if replaces and (exists or not creates):
+            table.replace_tag(name, snapshot_id=version, retention=retention)
+        else:
+            table.create_tag(name, snapshot_id=version, retention=retention or Retention())
+
+    return run
+
+
+def _reference_clauses(reader: WordReader) -> tuple[int | None, Retention | None]:
+    version = None
+    if reader.takes("AS", "OF", "VERSION"):
+        version = reader.number("a snapshot's id")
+    age = _duration(reader) if reader.takes("RETAIN") else None
+    snapshots = snapshot_age = None
+    if reader.takes("WITH", "SNAPSHOT", "RETENTION"):
+        number = reader.number()
+        if reader.takes("SNAPSHOTS"):
+            snapshots = number
+            snapshot_age = None if reader.is_done or reader.sees(";") else _duration(reader)
+        else:
+            snapshot_age = number * _unit(reader)
+    if age is None and snapshots is None and snapshot_age is None:
+        return version, None
+    return version, Retention(
+        min_snapshots_to_keep=snapshots, max_snapshot_age_ms=snapshot_age, max_ref_age_ms=age
+    )
+
+
+def _duration(reader: WordReader) -> int:
+    number = reader.number()
+    return number * _unit(reader)
+
+
+def _unit(reader: WordReader) -> int:
+    for unit, milliseconds in _UNITS.items():
+        if reader.takes(unit) or reader.takes(unit.removesuffix("S")):
+            return milliseconds
+    raise reader.error("DAYS, HOURS or MINUTES is expected")
+
+
+def _drop_reference(kind: str) -> Callable[..., None]:
+    def run(context: SqlContext, table: Table, reader: WordReader) -> None:
+        if_exists = reader.takes("IF", "EXISTS")
+        name = reader.name(f"a {kind}")
+        remove = table.remove_branch if kind == "branch" else table.remove_tag
+        try:
+            remove(name)
+        except NoSuchRefError:
+            if not if_exists:
+                raise
+
+    return run
+
+
+_CHANGES: Final[Mapping[tuple[str, ...], Callable[[SqlContext, Table, WordReader], None]]] = {
+    ("ADD", "PARTITION", "FIELD"): _add_partition_field,
+    ("DROP", "PARTITION", "FIELD"): _drop_partition_field,
+    ("REPLACE", "PARTITION", "FIELD"): _replace_partition_field,
+    ("ADD", "COLUMNS"): _add_columns,
+    ("ADD", "COLUMN"): _add_columns,
+    ("RENAME", "COLUMN"): _rename_column,
+    ("DROP", "COLUMNS"): _drop_columns,
+    ("DROP", "COLUMN"): _drop_columns,
+    ("ALTER", "COLUMN"): _alter_column,
+    ("CHANGE", "COLUMN"): _alter_column,
+    ("SET", "TBLPROPERTIES"): _set_properties,
+    ("UNSET", "TBLPROPERTIES"): _unset_properties,
+    ("SET", "LOCATION"): _set_location,
+    ("SET", "IDENTIFIER", "FIELDS"): _set_identifier_fields,
+    ("DROP", "IDENTIFIER", "FIELDS"): _drop_identifier_fields,
+    ("WRITE",): _write,
+    ("CREATE", "OR", "REPLACE", "BRANCH"): _branch(creates=True, replaces=True),
+    ("CREATE", "BRANCH"): _branch(creates=True, replaces=False),
+    ("REPLACE", "BRANCH"): _branch(creates=False, replaces=True),
+    ("CREATE", "OR", "REPLACE", "TAG"): _tag(creates=True, replaces=True),
+    ("CREATE", "TAG"): _tag(creates=True, replaces=False),
+    ("REPLACE", "TAG"): _tag(creates=False, replaces=True),
+    ("DROP", "BRANCH"): _drop_reference("branch"),
+    ("DROP", "TAG"): _drop_reference("tag"),
+}
+"""What follows the table's name, and what runs it; of two that begin alike the longer is first."""

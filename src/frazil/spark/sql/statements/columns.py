@@ -1,0 +1,121 @@
+"""Definitions of columns in CREATE TABLE and ALTER TABLE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from frazil.errors import UnsupportedError
+from frazil.format.types import NestedField
+from frazil.spark.schemas.ddl import parse_columns
+from frazil.spark.sql.words import WordReader
+from frazil.spark.types import schema_from_spark
+
+_AFTER_TYPE = ("NOT", "NULL", "COMMENT", "DEFAULT", "GENERATED", "FIRST", "AFTER", ",", ";")
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDefinition:
+    """A column as it is written.
+
+    Attributes:
+        parts: its name, of several parts for a field of a struct.
+        type_text: its type.
+        is_required: NOT NULL is said.
+        comment: after COMMENT; None without.
+        default: the text after DEFAULT; None without.
+        position: FIRST, or the name after AFTER; None without.
+    """
+
+    parts: tuple[str, ...]
+    type_text: str
+    is_required: bool
+    comment: str | None
+    default: str | None
+    position: str | None
+
+    @property
+    def name(self) -> str:
+        """The name's last part."""
+        return self.parts[-1]
+
+    @property
+    def text(self) -> str:
+        """The column as DDL without its default."""
+        quoted = "`" + self.name.replace("`", "``") + "`"
+        required = " NOT NULL" if self.is_required else ""
+        comment = "" if self.comment is None else f" COMMENT {_string(self.comment)}"
+        return f"{quoted} {self.type_text}{required}{comment}"
+
+    @property
+    def field(self) -> NestedField:
+        """The column as Iceberg has it.
+
+        Raises:
+            ValidationError: the type is none.
+        """
+        (found,) = schema_from_spark(parse_columns(self.text)).fields
+        return found
+
+
+def column_definitions(reader: WordReader) -> list[ColumnDefinition]:
+    """Read definitions with commas between them."""
+    found = [column_definition(reader)]
+    while reader.takes(","):
+        found.append(column_definition(reader))
+    reader.finish()
+    return found
+
+
+def column_definition(reader: WordReader) -> ColumnDefinition:
+    """Read one definition.
+
+    Raises:
+        SqlSyntaxError: it is none.
+        UnsupportedError: the column is generated.
+    """
+    parts = reader.names("a column")
+    type_text = type_of(reader)
+    required, comment, default, position = False, None, None, None
+    while not reader.is_done and not reader.sees(",") and not reader.sees(";"):
+        if reader.takes("NOT", "NULL"):
+            required = True
+        elif reader.takes("COMMENT"):
+            comment = reader.string()
+        elif reader.takes("DEFAULT"):
+            default = reader.until("COMMENT", "NOT", "FIRST", "AFTER", ",", ";")
+        elif reader.takes("FIRST"):
+            position = ""
+        elif reader.takes("AFTER"):
+            position = reader.name("a column")
+        elif reader.sees("GENERATED"):
+            raise UnsupportedError(
+                f"the column {parts[-1]} is generated: Iceberg has no such columns"
+            )
+        else:
+            raise reader.error("NOT NULL, DEFAULT, COMMENT or a comma is expected")
+    return ColumnDefinition(parts, type_text, required, comment, default, position)
+
+
+def type_of(reader: WordReader) -> str:
+    """Read a type, which may have others inside of ``<>``."""
+    begin = reader.place
+    depth = 0
+    first = reader.at
+    while not reader.is_done:
+        word = reader.words[reader.at]
+        raw = reader.text[word.start : word.stop]
+        if depth == 0 and word.keyword in _AFTER_TYPE and reader.at > first:
+            break
+        if raw == "(":
+            reader.inside()
+            continue
+        depth += raw.count("<") - raw.count(">")
+        reader.at += 1
+    if reader.at == first:
+        raise reader.error("a type is expected")
+    return reader.text[begin : reader.words[reader.at - 1].stop]
+
+
+def _string(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

@@ -1,0 +1,125 @@
+"""DESCRIBE: the columns of a table, and what else there is to tell."""
+
+from __future__ import annotations
+
+import json
+
+from pyspark.sql import DataFrame
+
+from frazil.catalog.identifiers import Identifier
+from frazil.format.metadata import TableMetadata
+from frazil.spark.sql.context import SqlContext
+from frazil.spark.sql.results import table_of
+from frazil.spark.sql.statements.show import partition_terms, shown_properties, table_facts
+from frazil.spark.sql.words import WordReader
+from frazil.spark.types import type_to_spark
+
+_COLUMNS = ("col_name", "data_type", "comment")
+_NAMESPACE = ("NAMESPACE", "SCHEMA", "DATABASE")
+
+
+def describe(context: SqlContext, reader: WordReader) -> DataFrame | None:
+    """Run a DESCRIBE of the lake's; None where it is Spark's own."""
+    reader.word("DESCRIBE")
+    if reader.sees_one_of("QUERY", "FUNCTION", "SELECT", "WITH", "VALUES"):
+        return None
+    if reader.sees_one_of(*_NAMESPACE):
+        reader.word("NAMESPACE")
+        return _namespace(context, reader)
+    if reader.takes("HISTORY"):
+        table = context.load(reader.names("the name of a table"))
+        reader.finish()
+        return table.history()
+    reader.takes("TABLE")
+    extended = reader.takes("EXTENDED") or reader.takes("FORMATTED")
+    parts = reader.names("the name of a table")
+    found = context.find(parts)
+    if found is None:
+        if len(parts) == 1 and not context.current.levels:
+            return None
+        context.load(parts)
+        return None
+    as_json = reader.takes("AS", "JSON")
+    column = None if reader.is_done or reader.sees(";") else reader.names("a column")
+    reader.finish()
+    metadata = found.table.metadata
+    name = found.table.identifier
+    if found.metadata_table is not None:
+        rows = [
+            (field.name, field.dataType.simpleString(), None)
+            for field in found.metadata_rows(found.version).schema.fields
+        ]
+        return table_of(context.spark, _COLUMNS, rows)
+    if column is not None:
+        return _column(context, metadata, column)
+    if as_json:
+        text = json.dumps(_as_json(context, name, metadata))
+        return table_of(context.spark, ("json_metadata",), [(text,)])
+    return table_of(context.spark, _COLUMNS, _rows(context, name, metadata, extended))
+
+
+def _rows(
+    context: SqlContext, name: Identifier, metadata: TableMetadata, extended: bool
+) -> list[tuple[str, str, str | None]]:
+    rows: list[tuple[str, str, str | None]] = [
+        (field.name, type_to_spark(field.field_type).simpleString(), field.doc)
+        for field in metadata.schema.fields
+    ]
+    terms = partition_terms(metadata)
+    if terms:
+        rows += [("", "", ""), ("# Partitioning", "", "")]
+        rows += [(f"Part {number}", term, "") for number, term in enumerate(terms)]
+    if extended:
+        rows += [("", "", ""), ("# Metadata Columns", "", "")]
+        rows += [
+            ("_spec_id", "int", ""),
+            ("_file", "string", ""),
+            ("_pos", "bigint", ""),
+            ("_deleted", "boolean", ""),
+        ]
+        rows += [("", "", ""), ("# Detailed Table Information", "", "")]
+        rows += [(key, value, "") for key, value in table_facts(context, name, metadata)]
+    return rows
+
+
+def _column(context: SqlContext, metadata: TableMetadata, column: Identifier) -> DataFrame:
+    found = metadata.schema.find_field(".".join(column), case_sensitive=False)
+    rows = [
+        ("col_name", found.name),
+        ("data_type", type_to_spark(found.field_type).simpleString()),
+        ("comment", found.doc or "NULL"),
+    ]
+    return table_of(context.spark, ("info_name", "info_value"), rows)
+
+
+def _as_json(context: SqlContext, name: Identifier, metadata: TableMetadata) -> dict[str, object]:
+    return {
+        "table_name": name[-1],
+        "catalog_name": context.catalog.name,
+        "namespace": list(name[:-1]),
+        "columns": [
+            {
+                "name": field.name,
+                "type": json.loads(type_to_spark(field.field_type).json()),
+                "nullable": not field.required,
+                **({"comment": field.doc} if field.doc else {}),
+            }
+            for field in metadata.schema.fields
+        ],
+        "partitioning": partition_terms(metadata),
+        "location": metadata.location,
+        "provider": "iceberg",
+        "table_properties": dict(shown_properties(metadata)),
+    }
+
+
+def _namespace(context: SqlContext, reader: WordReader) -> DataFrame:
+    reader.takes("EXTENDED")
+    name = context.without_catalog(reader.names("a namespace"))
+    reader.finish()
+    properties = context.catalog.load_namespace_properties(name)
+    rows = [("Catalog Name", context.catalog.name), ("Namespace Name", ".".join(name))]
+    rows += [
+        (key.capitalize(), properties[key]) for key in ("comment", "location") if key in properties
+    ]
+    return table_of(context.spark, ("info_name", "info_value"), rows)

@@ -1,0 +1,233 @@
+"""SHOW: what there is in the lake and in a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from frazil.catalog.identifiers import Identifier
+from frazil.errors import ValidationError
+from frazil.format.metadata import TableMetadata
+from frazil.format.predicates.sql.quoting import quote_name, string_text
+from frazil.spark.sql.context import SqlContext
+from frazil.spark.sql.results import table_of
+from frazil.spark.sql.words import WordReader
+from frazil.spark.types import type_to_spark
+
+
+def show(context: SqlContext, reader: WordReader) -> DataFrame | None:
+    """Run a SHOW of the lake's; None where it is Spark's own."""
+    reader.expect("SHOW")
+    for words, run in _SHOWN.items():
+        if reader.takes(*words):
+            found = run(context, reader)
+            reader.finish()
+            return found
+    return None
+
+
+def _tables(context: SqlContext, reader: WordReader) -> DataFrame:
+    namespace = _namespace(context, reader)
+    pattern = _pattern(reader)
+    rows = [
+        (".".join(name[:-1]), name[-1], False)
+        for name in context.catalog.list_tables(namespace)
+        if _matches(name[-1], pattern)
+    ]
+    return table_of(context.spark, ("namespace", "tableName", "isTemporary"), rows)
+
+
+def _table_extended(context: SqlContext, reader: WordReader) -> DataFrame:
+    namespace = _namespace(context, reader)
+    pattern = _pattern(reader)
+    rows = []
+    for name in context.catalog.list_tables(namespace):
+        if _matches(name[-1], pattern):
+            metadata = context.catalog.load_table(name).metadata
+            text = "\n".join(
+                f"{key}: {value}" for key, value in table_facts(context, name, metadata)
+            )
+            rows.append((".".join(name[:-1]), name[-1], False, text))
+    columns = ("namespace", "tableName", "isTemporary", "information")
+    return table_of(context.spark, columns, rows)
+
+
+def _namespaces(context: SqlContext, reader: WordReader) -> DataFrame:
+    parent: Identifier = ()
+    if reader.takes("FROM") or reader.takes("IN"):
+        parent = _own(context, reader.names("a namespace"))
+    pattern = _pattern(reader)
+    rows = [
+        (".".join(name),)
+        for name in context.catalog.list_namespaces(parent)
+        if _matches(name[-1], pattern)
+    ]
+    return table_of(context.spark, ("namespace",), rows)
+
+
+def _current(context: SqlContext, reader: WordReader) -> DataFrame:
+    row = (context.catalog.name, ".".join(context.current.levels))
+    return table_of(context.spark, ("catalog", "namespace"), [row])
+
+
+def _properties(context: SqlContext, reader: WordReader) -> DataFrame:
+    metadata = context.load(reader.names("the name of a table")).metadata
+    facts = dict(shown_properties(metadata))
+    if not reader.sees("("):
+        return table_of(context.spark, ("key", "value"), sorted(facts.items()))
+    inner = reader.inside()
+    key = inner.word("a property").text
+    while inner.takes("."):
+        key += "." + inner.name()
+    value = facts.get(key, f"Table {metadata.location} does not have property: {key}")
+    return table_of(context.spark, ("key", "value"), [(key, value)])
+
+
+def shown_properties(metadata: TableMetadata) -> list[tuple[str, str]]:
+    """Return a table's properties, with those that its metadata tells."""
+    snapshot = metadata.current_snapshot_id
+    own = {
+        "current-snapshot-id": "none" if snapshot is None else str(snapshot),
+        "format": "iceberg/parquet",
+        "format-version": str(metadata.format_version),
+    }
+    shown: dict[str, str] = {**metadata.properties, **own}
+    return sorted(shown.items())
+
+
+def _columns(context: SqlContext, reader: WordReader) -> DataFrame:
+    if not (reader.takes("FROM") or reader.takes("IN")):
+        raise reader.error("FROM is expected")
+    name = reader.names("the name of a table")
+    if len(name) == 1 and (reader.takes("FROM") or reader.takes("IN")):
+        name = (*reader.names("a namespace"), *name)
+    fields = context.load(name).metadata.schema.fields
+    return table_of(context.spark, ("col_name",), [(field.name,) for field in fields])
+
+
+def _partitions(context: SqlContext, reader: WordReader) -> DataFrame:
+    table = context.load(reader.names("the name of a table"))
+    spec = table.metadata.spec
+    if not spec.fields:
+        raise ValidationError(f"{table.name} is not partitioned")
+    shown = [
+        F.concat(
+            F.lit(f"{each.name}="),
+            F.coalesce(F.col("partition")[each.name].cast("string"), F.lit("null")),
+        )
+        for each in spec.fields
+    ]
+    rows = table.partitions().where(f"spec_id = {spec.spec_id}")
+    return rows.select(F.concat_ws("/", *shown).alias("partition")).orderBy("partition")
+
+
+def _create_table(context: SqlContext, reader: WordReader) -> DataFrame:
+    parts = reader.names("the name of a table")
+    reader.takes("AS", "SERDE")
+    name = context.identifier(parts)
+    metadata = context.load(parts).metadata
+    text = create_statement(context, name, metadata)
+    return table_of(context.spark, ("createtab_stmt",), [(text,)])
+
+
+def create_statement(context: SqlContext, name: Identifier, metadata: TableMetadata) -> str:
+    """Return the CREATE TABLE that makes such a table."""
+    columns = []
+    for field in metadata.schema.fields:
+        kind = type_to_spark(field.field_type).simpleString().upper()
+        required = " NOT NULL" if field.required else ""
+        comment = f" COMMENT {string_text(field.doc)}" if field.doc else ""
+        columns.append(f"  {quote_name([field.name])} {kind}{required}{comment}")
+    lines = [
+        f"CREATE TABLE {quote_name([context.catalog.name, *name])} (",
+        ",\n".join(columns) + ")",
+    ]
+    lines.append("USING iceberg")
+    terms = partition_terms(metadata)
+    if terms:
+        lines.append(f"PARTITIONED BY ({', '.join(terms)})")
+    said = metadata.properties.get("comment")
+    if said:
+        lines.append(f"COMMENT {string_text(said)}")
+    lines.append(f"LOCATION {string_text(metadata.location)}")
+    pairs = [
+        f"  {string_text(key)} = {string_text(value)}"
+        for key, value in shown_properties(metadata)
+        if key != "comment"
+    ]
+    lines.append("TBLPROPERTIES (\n" + ",\n".join(pairs) + ")")
+    return "\n".join(lines) + "\n"
+
+
+def partition_terms(metadata: TableMetadata) -> list[str]:
+    """Return the terms of the current partition spec, as ``days(ts)``."""
+    terms = []
+    for field in metadata.spec.fields:
+        column = quote_name(str(metadata.schema.find_column_name(field.source_id)).split("."))
+        text = str(field.transform)
+        if text == "void":
+            continue
+        kind, _, width = text.partition("[")
+        if kind == "identity":
+            terms.append(column)
+        elif width:
+            terms.append(f"{kind}({width.rstrip(']')}, {column})")
+        else:
+            terms.append(f"{kind}s({column})")
+    return terms
+
+
+def table_facts(
+    context: SqlContext, name: Identifier, metadata: TableMetadata
+) -> list[tuple[str, str]]:
+    """Return what DESCRIBE EXTENDED tells of a table beside its columns."""
+    properties = ",".join(f"{key}={value}" for key, value in shown_properties(metadata))
+    facts = [("Name", ".".join((context.catalog.name, *name))), ("Type", "MANAGED")]
+    comment = metadata.properties.get("comment")
+    if comment:
+        facts.append(("Comment", comment))
+    facts += [("Location", metadata.location), ("Provider", "iceberg")]
+    return [*facts, ("Table Properties", f"[{properties}]")]
+
+
+def _namespace(context: SqlContext, reader: WordReader) -> Identifier:
+    if reader.takes("FROM") or reader.takes("IN"):
+        return _own(context, reader.names("a namespace"))
+    if not context.current.levels:
+        raise reader.error("IN namespace is expected, or a USE before")
+    return context.current.levels
+
+
+def _own(context: SqlContext, parts: Identifier) -> Identifier:
+    return () if parts == (context.catalog.name,) else context.without_catalog(parts)
+
+
+def _pattern(reader: WordReader) -> str | None:
+    if reader.takes("LIKE") or (not reader.is_done and reader.words[reader.at].is_string):
+        return reader.string()
+    return None
+
+
+def _matches(name: str, pattern: str | None) -> bool:
+    if pattern is None:
+        return True
+    parts = [part.strip().replace("[", "[[]").replace("?", "[?]") for part in pattern.split("|")]
+    return any(fnmatchcase(name.lower(), part.lower()) for part in parts)
+
+
+_SHOWN: Final[Mapping[tuple[str, ...], Callable[[SqlContext, WordReader], DataFrame]]] = {
+    ("TABLES",): _tables,
+    ("TABLE", "EXTENDED"): _table_extended,
+    ("NAMESPACES",): _namespaces,
+    ("SCHEMAS",): _namespaces,
+    ("DATABASES",): _namespaces,
+    ("CURRENT", "NAMESPACE"): _current,
+    ("TBLPROPERTIES",): _properties,
+    ("COLUMNS",): _columns,
+    ("PARTITIONS",): _partitions,
+    ("CREATE", "TABLE"): _create_table,
+}

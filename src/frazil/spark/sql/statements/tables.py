@@ -1,0 +1,363 @@
+"""CREATE, REPLACE and DROP of tables, and of namespaces; USE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+
+from frazil.errors import (
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    SqlSyntaxError,
+    TableAlreadyExistsError,
+    UnsupportedError,
+    ValidationError,
+)
+from frazil.format.new_table import new_table_metadata
+from frazil.format.partitions.partitioning import spec_for
+from frazil.format.schema import Schema
+from frazil.format.sorting import order_for
+from frazil.format.types import NestedField
+from frazil.spark.schemas.ddl import parse_columns
+from frazil.spark.sql.context import SqlContext
+from frazil.spark.sql.query import query
+from frazil.spark.sql.statements.columns import ColumnDefinition, column_definitions
+from frazil.spark.sql.words import WordReader
+from frazil.spark.table import Table
+from frazil.spark.types import query_schema_from_spark, schema_from_spark
+from frazil.storage.files import normalize_location
+from frazil.table.updates.replacement import ReplaceDefinition
+
+_OWN: Final = ("iceberg",)
+
+
+@dataclass(slots=True)
+class TableDefinition:
+    """What a CREATE or REPLACE says of a table."""
+
+    columns: list[ColumnDefinition] = field(default_factory=list)
+    partition_by: list[str] = field(default_factory=list)
+    properties: dict[str, str] = field(default_factory=dict)
+    location: str | None = None
+    rows: str | None = None
+    provider: str | None = None
+
+    @property
+    def format_version(self) -> str | None:
+        """The version that a property asks for."""
+        return self.properties.get("format-version")
+
+    @property
+    def own_properties(self) -> dict[str, str]:
+        """The properties that the table keeps."""
+        return {k: v for k, v in self.properties.items() if k != "format-version"}
+
+
+def create_table(context: SqlContext, reader: WordReader) -> None:
+    """Run a CREATE TABLE or REPLACE TABLE."""
+    creates = reader.takes("CREATE")
+    replaces = reader.takes("OR", "REPLACE") if creates else reader.takes("REPLACE")
+    reader.expect("TABLE")
+    if_not_exists = reader.takes("IF", "NOT", "EXISTS")
+    name = context.identifier(reader.names("the name of a table"))
+    if reader.takes("LIKE"):
+        _create_like(context, reader, name, if_not_exists)
+        return
+    definition = _definition(reader)
+    if definition.provider is not None and definition.provider.lower() not in _OWN:
+        raise UnsupportedError(
+            f"USING {definition.provider}: tables of the lake are Iceberg's; a table of Spark is "
+            "made under spark_catalog"
+        )
+    exists = context.catalog.table_exists(name)
+    if exists and if_not_exists:
+        return
+    if exists and not replaces:
+        raise TableAlreadyExistsError(f"there is a table {'.'.join(name)}")
+    if not exists and not creates:
+        raise NoSuchTableError(f"there is no table {'.'.join(name)} to replace")
+    rows = None if definition.rows is None else query(context, definition.rows)
+    if exists:
+        _replace(context, name, definition, rows)
+    else:
+        _create(context, name, definition, rows)
+
+
+def _definition(reader: WordReader) -> TableDefinition:
+    found = TableDefinition()
+    if reader.sees("("):
+        found.columns = column_definitions(reader.inside())
+    while not reader.is_done:
+        if reader.takes("USING"):
+            found.provider = reader.name("a format")
+        elif reader.takes("PARTITIONED", "BY"):
+            found.partition_by = _fields(reader.inside())
+        elif reader.takes("LOCATION"):
+            found.location = reader.string()
+        elif reader.takes("COMMENT"):
+            found.properties["comment"] = reader.string()
+        elif reader.takes("TBLPROPERTIES") or reader.takes("OPTIONS"):
+            found.properties.update(properties_of(reader.inside()))
+        elif reader.takes("AS") or reader.sees_one_of("SELECT", "WITH", "VALUES", "FROM", "("):
+            found.rows = reader.rest()
+        else:
+            reader.finish()
+            break
+    return found
+
+
+def _fields(reader: WordReader) -> list[str]:
+    fields = [reader.until(",")]
+    while reader.takes(","):
+        fields.append(reader.until(","))
+    return fields
+
+
+def properties_of(reader: WordReader) -> dict[str, str]:
+    """Read ``'key' = 'value', …``; a key may also be words with dots between."""
+    found: dict[str, str] = {}
+    while not reader.is_done:
+        word = reader.word("a property")
+        key = word.text
+        while not word.is_string and reader.sees_one_of(".", "-"):
+            key += reader.word("a dot").text + reader.word("a name").text
+        reader.takes("=")
+        value = reader.word("a value")
+        found[key] = value.text
+        if not reader.is_done:
+            reader.expect(",")
+    return found
+
+
+def _create(
+    context: SqlContext, name: tuple[str, ...], definition: TableDefinition, rows: DataFrame | None
+) -> None:
+    schema = _schema(context, definition, rows)
+    place = definition.location
+    metadata = new_table_metadata(
+        schema,
+        spec_for(schema, definition.partition_by),
+        order_for(schema, ()),
+        location=context.catalog.default_table_location(name)
+        if place is None
+        else normalize_location(place),
+        properties=definition.own_properties,
+        format_version=definition.format_version,
+    )
+    if rows is None:
+        context.catalog.create_table(name, metadata)
+    else:
+        Table.create_as_select(context.spark, context.catalog, name, metadata, rows)
+
+
+def _schema(context: SqlContext, definition: TableDefinition, rows: DataFrame | None) -> Schema:
+    if rows is not None and definition.columns:
+        raise SqlSyntaxError("a table AS SELECT has the query's columns: leave the list out")
+    if rows is not None:
+        return query_schema_from_spark(rows.schema)
+    if not definition.columns:
+        raise SqlSyntaxError("a table needs columns, or AS SELECT")
+    schema = schema_from_spark(parse_columns(", ".join(each.text for each in definition.columns)))
+    defaults = {each.name: each.default for each in definition.columns if each.default is not None}
+    if not defaults:
+        return schema
+    fields = [
+        _with_default(context, each, defaults[each.name]) if each.name in defaults else each
+        for each in schema.fields
+    ]
+    return Schema(fields=tuple(fields), identifier_field_ids=schema.identifier_field_ids)
+
+
+def _with_default(context: SqlContext, field_: NestedField, text: str) -> NestedField:
+    value = constant(context, text)
+    return replace(field_, initial_default=value, write_default=value)
+
+
+def constant(context: SqlContext, text: str) -> Any:
+    """Return the value of an expression without columns.
+
+    Raises:
+        AnalysisException: of Spark, where it is no such expression.
+    """
+    [row] = context.spark.sql(f"SELECT {text}").collect()
+    return row[0]
+
+
+def _replace(
+    context: SqlContext, name: tuple[str, ...], definition: TableDefinition, rows: DataFrame | None
+) -> None:
+    table = Table(context.spark, context.catalog, context.catalog.load_table(name))
+    fixed = [k for k in ("location",) if getattr(definition, k) is not None]
+    if fixed:
+        raise ValidationError(f"{'.'.join(name)} exists: replacing keeps its {fixed[0]}")
+    if rows is not None:
+        table.replace_as_select(
+            rows, partition_by=definition.partition_by, properties=definition.own_properties
+        )
+        return
+    table.port.run(
+        ReplaceDefinition(
+            _schema(context, definition, None),
+            partition_by=definition.partition_by,
+            properties=definition.own_properties,
+        )
+    )
+
+
+def _create_like(
+    context: SqlContext, reader: WordReader, name: tuple[str, ...], if_not_exists: bool
+) -> None:
+    source = context.load(reader.names("the name of a table")).metadata
+    definition = _definition(reader)
+    if if_not_exists and context.catalog.table_exists(name):
+        return
+    place = definition.location
+    metadata = new_table_metadata(
+        source.schema,
+        source.spec,
+        source.sort_order,
+        location=context.catalog.default_table_location(name)
+        if place is None
+        else normalize_location(place),
+        properties={**source.properties, **definition.own_properties},
+        format_version=definition.format_version or source.format_version,
+    )
+    context.catalog.create_table(name, metadata)
+
+
+def drop_table(context: SqlContext, reader: WordReader) -> None:
+    """Run a DROP TABLE."""
+    reader.expect("DROP", "TABLE")
+    if_exists = reader.takes("IF", "EXISTS")
+    name = context.identifier(reader.names("the name of a table"))
+    purges = reader.takes("PURGE")
+    reader.finish()
+    try:
+        if purges:
+            context.catalog.purge_table(name)
+        else:
+            context.catalog.drop_table(name)
+    except (NoSuchTableError, NoSuchNamespaceError):
+        if not if_exists:
+            raise
+
+
+# -- namespaces ----------------------------------------------------------------------------------
+
+NAMESPACE_WORDS: Final = ("NAMESPACE", "SCHEMA", "DATABASE")
+
+
+def create_namespace(context: SqlContext, reader: WordReader) -> None:
+    """Run a CREATE NAMESPACE."""
+    reader.expect("CREATE")
+    reader.word("NAMESPACE")
+    if_not_exists = reader.takes("IF", "NOT", "EXISTS")
+    name = context.without_catalog(reader.names("the name of a namespace"))
+    properties: dict[str, str] = {}
+    while not reader.is_done:
+        if reader.takes("COMMENT"):
+            properties["comment"] = reader.string()
+        elif reader.takes("LOCATION"):
+            properties["location"] = reader.string()
+        elif any(reader.takes("WITH", word) for word in ("PROPERTIES", "DBPROPERTIES")):
+            properties.update(properties_of(reader.inside()))
+        else:
+            reader.finish()
+    if if_not_exists and context.catalog.namespace_exists(name):
+        return
+    context.catalog.create_namespace(name, properties)
+
+
+def drop_namespace(context: SqlContext, reader: WordReader) -> None:
+    """Run a DROP NAMESPACE."""
+    reader.expect("DROP")
+    reader.word("NAMESPACE")
+    if_exists = reader.takes("IF", "EXISTS")
+    name = context.without_catalog(reader.names("the name of a namespace"))
+    if reader.takes("CASCADE"):
+        if context.catalog.namespace_exists(name):
+            for table in context.catalog.list_tables_below(name):
+                context.catalog.drop_table(table)
+    else:
+        reader.takes("RESTRICT")
+    reader.finish()
+    try:
+        context.catalog.drop_namespace(name)
+    except NoSuchNamespaceError:
+        if not if_exists:
+            raise
+
+
+def alter_namespace(context: SqlContext, reader: WordReader) -> None:
+    """Run an ALTER NAMESPACE."""
+    reader.expect("ALTER")
+    reader.word("NAMESPACE")
+    name = context.without_catalog(reader.names("the name of a namespace"))
+    sets = reader.takes("SET")
+    if not sets:
+        reader.expect("UNSET")
+    if sets and reader.takes("LOCATION"):
+        context.catalog.update_namespace_properties(name, updates={"location": reader.string()})
+        return
+    if not (reader.takes("PROPERTIES") or reader.takes("DBPROPERTIES")):
+        raise reader.error("PROPERTIES is expected")
+    given = properties_of(reader.inside()) if sets else {}
+    removed = [] if sets else _keys(reader.inside())
+    reader.finish()
+    context.catalog.update_namespace_properties(name, updates=given, removals=removed)
+
+
+def _keys(reader: WordReader) -> list[str]:
+    keys = [reader.word("a property").text]
+    while reader.takes(","):
+        keys.append(reader.word("a property").text)
+    return keys
+
+
+def use(context: SqlContext, reader: WordReader) -> None:
+    """Run a USE: names of one part are looked for in this namespace from now on."""
+    reader.expect("USE")
+    if reader.sees_one_of(*NAMESPACE_WORDS):
+        reader.word("NAMESPACE")
+    parts = reader.names("a namespace")
+    reader.finish()
+    if parts == (context.catalog.name,):
+        context.current.levels = ()
+        return
+    name = context.without_catalog(parts)
+    if not context.catalog.namespace_exists(name):
+        raise NoSuchNamespaceError(f"there is no namespace {'.'.join(name)}")
+    context.current.levels = name
+
+
+def comment(context: SqlContext, reader: WordReader) -> bool:
+    """Run a COMMENT ON; return whether it was one of the lake's."""
+    reader.expect("COMMENT", "ON")
+    of_table = reader.takes("TABLE")
+    if not of_table:
+        if not reader.sees_one_of(*NAMESPACE_WORDS):
+            return False
+        reader.word("NAMESPACE")
+    parts = reader.names("a name")
+    reader.expect("IS")
+    text = None if reader.takes("NULL") else reader.string()
+    reader.finish()
+    if not of_table:
+        name = context.without_catalog(parts)
+        updates, removals = ({"comment": text}, ()) if text is not None else ({}, ("comment",))
+        context.catalog.update_namespace_properties(name, updates=updates, removals=removals)
+    elif text is None:
+        context.load(parts).remove_properties("comment")
+    else:
+        context.load(parts).set_properties({"comment": text})
+    return True
+
+
+def refresh(context: SqlContext, reader: WordReader) -> bool:
+    """Run a REFRESH TABLE, for which nothing is to do: every statement sees tables as they are."""
+    reader.expect("REFRESH")
+    reader.takes("TABLE")
+    parts = reader.names("the name of a table")
+    return context.find(parts) is not None

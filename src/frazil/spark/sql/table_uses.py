@@ -1,0 +1,138 @@
+"""Where tables stand in a query: found by a parser, so that names are replaced and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from frazil.spark.session.facts import is_connect
+from frazil.spark.sql.parsers.spark_parser import names_by_spark
+from frazil.spark.sql.parsers.sqlglot_parser import names_by_sqlglot
+from frazil.spark.sql.parsers.table_name import TableName
+from frazil.spark.sql.words import WordReader, words_of
+
+_VERSION: Final = ("VERSION", "SYSTEM_VERSION")
+_TIME: Final = ("TIMESTAMP", "SYSTEM_TIME")
+
+
+@dataclass(frozen=True, slots=True)
+class TableUse:
+    """A table in a query.
+
+    Attributes:
+        name: its parts, and where they stand.
+        stop: the place after the name, or after the clause that says which version.
+        version: what stands after VERSION AS OF; None without.
+        timestamp: what stands after TIMESTAMP AS OF; None without.
+        alias_at: where an alias can be added; None where the table has one, or can have none.
+    """
+
+    name: TableName
+    stop: int
+    version: str | None
+    timestamp: str | None
+    alias_at: int | None
+
+
+def tables_in(spark: SparkSession, query: str) -> tuple[TableUse, ...]:
+    """Return the tables of a query in the order of the text; names of its CTEs are none.
+
+    Raises:
+        ParseException: of Spark, where the text is no query.
+        SqlSyntaxError: the same over Connect.
+    """
+    if is_connect(spark):
+        return _known(query, names_by_sqlglot)
+    return _known(query, lambda text: names_by_spark(spark, text))
+
+
+def _known(query: str, parser: Callable[[str], Sequence[TableName]]) -> tuple[TableUse, ...]:
+    found = _KEPT.get(query)
+    if found is None:
+        words = words_of(query)
+        names = sorted(parser(query), key=lambda name: name.start)
+        found = tuple(_use(WordReader(query, words), name) for name in names)
+        _KEPT.put(query, found)
+    return found
+
+
+class _Kept:
+    """What was found in the last queries."""
+
+    def __init__(self) -> None:
+        self._by_query: dict[str, tuple[TableUse, ...]] = {}
+
+    def get(self, query: str) -> tuple[TableUse, ...] | None:
+        """Return what was found in a query, if it is known."""
+        return self._by_query.get(query)
+
+    def put(self, query: str, found: tuple[TableUse, ...]) -> None:
+        """Keep what was found."""
+        if len(query) > _LONGEST:
+            return
+        while len(self._by_query) >= _QUERIES:
+            self._by_query.pop(next(iter(self._by_query)), None)
+        self._by_query[query] = found
+
+
+_LONGEST: Final = 100_000
+_QUERIES: Final = 256
+_KEPT: Final = _Kept()
+
+
+def _use(reader: WordReader, name: TableName) -> TableUse:
+    words = reader.words
+    first = next(i for i, word in enumerate(words) if word.start >= name.start)
+    before = words[first - 1].keyword if first else ""
+    reader.at = next((i for i, w in enumerate(words) if w.start >= name.stop), len(words))
+    version, timestamp = _moment(reader)
+    stop = words[reader.at - 1].stop
+    _skip_sample(reader)
+    alias_at = None if name.is_aliased or before == "TABLE" else words[reader.at - 1].stop
+    return TableUse(name, stop, version, timestamp, alias_at)
+
+
+def _moment(reader: WordReader) -> tuple[str | None, str | None]:
+    start = reader.at
+    reader.takes("FOR")
+    for kinds in (_VERSION, _TIME):
+        if reader.sees_one_of(*kinds):
+            kind = reader.word("a kind").keyword
+            if reader.takes("AS", "OF"):
+                begin = reader.place
+                _operand(reader)
+                while kind in _TIME and reader.sees_one_of("+", "-"):
+                    reader.word("an operator")
+                    _operand(reader)
+                said = reader.text[begin : reader.words[reader.at - 1].stop]
+                return (said, None) if kind in _VERSION else (None, said)
+    reader.at = start
+    return None, None
+
+
+def _operand(reader: WordReader) -> None:
+    """Go past a literal, a call or an interval."""
+    reader.takes("-")
+    if reader.takes("INTERVAL"):
+        reader.word("a number")
+        reader.word("a unit")
+        if reader.takes("TO"):
+            reader.word("a unit")
+        return
+    if reader.sees("("):
+        reader.inside()
+        return
+    word = reader.word("a version or a time")
+    if reader.sees("("):
+        reader.inside()
+    elif word.keyword in ("TIMESTAMP", "DATE", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"):
+        reader.string()
+
+
+def _skip_sample(reader: WordReader) -> None:
+    for clause in (("TABLESAMPLE",), ("REPEATABLE",)):
+        if reader.takes(*clause):
+            reader.inside()
