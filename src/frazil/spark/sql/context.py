@@ -46,7 +46,7 @@ class CurrentNamespace:
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class TableVersion:
     """Which version of a table a name means; the current one where nothing is said."""
 
     ref: str | None = None
@@ -71,10 +71,10 @@ class NamedTable:
     """
 
     table: Table
-    version: Version = field(default_factory=Version)
+    version: TableVersion = field(default_factory=TableVersion)
     metadata_table: str | None = None
 
-    def metadata_rows(self, version: Version) -> DataFrame:
+    def metadata_rows(self, version: TableVersion) -> DataFrame:
         """Return the rows of the metadata table."""
         name = str(self.metadata_table)
         read = getattr(self.table.inspect.dataframes, name)
@@ -187,17 +187,17 @@ class SqlContext:
             return False
 
 
-def _said_after(word: str) -> tuple[Version, str | None] | None:
+def _said_after(word: str) -> tuple[TableVersion, str | None] | None:
     """What the last part of a name says of a table."""
     if word.lower() in METADATA_TABLES:
-        return Version(), word.lower()
+        return TableVersion(), word.lower()
     kind, _, value = word.partition("_")
     if kind.lower() in ("branch", "tag") and value:
-        return Version(ref=value), None
+        return TableVersion(ref=value), None
     number = word.rpartition("_")[2]
     if number.isascii() and number.isdigit():
         if word.lower() == f"snapshot_id_{number}":
-            return Version(snapshot_id=int(number)), None
+            return TableVersion(snapshot_id=int(number)), None
         if word.lower() == f"at_timestamp_{number}":
-            return Version(as_of=int(number)), None
+            return TableVersion(as_of=int(number)), None
     return None

@@ -19,7 +19,7 @@ from frazil.spark.sql.failures import in_the_users_words
 from frazil.spark.sql.parameters import Args
 from frazil.spark.sql.pruning import EmptyRelations, asks_for_rows, implied, names_the_time
 from frazil.spark.sql.qualifiers import cuts_to_short
-from frazil.spark.sql.relations import Relation
+from frazil.spark.sql.relations import QueriedTable
 from frazil.spark.sql.stars import without_reserved
 from frazil.spark.sql.table_uses import tables_in
 from frazil.spark.sql.words import Word, words_of
@@ -42,7 +42,7 @@ class BoundText:
 
     spark: SparkSession
     text: str
-    relations: Mapping[str, Relation]
+    relations: Mapping[str, QueriedTable]
     frames: Mapping[str, DataFrame]
     given: str
     changes: Sequence[tuple[int, int, str]]
@@ -90,7 +90,7 @@ def bind_tables(
         as_views: the names are those of temporary views, also over Connect.
     """
     reserved = tuple({word.text: None for word in words if word.text in _RESERVED})
-    relations: dict[str, Relation] = {}
+    relations: dict[str, QueriedTable] = {}
     frames: dict[str, DataFrame] = {}
     changes: list[tuple[int, int, str]] = []
     over_connect = is_connect(context.spark) and not as_views
@@ -103,7 +103,7 @@ def bind_tables(
             named = context.find(use.name.parts)
             if named is None:
                 continue
-            relations[name] = Relation(context, use, named, reserved)
+            relations[name] = QueriedTable(context, use, named, reserved)
         changes.append((use.name.start, use.stop, f"{{{name}}}" if over_connect else name))
         if use.alias_at is not None:
             alias = f" AS {quote_name_always([_last(use.name.parts)])}"
@@ -139,7 +139,7 @@ def _asked(
 
 
 def _qualified_columns(
-    words: Sequence[Word], relations: Sequence[Relation]
+    words: Sequence[Word], relations: Sequence[QueriedTable]
 ) -> Iterator[tuple[int, int, str]]:
     """Cuts that leave of ``db.t.column`` what an alias allows: ``t.column``."""
     tables = [each.whole_name for each in relations if each.use.alias_at is not None]

@@ -16,14 +16,14 @@ from frazil.planning.plan import plan
 from frazil.spark.read.reader import TableReader
 from frazil.spark.scan import Scan
 from frazil.spark.session.facts import type_support
-from frazil.spark.sql.context import NamedTable, SqlContext, Version
+from frazil.spark.sql.context import NamedTable, SqlContext, TableVersion
 from frazil.spark.sql.table_uses import TableUse
 from frazil.spark.sql.words import words_of
 from frazil.spark.types import struct_to_spark
 
 
 @dataclass(frozen=True)
-class Relation:
+class QueriedTable:
     """A table of the lake at one place of a query.
 
     Attributes:
@@ -81,7 +81,7 @@ class Relation:
         return reader.rows(found, scan.projection)
 
     @cached_property
-    def _version(self) -> Version:
+    def _version(self) -> TableVersion:
         use, said = self.use, self.named.version
         if use.version is None and use.timestamp is None:
             return said
@@ -91,9 +91,9 @@ class Relation:
             )
         if use.version is not None:
             return self._of_version(use.version)
-        return Version(as_of=_moment(self.context, str(use.timestamp)))
+        return TableVersion(as_of=_moment(self.context, str(use.timestamp)))
 
-    def _of_version(self, text: str) -> Version:
+    def _of_version(self, text: str) -> TableVersion:
         words = words_of(text)
         if len(words) != 1:
             raise SqlSyntaxError(f"VERSION AS OF takes a snapshot's id or a reference, not {text}")
@@ -102,8 +102,8 @@ class Relation:
         if said.isascii() and said.isdigit():
             # A snapshot's id goes before a reference of that name.
             known = int(said) in metadata.snapshots_by_id or said not in metadata.refs
-            return Version(snapshot_id=int(said)) if known else Version(ref=said)
-        return Version(ref=said)
+            return TableVersion(snapshot_id=int(said)) if known else TableVersion(ref=said)
+        return TableVersion(ref=said)
 
 
 def _moment(context: SqlContext, text: str) -> Any:

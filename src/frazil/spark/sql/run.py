@@ -14,15 +14,15 @@ from frazil.spark.sql.context import SqlContext
 from frazil.spark.sql.parameters import Args, with_frames, with_literals
 from frazil.spark.sql.query import query
 from frazil.spark.sql.results import nothing
-from frazil.spark.sql.statements import alter, describe, rows, show, tables, views
+from frazil.spark.sql.statements import alter, changes, describe, insert, merge, show, tables, views
 from frazil.spark.sql.words import WordReader
 
 _QUERIES: Final = ("SELECT", "VALUES", "FROM", "TABLE", "(", "MAP", "REDUCE", "")
 _CHANGES: Final[Mapping[str, Callable[[SqlContext, WordReader, str], None]]] = {
-    "INSERT": rows.insert,
-    "DELETE": rows.delete,
-    "UPDATE": rows.update,
-    "MERGE": rows.merge,
+    "INSERT": insert.insert,
+    "DELETE": changes.delete,
+    "UPDATE": changes.update,
+    "MERGE": merge.merge,
 }
 
 
@@ -122,7 +122,7 @@ def _changes_definitions(context: SqlContext, first: str, reader: WordReader) ->
             return False
         alter.alter_table(context, reader)
     elif first == "TRUNCATE":
-        rows.truncate(context, reader)
+        changes.truncate(context, reader)
     elif first == "USE":
         tables.use(context, reader)
     elif first == "CACHE":

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from frazil.format.predicates.sql.quoting import quote_name_always
-from frazil.spark.sql.relations import Relation
+from frazil.spark.sql.relations import QueriedTable
 from frazil.spark.sql.words import Word
 
 _BEFORE: Final = frozenset({"SELECT", "DISTINCT", "ALL", ","})
@@ -16,7 +16,7 @@ Place = tuple[int, int]
 
 
 def without_reserved(
-    words: Sequence[Word], relations: Sequence[Relation]
+    words: Sequence[Word], relations: Sequence[QueriedTable]
 ) -> Iterator[tuple[int, int, str]]:
     """Yield changes of a text by which its stars leave out the reserved columns of its tables."""
     places = _places(words)
@@ -59,7 +59,7 @@ def _places(words: Sequence[Word]) -> list[Place]:
     return places
 
 
-def _alias(words: Sequence[Word], relation: Relation) -> str:
+def _alias(words: Sequence[Word], relation: QueriedTable) -> str:
     use = relation.use
     if not use.name.is_aliased:
         return use.name.parts[-1]

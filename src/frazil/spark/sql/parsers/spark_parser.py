@@ -58,9 +58,9 @@ def _of_ctes(node: Any, hidden: frozenset[str]) -> Generator[TableName, None, fr
     ctes = node.cteRelations()
     for place in range(ctes.size()):
         cte = ctes.apply(place)
-        name = str(cte._1()).lower()
+        name = str(cte.productElement(0)).lower()
         own = hidden | {name} if node.allowRecursion() else hidden
         # The name is that of the CTE, not of a table in it.
-        yield from _names(cte._2().child(), own, is_aliased=False)
+        yield from _names(cte.productElement(1).child(), own, is_aliased=False)
         hidden |= {name}
     return hidden

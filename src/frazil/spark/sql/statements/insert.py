@@ -1,0 +1,201 @@
+"""INSERT: into, overwrite, and in place of some rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from frazil.errors import (
+    SchemaMismatchError,
+    UnsupportedError,
+)
+from frazil.format.partitions.transforms import IdentityTransform
+from frazil.format.predicates.sql.quoting import (
+    quote_name_always,
+)
+from frazil.format.schema import Schema
+from frazil.spark.row_level.store_assignment import StoreAssignment
+from frazil.spark.row_level.writes import Append, Overwrite, OverwritePartitions
+from frazil.spark.session.facts import is_case_sensitive, type_support
+from frazil.spark.sql.context import SqlContext
+from frazil.spark.sql.expressions import Expressions
+from frazil.spark.sql.query import query
+from frazil.spark.sql.statements.target import (
+    StatementTarget,
+    default_text,
+    names_inside,
+    target_of,
+)
+from frazil.spark.sql.words import WordReader, words_of
+
+_QUERIES: Final = ("SELECT", "VALUES", "FROM", "TABLE", "WITH", "MAP", "REDUCE")
+_OVERWRITE_MODE: Final = "spark.sql.sources.partitionOverwriteMode"
+
+
+def insert(context: SqlContext, reader: WordReader, before: str) -> None:
+    """Run an INSERT.
+
+    Args:
+        before: the CTEs that stand before the statement.
+    """
+    reader.expect("INSERT")
+    overwrites = reader.takes("OVERWRITE")
+    if not overwrites:
+        reader.expect("INTO")
+    reader.takes("TABLE")
+    target = target_of(context, reader.names("the name of a table"))
+    partition = _partition_spec(reader)
+    if reader.takes("IF", "NOT", "EXISTS"):
+        raise reader.error("IF NOT EXISTS after PARTITION is not supported; leave it out")
+    by_name = reader.takes("BY", "NAME")
+    columns = None
+    if reader.sees("(") and not _is_query(reader):
+        columns = names_inside(reader)
+    if not by_name:
+        by_name = reader.takes("BY", "NAME")
+    expressions = Expressions(context)
+    where = None
+    replaced: tuple[str, ...] | None = None
+    if reader.takes("REPLACE", "WHERE"):
+        where = expressions.bound(reader.until(*_QUERIES))
+    elif reader.takes("REPLACE", "USING"):
+        replaced = names_inside(reader)
+    if not (reader.sees_one_of(*_QUERIES) or reader.sees("(")):
+        raise reader.error("a query is expected")
+    given = {name: value for name, value in partition.items() if value is not None}
+    names = _columns(target.schema, columns, given)
+    text = _with_defaults(reader.rest(), target.schema, names)
+    rows = query(context, f"{before}{text}")
+    if not by_name:
+        rows = _named(rows, names)
+    for name, value in given.items():
+        rows = rows.withColumn(name, F.expr(value))
+    rows = assigned(rows, target)
+    port, options = target.table.port, target.options
+    with expressions.views():
+        if where is not None:
+            Overwrite(rows=rows, where=where, options=options).run(port)
+        elif replaced is not None:
+            _check_replaced(target, replaced)
+            OverwritePartitions(rows=rows, options=options).run(port)
+        elif not overwrites:
+            Append(rows=rows, options=options).run(port)
+        elif _is_dynamic(context, partition):
+            OverwritePartitions(rows=rows, options=options).run(port)
+        else:
+            conditions = [f"{quote_name_always([n])} <=> {value}" for n, value in given.items()]
+            where = " AND ".join(conditions) or None
+            Overwrite(rows=rows, where=where, options=options).run(port)
+
+
+def _is_query(reader: WordReader) -> bool:
+    inner = WordReader(reader.text, reader.words)
+    inner.at = reader.at
+    while inner.takes("("):
+        pass
+    return inner.sees_one_of(*_QUERIES)
+
+
+def _partition_spec(reader: WordReader) -> dict[str, str | None]:
+    found: dict[str, str | None] = {}
+    if reader.takes("PARTITION"):
+        inner = reader.inside()
+        while not inner.is_done:
+            name = inner.name("a column")
+            found[name] = inner.until(",") if inner.takes("=") else None
+            if not inner.is_done:
+                inner.expect(",")
+    return found
+
+
+def _columns(
+    schema: Schema, columns: Sequence[str] | None, given: dict[str, str]
+) -> tuple[str, ...]:
+    """The columns that a query's columns go into, in order."""
+    if columns is not None:
+        return tuple(columns)
+    taken = {name.lower() for name in given}
+    return tuple(f.name for f in schema.fields if f.name.lower() not in taken)
+
+
+def _named(rows: DataFrame, names: Sequence[str]) -> DataFrame:
+    if len(rows.columns) != len(names):
+        raise SchemaMismatchError(
+            f"the query has {len(rows.columns)} columns ({', '.join(rows.columns)}) and the insert "
+            f"takes {len(names)} ({', '.join(names)}); nothing was written"
+        )
+    return rows.toDF(*names)
+
+
+def assigned(rows: DataFrame, target: StatementTarget) -> DataFrame:
+    """Return rows as the table stores them, by Spark's ANSI store assignment.
+
+    Raises:
+        SchemaMismatchError: a column cannot hold what the query gives.
+    """
+    spark = target.table.spark
+    strict = is_case_sensitive(spark)
+    assignment = StoreAssignment(type_support(spark), case_sensitive=strict)
+    fields = {f.name if strict else f.name.lower(): f for f in target.schema.fields}
+    columns = []
+    for each in rows.schema.fields:
+        column = F.col(quote_name_always([each.name]))
+        found = fields.get(each.name if strict else each.name.lower())
+        if found is None:
+            known = ", ".join(f.name for f in target.schema.fields)
+            raise SchemaMismatchError(
+                f"the table has no column {each.name!r}, only {known}; nothing was written"
+            )
+        value = assignment.value(column, each.dataType, found, found.name)
+        columns.append(value.alias(found.name))
+    assignment.finish()
+    return rows.select(*columns)
+
+
+def _with_defaults(text: str, schema: Schema, names: Sequence[str]) -> str:
+    """A list of VALUES with the columns' defaults in place of DEFAULT."""
+    words = words_of(text)
+    if not words or words[0].keyword != "VALUES":
+        return text
+    depth = place = 0
+    changes = []
+    for at, word in enumerate(words):
+        key = word.keyword
+        if key == "(":
+            depth, place = depth + 1, 0 if depth == 0 else place
+        elif key == ")":
+            depth -= 1
+        elif key == "," and depth == 1:
+            place += 1
+        around = (words[at - 1].keyword, words[at + 1].keyword if at + 1 < len(words) else "")
+        alone = around[0] in ("(", ",", "VALUES") and around[1] in (")", ",", "")
+        if key == "DEFAULT" and depth <= 1 and alone and place < len(names):
+            changes.append((word, default_text(schema, names[place])))
+    for word, value in reversed(changes):
+        text = text[: word.start] + value + text[word.stop :]
+    return text
+
+
+def _is_dynamic(context: SqlContext, partition: dict[str, str | None]) -> bool:
+    if partition and all(value is not None for value in partition.values()):
+        return False
+    mode = str(context.spark.conf.get(_OVERWRITE_MODE, "static"))
+    return mode.lower() == "dynamic"
+
+
+def _check_replaced(target: StatementTarget, names: tuple[str, ...]) -> None:
+    """Check that REPLACE USING names the columns that the table is partitioned by."""
+    spec, schema = target.table.metadata.spec, target.schema
+    own = {
+        str(schema.find_column_name(f.source_id)).lower()
+        for f in spec.fields
+        if isinstance(f.transform, IdentityTransform)
+    }
+    if len(own) != len(spec.fields) or own != {name.lower() for name in names}:
+        raise UnsupportedError(
+            f"REPLACE USING ({', '.join(names)}) needs a table that is partitioned by these "
+            "columns and no others: use REPLACE WHERE"
+        )

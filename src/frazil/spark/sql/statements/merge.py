@@ -1,0 +1,122 @@
+"""MERGE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from frazil.format.predicates.sql.quoting import (
+    quote_name,
+    quote_name_always,
+)
+from frazil.spark.sql.context import SqlContext
+from frazil.spark.sql.expressions import Expressions
+from frazil.spark.sql.query import query
+from frazil.spark.sql.statements.target import (
+    StatementTarget,
+    alias_of,
+    assignments_of,
+    default_text,
+    names_inside,
+    target_of,
+    with_alias,
+)
+from frazil.spark.sql.words import WordReader
+
+
+def merge(context: SqlContext, reader: WordReader, before: str) -> None:
+    """Run a MERGE."""
+    reader.expect("MERGE")
+    evolves = reader.takes("WITH", "SCHEMA", "EVOLUTION")
+    reader.expect("INTO")
+    target = target_of(context, reader.names("the name of a table"))
+    alias = alias_of(reader, "USING") or target.name
+    reader.expect("USING")
+    source, source_alias = _source(context, reader, before)
+    expressions = Expressions(context)
+    reader.expect("ON")
+    on = expressions.bound(with_alias(reader.until("WHEN"), target, alias))
+    builder = target.table.merge(
+        source, on=on, target_alias=alias, source_alias=source_alias, branch=target.branch
+    )
+    if evolves:
+        builder = builder.with_schema_evolution()
+    clauses = 0
+    while reader.takes("WHEN"):
+        _clause(reader, builder, target, alias, expressions)
+        clauses += 1
+    reader.finish()
+    if not clauses:
+        raise reader.error("WHEN is expected")
+    with expressions.views():
+        builder.execute()
+
+
+def _source(context: SqlContext, reader: WordReader, before: str) -> tuple[DataFrame, str]:
+    begin = reader.place
+    name = "source"
+    if reader.sees("("):
+        reader.inside()
+    else:
+        name = reader.names("the name of a table")[-1]
+        while not (reader.is_done or reader.sees_one_of("AS", "ON")) and reader.sees_one_of(
+            "VERSION", "TIMESTAMP", "FOR", "SYSTEM_VERSION", "SYSTEM_TIME"
+        ):
+            reader.until("AS")
+            reader.expect("AS", "OF")
+            reader.word("a version or a time")
+    stop = reader.words[reader.at - 1].stop
+    text = reader.text[begin:stop]
+    name = alias_of(reader, "ON") or name
+    quoted = quote_name_always([name])
+    rows = query(context, f"{before}SELECT * FROM {text} AS {quoted}")  # noqa: S608
+    return rows, name
+
+
+def _clause(
+    reader: WordReader, builder: Any, target: StatementTarget, alias: str, expressions: Expressions
+) -> None:
+    if reader.takes("MATCHED"):
+        kind = "when_matched"
+    elif reader.takes("NOT", "MATCHED", "BY", "SOURCE"):
+        kind = "when_not_matched_by_source"
+    else:
+        reader.expect("NOT", "MATCHED")
+        reader.takes("BY", "TARGET")
+        kind = "when_not_matched"
+    condition = None
+    if reader.takes("AND"):
+        condition = expressions.bound(with_alias(reader.until("THEN"), target, alias))
+    reader.expect("THEN")
+    method: Callable[..., Any]
+    if reader.takes("DELETE"):
+        method = getattr(builder, f"{kind}_delete")
+        method(condition=condition)
+    elif reader.takes("UPDATE", "SET"):
+        if reader.takes("*"):
+            getattr(builder, f"{kind}_update_all")(condition=condition)
+        else:
+            values = assignments_of(reader, target, alias, expressions, ("WHEN",))
+            getattr(builder, f"{kind}_update")(values, condition=condition)
+    else:
+        reader.expect("INSERT")
+        if reader.takes("*"):
+            getattr(builder, f"{kind}_insert_all")(condition=condition)
+            return
+        names = names_inside(reader)
+        reader.expect("VALUES")
+        inner = reader.inside()
+        texts = [inner.until(",")]
+        while inner.takes(","):
+            texts.append(inner.until(","))
+        if len(texts) != len(names):
+            raise inner.error(f"{len(names)} values are expected")
+        values = {
+            quote_name([name]): default_text(target.schema, name)
+            if text.strip().upper() == "DEFAULT"
+            else expressions.bound(text)
+            for name, text in zip(names, texts, strict=True)
+        }
+        getattr(builder, f"{kind}_insert")(values, condition=condition)

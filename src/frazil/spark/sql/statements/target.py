@@ -1,0 +1,125 @@
+"""The table that a statement changes, and what is written of its columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from frazil.errors import (
+    SqlSyntaxError,
+    ValidationError,
+)
+from frazil.format.predicates.sql.quoting import (
+    SparkForms,
+    quote_name,
+    spark_text,
+)
+from frazil.format.schema import Schema
+from frazil.spark.row_level.options import CommitOptions
+from frazil.spark.sql.context import SqlContext
+from frazil.spark.sql.expressions import Expressions
+from frazil.spark.sql.qualifiers import with_short_qualifiers
+from frazil.spark.sql.words import WordReader
+from frazil.spark.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class StatementTarget:
+    """The table that a statement changes.
+
+    Attributes:
+        branch: the one that its name says, as ``t.branch_x`` does.
+        name: what columns can be qualified with.
+    """
+
+    table: Table
+    branch: str | None
+    name: str
+
+    @property
+    def schema(self) -> Schema:
+        """The table's columns."""
+        return self.table.metadata.schema
+
+    @property
+    def whole_name(self) -> tuple[str, ...]:
+        """The catalog, the namespace and the table."""
+        return (self.table.catalog.name, *self.table.identifier)
+
+    @property
+    def options(self) -> CommitOptions:
+        """Where a change is committed."""
+        return CommitOptions(branch=self.branch)
+
+
+def target_of(context: SqlContext, parts: tuple[str, ...]) -> StatementTarget:
+    """Return the table of a name, which may say a branch.
+
+    Raises:
+        NoSuchTableError: there is none.
+        ValidationError: the name says a tag, a snapshot or a metadata table, which do not change.
+    """
+    found = context.find(parts)
+    if found is None:
+        return StatementTarget(context.load(parts), None, parts[-1])
+    said = found.version
+    ref = said.ref
+    refs = found.table.metadata.refs
+    is_tag = ref is not None and ref in refs and not refs[ref].is_branch
+    if found.metadata_table or said.snapshot_id or said.as_of or is_tag:
+        raise ValidationError(f"{'.'.join(parts)} cannot be changed: name the table or a branch")
+    name = parts[-2] if ref is not None and len(parts) > 1 else parts[-1]
+    return StatementTarget(found.table, ref, name)
+
+
+def default_text(schema: Schema, name: str) -> str:
+    """Return the default of a column as text of SQL; NULL where it has none."""
+    found = schema.find_field(name, case_sensitive=False)
+    if found.write_default is None:
+        return "NULL"
+    return spark_text(found.field_type, found.write_default, SparkForms())
+
+
+def names_inside(reader: WordReader) -> tuple[str, ...]:
+    inner = reader.inside()
+    names = [inner.name("a column")]
+    while inner.takes(","):
+        names.append(inner.name("a column"))
+    inner.finish()
+    return tuple(names)
+
+
+def alias_of(reader: WordReader, *stops: str) -> str | None:
+    if reader.takes("AS"):
+        return reader.name("an alias")
+    if reader.is_done or reader.sees_one_of(*stops, ";"):
+        return None
+    return reader.name("an alias")
+
+
+def with_alias(text: str, target: StatementTarget, alias: str) -> str:
+    """A text with the target's full name less what an alias leaves of it."""
+    return with_short_qualifiers(text, [target.whole_name]) if alias == target.name else text
+
+
+def assignments_of(
+    reader: WordReader,
+    target: StatementTarget,
+    alias: str,
+    expressions: Expressions,
+    stops: tuple[str, ...],
+) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    while True:
+        parts = reader.names("a column")
+        if len(parts) > 1 and parts[0].lower() == alias.lower():
+            parts = parts[1:]
+        reader.expect("=")
+        text = with_alias(reader.until(",", *stops, ";"), target, alias)
+        name = quote_name(parts)
+        if name in values:
+            raise SqlSyntaxError(f"the column {name} is set twice")
+        is_default = text.strip().upper() == "DEFAULT"
+        values[name] = default_text(target.schema, name) if is_default else expressions.bound(text)
+        if not reader.takes(","):
+            return values
