@@ -12,6 +12,7 @@ from frazil.cli.commands import (
     optimize,
     read,
     report,
+    sql,
     statistics,
     upkeep,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "optimize",
     "read",
     "report",
+    "sql",
     "statistics",
     "upkeep",
 ]
