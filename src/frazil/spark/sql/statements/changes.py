@@ -37,7 +37,7 @@ def update(context: SqlContext, reader: WordReader, before: str) -> None:
         where = expressions.bound(with_alias(reader.until(";"), target, alias))
     reader.finish()
     with expressions.views():
-        command = Update(values=values, where=where, alias=alias, options=target.options)
+        command = Update(assignments=values, where=where, alias=alias, options=target.options)
         command.run(target.table.port)
 
 

@@ -17,7 +17,7 @@ from frazil.format.predicates.sql.quoting import (
     quote_name_always,
 )
 from frazil.format.schema import Schema
-from frazil.spark.row_level.store_assignment import StoreAssignment
+from frazil.spark.row_level.values.store_assignment import StoreAssignment
 from frazil.spark.row_level.writes import Append, Overwrite, OverwritePartitions
 from frazil.spark.session.facts import is_case_sensitive, type_support
 from frazil.spark.sql.context import SqlContext

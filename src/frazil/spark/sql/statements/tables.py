@@ -16,16 +16,14 @@ from frazil.errors import (
     ValidationError,
 )
 from frazil.format.new_table import new_table_metadata
-from frazil.format.partitions.partitioning import spec_for
 from frazil.format.schema import Schema
-from frazil.format.sorting import order_for
 from frazil.format.types import NestedField
+from frazil.spark.creation import CreateTable, ReplaceTable
 from frazil.spark.schemas.ddl import parse_columns
 from frazil.spark.sql.context import SqlContext
 from frazil.spark.sql.query import query
 from frazil.spark.sql.statements.columns import ColumnDefinition, column_definitions
 from frazil.spark.sql.words import WordReader
-from frazil.spark.table import Table
 from frazil.spark.types import query_schema_from_spark, schema_from_spark
 from frazil.storage.files import normalize_location
 from frazil.table.updates.replacement import ReplaceDefinition
@@ -134,22 +132,15 @@ def properties_of(reader: WordReader) -> dict[str, str]:
 def _create(
     context: SqlContext, name: tuple[str, ...], definition: TableDefinition, rows: DataFrame | None
 ) -> None:
-    schema = _schema(context, definition, rows)
-    place = definition.location
-    metadata = new_table_metadata(
-        schema,
-        spec_for(schema, definition.partition_by),
-        order_for(schema, ()),
-        location=context.catalog.default_table_location(name)
-        if place is None
-        else normalize_location(place),
+    CreateTable(
+        identifier=name,
+        schema=_schema(context, definition, rows),
+        rows=rows,
+        partition_by=definition.partition_by,
         properties=definition.own_properties,
+        location=definition.location,
         format_version=definition.format_version,
-    )
-    if rows is None:
-        context.catalog.create_table(name, metadata)
-    else:
-        Table.create_as_select(context.spark, context.catalog, name, metadata, rows)
+    ).run(context.spark, context.catalog)
 
 
 def _schema(context: SqlContext, definition: TableDefinition, rows: DataFrame | None) -> Schema:
@@ -188,22 +179,15 @@ def constant(context: SqlContext, text: str) -> Any:
 def _replace(
     context: SqlContext, name: tuple[str, ...], definition: TableDefinition, rows: DataFrame | None
 ) -> None:
-    table = Table(context.spark, context.catalog, context.catalog.load_table(name))
-    fixed = [k for k in ("location",) if getattr(definition, k) is not None]
-    if fixed:
-        raise ValidationError(f"{'.'.join(name)} exists: replacing keeps its {fixed[0]}")
+    if definition.location is not None:
+        raise ValidationError(f"{'.'.join(name)} exists: replacing keeps its location")
+    port = context.load(name).port
+    partition_by, properties = definition.partition_by, definition.own_properties
     if rows is not None:
-        table.replace_as_select(
-            rows, partition_by=definition.partition_by, properties=definition.own_properties
-        )
+        ReplaceTable(rows=rows, partition_by=partition_by, properties=properties).run(port)
         return
-    table.port.run(
-        ReplaceDefinition(
-            _schema(context, definition, None),
-            partition_by=definition.partition_by,
-            properties=definition.own_properties,
-        )
-    )
+    schema = _schema(context, definition, None)
+    port.run(ReplaceDefinition(schema, partition_by=partition_by, properties=properties))
 
 
 def _create_like(
