@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 
@@ -182,3 +184,28 @@ def test_errors_name_what_the_user_wrote(sides, no_leftovers):
         sides.sql("SELECT * FROM lake.db.nope")
     plan = sides.sql("EXPLAIN EXTENDED SELECT * FROM db.t WHERE id = 1").collect()[0][0]
     assert "frazil_" not in plan.replace("frazil_p", "")
+
+
+def test_variables_and_letters_beyond_16_bits(sides, session):
+    session(my__low="37")
+    query = "SELECT '😀${my.low}' AS face, id FROM db.t /* 😀 */ WHERE id > ${my.low} ORDER BY id"
+    assert [tuple(row) for row in sides.sql(query).collect()] == [("😀37", 38), ("😀37", 39)]
+
+
+def test_rows_of_other_libraries_and_of_another_session(sides, spark):
+    given = pa.table({"id": [1, 2]})
+    joined = sides.sql("SELECT t.id FROM db.t JOIN {given} AS g USING (id)", given=given)
+    assert sorted(row.id for row in joined.collect()) == [1, 2]
+    other = spark.newSession().range(3)
+    with pytest.raises(ValidationError, match="session"):
+        sides.sql("SELECT * FROM {other}", other=other)
+
+
+def test_statements_of_several_threads(sides, no_leftovers):
+    def count(number):
+        query = f"SELECT count(*) FROM db.t a JOIN db.u USING (k) WHERE a.id < {number % 4 * 10}"
+        return sides.sql(query).collect()[0][0]
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(count, range(12)))
+    assert found == [0, 8, 16, 24] * 3

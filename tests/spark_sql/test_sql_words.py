@@ -93,8 +93,9 @@ def test_parameters_that_cannot_be():
     with pytest.raises(ValidationError, match="no literal"):
         with_literals("a = :x", {"x": object()})
     with pytest.raises(SqlSyntaxError, match="braces"):
-        with_frames("SELECT {y}", {"x": 1})
-    assert with_frames("SELECT {x}, {{}}", {"x": "it's"}) == ("SELECT 'it\\'s', {}", {})
+        with_frames(None, "SELECT {y}", {"x": 1})
+    text = with_frames(None, "SELECT {x}, {{}}", {"x": "it's"})
+    assert text == ("SELECT 'it\\'s', {}", {})
 
 
 def test_qualifiers():

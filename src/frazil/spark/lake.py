@@ -360,7 +360,7 @@ class Lake(OnDriver, MigrationCommands):
         self,
         statement: str,
         args: Mapping[str, Any] | Sequence[Any] | None = None,
-        **frames: DataFrame,
+        **frames: Any,
     ) -> DataFrame:
         """Run a statement of SQL, as ``spark.sql`` does, in Spark's and Iceberg's syntax.
 
@@ -371,7 +371,8 @@ class Lake(OnDriver, MigrationCommands):
         Args:
             statement: one statement.
             args: values of ``:name`` by name, or of ``?`` in their order.
-            **frames: DataFrames that stand in the statement as ``{name}``.
+            **frames: DataFrames, and whatever is rows to `Table.append`, that stand in the
+                statement as ``{name}``; numbers and texts too.
 
         Returns:
             The rows; without columns where a statement has no result.

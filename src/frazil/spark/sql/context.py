@@ -90,13 +90,13 @@ class SqlContext:
         spark: the session.
         catalog: the lake's catalog; its name may stand before names.
         current: the namespace of names that have none.
-        frames: DataFrames that stand in the text as ``{name}``.
+        frames: rows and values that stand in the text as ``{name}``.
     """
 
     spark: SparkSession
     catalog: Catalog
     current: CurrentNamespace
-    frames: Mapping[str, DataFrame] = field(default_factory=dict)
+    frames: Mapping[str, Any] = field(default_factory=dict)
 
     def identifier(self, parts: Identifier) -> Identifier:
         """Return a table's identifier in the lake.

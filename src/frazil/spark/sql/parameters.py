@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import date, time
+from decimal import Decimal
 from string import Formatter
-from typing import Any
+from typing import Any, Final
+from uuid import UUID
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from frazil.errors import SqlSyntaxError, ValidationError
 from frazil.format.predicates.sql.quoting import python_text
 from frazil.spark.sql.words import Word, words_of
+from frazil.spark.write.rows import rows_of
+
+_SAID: Final = (str, int, float, bytes, Decimal, date, time, UUID, list, tuple, dict)
 
 Args = Mapping[str, Any] | Sequence[Any] | None
 
@@ -34,10 +40,13 @@ def with_literals(text: str, args: Args) -> str:
     return text
 
 
-def with_frames(text: str, values: Mapping[str, Any]) -> tuple[str, dict[str, DataFrame]]:
+def with_frames(
+    spark: SparkSession, text: str, values: Mapping[str, Any]
+) -> tuple[str, dict[str, DataFrame]]:
     """Return a text with a name for each DataFrame that stands in it as ``{name}``.
 
-    Other values become literals; ``{{`` and ``}}`` stand for braces.
+    What is rows to `Table.append` is one too. Numbers, texts and the like become literals; ``{{``
+    and ``}}`` stand for braces.
 
     Returns:
         The text, and the DataFrames by the names in it.
@@ -56,11 +65,11 @@ def with_frames(text: str, values: Mapping[str, Any]) -> tuple[str, dict[str, Da
             if name is None:
                 continue
             value = values[name]
-            if isinstance(value, DataFrame):
-                frames[name] = value
-                pieces.append(f"`{name}`")
-            else:
+            if value is None or isinstance(value, _SAID):
                 pieces.append(_literal(value))
+            else:
+                frames[name] = rows_of(spark, value)
+                pieces.append(f"`{name}`")
     except (KeyError, ValueError) as error:
         known = ", ".join(values)
         raise SqlSyntaxError(

@@ -10,6 +10,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
+from frazil.errors import ValidationError
 from frazil.format.predicates import AlwaysTrue, Expression
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.files.projection import METADATA_COLUMNS
@@ -61,7 +62,12 @@ class BoundText:
         with in_the_users_words(self.names, self.given, self.changes), ExitStack() as views:
             for name, frame in rows.items():
                 frame.createOrReplaceTempView(name)
-                views.callback(self.spark.catalog.dropTempView, name)
+                views.callback(frame.sparkSession.catalog.dropTempView, name)
+                if name in self.frames and not self.spark.catalog.tableExists(name):
+                    raise ValidationError(
+                        "a DataFrame in the statement belongs to another session: make it with "
+                        "the lake's (lake.spark)"
+                    )
             return self.spark.sql(self.text, args)  # type: ignore[arg-type]
 
 

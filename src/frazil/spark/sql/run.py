@@ -10,8 +10,10 @@ from pyspark.sql import DataFrame
 
 from frazil.errors import SqlSyntaxError
 from frazil.spark.procedures.call import call
+from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.context import SqlContext
 from frazil.spark.sql.parameters import Args, with_frames, with_literals
+from frazil.spark.sql.parsers.spark_parser import with_variables
 from frazil.spark.sql.query import query
 from frazil.spark.sql.results import nothing
 from frazil.spark.sql.statements import alter, changes, describe, insert, merge, show, tables, views
@@ -39,7 +41,9 @@ def run_sql(context: SqlContext, text: str, args: Args = None) -> DataFrame:
     """
     if not isinstance(text, str):
         raise SqlSyntaxError(f"a statement is text, not {type(text).__name__}")
-    text, frames = with_frames(text, context.frames)
+    if not is_connect(context.spark):
+        text = with_variables(context.spark, text)
+    text, frames = with_frames(context.spark, text, context.frames)
     context = replace(context, frames=frames)
     reader = WordReader(text)
     if reader.is_done:

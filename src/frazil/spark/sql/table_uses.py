@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
+from threading import Lock
 from typing import Final
 
 from pyspark.sql import SparkSession
@@ -44,18 +45,16 @@ def tables_in(spark: SparkSession, query: str) -> tuple[TableUse, ...]:
         ParseException: of Spark, where the text is no query.
         SqlSyntaxError: the same over Connect.
     """
-    if is_connect(spark):
-        return _known(query, names_by_sqlglot)
-    return _known(query, lambda text: names_by_spark(spark, text))
-
-
-def _known(query: str, parser: Callable[[str], Sequence[TableName]]) -> tuple[TableUse, ...]:
-    found = _KEPT.get(query)
+    over_connect = is_connect(spark)
+    quoted = str(spark.conf.get(_DOUBLE_QUOTED, "false")).lower()
+    key = (query, over_connect, quoted)
+    found = _KEPT.get(key)
     if found is None:
+        names = names_by_sqlglot(query) if over_connect else names_by_spark(spark, query)
         words = words_of(query)
-        names = sorted(parser(query), key=lambda name: name.start)
-        found = tuple(_use(WordReader(query, words), name) for name in names)
-        _KEPT.put(query, found)
+        ordered = sorted(names, key=lambda name: name.start)
+        found = tuple(_use(WordReader(query, words), name) for name in ordered)
+        _KEPT.put(key, found)
     return found
 
 
@@ -63,22 +62,23 @@ class _Kept:
     """What was found in the last queries."""
 
     def __init__(self) -> None:
-        self._by_query: dict[str, tuple[TableUse, ...]] = {}
+        self._lock = Lock()
+        self._found: dict[Hashable, tuple[TableUse, ...]] = {}
 
-    def get(self, query: str) -> tuple[TableUse, ...] | None:
-        """Return what was found in a query, if it is known."""
-        return self._by_query.get(query)
+    def get(self, key: Hashable) -> tuple[TableUse, ...] | None:
+        """Return what was found, if it is known."""
+        with self._lock:
+            return self._found.get(key)
 
-    def put(self, query: str, found: tuple[TableUse, ...]) -> None:
-        """Keep what was found."""
-        if len(query) > _LONGEST:
-            return
-        while len(self._by_query) >= _QUERIES:
-            self._by_query.pop(next(iter(self._by_query)), None)
-        self._by_query[query] = found
+    def put(self, key: Hashable, found: tuple[TableUse, ...]) -> None:
+        """Keep what was found, in place of what was found first."""
+        with self._lock:
+            while len(self._found) >= _QUERIES:
+                del self._found[next(iter(self._found))]
+            self._found[key] = found
 
 
-_LONGEST: Final = 100_000
+_DOUBLE_QUOTED: Final = "spark.sql.ansi.doubleQuotedIdentifiers"
 _QUERIES: Final = 256
 _KEPT: Final = _Kept()
 

@@ -12,6 +12,15 @@ from frazil.spark.sql.parsers.table_name import TableName
 _BETWEEN: Final = "\x01"
 
 
+def with_variables(spark: SparkSession, text: str) -> str:
+    """Return a text with the values of ``${…}`` in it, as Spark's parser reads it."""
+    if "${" not in text:
+        return text
+    session: Any = spark
+    substitution: Any = session._jvm.org.apache.spark.sql.internal.VariableSubstitution()
+    return str(substitution.substitute(text))
+
+
 def names_by_spark(spark: SparkSession, query: str) -> list[TableName]:
     """Return the names of tables in a query.
 
