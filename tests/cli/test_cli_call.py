@@ -56,7 +56,7 @@ REFUSED = {
     "CALL system.expire('db.t')": "there is no procedure 'expire'",
     "CALL system.ancestors_of()": "ancestors_of needs table: it is system.ancestors_of(table =>",
     "CALL system.ancestors_of('db.none')": "db.none",
-    "select 1": "does not begin with CALL",
+    "select 1": "CALL is expected",
 }
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from frazil.errors import SqlSyntaxError, ValidationError
 from frazil.spark.sql.parameters import with_frames, with_literals
 from frazil.spark.sql.qualifiers import with_short_qualifiers, without_qualifiers
-from frazil.spark.sql.words import WordReader, words_of
+from frazil.spark.words import WordReader, words_of
 
 TEXTS = [
     (

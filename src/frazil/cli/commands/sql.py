@@ -12,7 +12,7 @@ from frazil.cli.commands.read import DEFAULT_ROWS
 from frazil.cli.local_spark import local_session
 from frazil.cli.output import Output, column_of
 from frazil.spark.lake import Lake
-from frazil.spark.sql.words import words_of
+from frazil.spark.words import words_of
 
 
 @command(

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 from sqlglot import exp
 
 from frazil.errors import PredicateError, ProcedureError
+from frazil.format.predicates.sql.parse import sql_tree
 from frazil.format.predicates.sql.quoting import TypedText
 from frazil.format.predicates.sql.sql_literals import (
     NOT_A_LITERAL,
@@ -82,15 +83,15 @@ def arguments_of(signature: Signature, call: CallStatement, evaluate: Evaluate) 
         ProcedureError: too many arguments, an unknown or repeated name, a missing argument, or a
             value of another type. The message has the signature.
     """
-    given: dict[str, exp.Expression] = {}
+    given: dict[str, str] = {}
     parameters = {parameter.name: parameter for parameter in signature.parameters}
     if len(call.positional) > len(parameters):
         raise ProcedureError(
             f"{len(call.positional)} arguments are too many for {signature.name}: it is {signature}"
         )
-    for parameter, node in zip(signature.parameters, call.positional, strict=False):
-        given[parameter.name] = node
-    for written, node in call.named:
+    for parameter, text in zip(signature.parameters, call.positional, strict=False):
+        given[parameter.name] = text
+    for written, text in call.named:
         name = written.lower()
         if name not in parameters:
             near = get_close_matches(name, parameters, n=1)
@@ -100,9 +101,9 @@ def arguments_of(signature: Signature, call: CallStatement, evaluate: Evaluate) 
             )
         if name in given:
             raise ProcedureError(f"{signature.name} is given {name} twice: it is {signature}")
-        given[name] = node
+        given[name] = text
     values = {
-        name: _value(signature, parameters[name], node, evaluate) for name, node in given.items()
+        name: _value(signature, parameters[name], text, evaluate) for name, text in given.items()
     }
     missing = [p.name for p in signature.parameters if p.is_required and values.get(p.name) is None]
     if missing:
@@ -110,16 +111,16 @@ def arguments_of(signature: Signature, call: CallStatement, evaluate: Evaluate) 
     return {name: values.get(name) for name in parameters}
 
 
-def _value(
-    signature: Signature, parameter: Parameter, node: exp.Expression, evaluate: Evaluate
-) -> Any:
+def _value(signature: Signature, parameter: Parameter, text: str, evaluate: Evaluate) -> Any:
     try:
-        value = _plain(node, evaluate)
+        try:
+            value = _plain(sql_tree(text))
+        except _NoLiteralError:
+            value = evaluate(text)
         return None if value is None else _READ[parameter.kind](value)
     except PredicateError as error:
         raise ProcedureError(f"{parameter.name} of {signature.name}: {error}") from error
     except _WrongTypeError as error:
-        text = node.sql(dialect="spark")
         raise ProcedureError(
             f"{parameter.name} of {signature.name} is {text}, which is no {parameter.kind}: "
             f"it is {signature}"
@@ -130,22 +131,28 @@ class _WrongTypeError(Exception):
     """A value that a parameter cannot take."""
 
 
-def _plain(node: exp.Expression, evaluate: Evaluate) -> Any:
-    """The Python value of an argument: of a literal, an array, a map or a constant expression."""
+class _NoLiteralError(Exception):
+    """An argument that Spark evaluates."""
+
+
+def _plain(node: exp.Expression) -> Any:
+    """The Python value of a literal, or of an array or map of literals."""
     node = without_parentheses(node)
     match node:
         case exp.Array():
-            return [_plain(part, evaluate) for part in node.expressions]
+            return [_plain(part) for part in node.expressions]
         case exp.VarMap():
             keys, values = (
-                [_plain(part, evaluate) for part in node.args[side].expressions]
+                [_plain(part) for part in node.args[side].expressions]
                 for side in ("keys", "values")
             )
             if len(keys) != len(values) or len(set(map(repr, keys))) != len(keys):
                 raise _WrongTypeError
             return dict(zip(keys, values, strict=True))
     value = literal_value(node)
-    return evaluate(node.sql(dialect="spark")) if value is NOT_A_LITERAL else value
+    if value is NOT_A_LITERAL:
+        raise _NoLiteralError
+    return value
 
 
 def _text(value: Any) -> str:

@@ -12,7 +12,7 @@ from frazil.format.predicates import AlwaysTrue
 from frazil.spark.sql.context import SqlContext
 from frazil.spark.sql.failures import in_the_users_words
 from frazil.spark.sql.query import bind_tables
-from frazil.spark.sql.words import words_of
+from frazil.spark.words import words_of
 
 _BEFORE = "SELECT "
 

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from frazil.errors import SqlSyntaxError, ValidationError
 from frazil.format.predicates.sql.quoting import python_text
-from frazil.spark.sql.words import Word, words_of
+from frazil.spark.words import Word, words_of
 from frazil.spark.write.rows import rows_of
 
 _SAID: Final = (str, int, float, bytes, Decimal, date, time, UUID, list, tuple, dict)

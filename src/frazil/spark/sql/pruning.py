@@ -38,7 +38,7 @@ from frazil.format.types import (
 from frazil.spark.conditions import implied_by
 from frazil.spark.session.facts import time_zone_of
 from frazil.spark.sql.qualifiers import without_qualifiers
-from frazil.spark.sql.words import Word
+from frazil.spark.words import Word
 
 _ASKING: Final = frozenset({"WHERE", "ON", "HAVING", "USING", "QUALIFY", "NATURAL", "FILTER"})
 _TIMES_OF_DAY: Final = frozenset(

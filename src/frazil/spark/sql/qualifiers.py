@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from frazil.spark.sql.words import Word, words_of
+from frazil.spark.words import Word, words_of
 
 Names = tuple[str, ...]
 

@@ -23,7 +23,7 @@ from frazil.spark.sql.qualifiers import cuts_to_short
 from frazil.spark.sql.relations import QueriedTable
 from frazil.spark.sql.stars import without_reserved
 from frazil.spark.sql.table_uses import tables_in
-from frazil.spark.sql.words import Word, words_of
+from frazil.spark.words import Word, words_of
 
 _RESERVED: Final = frozenset(field.name for field in METADATA_COLUMNS)
 

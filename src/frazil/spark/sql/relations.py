@@ -18,8 +18,8 @@ from frazil.spark.scan import Scan
 from frazil.spark.session.facts import type_support
 from frazil.spark.sql.context import NamedTable, SqlContext, TableVersion
 from frazil.spark.sql.table_uses import TableUse
-from frazil.spark.sql.words import words_of
 from frazil.spark.types import struct_to_spark
+from frazil.spark.words import words_of
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from frazil.spark.sql.parsers.spark_parser import with_variables
 from frazil.spark.sql.query import query
 from frazil.spark.sql.results import nothing
 from frazil.spark.sql.statements import alter, changes, describe, insert, merge, show, tables, views
-from frazil.spark.sql.words import WordReader
+from frazil.spark.words import WordReader
 
 _QUERIES: Final = ("SELECT", "VALUES", "FROM", "TABLE", "(", "MAP", "REDUCE", "")
 _CHANGES: Final[Mapping[str, Callable[[SqlContext, WordReader, str], None]]] = {

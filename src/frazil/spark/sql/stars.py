@@ -7,7 +7,7 @@ from typing import Final
 
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.sql.relations import QueriedTable
-from frazil.spark.sql.words import Word
+from frazil.spark.words import Word
 
 _BEFORE: Final = frozenset({"SELECT", "DISTINCT", "ALL", ","})
 _BETWEEN: Final = frozenset({"UNION", "INTERSECT", "EXCEPT", "MINUS"})

@@ -13,7 +13,7 @@ from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.parsers.spark_parser import names_by_spark
 from frazil.spark.sql.parsers.sqlglot_parser import names_by_sqlglot
 from frazil.spark.sql.parsers.table_name import TableName
-from frazil.spark.sql.words import WordReader, words_of
+from frazil.spark.words import WordReader, words_of
 
 _VERSION: Final = ("VERSION", "SYSTEM_VERSION")
 _TIME: Final = ("TIMESTAMP", "SYSTEM_TIME")

@@ -15,9 +15,9 @@ from frazil.spark.sql.statements.columns import (
     type_of,
 )
 from frazil.spark.sql.statements.tables import constant, properties_of
-from frazil.spark.sql.words import WordReader
 from frazil.spark.table import Table
 from frazil.spark.types import schema_from_spark
+from frazil.spark.words import WordReader
 from frazil.table.updates.references import Retention
 from frazil.table.updates.schema import UpdateSchema
 

@@ -7,7 +7,7 @@ from frazil.spark.row_level.update import Update
 from frazil.spark.sql.context import SqlContext
 from frazil.spark.sql.expressions import Expressions
 from frazil.spark.sql.statements.target import alias_of, assignments_of, target_of, with_alias
-from frazil.spark.sql.words import WordReader
+from frazil.spark.words import WordReader
 
 
 def delete(context: SqlContext, reader: WordReader, before: str) -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from frazil.errors import UnsupportedError
 from frazil.format.types import NestedField
 from frazil.spark.schemas.ddl import parse_columns
-from frazil.spark.sql.words import WordReader
 from frazil.spark.types import schema_from_spark
+from frazil.spark.words import WordReader
 
 _AFTER_TYPE = ("NOT", "NULL", "COMMENT", "DEFAULT", "GENERATED", "FIRST", "AFTER", ",", ";")
 

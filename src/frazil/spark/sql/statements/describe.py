@@ -11,8 +11,8 @@ from frazil.format.metadata import TableMetadata
 from frazil.spark.sql.context import SqlContext
 from frazil.spark.sql.results import table_of
 from frazil.spark.sql.statements.show import partition_terms, shown_properties, table_facts
-from frazil.spark.sql.words import WordReader
 from frazil.spark.types import type_to_spark
+from frazil.spark.words import WordReader
 
 _COLUMNS = ("col_name", "data_type", "comment")
 _NAMESPACE = ("NAMESPACE", "SCHEMA", "DATABASE")

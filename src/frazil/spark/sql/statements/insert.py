@@ -29,7 +29,7 @@ from frazil.spark.sql.statements.target import (
     names_inside,
     target_of,
 )
-from frazil.spark.sql.words import WordReader, words_of
+from frazil.spark.words import WordReader, words_of
 
 _QUERIES: Final = ("SELECT", "VALUES", "FROM", "TABLE", "WITH", "MAP", "REDUCE")
 _OVERWRITE_MODE: Final = "spark.sql.sources.partitionOverwriteMode"

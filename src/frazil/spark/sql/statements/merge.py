@@ -23,7 +23,7 @@ from frazil.spark.sql.statements.target import (
     target_of,
     with_alias,
 )
-from frazil.spark.sql.words import WordReader
+from frazil.spark.words import WordReader
 
 
 def merge(context: SqlContext, reader: WordReader, before: str) -> None:

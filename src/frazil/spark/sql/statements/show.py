@@ -15,8 +15,8 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.sql.quoting import quote_name, string_text
 from frazil.spark.sql.context import SqlContext
 from frazil.spark.sql.results import table_of
-from frazil.spark.sql.words import WordReader
 from frazil.spark.types import type_to_spark
+from frazil.spark.words import WordReader
 
 
 def show(context: SqlContext, reader: WordReader) -> DataFrame | None:

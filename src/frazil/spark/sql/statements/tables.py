@@ -23,8 +23,8 @@ from frazil.spark.schemas.ddl import parse_columns
 from frazil.spark.sql.context import SqlContext
 from frazil.spark.sql.query import query
 from frazil.spark.sql.statements.columns import ColumnDefinition, column_definitions
-from frazil.spark.sql.words import WordReader
 from frazil.spark.types import query_schema_from_spark, schema_from_spark
+from frazil.spark.words import WordReader
 from frazil.storage.files import normalize_location
 from frazil.table.updates.replacement import ReplaceDefinition
 

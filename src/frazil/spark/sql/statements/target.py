@@ -19,8 +19,8 @@ from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.sql.context import SqlContext
 from frazil.spark.sql.expressions import Expressions
 from frazil.spark.sql.qualifiers import with_short_qualifiers
-from frazil.spark.sql.words import WordReader
 from frazil.spark.table import Table
+from frazil.spark.words import WordReader
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.sql.context import SqlContext
 from frazil.spark.sql.query import bind_tables, query
 from frazil.spark.sql.results import table_of
-from frazil.spark.sql.words import WordReader, words_of
+from frazil.spark.words import WordReader, words_of
 
 
 def create_view(context: SqlContext, reader: WordReader) -> bool:

@@ -119,6 +119,11 @@ class WordReader:
         """Return whether the next word is one of these."""
         return not self.is_done and self.words[self.at].keyword in keywords
 
+    def sees_after_one(self, keyword: str) -> bool:
+        """Return whether the word after the next one is this."""
+        after = self.words[self.at + 1 : self.at + 2]
+        return [word.keyword for word in after] == [keyword]
+
     def takes(self, *keywords: str) -> bool:
         """Go past these words if they are next, and say whether they were."""
         if not self.sees(*keywords):
