@@ -14,6 +14,7 @@ from pyspark import TaskContext
 
 from frazil.errors import StorageError
 from frazil.spark.files.write_failures import write_failure
+from frazil.spark.session import costs
 from frazil.spark.session.costs import Cost
 from frazil.spark.session.packages import packages_error
 from frazil.spark.session.tasks import Wire, forget_zip_importers, map_batches, work_on
@@ -37,8 +38,12 @@ def test_a_worker_that_ran_a_task_reads_no_archive_again(spark):
 
 @pytest.mark.spark
 @pytest.mark.parametrize("threads", [None, 3])
-@pytest.mark.parametrize("here", [0, 23])
-def test_work_on_items_gives_the_same_here_and_on_executors(spark, here, threads):
+@pytest.mark.parametrize(("here", "in_function"), [(0, 1_000), (0, 3), (23, 3)])
+def test_work_on_items_gives_the_same_here_and_on_executors(
+    spark, monkeypatch, here, in_function, threads
+):
+    monkeypatch.setattr(costs, "ITEMS_IN_FUNCTION", in_function)
+
     def work(number):
         if number == 99:
             raise StorageError(f"{number} is refused")
@@ -53,7 +58,7 @@ def test_work_on_items_gives_the_same_here_and_on_executors(spark, here, threads
     numbers = range(100, 124 if here == 0 else 123)
     assert worked(numbers) == [(number, here == 0) for number in numbers]
     with pytest.raises(StorageError, match=r"^99 is refused$"):
-        worked([1, 99, 2])
+        worked([1, 99, 2, 3])
 
 
 @pytest.mark.parametrize(

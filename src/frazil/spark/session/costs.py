@@ -13,6 +13,9 @@ from typing import Final
 MOST_TASKS: Final = 64
 """Items are spread over so many tasks at most."""
 
+ITEMS_IN_FUNCTION: Final = 10_000
+"""Up to so many items go to every task along with its function; more are rows."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cost:

@@ -13,6 +13,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 from zipimport import zipimporter
 
 import pyarrow as pa
+from pyspark import cloudpickle
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -27,6 +28,7 @@ from frazil.errors import (
     StorageError,
     UnsupportedError,
 )
+from frazil.spark.session import costs
 from frazil.spark.session.arrow_frames import spark_frame
 from frazil.spark.session.costs import Cost
 from frazil.spark.session.facts import prepare_session, shuffle_partitions
@@ -82,7 +84,8 @@ def work_on(
     """Return what work makes of items, in their order.
 
     It is done beside the session where that costs less, or where executors lack what the driver
-    has; else by one job of Spark's, to which the items go along with the function.
+    has; else by one job of Spark's. Few items go to it along with the function, many as rows, so
+    that a task gets its own alone.
 
     Args:
         items: picklable.
@@ -99,10 +102,17 @@ def work_on(
     """
     if units > cost.here and have_packages(spark):
         prepare_session(spark)
-        numbers = spark.range(0, len(items), 1, cost.tasks(units))
-        task = partial(_work_there, work, wire.to_text, items, threads or 1)
+        tasks = cost.tasks(units)
+        if len(items) <= costs.ITEMS_IN_FUNCTION:
+            rows = spark.range(0, len(items), 1, tasks)
+            item_of: Callable[[Any], Any] = items.__getitem__
+        else:
+            packed = pa.table({"item": pa.array(map(cloudpickle.dumps, items), pa.binary())})
+            numbered = packed.add_column(0, "id", pa.array(range(len(items)), pa.int64()))
+            rows, item_of = spark_frame(spark, numbered).repartition(tasks), cloudpickle.loads
+        task = partial(_work_there, work, wire.to_text, item_of, threads or 1)
         try:
-            told = map_batches(numbers, task, "result string").toArrow()
+            told = map_batches(rows, task, "id bigint, result string").toArrow().sort_by("id")
             return [wire.from_text(text) for text in told["result"].to_pylist()]
         except PySparkException as error:
             own = own_error(error)
@@ -192,14 +202,16 @@ def _each_item(task: ItemTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa
 def _work_there(
     work: Callable[[Item], Result],
     to_text: Callable[[Result], str],
-    items: Sequence[Item],
+    item_of: Callable[[Any], Item],
     threads: int,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        some = [items[number] for number in batch.column(0).to_pylist()]
+        # The last column is the item, or the number of one.
+        some = [item_of(value) for value in batch.columns[-1].to_pylist()]
         found = in_threads(work, some, threads=threads, name="frazil-items")
-        yield pa.record_batch({"result": pa.array(map(to_text, found), pa.string())})
+        texts = pa.array(map(to_text, found), pa.string())
+        yield pa.record_batch({"id": batch.column(0), "result": texts})
 
 
 def forget_zip_importers() -> None:
