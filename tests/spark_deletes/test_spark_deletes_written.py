@@ -265,6 +265,25 @@ def test_vectors_of_an_upgraded_table(lake, spark, places, planned, way, way_tak
     assert read(table) == left(ids, everything)
 
 
+def test_a_file_that_a_table_holds_twice(lake, spark):
+    """What one delete file deletes in two entries of a path is what both have afterwards."""
+    table = lake.create_table(
+        "db.t", "id bigint", format_version=2,
+        properties={
+            "write.delete.mode": "merge-on-read",
+            "write.delete.granularity": "partition",
+        },
+    )  # fmt: skip
+    table.append(spark.range(30).coalesce(1))
+    [file] = added_files(table)
+    table.delete("id = 5")
+    table.files.append([file])
+    assert table.scan("id = 5").to_df().count() == 1
+    table.delete("id in (5, 20)")
+    expected = sorted({*range(30)} - {5, 20}) * 2
+    assert sorted(row.id for row in table.to_df().collect()) == sorted(expected)
+
+
 @pytest.mark.parametrize("way_taken", ["driver", "executors"])
 def test_a_full_file_is_closed(lake, spark, places, planned, way, way_taken):
     """Files near the target size, and of row groups as the properties say."""

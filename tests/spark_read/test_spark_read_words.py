@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from frazil.format.types import LongType, NestedField
+from frazil.spark.deletes import integer_keys
 from frazil.spark.deletes.bitmap import KEY, WORDS, Words, by_file, in_one_set
-from frazil.spark.deletes.deletion_cache import DeletedWords, Known
+from frazil.spark.deletes.deletion_cache import NOTHING, DeletedWords, Known
+from frazil.spark.deletes.integer_keys import IntegerKeys
 from frazil.storage.caches import BoundedCache
+from frazil.storage.files import FileIO
 
 integers = st.one_of(
     st.integers(-200, 200), st.integers(65_500, 65_600), st.integers(-(2**63), 2**63 - 1)
@@ -72,6 +77,29 @@ def test_the_most_of_the_deletes_is_found() -> None:
     assert values_of(known.words) == {2}
     assert kept.covered("other", frozenset("abc")).deletes == frozenset()
     assert kept.covered("file", frozenset("bc")).deletes == frozenset()
+
+
+def test_sets_that_are_asked_for_together_are_kept_as_one() -> None:
+    kept = DeletedWords(BoundedCache(256 << 20))
+    kept.keep("file", Known(frozenset("abc"), words_of([1, 2])))
+    for number, name in enumerate("defghi", start=10):
+        kept.keep("file", Known(frozenset(name), words_of([number])))
+        known = kept.covered("file", frozenset("abcdefghi"[: number - 6]))
+        assert len(known.deletes) == number - 6
+        assert kept.covered("file", known.deletes).words is known.words
+    assert values_of(known.words) == {1, 2, *range(10, 16)}
+
+
+def test_keys_that_others_read_meanwhile_are_not_half_of_them(monkeypatch) -> None:
+    """Too many keys are unknown at the first look, and few of them at the next."""
+    deletes = pl.DataFrame(
+        {"file_path": ["a", "b"], "file_format": ["parquet"] * 2, "record_count": [1, 1]}
+    )
+    looks = iter([(NOTHING, deletes), (NOTHING, deletes.head(1)), (NOTHING, deletes.head(0))])
+    monkeypatch.setattr(IntegerKeys, "_known", lambda _: next(looks))
+    monkeypatch.setattr(integer_keys, "ON_DRIVER_FILES", 1)
+    field = NestedField(1, "k", LongType(), required=False)
+    assert IntegerKeys(FileIO({}), deletes, field).words(None) is None
 
 
 def test_files_under_the_same_deletes_share_their_names() -> None:

@@ -66,20 +66,27 @@ class DeletedWords:
     def covered(self, owner: Hashable, deletes: Deletes) -> Known:
         """What is known of these delete files, and of no other."""
         found = [k for k in self._kept.get(owner) or () if k.deletes <= deletes]
-        known = NOTHING
+        known, sets = NOTHING, 0
         for each in sorted(found, key=lambda known: len(known.deletes), reverse=True):
             if not each.deletes <= known.deletes:
-                words = Words.union((known.words, each.words))
+                words = Words.union((known.words, each.words)) if sets else each.words
                 known = Known(known.deletes | each.deletes, words)
+                sets += 1
+        if sets > 1:
+            # The next look gets the same words, of which Spark may have been told.
+            self._put(owner, known, in_place_of={each.deletes for each in found})
         return known
 
     def keep(self, owner: Hashable, known: Known) -> None:
         """Keep what these delete files delete, beside what other sets of them do."""
+        self._put(owner, known, in_place_of={known.deletes})
 
+    def _put(self, owner: Hashable, known: Known, *, in_place_of: Collection[Deletes]) -> None:
         def beside(before: tuple[Known, ...] | None) -> Sized[tuple[Known, ...]]:
             # Files under the same deletes hold one set of names, which counts once.
             shared = Known(self._kept.shared(known.deletes), known.words)
-            others = [each for each in before or () if each.deletes != known.deletes]
+            gone = (*in_place_of, known.deletes)
+            others = [each for each in before or () if each.deletes not in gone]
             held = (shared, *others)[:_SETS_OF_ONE]
             size = sum(each.words.size_in_bytes + _ENTRY_BYTES for each in held)
             names = tuple((each.deletes, len(each.deletes) * _NAME_BYTES) for each in held)
@@ -93,8 +100,9 @@ def data_files(
 ) -> dict[int, Hashable]:
     """The owners that some data files of a plan are, by their ordinals."""
     columns = ("ordinal", "file_path", "file_size_in_bytes", "record_count")
-    rows = plan.files.select(*columns).iter_rows()
-    return {ordinal: (read_by, *file) for ordinal, *file in rows if ordinal in ordinals}
+    some = plan.files.filter(pl.col("ordinal").is_in(list(ordinals)))
+    rows = some.select(*columns).iter_rows()
+    return {ordinal: (read_by, *file) for ordinal, *file in rows}
 
 
 class WordsOfFiles:

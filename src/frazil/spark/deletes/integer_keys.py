@@ -67,9 +67,7 @@ class IntegerKeys:
 
     def load(self) -> Load:
         """Return what is yet to be read, and the bytes of the bits where nothing is."""
-        known, left = self._known()
-        size = 0 if len(left) else bytes_of_values(known.words)
-        return {"files": len(left), "keys": int(left["record_count"].sum()), "bytes": size}
+        return _load_of(*self._known())
 
     def words(self, table: TableColumns) -> Words | None:
         """Return the keys; None where too many are not known yet, or they take too much.
@@ -78,8 +76,11 @@ class IntegerKeys:
             InvalidDataFileError: a delete file lacks the column, or holds NULL.
             MissingFileError: a delete file is not there.
         """
+        # One look: other threads may keep more meanwhile.
         known, left = self._known()
-        if len(left) and self.way.bears(self.load()):
+        if not self.way.bears(_load_of(known, left)):
+            return None
+        if len(left):
             needed = I.NestedField(
                 self.field.field_id, self.field.name, self.field.field_type, required=True
             )
@@ -93,7 +94,7 @@ class IntegerKeys:
             words = Words.union((known.words, Words.of_values(np.concatenate(found))))
             known = Known(frozenset(self.deletes["file_path"]), words)
             DeletedWords.of(self.io).keep(self._owner, known)
-        return known.words if self.way.bears(self.load()) else None
+        return known.words if self.way.bears(_load_of(known, left.clear())) else None
 
     @property
     def _owner(self) -> Hashable:
@@ -105,6 +106,11 @@ class IntegerKeys:
         wanted: frozenset[Hashable] = frozenset(files["file_path"])
         known = DeletedWords.of(self.io).covered(self._owner, wanted)
         return known, files.filter(~pl.col("file_path").is_in(list(known.deletes)))
+
+
+def _load_of(known: Known, left: pl.DataFrame) -> Load:
+    size = 0 if len(left) else bytes_of_values(known.words)
+    return {"files": len(left), "keys": int(left["record_count"].sum()), "bytes": size}
 
 
 def _keys(io: FileIO, part: FilePart, field: I.NestedField, table: TableColumns) -> Longs:

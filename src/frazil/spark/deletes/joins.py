@@ -103,8 +103,8 @@ Deleted = Joined | Tested
 def deleted_values(spark: SparkSession, words: Words, value: Column) -> Deleted:
     """Return what says that a row is deleted by the bit of an integer column's value."""
     place, bit = F.shiftright(value, 6), value.bitwiseAND(F.lit(63)).cast("int")
-    length = _span(words)
-    if 8 * length > ARRAY_BYTES:
+    length, rows = _span(words), len(words.places) * ROW_BYTES
+    if 8 * length > min(ARRAY_BYTES, max(_SMALL_ARRAY_BYTES, rows)):
         is_deleted = (F.col(KEY) == place) & (F.getbit(F.col(WORDS), bit) == 1)
         return Joined(word_rows(spark, words), is_deleted)
     first = int(words.places[0]) if length else 0
@@ -117,7 +117,9 @@ def deleted_values(spark: SparkSession, words: Words, value: Column) -> Deleted:
 
 def bytes_of_values(words: Words) -> int:
     """Return what `deleted_values` sends to every task."""
-    return min(_span(words) * 8, len(words.places) * ROW_BYTES)
+    rows = len(words.places) * ROW_BYTES
+    array = 8 * _span(words)
+    return array if array <= min(ARRAY_BYTES, max(_SMALL_ARRAY_BYTES, rows)) else rows
 
 
 def _span(words: Words) -> int:

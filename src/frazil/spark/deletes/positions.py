@@ -248,8 +248,14 @@ def keep_written(
         for ordinal in ordinals:
             name = f"{file.file_path} {place} {file.record_count}"
             names.setdefault(ordinal, set()).add(name)
+    ordinals_of: dict[Hashable, list[int]] = {}
     for ordinal, owner in data_files(plan, names, *_read_by(metadata, io)).items():
-        DeletedWords.of(io).keep(owner, Known(frozenset(names[ordinal]), words[ordinal]))
+        ordinals_of.setdefault(owner, []).append(ordinal)
+    for owner, same in ordinals_of.items():
+        # A table may hold one file twice: what deletes name the one deletes in the other too.
+        deletes = frozenset(name for ordinal in same for name in names[ordinal])
+        both = Words.union([words[ordinal] for ordinal in same])
+        DeletedWords.of(io).keep(owner, Known(deletes, both))
 
 
 def _read_by(metadata: TableMetadata, io: FileIO) -> tuple[Hashable, ...]:

@@ -19,6 +19,7 @@ from frazil.spark.row_level.options import (
     CommitOptions,
     OverwriteKwargs,
     WriteKwargs,
+    write_options,
 )
 from frazil.spark.row_level.update import Update
 from frazil.spark.row_level.values.names import SOURCE, TARGET
@@ -64,7 +65,7 @@ class RowCommands(TableOperations):
             >>> trips.append(df)
             >>> trips.append(trips.scan("id < 10"), snapshot_properties={"job": "nightly"})
         """
-        return Append(rows=df, options=CommitOptions(**write)).run(self.port)
+        return Append(rows=df, options=write_options(**write)).run(self.port)
 
     def overwrite(
         self,

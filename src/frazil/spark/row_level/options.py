@@ -59,6 +59,22 @@ class OverwriteKwargs(WriteKwargs, total=False):
     validate_from_snapshot_id: SnapshotId | None
 
 
+def write_options(
+    *,
+    branch: str | None = None,
+    snapshot_properties: Mapping[str, str] | None = None,
+    options: Mapping[str, str] | None = None,
+    on_progress: OnProgress | None = None,
+) -> CommitOptions:
+    """Return what `WriteKwargs` say; TypeError for what no command that only writes takes."""
+    return CommitOptions(
+        branch=branch,
+        snapshot_properties=snapshot_properties,
+        options=options,
+        on_progress=on_progress,
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitOptions:
     """Where a command commits, and how; `CommitKwargs` and `OverwriteKwargs` say what each means.

@@ -80,6 +80,7 @@ def work_on(
     cost: Cost,
     units: int,
     threads: int | None = None,
+    otherwise: type[FrazilError] = InvalidDataFileError,
 ) -> list[Result]:
     """Return what work makes of items, in their order.
 
@@ -95,10 +96,10 @@ def work_on(
         units: of all items.
         threads: how many items a process works on beside each other; unless given, as the cost
             says beside the session, and one on executors.
+        otherwise: raised where the work fails on executors by another error.
 
     Raises:
         FrazilError: the work raised it.
-        PySparkException: it failed otherwise on executors.
     """
     if units > cost.here and have_packages(spark):
         prepare_session(spark)
@@ -119,7 +120,7 @@ def work_on(
             if own is not None:
                 raise own from error
             if not lacks_packages(error):
-                raise
+                raise otherwise(f"executors cannot do their work: {error}") from error
     return in_threads(work, items, threads=threads or cost.threads, name="frazil-items")
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from pyspark.sql import DataFrame
 
@@ -12,7 +13,7 @@ from frazil.format.predicates import AlwaysTrue
 from frazil.spark.sql.context import SqlContext
 from frazil.spark.sql.failures import in_the_users_words
 from frazil.spark.sql.query import bind_tables
-from frazil.spark.words import words_of
+from frazil.spark.words import Word, words_of
 
 _BEFORE = "SELECT "
 
@@ -23,16 +24,21 @@ class Expressions:
 
     Attributes:
         context: what names mean.
+        ctes: the text of CTEs that stand before the statement.
     """
 
     context: SqlContext
+    ctes: str = ""
     _rows: dict[str, DataFrame] = field(default_factory=dict)
     _names: dict[str, str] = field(default_factory=dict)
 
     def bound(self, text: str) -> str:
         """Return an expression that Spark can read while `views` lasts."""
-        if not any(word.keyword in ("SELECT", "TABLE", "FROM") for word in words_of(text)):
+        words = words_of(text)
+        if not any(word.keyword in ("SELECT", "TABLE", "FROM") for word in words):
             return text
+        if self.ctes:
+            text = self._with_ctes(text, words)
         whole = _BEFORE + text
         bound = bind_tables(self.context, whole, words_of(whole), as_views=True)
         for name, relation in bound.relations.items():
@@ -40,6 +46,17 @@ class Expressions:
         self._rows.update(bound.frames)
         self._names.update(bound.names)
         return bound.text[len(_BEFORE) :]
+
+    def _with_ctes(self, text: str, words: Sequence[Word]) -> str:
+        """The expression with the CTEs in each of its sub-queries."""
+        starts = [
+            word.start
+            for before, word in pairwise(words)
+            if before.keyword == "(" and word.keyword in ("SELECT", "TABLE", "FROM", "VALUES")
+        ]
+        for start in reversed(starts):
+            text = f"{text[:start]}{self.ctes}{text[start:]}"
+        return text
 
     @contextmanager
     def views(self) -> Iterator[None]:

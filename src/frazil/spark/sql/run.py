@@ -141,8 +141,10 @@ def _changes_definitions(context: SqlContext, first: str, reader: WordReader) ->
 
 
 def _is_of_spark(context: SqlContext, reader: WordReader) -> bool:
-    """Whether the table's name begins with ``spark_catalog``."""
-    return any(
-        word.text.lower() == "spark_catalog" and after.text == "."
-        for word, after in zip(reader.words[:9], reader.words[1:10], strict=False)
-    )
+    """Whether the name of the table that a statement is about is Spark's."""
+    ahead = WordReader(reader.text, reader.words)
+    while not ahead.is_done and not ahead.takes("TABLE"):
+        ahead.word("a word")
+    for words in (("IF", "NOT", "EXISTS"), ("IF", "EXISTS")):
+        ahead.takes(*words)
+    return context.is_of_spark(ahead.names("the name of a table"))

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from frazil.spark.port import SparkHandlePort
 from frazil.spark.row_level.commands import RowCommands
-from frazil.spark.row_level.options import CommitOptions, WriteKwargs
+from frazil.spark.row_level.options import WriteKwargs, write_options
 from frazil.spark.row_level.writes import Rows
 from frazil.spark.upserts.apply import ApplyChanges, NewColumns
 from frazil.spark.upserts.change_rows import ChangeFormat, Order
@@ -89,7 +89,7 @@ class ChangeCommands(RowCommands):
             format=format,
             on_new_columns=on_new_columns,
             batch=batch,
-            options=CommitOptions(**write),
+            options=write_options(**write),
         ).run(self.port)
 
     def upsert_stream(
@@ -143,7 +143,7 @@ class ChangeCommands(RowCommands):
             mode=mode,
             format=format,
             on_new_columns=on_new_columns,
-            options=CommitOptions(**write),
+            options=write_options(**write),
         )
         own = self.port.of_another_thread()
         return StreamWrite(
@@ -179,7 +179,7 @@ class ChangeCommands(RowCommands):
             ValidationError: the rows are no stream.
             UnsupportedError: over Spark Connect.
         """
-        options, own = CommitOptions(**write), self.port.of_another_thread()
+        options, own = write_options(**write), self.port.of_another_thread()
         return StreamWrite(
             checkpoint=fspath(checkpoint),
             trigger=trigger,

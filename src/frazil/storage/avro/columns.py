@@ -49,6 +49,7 @@ from frazil.storage.avro.manifest_layout import (
     flatten,
     with_fixed_maps,
 )
+from frazil.storage.avro.records import Level, read_many_records
 from frazil.storage.files import FileIO
 from frazil.storage.forks import check_threads
 
@@ -68,6 +69,7 @@ __all__ = [
     "with_values",
 ]
 _FIXED_MAPS_FROM = 200
+_PATHS = Level({2: "data_file"}, {"data_file": Level({100: "file_path"})})
 
 
 def read_manifest(
@@ -93,14 +95,11 @@ def read_file_paths(io: FileIO, manifest_path: str) -> tuple[str, ...]:
         MissingFileError: there is no such file.
         InvalidManifestError: the file is not a manifest.
     """
-    container = read_container(io.read(manifest_path), file=manifest_path)
-    flat = flatten(container.metadata["avro.schema"], file=manifest_path)
-    body = _Body(container.count, container.blocks, manifest_path)
-    frame = body.columns(flat, [*flat.branches, "file_path"])
-    _check_branches(frame, flat, manifest_path)
-    if frame["file_path"].null_count():
+    [records] = read_many_records([(io.read(manifest_path), manifest_path)], _PATHS)
+    paths = tuple((row.get("data_file") or {}).get("file_path") for row in records.rows)
+    if not all(isinstance(path, str) for path in paths):
         raise InvalidManifestError("an entry has no file_path", file=manifest_path)
-    return tuple(frame["file_path"])
+    return tuple(map(str, paths))
 
 
 def decode_manifests(

@@ -93,7 +93,8 @@ class Merge:
         added = new_columns(request, base.schema, case_sensitive=strict)
         if not added.fields:
             return self._once(port, request)
-        new = set(added.column_names).difference(base.schema.column_names)
+        known = {field.name for field in base.schema.fields}
+        new = {field.name for field in added.fields} - known
         with port.together() as together:
             with TableOperations(together).update_schema(case_sensitive=strict) as change:
                 change.union_by_name(added)

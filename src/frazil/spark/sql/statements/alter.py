@@ -15,7 +15,7 @@ from frazil.spark.sql.statements.columns import (
     type_of,
 )
 from frazil.spark.sql.statements.tables import constant, properties_of
-from frazil.spark.table import Table
+from frazil.spark.transaction import TableTransaction
 from frazil.spark.types import schema_from_spark
 from frazil.spark.words import WordReader
 from frazil.table.updates.references import Retention
@@ -38,15 +38,16 @@ def alter_table(context: SqlContext, reader: WordReader) -> None:
     change = next((run for words, run in _CHANGES.items() if reader.takes(*words)), None)
     if change is None:
         raise reader.error("a change of the table is expected, such as ADD COLUMN")
-    table = context.load(name)
-    change(context, table, reader)
-    reader.finish()
+    # The whole statement is read before anything is committed.
+    with context.load(name).transaction() as changes:
+        change(context, changes, reader)
+        reader.finish()
 
 
 # -- columns -------------------------------------------------------------------------------------
 
 
-def _add_columns(context: SqlContext, table: Table, reader: WordReader) -> None:
+def _add_columns(context: SqlContext, table: TableTransaction, reader: WordReader) -> None:
     if reader.sees("("):
         added = column_definitions(reader.inside())
     else:
@@ -74,14 +75,14 @@ def _add(context: SqlContext, change: UpdateSchema, column: ColumnDefinition) ->
         change.move_after(column.parts, (*column.parts[:-1], column.position))
 
 
-def _rename_column(context: SqlContext, table: Table, reader: WordReader) -> None:
+def _rename_column(context: SqlContext, table: TableTransaction, reader: WordReader) -> None:
     name = reader.names("a column")
     reader.expect("TO")
     with _schema_of(context, table) as change:
         change.rename_column(name, reader.name("a name"))
 
 
-def _drop_columns(context: SqlContext, table: Table, reader: WordReader) -> None:
+def _drop_columns(context: SqlContext, table: TableTransaction, reader: WordReader) -> None:
     if_exists = reader.takes("IF", "EXISTS")
     inner = reader.inside() if reader.sees("(") else reader
     names = [inner.names("a column")]
@@ -103,7 +104,7 @@ def _has(schema: object, name: tuple[str, ...]) -> bool:
     return True
 
 
-def _alter_column(context: SqlContext, table: Table, reader: WordReader) -> None:
+def _alter_column(context: SqlContext, table: TableTransaction, reader: WordReader) -> None:
     name = reader.names("a column")
     with _schema_of(context, table) as change:
         if reader.takes("TYPE"):
@@ -128,25 +129,27 @@ def _alter_column(context: SqlContext, table: Table, reader: WordReader) -> None
             raise reader.error("TYPE, COMMENT, FIRST, AFTER, SET or DROP is expected")
 
 
-def _schema_of(context: SqlContext, table: Table) -> UpdateSchema:
+def _schema_of(context: SqlContext, table: TableTransaction) -> UpdateSchema:
     return table.update_schema(case_sensitive=table.port.case_sensitive)
 
 
 # -- partition fields, order, identifier fields --------------------------------------------------
 
 
-def _add_partition_field(context: SqlContext, table: Table, reader: WordReader) -> None:
+def _add_partition_field(context: SqlContext, table: TableTransaction, reader: WordReader) -> None:
     term, name = _term(reader)
     with table.update_spec(case_sensitive=table.port.case_sensitive) as change:
         change.add_field(term, name=name)
 
 
-def _drop_partition_field(context: SqlContext, table: Table, reader: WordReader) -> None:
+def _drop_partition_field(context: SqlContext, table: TableTransaction, reader: WordReader) -> None:
     with table.update_spec(case_sensitive=table.port.case_sensitive) as change:
         change.remove_field(reader.until(";"))
 
 
-def _replace_partition_field(context: SqlContext, table: Table, reader: WordReader) -> None:
+def _replace_partition_field(
+    context: SqlContext, table: TableTransaction, reader: WordReader
+) -> None:
     old = reader.until("WITH")
     reader.expect("WITH")
     term, name = _term(reader)
@@ -159,7 +162,7 @@ def _term(reader: WordReader) -> tuple[str, str | None]:
     return term, reader.name("a name") if reader.takes("AS") else None
 
 
-def _write(context: SqlContext, table: Table, reader: WordReader) -> None:
+def _write(context: SqlContext, table: TableTransaction, reader: WordReader) -> None:
     """The default order and distribution, as Java's extension sets them."""
     mode: str | None = None
     if reader.takes("UNORDERED"):
@@ -178,19 +181,22 @@ def _write(context: SqlContext, table: Table, reader: WordReader) -> None:
                 mode = "range"
         elif locally or fields is None:
             raise reader.error("ORDERED BY, DISTRIBUTED BY PARTITION or UNORDERED is expected")
-    with table.transaction() as changes:
-        changes.replace_sort_order(*(fields or []))
-        if mode is not None:
-            changes.set_properties({_DISTRIBUTION: mode})
+    table.replace_sort_order(*(fields or []))
+    if mode is not None:
+        table.set_properties({_DISTRIBUTION: mode})
 
 
-def _set_identifier_fields(context: SqlContext, table: Table, reader: WordReader) -> None:
+def _set_identifier_fields(
+    context: SqlContext, table: TableTransaction, reader: WordReader
+) -> None:
     names = _column_names(reader)
     with _schema_of(context, table) as change:
         change.set_identifier_fields(*names)
 
 
-def _drop_identifier_fields(context: SqlContext, table: Table, reader: WordReader) -> None:
+def _drop_identifier_fields(
+    context: SqlContext, table: TableTransaction, reader: WordReader
+) -> None:
     gone = {".".join(name).lower() for name in _column_names(reader)}
     schema = table.metadata.schema
     now = [str(schema.find_column_name(i)) for i in schema.identifier_field_ids]
@@ -211,23 +217,22 @@ def _column_names(reader: WordReader) -> list[tuple[str, ...]]:
 # -- properties ----------------------------------------------------------------------------------
 
 
-def _set_properties(context: SqlContext, table: Table, reader: WordReader) -> None:
+def _set_properties(context: SqlContext, table: TableTransaction, reader: WordReader) -> None:
     given = properties_of(reader.inside())
     special = {key: given.pop(key) for key in _SPECIAL if key in given}
-    with table.transaction() as changes:
-        if "location" in special:
-            changes.set_location(special["location"])
-        if "format-version" in special:
-            changes.upgrade(special["format-version"])
-        if "current-snapshot-id" in special:
-            changes.set_current_snapshot(int(special["current-snapshot-id"]))
-        if "cherry-pick-snapshot-id" in special:
-            changes.cherrypick_snapshot(int(special["cherry-pick-snapshot-id"]))
-        if given:
-            changes.set_properties(given)
+    if "location" in special:
+        table.set_location(special["location"])
+    if "format-version" in special:
+        table.upgrade(special["format-version"])
+    if "current-snapshot-id" in special:
+        table.set_current_snapshot(special["current-snapshot-id"])
+    if "cherry-pick-snapshot-id" in special:
+        table.cherrypick_snapshot(special["cherry-pick-snapshot-id"])
+    if given:
+        table.set_properties(given)
 
 
-def _unset_properties(context: SqlContext, table: Table, reader: WordReader) -> None:
+def _unset_properties(context: SqlContext, table: TableTransaction, reader: WordReader) -> None:
     reader.takes("IF", "EXISTS")
     inner = reader.inside()
     names = [inner.word("a property").text]
@@ -236,7 +241,7 @@ def _unset_properties(context: SqlContext, table: Table, reader: WordReader) -> 
     table.remove_properties(*names)
 
 
-def _set_location(context: SqlContext, table: Table, reader: WordReader) -> None:
+def _set_location(context: SqlContext, table: TableTransaction, reader: WordReader) -> None:
     table.set_location(reader.string())
 
 
@@ -244,7 +249,7 @@ def _set_location(context: SqlContext, table: Table, reader: WordReader) -> None
 
 
 def _branch(*, creates: bool, replaces: bool) -> Callable[..., None]:
-    def run(context: SqlContext, table: Table, reader: WordReader) -> None:
+    def run(context: SqlContext, table: TableTransaction, reader: WordReader) -> None:
         if_not_exists = reader.takes("IF", "NOT", "EXISTS")
         name = reader.name("a branch")
         version, retention = _reference_clauses(reader)
@@ -260,7 +265,7 @@ def _branch(*, creates: bool, replaces: bool) -> Callable[..., None]:
 
 
 def _tag(*, creates: bool, replaces: bool) -> Callable[..., None]:
-    def run(context: SqlContext, table: Table, reader: WordReader) -> None:
+    def run(context: SqlContext, table: TableTransaction, reader: WordReader) -> None:
         if_not_exists = reader.takes("IF", "NOT", "EXISTS")
         name = reader.name("a tag")
         version, retention = _reference_clauses(reader)
@@ -308,7 +313,7 @@ def _unit(reader: WordReader) -> int:
 
 
 def _drop_reference(kind: str) -> Callable[..., None]:
-    def run(context: SqlContext, table: Table, reader: WordReader) -> None:
+    def run(context: SqlContext, table: TableTransaction, reader: WordReader) -> None:
         if_exists = reader.takes("IF", "EXISTS")
         name = reader.name(f"a {kind}")
         remove = table.remove_branch if kind == "branch" else table.remove_tag
@@ -321,7 +326,9 @@ def _drop_reference(kind: str) -> Callable[..., None]:
     return run
 
 
-_CHANGES: Final[Mapping[tuple[str, ...], Callable[[SqlContext, Table, WordReader], None]]] = {
+_CHANGES: Final[
+    Mapping[tuple[str, ...], Callable[[SqlContext, TableTransaction, WordReader], None]]
+] = {
     ("ADD", "PARTITION", "FIELD"): _add_partition_field,
     ("DROP", "PARTITION", "FIELD"): _drop_partition_field,
     ("REPLACE", "PARTITION", "FIELD"): _replace_partition_field,

@@ -15,7 +15,7 @@ def delete(context: SqlContext, reader: WordReader, before: str) -> None:
     reader.expect("DELETE", "FROM")
     target = target_of(context, reader.names("the name of a table"))
     alias = alias_of(reader, "WHERE") or target.name
-    expressions = Expressions(context)
+    expressions = Expressions(context, before)
     where = "true"
     if reader.takes("WHERE"):
         where = expressions.bound(with_alias(reader.until(";"), target, alias))
@@ -29,7 +29,7 @@ def update(context: SqlContext, reader: WordReader, before: str) -> None:
     reader.expect("UPDATE")
     target = target_of(context, reader.names("the name of a table"))
     alias = alias_of(reader, "SET") or target.name
-    expressions = Expressions(context)
+    expressions = Expressions(context, before)
     reader.expect("SET")
     values = assignments_of(reader, target, alias, expressions, ("WHERE",))
     where = None

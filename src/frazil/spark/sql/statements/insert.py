@@ -56,7 +56,7 @@ def insert(context: SqlContext, reader: WordReader, before: str) -> None:
         columns = names_inside(reader)
     if not by_name:
         by_name = reader.takes("BY", "NAME")
-    expressions = Expressions(context)
+    expressions = Expressions(context, before)
     where = None
     replaced: tuple[str, ...] | None = None
     if reader.takes("REPLACE", "WHERE"):

@@ -35,7 +35,7 @@ def merge(context: SqlContext, reader: WordReader, before: str) -> None:
     alias = alias_of(reader, "USING") or target.name
     reader.expect("USING")
     source, source_alias = _source(context, reader, before)
-    expressions = Expressions(context)
+    expressions = Expressions(context, before)
     reader.expect("ON")
     on = expressions.bound(with_alias(reader.until("WHEN"), target, alias))
     builder = target.table.merge(

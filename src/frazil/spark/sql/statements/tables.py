@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from frazil.errors import (
     ValidationError,
 )
 from frazil.format.new_table import new_table_metadata
+from frazil.format.properties.table import NAME_MAPPING
 from frazil.format.schema import Schema
 from frazil.format.types import NestedField
 from frazil.spark.creation import CreateTable, ReplaceTable
@@ -25,10 +27,24 @@ from frazil.spark.sql.query import query
 from frazil.spark.sql.statements.columns import ColumnDefinition, column_definitions
 from frazil.spark.types import query_schema_from_spark, schema_from_spark
 from frazil.spark.words import WordReader
+from frazil.spark.write.write_audit_publish import refuse_replacement
 from frazil.storage.files import normalize_location
 from frazil.table.updates.replacement import ReplaceDefinition
 
 _OWN: Final = ("iceberg",)
+_OF_THE_SOURCE: Final = frozenset(
+    {
+        NAME_MAPPING.name,
+        "write.data.path",
+        "write.metadata.path",
+        "write.folder-storage.path",
+        "write.object-storage.path",
+    }
+)
+"""Properties that say where a table's own files are, or how their columns are found."""
+
+_MARKS: Final = "frazil."
+"""What tells of changes that a table took over."""
 
 
 @dataclass(slots=True)
@@ -179,9 +195,11 @@ def constant(context: SqlContext, text: str) -> Any:
 def _replace(
     context: SqlContext, name: tuple[str, ...], definition: TableDefinition, rows: DataFrame | None
 ) -> None:
-    if definition.location is not None:
-        raise ValidationError(f"{'.'.join(name)} exists: replacing keeps its location")
+    if definition.location is not None or definition.format_version is not None:
+        fixed = "location" if definition.location is not None else "format-version"
+        raise ValidationError(f"{'.'.join(name)} exists: replacing keeps its {fixed}")
     port = context.load(name).port
+    refuse_replacement(context.spark, port.newest())
     partition_by, properties = definition.partition_by, definition.own_properties
     if rows is not None:
         ReplaceTable(rows=rows, partition_by=partition_by, properties=properties).run(port)
@@ -205,10 +223,19 @@ def _create_like(
         location=context.catalog.default_table_location(name)
         if place is None
         else normalize_location(place),
-        properties={**source.properties, **definition.own_properties},
+        properties={**_copied(source.properties), **definition.own_properties},
         format_version=definition.format_version or source.format_version,
     )
     context.catalog.create_table(name, metadata)
+
+
+def _copied(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties that hold for a table of the same columns as for the source itself."""
+    return {
+        key: value
+        for key, value in properties.items()
+        if key not in _OF_THE_SOURCE and not key.startswith(_MARKS)
+    }
 
 
 def drop_table(context: SqlContext, reader: WordReader) -> None:
@@ -260,18 +287,26 @@ def drop_namespace(context: SqlContext, reader: WordReader) -> None:
     reader.word("NAMESPACE")
     if_exists = reader.takes("IF", "EXISTS")
     name = context.without_catalog(reader.names("the name of a namespace"))
-    if reader.takes("CASCADE"):
-        if context.catalog.namespace_exists(name):
-            for table in context.catalog.list_tables_below(name):
-                context.catalog.drop_table(table)
-    else:
+    cascades = reader.takes("CASCADE")
+    if not cascades:
         reader.takes("RESTRICT")
     reader.finish()
     try:
+        if cascades:
+            _empty(context, name)
         context.catalog.drop_namespace(name)
     except NoSuchNamespaceError:
         if not if_exists:
             raise
+
+
+def _empty(context: SqlContext, name: tuple[str, ...]) -> None:
+    """Drop what a namespace holds."""
+    for inner in context.catalog.list_namespaces(name):
+        _empty(context, inner)
+        context.catalog.drop_namespace(inner)
+    for table in context.catalog.list_tables(name):
+        context.catalog.drop_table(table)
 
 
 def alter_namespace(context: SqlContext, reader: WordReader) -> None:
@@ -283,7 +318,9 @@ def alter_namespace(context: SqlContext, reader: WordReader) -> None:
     if not sets:
         reader.expect("UNSET")
     if sets and reader.takes("LOCATION"):
-        context.catalog.update_namespace_properties(name, updates={"location": reader.string()})
+        location = reader.string()
+        reader.finish()
+        context.catalog.update_namespace_properties(name, updates={"location": location})
         return
     if not (reader.takes("PROPERTIES") or reader.takes("DBPROPERTIES")):
         raise reader.error("PROPERTIES is expected")
