@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from frazil.errors import InvalidFormatError, StorageError, UnsupportedError
 from frazil.format.metadata import TableMetadata
 from frazil.format.metadata.table_mapping import name_mapping_of
 from frazil.format.predicates.expressions import (
@@ -34,6 +35,7 @@ from frazil.spark.read.prepared import (
     settings_of,
 )
 from frazil.spark.read.result_columns import metadata_of
+from frazil.spark.session import costs
 from frazil.spark.session.facts import prepare_session, type_support
 from frazil.storage.files import FileIO
 
@@ -127,11 +129,18 @@ class TableReader:
         return self._prepared(plan, self._request(projection, EqualityReading.JOIN)).frame()
 
     def with_delete_ways(self, plan: ScanPlan, projection: Projection) -> ScanPlan:
-        """Return the plan with how `rows` of it would apply its deletes; no delete is read."""
-        if plan.delete_index.is_empty:
+        """Return the plan with how `rows` of it would apply its deletes; no delete is read.
+
+        It stays as it is where that cannot be told, or takes long: of very many pairs of files.
+        """
+        index = plan.delete_index
+        if index.is_empty or index.pair_count > costs.EXPLAINED_PAIRS:
             return plan
         request = self._request(projection, self._equality(plan))
-        return replace(plan, delete_ways=tuple(self._planned(plan, request).delete_ways()))
+        try:
+            return replace(plan, delete_ways=tuple(self._planned(plan, request).delete_ways()))
+        except (InvalidFormatError, StorageError, UnsupportedError):
+            return plan
 
     def _equality(self, plan: ScanPlan) -> EqualityReading:
         reading = equality_reading(self.spark)

@@ -36,6 +36,11 @@ class Cost:
         return min(units // self.a_task + 1, MOST_TASKS)
 
 
+# -- plans ----
+
+EXPLAINED_PAIRS: Final = 100_000
+"""A plan with up to so many pairs of a data file and a delete says how the deletes are applied."""
+
 # -- footers of data files ----
 
 REMOTE_FOOTERS: Final = Cost(here=128, a_task=32, threads=8)
