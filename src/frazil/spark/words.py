@@ -17,7 +17,9 @@ _OPENING: Final = frozenset("([{")
 _CLOSING: Final = frozenset(")]}")
 _SHOWN: Final = 60
 _NO_SPACE: Final = re.compile(r"\S+")
-_FIRST: Final = re.compile(r"((?:\s|--[^\n]*\n|/\*(?!\+).*?\*/)*)([A-Za-z_]+)", re.DOTALL)
+_FIRST: Final = re.compile(
+    r"((?:\s|--[^\n]*\n|/\*(?!\+).*?\*/)*)([A-Za-z_]+)(?![\w'\"])", re.DOTALL
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,10 @@ METADATA_TABLES: Final = frozenset(
 _SPARK_CATALOG: Final = "spark_catalog"
 
 
+class SparksNameError(Exception):
+    """A statement is about a name of Spark's own catalog; Spark runs it."""
+
+
 @dataclass(slots=True)
 class CurrentNamespace:
     """What USE has set; names of one part are looked for here."""
@@ -102,10 +106,17 @@ class SqlContext:
         """Return a table's identifier in the lake.
 
         Raises:
+            SparksNameError: the name begins with Spark's own catalog.
             ValidationError: the name has no namespace, and none is set.
         """
-        parts = self.without_catalog(parts)
+        self._refuse_spark(parts)
+        whole, parts = parts, self.without_catalog(parts)
         if len(parts) == 1:
+            if whole is parts and self.current.levels and self._is_view(parts[0]):
+                raise ValidationError(
+                    f"{shown(parts)} is a temporary view, which goes before the table "
+                    f"{shown((*self.current.levels, *parts))}: write the namespace too"
+                )
             if not self.current.levels:
                 raise ValidationError(
                     f"the table name {shown(parts)} has no namespace: write namespace.table, or "
@@ -113,6 +124,15 @@ class SqlContext:
                 )
             return (*self.current.levels, *parts)
         return parts
+
+    def namespace(self, parts: Identifier) -> Identifier:
+        """Return the levels of a namespace of the lake; none for the catalog's own name."""
+        self._refuse_spark(parts)
+        return () if parts == (self.catalog.name,) else self.without_catalog(parts)
+
+    def _refuse_spark(self, parts: Identifier) -> None:
+        if self.is_of_spark(parts):
+            raise SparksNameError(shown(parts))
 
     def without_catalog(self, parts: Identifier) -> Identifier:
         """Return a name less the name of the catalog before it."""

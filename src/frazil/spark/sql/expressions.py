@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from frazil.format.predicates import AlwaysTrue
 from frazil.spark.sql.context import SqlContext
 from frazil.spark.sql.failures import in_the_users_words
+from frazil.spark.sql.qualifiers import with_short_qualifiers
 from frazil.spark.sql.query import bind_tables
 from frazil.spark.words import Word, words_of
 
@@ -25,10 +26,12 @@ class Expressions:
     Attributes:
         context: what names mean.
         ctes: the text of CTEs that stand before the statement.
+        outer: the table that the statement changes, where its columns can have its name.
     """
 
     context: SqlContext
     ctes: str = ""
+    outer: tuple[tuple[str, ...], ...] = ()
     _rows: dict[str, DataFrame] = field(default_factory=dict)
     _names: dict[str, str] = field(default_factory=dict)
 
@@ -36,11 +39,11 @@ class Expressions:
         """Return an expression that Spark can read while `views` lasts."""
         words = words_of(text)
         if not any(word.keyword in ("SELECT", "TABLE", "FROM") for word in words):
-            return text
+            return with_short_qualifiers(text, self.outer)
         if self.ctes:
             text = self._with_ctes(text, words)
         whole = _BEFORE + text
-        bound = bind_tables(self.context, whole, words_of(whole), as_views=True)
+        bound = bind_tables(self.context, whole, words_of(whole), as_views=True, outer=self.outer)
         for name, relation in bound.relations.items():
             self._rows[name] = relation.rows(AlwaysTrue())
         self._rows.update(bound.frames)

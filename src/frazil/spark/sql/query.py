@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
 
+from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 
-from frazil.errors import ValidationError
+from frazil.errors import SqlSyntaxError, ValidationError
 from frazil.format.predicates import AlwaysTrue, Expression
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.files.projection import METADATA_COLUMNS
@@ -87,20 +88,40 @@ def query(context: SqlContext, text: str, args: Args = None) -> DataFrame:
     return bound.run(args, rows)
 
 
+def passed_on(context: SqlContext, text: str, args: Args = None) -> DataFrame:
+    """Return what Spark makes of a statement of its own, which may read tables of the lake.
+
+    It is run once, so that nothing asks first which files it needs.
+    """
+    try:
+        bound = bind_tables(context, text, words_of(text))
+    except (ParseException, SqlSyntaxError):
+        return context.spark.sql(text, args)  # type: ignore[arg-type]
+    rows = {name: each.rows(AlwaysTrue()) for name, each in bound.relations.items()}
+    return bound.run(args, rows)
+
+
 def bind_tables(
-    context: SqlContext, text: str, words: Sequence[Word], *, as_views: bool = False
+    context: SqlContext,
+    text: str,
+    words: Sequence[Word],
+    *,
+    as_views: bool = False,
+    outer: Collection[tuple[str, ...]] = (),
 ) -> BoundText:
     """Put names of our own in place of the lake's tables in a text that is a query.
 
     Args:
         as_views: the names are those of temporary views, also over Connect.
+        outer: tables of the statement around, whose columns are qualified by their last parts.
     """
     reserved = tuple({word.text: None for word in words if word.text in _RESERVED})
     relations: dict[str, QueriedTable] = {}
     frames: dict[str, DataFrame] = {}
     changes: list[tuple[int, int, str]] = []
     over_connect = is_connect(context.spark) and not as_views
-    for use in tables_in(context.spark, text):
+    uses = tables_in(context.spark, text)
+    for use in uses:
         name = f"frazil_{uuid.uuid4().hex}"
         given = context.frames.get(use.name.parts[0]) if len(use.name.parts) == 1 else None
         if given is not None:
@@ -114,10 +135,12 @@ def bind_tables(
         if use.alias_at is not None:
             alias = f" AS {quote_name_always([_last(use.name.parts)])}"
             changes.append((use.alias_at, use.alias_at, alias))
-    if relations:
-        changes += _qualified_columns(words, list(relations.values()))
-        if reserved:
-            changes += without_reserved(words, list(relations.values()))
+    tables = [each.whole_name for each in relations.values() if each.use.alias_at is not None]
+    places = {use.name.start for use in uses}
+    cuts = cuts_to_short(words, [*tables, *outer], but=places)
+    changes += [(start, stop, "") for start, stop in cuts]
+    if reserved and relations:
+        changes += without_reserved(words, list(relations.values()))
     bound = _changed(text, changes, doubled=over_connect)
     return BoundText(context.spark, bound, relations, frames, text, tuple(changes))
 
@@ -142,16 +165,6 @@ def _asked(
         schema = prunable[name].scan.schema
         where[name] = implied(asked.get(place, []), schema, spark=context.spark, lasts=lasts)
     return where
-
-
-def _qualified_columns(
-    words: Sequence[Word], relations: Sequence[QueriedTable]
-) -> Iterator[tuple[int, int, str]]:
-    """Cuts that leave of ``db.t.column`` what an alias allows: ``t.column``."""
-    tables = [each.whole_name for each in relations if each.use.alias_at is not None]
-    places = {each.use.name.start for each in relations}
-    for start, stop in cuts_to_short(words, tables, but=places):
-        yield start, stop, ""
 
 
 def _changed(text: str, changes: list[tuple[int, int, str]], *, doubled: bool) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -11,10 +12,10 @@ from pyspark.sql import DataFrame
 from frazil.errors import SqlSyntaxError
 from frazil.spark.procedures.call import call
 from frazil.spark.session.facts import is_connect
-from frazil.spark.sql.context import SqlContext
+from frazil.spark.sql.context import SparksNameError, SqlContext
 from frazil.spark.sql.parameters import Args, with_frames, with_literals
 from frazil.spark.sql.parsers.spark_parser import with_variables
-from frazil.spark.sql.query import query
+from frazil.spark.sql.query import passed_on, query
 from frazil.spark.sql.results import nothing
 from frazil.spark.sql.statements import alter, changes, describe, insert, merge, show, tables, views
 from frazil.spark.words import WordReader
@@ -50,18 +51,34 @@ def run_sql(context: SqlContext, text: str, args: Args = None) -> DataFrame:
         raise SqlSyntaxError("the statement is empty")
     first = reader.words[0].keyword
     before, kind = _after_ctes(reader) if first == "WITH" else ("", first)
-    if kind in _CHANGES:
-        bound = with_literals(text, args)
-        reader = WordReader(bound)
-        if first == "WITH":
-            before, kind = _after_ctes(reader)
-        _CHANGES[kind](context, reader, before)
-        return nothing(context.spark)
-    if first in _QUERIES or first == "WITH":
+    if (first in _QUERIES or first == "WITH") and kind not in _CHANGES:
+        if _inserts(reader):
+            return passed_on(context, text, args)
+        # Spark takes no parameter after AS OF.
+        if args and any(b.keyword == "OF" and a.text in ":?" for b, a in pairwise(reader.words)):
+            text, args = with_literals(text, args), None
         return query(context, text, args)
     bound = with_literals(text, args)
-    found = _other(context, first, WordReader(bound))
-    return context.spark.sql(text, args) if found is None else found  # type: ignore[arg-type]
+    try:
+        if kind in _CHANGES:
+            reader = WordReader(bound)
+            before = _after_ctes(reader)[0] if first == "WITH" else ""
+            _CHANGES[kind](context, reader, before)
+            return nothing(context.spark)
+        found = _other(context, first, WordReader(bound))
+    except SparksNameError:
+        found = None
+    return passed_on(context, text, args) if found is None else found
+
+
+def _inserts(reader: WordReader) -> bool:
+    """Whether a statement that begins as a query writes its rows."""
+    depth = 0
+    for word in reader.words:
+        depth += (word.keyword == "(") - (word.keyword == ")")
+        if depth == 0 and word.keyword == "INSERT":
+            return True
+    return False
 
 
 def _after_ctes(reader: WordReader) -> tuple[str, str]:
@@ -108,22 +125,16 @@ def _changes_definitions(context: SqlContext, first: str, reader: WordReader) ->
     if first == "CREATE" and is_namespace:
         tables.create_namespace(context, reader)
     elif first in ("CREATE", "REPLACE") and makes_table:
-        if _is_of_spark(context, reader):
-            return False
         tables.create_table(context, reader)
     elif first == "CREATE":
         return views.create_view(context, reader)
     elif first == "DROP" and is_namespace:
         tables.drop_namespace(context, reader)
     elif first == "DROP" and second == "TABLE":
-        if _is_of_spark(context, reader):
-            return False
         tables.drop_table(context, reader)
     elif first == "ALTER" and is_namespace:
         tables.alter_namespace(context, reader)
     elif first == "ALTER" and second == "TABLE":
-        if _is_of_spark(context, reader):
-            return False
         alter.alter_table(context, reader)
     elif first == "TRUNCATE":
         changes.truncate(context, reader)
@@ -138,13 +149,3 @@ def _changes_definitions(context: SqlContext, first: str, reader: WordReader) ->
     else:
         return False
     return True
-
-
-def _is_of_spark(context: SqlContext, reader: WordReader) -> bool:
-    """Whether the name of the table that a statement is about is Spark's."""
-    ahead = WordReader(reader.text, reader.words)
-    while not ahead.is_done and not ahead.takes("TABLE"):
-        ahead.word("a word")
-    for words in (("IF", "NOT", "EXISTS"), ("IF", "EXISTS")):
-        ahead.takes(*words)
-    return context.is_of_spark(ahead.names("the name of a table"))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from frazil.spark.row_level.delete import Delete
 from frazil.spark.row_level.update import Update
 from frazil.spark.sql.context import SqlContext
-from frazil.spark.sql.expressions import Expressions
-from frazil.spark.sql.statements.target import alias_of, assignments_of, target_of, with_alias
+from frazil.spark.sql.statements.target import alias_of, assignments_of, expressions_of, target_of
 from frazil.spark.words import WordReader
 
 
@@ -15,10 +14,10 @@ def delete(context: SqlContext, reader: WordReader, before: str) -> None:
     reader.expect("DELETE", "FROM")
     target = target_of(context, reader.names("the name of a table"))
     alias = alias_of(reader, "WHERE") or target.name
-    expressions = Expressions(context, before)
+    expressions = expressions_of(context, target, alias, before)
     where = "true"
     if reader.takes("WHERE"):
-        where = expressions.bound(with_alias(reader.until(";"), target, alias))
+        where = expressions.bound(reader.until(";"))
     reader.finish()
     with expressions.views():
         Delete(where=where, alias=alias, options=target.options).run(target.table.port)
@@ -29,12 +28,12 @@ def update(context: SqlContext, reader: WordReader, before: str) -> None:
     reader.expect("UPDATE")
     target = target_of(context, reader.names("the name of a table"))
     alias = alias_of(reader, "SET") or target.name
-    expressions = Expressions(context, before)
+    expressions = expressions_of(context, target, alias, before)
     reader.expect("SET")
     values = assignments_of(reader, target, alias, expressions, ("WHERE",))
     where = None
     if reader.takes("WHERE"):
-        where = expressions.bound(with_alias(reader.until(";"), target, alias))
+        where = expressions.bound(reader.until(";"))
     reader.finish()
     with expressions.views():
         command = Update(assignments=values, where=where, alias=alias, options=target.options)

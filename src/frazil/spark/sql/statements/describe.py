@@ -115,7 +115,7 @@ def _as_json(context: SqlContext, name: Identifier, metadata: TableMetadata) -> 
 
 def _namespace(context: SqlContext, reader: WordReader) -> DataFrame:
     reader.takes("EXTENDED")
-    name = context.without_catalog(reader.names("a namespace"))
+    name = context.namespace(reader.names("a namespace"))
     reader.finish()
     properties = context.catalog.load_namespace_properties(name)
     rows = [("Catalog Name", context.catalog.name), ("Namespace Name", ".".join(name))]

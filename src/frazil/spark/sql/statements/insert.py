@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as S
 
 from frazil.errors import (
     SchemaMismatchError,
     UnsupportedError,
+    ValidationError,
 )
 from frazil.format.partitions.transforms import IdentityTransform
 from frazil.format.predicates.sql.quoting import (
@@ -20,7 +22,7 @@ from frazil.format.schema import Schema
 from frazil.spark.row_level.values.store_assignment import StoreAssignment
 from frazil.spark.row_level.writes import Append, Overwrite, OverwritePartitions
 from frazil.spark.session.facts import is_case_sensitive, type_support
-from frazil.spark.sql.context import SqlContext
+from frazil.spark.sql.context import SparksNameError, SqlContext
 from frazil.spark.sql.expressions import Expressions
 from frazil.spark.sql.query import query
 from frazil.spark.sql.statements.target import (
@@ -29,6 +31,7 @@ from frazil.spark.sql.statements.target import (
     names_inside,
     target_of,
 )
+from frazil.spark.types import type_to_spark
 from frazil.spark.words import WordReader, words_of
 
 _QUERIES: Final = ("SELECT", "VALUES", "FROM", "TABLE", "WITH", "MAP", "REDUCE")
@@ -45,6 +48,8 @@ def insert(context: SqlContext, reader: WordReader, before: str) -> None:
     overwrites = reader.takes("OVERWRITE")
     if not overwrites:
         reader.expect("INTO")
+    if reader.sees_one_of("DIRECTORY", "LOCAL"):
+        raise SparksNameError("a directory")
     reader.takes("TABLE")
     target = target_of(context, reader.names("the name of a table"))
     partition = _partition_spec(reader)
@@ -65,12 +70,12 @@ def insert(context: SqlContext, reader: WordReader, before: str) -> None:
         replaced = names_inside(reader)
     if not (reader.sees_one_of(*_QUERIES) or reader.sees("(")):
         raise reader.error("a query is expected")
-    given = {name: value for name, value in partition.items() if value is not None}
+    given = _static(target, partition)
     names = _columns(target.schema, columns, given)
     text = _with_defaults(reader.rest(), target.schema, names)
     rows = query(context, f"{before}{text}")
     if not by_name:
-        rows = _named(rows, names)
+        rows = _by_position(_named(rows, names), target)
     for name, value in given.items():
         rows = rows.withColumn(name, F.expr(value))
     rows = assigned(rows, target)
@@ -83,7 +88,7 @@ def insert(context: SqlContext, reader: WordReader, before: str) -> None:
             OverwritePartitions(rows=rows, options=options).run(port)
         elif not overwrites:
             Append(rows=rows, options=options).run(port)
-        elif _is_dynamic(context, partition):
+        elif _is_dynamic(context):
             OverwritePartitions(rows=rows, options=options).run(port)
         else:
             conditions = [f"{quote_name_always([n])} <=> {value}" for n, value in given.items()]
@@ -179,22 +184,85 @@ def _with_defaults(text: str, schema: Schema, names: Sequence[str]) -> str:
     return text
 
 
-def _is_dynamic(context: SqlContext, partition: dict[str, str | None]) -> bool:
-    if partition and all(value is not None for value in partition.values()):
-        return False
+def _is_dynamic(context: SqlContext) -> bool:
     mode = str(context.spark.conf.get(_OVERWRITE_MODE, "static"))
     return mode.lower() == "dynamic"
 
 
+def _static(target: StatementTarget, partition: Mapping[str, str | None]) -> dict[str, str]:
+    """The values that PARTITION gives, as the columns have them.
+
+    Raises:
+        ValidationError: a column is none that the table is partitioned by.
+    """
+    own = {name.lower(): name for name in _identity_columns(target)}
+    unknown = [name for name in partition if name.lower() not in own]
+    if unknown:
+        raise ValidationError(
+            f"PARTITION names {', '.join(unknown)}; the table is partitioned by the columns "
+            f"{', '.join(own.values()) or 'none'} as they are"
+        )
+    schema = target.schema
+    kinds = {
+        name: type_to_spark(schema.find_field(name, case_sensitive=False).field_type)
+        for name in partition
+    }
+    return {
+        name: f"CAST({value} AS {kinds[name].simpleString()})"
+        for name, value in partition.items()
+        if value is not None
+    }
+
+
+def _identity_columns(target: StatementTarget) -> list[str]:
+    """The columns that the table is partitioned by as they are."""
+    schema = target.schema
+    return [
+        str(schema.find_column_name(field.source_id))
+        for field in target.table.metadata.spec.fields
+        if isinstance(field.transform, IdentityTransform)
+    ]
+
+
+def _by_position(rows: DataFrame, target: StatementTarget) -> DataFrame:
+    """Rows whose structs have the table's names for their fields, in the order of the query."""
+    columns = []
+    fields = {field.name.lower(): field for field in target.schema.fields}
+    for each in rows.schema.fields:
+        column = F.col(quote_name_always([each.name]))
+        field = fields.get(each.name.lower())
+        wanted = each.dataType if field is None else type_to_spark(field.field_type)
+        named = _with_names(each.dataType, wanted)
+        columns.append(column if named == each.dataType else column.cast(named).alias(each.name))
+    return rows.select(*columns)
+
+
+def _with_names(given: S.DataType, wanted: S.DataType) -> S.DataType:
+    """A type with the names of another one's fields, place by place."""
+    match given, wanted:
+        case S.StructType(), S.StructType() if len(given.fields) == len(wanted.fields):
+            return S.StructType(
+                [
+                    S.StructField(w.name, _with_names(g.dataType, w.dataType), g.nullable)
+                    for g, w in zip(given.fields, wanted.fields, strict=True)
+                ]
+            )
+        case S.ArrayType(), S.ArrayType():
+            inner = _with_names(given.elementType, wanted.elementType)
+            return S.ArrayType(inner, given.containsNull)
+        case S.MapType(), S.MapType():
+            key = _with_names(given.keyType, wanted.keyType)
+            value = _with_names(given.valueType, wanted.valueType)
+            return S.MapType(key, value, given.valueContainsNull)
+    return given
+
+
 def _check_replaced(target: StatementTarget, names: tuple[str, ...]) -> None:
     """Check that REPLACE USING names the columns that the table is partitioned by."""
-    spec, schema = target.table.metadata.spec, target.schema
-    own = {
-        str(schema.find_column_name(f.source_id)).lower()
-        for f in spec.fields
-        if isinstance(f.transform, IdentityTransform)
-    }
-    if len(own) != len(spec.fields) or own != {name.lower() for name in names}:
+    own = {name.lower() for name in _identity_columns(target)}
+    if len(own) != len(target.table.metadata.spec.fields) or own != {
+        name.lower() for name in names
+    }:
         raise UnsupportedError(
             f"REPLACE USING ({', '.join(names)}) needs a table that is partitioned by these "
             "columns and no others: use REPLACE WHERE"

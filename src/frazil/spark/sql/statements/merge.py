@@ -19,9 +19,9 @@ from frazil.spark.sql.statements.target import (
     alias_of,
     assignments_of,
     default_text,
+    expressions_of,
     names_inside,
     target_of,
-    with_alias,
 )
 from frazil.spark.words import WordReader
 
@@ -35,9 +35,9 @@ def merge(context: SqlContext, reader: WordReader, before: str) -> None:
     alias = alias_of(reader, "USING") or target.name
     reader.expect("USING")
     source, source_alias = _source(context, reader, before)
-    expressions = Expressions(context, before)
+    expressions = expressions_of(context, target, alias, before)
     reader.expect("ON")
-    on = expressions.bound(with_alias(reader.until("WHEN"), target, alias))
+    on = expressions.bound(reader.until("WHEN"))
     builder = target.table.merge(
         source, on=on, target_alias=alias, source_alias=source_alias, branch=target.branch
     )
@@ -88,7 +88,7 @@ def _clause(
         kind = "when_not_matched"
     condition = None
     if reader.takes("AND"):
-        condition = expressions.bound(with_alias(reader.until("THEN"), target, alias))
+        condition = expressions.bound(reader.until("THEN"))
     reader.expect("THEN")
     method: Callable[..., Any]
     if reader.takes("DELETE"):

@@ -8,6 +8,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as S
 
 from frazil.catalog.identifiers import Identifier
 from frazil.errors import ValidationError
@@ -138,7 +139,7 @@ def create_statement(context: SqlContext, name: Identifier, metadata: TableMetad
     """Return the CREATE TABLE that makes such a table."""
     columns = []
     for field in metadata.schema.fields:
-        kind = type_to_spark(field.field_type).simpleString().upper()
+        kind = _type_text(type_to_spark(field.field_type))
         required = " NOT NULL" if field.required else ""
         comment = f" COMMENT {string_text(field.doc)}" if field.doc else ""
         columns.append(f"  {quote_name([field.name])} {kind}{required}{comment}")
@@ -161,6 +162,19 @@ def create_statement(context: SqlContext, name: Identifier, metadata: TableMetad
     ]
     lines.append("TBLPROPERTIES (\n" + ",\n".join(pairs) + ")")
     return "\n".join(lines) + "\n"
+
+
+def _type_text(kind: S.DataType) -> str:
+    """A type as DDL, which can be run again."""
+    match kind:
+        case S.StructType():
+            inner = [f"{quote_name([f.name])}: {_type_text(f.dataType)}" for f in kind.fields]
+            return f"STRUCT<{', '.join(inner)}>"
+        case S.ArrayType():
+            return f"ARRAY<{_type_text(kind.elementType)}>"
+        case S.MapType():
+            return f"MAP<{_type_text(kind.keyType)}, {_type_text(kind.valueType)}>"
+    return kind.simpleString().upper()
 
 
 def partition_terms(metadata: TableMetadata) -> list[str]:
@@ -203,7 +217,7 @@ def _namespace(context: SqlContext, reader: WordReader) -> Identifier:
 
 
 def _own(context: SqlContext, parts: Identifier) -> Identifier:
-    return () if parts == (context.catalog.name,) else context.without_catalog(parts)
+    return context.namespace(parts)
 
 
 def _pattern(reader: WordReader) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from frazil.format.schema import Schema
 from frazil.format.types import NestedField
 from frazil.spark.creation import CreateTable, ReplaceTable
 from frazil.spark.schemas.ddl import parse_columns
+from frazil.spark.session.facts import is_case_sensitive
 from frazil.spark.sql.context import SqlContext
 from frazil.spark.sql.query import query
 from frazil.spark.sql.statements.columns import ColumnDefinition, column_definitions
@@ -166,6 +167,7 @@ def _schema(context: SqlContext, definition: TableDefinition, rows: DataFrame | 
         return query_schema_from_spark(rows.schema)
     if not definition.columns:
         raise SqlSyntaxError("a table needs columns, or AS SELECT")
+    _check_names([each.name for each in definition.columns], context)
     schema = schema_from_spark(parse_columns(", ".join(each.text for each in definition.columns)))
     defaults = {each.name: each.default for each in definition.columns if each.default is not None}
     if not defaults:
@@ -175,6 +177,19 @@ def _schema(context: SqlContext, definition: TableDefinition, rows: DataFrame | 
         for each in schema.fields
     ]
     return Schema(fields=tuple(fields), identifier_field_ids=schema.identifier_field_ids)
+
+
+def _check_names(names: Sequence[str], context: SqlContext) -> None:
+    """Refuse columns that the session takes for one."""
+    if is_case_sensitive(context.spark):
+        return
+    known: dict[str, str] = {}
+    for name in names:
+        other = known.setdefault(name.lower(), name)
+        if other is not name:
+            raise ValidationError(
+                f"the columns {other!r} and {name!r} have one name where case does not count"
+            )
 
 
 def _with_default(context: SqlContext, field_: NestedField, text: str) -> NestedField:
@@ -265,7 +280,7 @@ def create_namespace(context: SqlContext, reader: WordReader) -> None:
     reader.expect("CREATE")
     reader.word("NAMESPACE")
     if_not_exists = reader.takes("IF", "NOT", "EXISTS")
-    name = context.without_catalog(reader.names("the name of a namespace"))
+    name = context.namespace(reader.names("the name of a namespace"))
     properties: dict[str, str] = {}
     while not reader.is_done:
         if reader.takes("COMMENT"):
@@ -286,7 +301,7 @@ def drop_namespace(context: SqlContext, reader: WordReader) -> None:
     reader.expect("DROP")
     reader.word("NAMESPACE")
     if_exists = reader.takes("IF", "EXISTS")
-    name = context.without_catalog(reader.names("the name of a namespace"))
+    name = context.namespace(reader.names("the name of a namespace"))
     cascades = reader.takes("CASCADE")
     if not cascades:
         reader.takes("RESTRICT")
@@ -313,7 +328,7 @@ def alter_namespace(context: SqlContext, reader: WordReader) -> None:
     """Run an ALTER NAMESPACE."""
     reader.expect("ALTER")
     reader.word("NAMESPACE")
-    name = context.without_catalog(reader.names("the name of a namespace"))
+    name = context.namespace(reader.names("the name of a namespace"))
     sets = reader.takes("SET")
     if not sets:
         reader.expect("UNSET")
@@ -344,11 +359,8 @@ def use(context: SqlContext, reader: WordReader) -> None:
         reader.word("NAMESPACE")
     parts = reader.names("a namespace")
     reader.finish()
-    if parts == (context.catalog.name,):
-        context.current.levels = ()
-        return
-    name = context.without_catalog(parts)
-    if not context.catalog.namespace_exists(name):
+    name = context.namespace(parts)
+    if name and not context.catalog.namespace_exists(name):
         raise NoSuchNamespaceError(f"there is no namespace {'.'.join(name)}")
     context.current.levels = name
 
@@ -366,7 +378,7 @@ def comment(context: SqlContext, reader: WordReader) -> bool:
     text = None if reader.takes("NULL") else reader.string()
     reader.finish()
     if not of_table:
-        name = context.without_catalog(parts)
+        name = context.namespace(parts)
         updates, removals = ({"comment": text}, ()) if text is not None else ({}, ("comment",))
         context.catalog.update_namespace_properties(name, updates=updates, removals=removals)
     elif text is None:

@@ -18,7 +18,6 @@ from frazil.format.schema import Schema
 from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.sql.context import SqlContext
 from frazil.spark.sql.expressions import Expressions
-from frazil.spark.sql.qualifiers import with_short_qualifiers
 from frazil.spark.table import Table
 from frazil.spark.words import WordReader
 
@@ -97,9 +96,27 @@ def alias_of(reader: WordReader, *stops: str) -> str | None:
     return reader.name("an alias")
 
 
-def with_alias(text: str, target: StatementTarget, alias: str) -> str:
-    """A text with the target's full name less what an alias leaves of it."""
-    return with_short_qualifiers(text, [target.whole_name]) if alias == target.name else text
+def expressions_of(
+    context: SqlContext, target: StatementTarget, alias: str, before: str
+) -> Expressions:
+    """Return what binds the expressions of a statement.
+
+    Args:
+        alias: what the statement calls the target.
+        before: the CTEs before it.
+    """
+    outer = (target.whole_name,) if alias == target.name else ()
+    return Expressions(context, before, outer)
+
+
+def _own_column(parts: tuple[str, ...], target: StatementTarget, alias: str) -> tuple[str, ...]:
+    """The column that is set, less the names of the table before it."""
+    whole = target.whole_name if alias == target.name else (alias,)
+    for start in range(len(whole)):
+        names = [name.lower() for name in whole[start:]]
+        if len(parts) > len(names) and [name.lower() for name in parts[: len(names)]] == names:
+            return parts[len(names) :]
+    return parts
 
 
 def assignments_of(
@@ -112,10 +129,9 @@ def assignments_of(
     values: dict[str, Any] = {}
     while True:
         parts = reader.names("a column")
-        if len(parts) > 1 and parts[0].lower() == alias.lower():
-            parts = parts[1:]
+        parts = _own_column(parts, target, alias)
         reader.expect("=")
-        text = with_alias(reader.until(",", *stops, ";"), target, alias)
+        text = reader.until(",", *stops, ";")
         name = quote_name(parts)
         if name in values:
             raise SqlSyntaxError(f"the column {name} is set twice")

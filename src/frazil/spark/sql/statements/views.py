@@ -83,6 +83,11 @@ def explain(context: SqlContext, reader: WordReader) -> DataFrame | None:
             break
     head, text = reader.text[begin : reader.place], reader.rest()
     words = words_of(text)
+    if words and words[0].keyword in ("INSERT", "DELETE", "UPDATE", "MERGE"):
+        raise UnsupportedError(
+            f"EXPLAIN of {words[0].keyword} is not there for tables of the lake; explain the query "
+            "that it is made of"
+        )
     bound = bind_tables(context, text, words)
     rows = {name: each.rows(AlwaysTrue()) for name, each in bound.relations.items()}
     plan = str(replace(bound, text=head + bound.text).run(None, rows).collect()[0][0])
