@@ -384,8 +384,7 @@ class Lake(OnDriver, MigrationCommands):
 
         Examples:
             >>> lake.sql("SELECT city, count(*) FROM db.trips WHERE fare > :f GROUP BY 1", {"f": 9})
-            >>> lake.sql("MERGE INTO db.trips t USING {new} s ON t.id = s.id "
-            ...          "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *", new=df)
+            >>> lake.sql("SELECT t.fare FROM db.trips t JOIN {new} n ON t.id = n.id", new=df)
         """
         context = SqlContext(self.spark, self.catalog, self._current, frames)
         return run_sql(context, statement, args)

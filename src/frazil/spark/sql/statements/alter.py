@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from frazil.errors import NoSuchRefError, ValidationError
+from frazil.format.properties.table import DISTRIBUTION_MODE
 from frazil.spark.schemas.ddl import parse_columns
 from frazil.spark.sql.context import SqlContext
 from frazil.spark.sql.statements.columns import (
@@ -22,7 +23,6 @@ from frazil.table.updates.references import Retention
 from frazil.table.updates.schema import UpdateSchema
 
 _UNITS: Final = {"DAYS": 86_400_000, "HOURS": 3_600_000, "MINUTES": 60_000}
-_DISTRIBUTION: Final = "write.distribution-mode"
 _SPECIAL: Final = ("location", "current-snapshot-id", "cherry-pick-snapshot-id", "format-version")
 
 
@@ -183,7 +183,7 @@ def _write(context: SqlContext, table: TableTransaction, reader: WordReader) -> 
             raise reader.error("ORDERED BY, DISTRIBUTED BY PARTITION or UNORDERED is expected")
     table.replace_sort_order(*(fields or []))
     if mode is not None:
-        table.set_properties({_DISTRIBUTION: mode})
+        table.set_properties({DISTRIBUTION_MODE.name: mode})
 
 
 def _set_identifier_fields(

@@ -17,7 +17,13 @@ from frazil.errors import (
     ValidationError,
 )
 from frazil.format.new_table import new_table_metadata
-from frazil.format.properties.table import NAME_MAPPING
+from frazil.format.properties.table import (
+    DATA_PATH,
+    FOLDER_STORAGE_PATH,
+    METADATA_PATH,
+    NAME_MAPPING,
+    OBJECT_STORAGE_PATH,
+)
 from frazil.format.schema import Schema
 from frazil.format.types import NestedField
 from frazil.spark.creation import CreateTable, ReplaceTable
@@ -34,13 +40,14 @@ from frazil.table.updates.replacement import ReplaceDefinition
 
 _OWN: Final = ("iceberg",)
 _OF_THE_SOURCE: Final = frozenset(
-    {
-        NAME_MAPPING.name,
-        "write.data.path",
-        "write.metadata.path",
-        "write.folder-storage.path",
-        "write.object-storage.path",
-    }
+    each.name
+    for each in (
+        NAME_MAPPING,
+        DATA_PATH,
+        METADATA_PATH,
+        FOLDER_STORAGE_PATH,
+        OBJECT_STORAGE_PATH,
+    )
 )
 """Properties that say where a table's own files are, or how their columns are found."""
 
