@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from table_cases import data_file, head, make_table
 
-from frazil.catalog.protocol import Catalog
+from frazil.catalog.protocol import Catalog, LoadedTable
 from frazil.format.changes import (
     LAST_ADDED,
     AddSchema,
@@ -102,12 +104,22 @@ def test_what_the_table_has_is_chosen_by_its_id(files_catalog: Catalog) -> None:
     assert Changes.of(metadata, order).updates[1] == SetDefaultSortOrder(0)
 
 
-def test_ids_that_a_snapshot_names_are_asked_for(files_catalog: Catalog) -> None:
-    table = evolved(files_catalog)
+def test_ids_that_a_snapshot_names_are_asked_for(
+    files_catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, real = evolved(files_catalog), files_catalog.commit_table
+    sent: list[Update] = []
+
+    def commit_table(
+        identifier: Any, requirements: Any, updates: Sequence[Update], **base: Any
+    ) -> LoadedTable:
+        sent.extend(updates)
+        return real(identifier, requirements, updates, **base)
+
+    monkeypatch.setattr(files_catalog, "commit_table", commit_table)
     with table.replace_transaction(table.schema, partition_by=["note"]) as tx:
         spec_id = tx.metadata.default_spec_id
         tx.files.append([data_file("a", spec_id=spec_id, partition=("x",))])
-        sent = Changes.of(table.metadata, tx.port._updates).updates
     assert SetDefaultSpec(spec_id) in sent
     assert SetDefaultSpec() not in sent
 
