@@ -15,7 +15,7 @@ from frazil.format.manifests import Content, DataFile
 from frazil.format.puffin import PuffinBuilder, deletion_vector_to_bytes
 from frazil.spark.files.parquet.file_log import FILE_LOG_SETTING
 from frazil.spark.lake import Lake
-from frazil.spark.read import reader
+from frazil.spark.read.dataframe import PlannedRead
 
 pytestmark = pytest.mark.spark
 
@@ -26,13 +26,13 @@ ROWS = [(number, f"c{number % 3}", number / 2) for number in range(100)]
 def prepared(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     """How many reads were prepared so far."""
     counted = Counter[str]()
-    original = reader.prepared_read
+    original = PlannedRead.prepared
 
-    def counting(*arguments: Any, **named: Any) -> Any:
+    def counting(planned: PlannedRead) -> Any:
         counted["prepared"] += 1
-        return original(*arguments, **named)
+        return original(planned)
 
-    monkeypatch.setattr(reader, "prepared_read", counting)
+    monkeypatch.setattr(PlannedRead, "prepared", counting)
     return lambda: counted["prepared"]
 
 
