@@ -4,7 +4,7 @@
 set -u
 python=${1:-.venv/bin/python}
 tables="tests/cli tests/conformance tests/spark_conditions tests/spark_read tests/spark_rows tests/spark_table tests/spark_write"
-streams="tests/spark_changes tests/spark_compaction tests/spark_deletes tests/spark_stream tests/spark_upserts"
+streams="tests/spark_changes tests/spark_compaction tests/spark_deletes tests/spark_sql tests/spark_stream tests/spark_upserts"
 other=""
 for folder in tests/*/; do
     folder=${folder%/}

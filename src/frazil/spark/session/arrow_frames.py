@@ -7,8 +7,6 @@ from typing import Any
 
 import polars as pl
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
 
 
 def polars_of(data: Any, columns: Mapping[str, pl.DataType]) -> pl.DataFrame:
@@ -30,8 +28,3 @@ def arrow_of(frame: pl.DataFrame) -> pa.Table:
 def columns_of(kinds: Mapping[str, pl.DataType]) -> pa.Schema:
     """Return the columns of `arrow_of` a frame with these."""
     return arrow_of(pl.DataFrame(schema=kinds)).schema
-
-
-def spark_frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
-    """Return rows of Arrow as Spark's, with their columns where there are none."""
-    return spark.createDataFrame(rows, from_arrow_schema(rows.schema))

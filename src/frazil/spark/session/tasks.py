@@ -29,7 +29,7 @@ from frazil.errors import (
     UnsupportedError,
 )
 from frazil.spark.session import costs
-from frazil.spark.session.arrow_frames import spark_frame
+from frazil.spark.session.arrow_rows import spark_frame
 from frazil.spark.session.costs import Cost
 from frazil.spark.session.facts import prepare_session, shuffle_partitions
 from frazil.spark.session.packages import have_packages, lacks_packages, require_packages

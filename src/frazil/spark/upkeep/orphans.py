@@ -22,7 +22,8 @@ from frazil.format.manifests import EntryStatus
 from frazil.spark.metadata_frames.cluster import Cluster, is_planned_here
 from frazil.spark.port import SparkHandlePort
 from frazil.spark.session import costs
-from frazil.spark.session.arrow_frames import arrow_of, columns_of, polars_of, spark_frame
+from frazil.spark.session.arrow_frames import arrow_of, columns_of, polars_of
+from frazil.spark.session.arrow_rows import spark_frame
 from frazil.spark.session.facts import (
     prepare_session,
     shuffle_partitions,
