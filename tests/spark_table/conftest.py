@@ -23,19 +23,3 @@ def files(tmp_path):
         return {str(p.relative_to(tmp_path)) for p in tmp_path.rglob(f"*{suffix}")}
 
     return found
-
-
-@pytest.fixture
-def session(spark):
-    """Sets session settings for one test."""
-    before = {}
-
-    def change(**settings):
-        for name, value in settings.items():
-            key = name.replace("__", ".")
-            before.setdefault(key, spark.conf.get(key, None))
-            spark.conf.set(key, value)
-
-    yield change
-    for key, value in before.items():
-        spark.conf.unset(key) if value is None else spark.conf.set(key, value)

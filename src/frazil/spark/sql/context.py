@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.catalog.identifiers import Identifier, shown
@@ -203,7 +204,7 @@ class SqlContext:
         catalog = self.spark.catalog
         try:
             return bool(catalog.tableExists(name)) and catalog.getTable(name).isTemporary
-        except Exception:  # Whatever keeps Spark from telling, the name is none of its views.
+        except PySparkException:  # What Spark cannot look up is none of its views.
             return False
 
 

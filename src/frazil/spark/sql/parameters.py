@@ -11,7 +11,7 @@ from uuid import UUID
 
 from pyspark.sql import DataFrame, SparkSession
 
-from frazil.errors import SqlSyntaxError, ValidationError
+from frazil.errors import PredicateError, SqlSyntaxError, ValidationError
 from frazil.format.predicates.sql.quoting import python_text
 from frazil.spark.words import Word, words_of
 from frazil.spark.write.rows import rows_of
@@ -104,5 +104,5 @@ def _literal(value: Any) -> str:
         return f"map({', '.join(pairs)})"
     try:
         return python_text(value)
-    except Exception as error:
+    except PredicateError as error:
         raise ValidationError(f"the parameter {value!r} has no literal in SQL: {error}") from error

@@ -248,34 +248,20 @@ def _set_location(context: SqlContext, table: TableTransaction, reader: WordRead
 # -- branches and tags ---------------------------------------------------------------------------
 
 
-def _branch(*, creates: bool, replaces: bool) -> Callable[..., None]:
+def _reference(kind: str, *, creates: bool, replaces: bool) -> Callable[..., None]:
     def run(context: SqlContext, table: TableTransaction, reader: WordReader) -> None:
         if_not_exists = reader.takes("IF", "NOT", "EXISTS")
-        name = reader.name("a branch")
+        name = reader.name(f"a {kind}")
         version, retention = _reference_clauses(reader)
         exists = name in table.metadata.refs
         if exists and if_not_exists:
             return
         if replaces and (exists or not creates):
-            table.replace_branch(name, snapshot_id=version, retention=retention)
+            replace = table.replace_branch if kind == "branch" else table.replace_tag
+            replace(name, snapshot_id=version, retention=retention)
         else:
-            table.create_branch(name, snapshot_id=version, retention=retention or Retention())
-
-    return run
-
-
-def _tag(*, creates: bool, replaces: bool) -> Callable[..., None]:
-    def run(context: SqlContext, table: TableTransaction, reader: WordReader) -> None:
-        if_not_exists = reader.takes("IF", "NOT", "EXISTS")
-        name = reader.name("a tag")
-        version, retention = _reference_clauses(reader)
-        exists = name in table.metadata.refs
-        if exists and if_not_exists:
-            return
-        if replaces and (exists or not creates):
-            table.replace_tag(name, snapshot_id=version, retention=retention)
-        else:
-            table.create_tag(name, snapshot_id=version, retention=retention or Retention())
+            create = table.create_branch if kind == "branch" else table.create_tag
+            create(name, snapshot_id=version, retention=retention or Retention())
 
     return run
 
@@ -345,12 +331,12 @@ _CHANGES: Final[
     ("SET", "IDENTIFIER", "FIELDS"): _set_identifier_fields,
     ("DROP", "IDENTIFIER", "FIELDS"): _drop_identifier_fields,
     ("WRITE",): _write,
-    ("CREATE", "OR", "REPLACE", "BRANCH"): _branch(creates=True, replaces=True),
-    ("CREATE", "BRANCH"): _branch(creates=True, replaces=False),
-    ("REPLACE", "BRANCH"): _branch(creates=False, replaces=True),
-    ("CREATE", "OR", "REPLACE", "TAG"): _tag(creates=True, replaces=True),
-    ("CREATE", "TAG"): _tag(creates=True, replaces=False),
-    ("REPLACE", "TAG"): _tag(creates=False, replaces=True),
+    ("CREATE", "OR", "REPLACE", "BRANCH"): _reference("branch", creates=True, replaces=True),
+    ("CREATE", "BRANCH"): _reference("branch", creates=True, replaces=False),
+    ("REPLACE", "BRANCH"): _reference("branch", creates=False, replaces=True),
+    ("CREATE", "OR", "REPLACE", "TAG"): _reference("tag", creates=True, replaces=True),
+    ("CREATE", "TAG"): _reference("tag", creates=True, replaces=False),
+    ("REPLACE", "TAG"): _reference("tag", creates=False, replaces=True),
     ("DROP", "BRANCH"): _drop_reference("branch"),
     ("DROP", "TAG"): _drop_reference("tag"),
 }
