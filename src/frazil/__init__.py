@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         NoSuchRefError,
         NoSuchSnapshotError,
         NoSuchTableError,
+        NoSuchViewError,
         NotFoundError,
         PredicateError,
         SchemaMismatchError,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         UnsupportedError,
         UnsupportedVersionError,
         ValidationError,
+        ViewAlreadyExistsError,
     )
     from frazil.format import types
     from frazil.format.partitions.partitioning import PartitionSpec
@@ -119,6 +121,7 @@ __all__ = [
     "NoSuchRefError",
     "NoSuchSnapshotError",
     "NoSuchTableError",
+    "NoSuchViewError",
     "NotFoundError",
     "OptimizeResult",
     "OptimizingPlan",
@@ -147,6 +150,7 @@ __all__ = [
     "UpdateSchema",
     "UpdateSpec",
     "ValidationError",
+    "ViewAlreadyExistsError",
     "__version__",
     "changes",
     "col",

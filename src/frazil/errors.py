@@ -123,6 +123,10 @@ class NoSuchTableError(NotFoundError):
     """The table does not exist."""
 
 
+class NoSuchViewError(NotFoundError):
+    """The view does not exist."""
+
+
 class NoSuchSnapshotError(NotFoundError, ValueError):
     """The table has no such snapshot, or none at that time."""
 
@@ -143,8 +147,12 @@ class TableAlreadyExistsError(AlreadyExistsError):
     """The table exists."""
 
 
+class ViewAlreadyExistsError(AlreadyExistsError):
+    """The view exists, or a table has its name."""
+
+
 class NamespaceNotEmptyError(FrazilError):
-    """The namespace still holds tables or namespaces."""
+    """The namespace still holds tables, views or namespaces."""
 
 
 class CommitError(FrazilError):

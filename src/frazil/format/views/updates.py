@@ -1,0 +1,93 @@
+"""What a commit changes in a view: the updates of the REST catalog as values, and their JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from frazil.errors import UnsupportedError
+from frazil.format.changes import (
+    LAST_ADDED,
+    AddSchema,
+    AssignUUID,
+    RemoveProperties,
+    SetLocation,
+    SetProperties,
+    UpgradeFormatVersion,
+    update_from_json,
+)
+from frazil.format.json_fields import JsonObject
+from frazil.format.views.json_form import view_version_from_json, view_version_to_json
+from frazil.format.views.view_metadata import ViewVersion
+
+
+@dataclass(frozen=True, slots=True)
+class AddViewVersion:
+    """Add a version; its schema id may be `LAST_ADDED`."""
+
+    view_version: ViewVersion
+    action: ClassVar[str] = "add-view-version"
+
+    def to_json(self) -> dict[str, Any]:
+        """The REST object."""
+        return {"action": self.action, "view-version": view_version_to_json(self.view_version)}
+
+
+@dataclass(frozen=True, slots=True)
+class SetCurrentViewVersion:
+    """Make a version the current one; unless given, the one that was added last."""
+
+    view_version_id: int = LAST_ADDED
+    action: ClassVar[str] = "set-current-view-version"
+
+    def to_json(self) -> dict[str, Any]:
+        """The REST object."""
+        return {"action": self.action, "view-version-id": self.view_version_id}
+
+
+ViewUpdate = (
+    AssignUUID
+    | UpgradeFormatVersion
+    | AddSchema
+    | SetLocation
+    | SetProperties
+    | RemoveProperties
+    | AddViewVersion
+    | SetCurrentViewVersion
+)
+
+_OF_TABLES = (
+    AssignUUID,
+    UpgradeFormatVersion,
+    AddSchema,
+    SetLocation,
+    SetProperties,
+    RemoveProperties,
+)
+_READERS: dict[str, Callable[[JsonObject], ViewUpdate]] = {
+    AddViewVersion.action: lambda fields: AddViewVersion(
+        view_version_from_json(fields.object("view-version"))
+    ),
+    SetCurrentViewVersion.action: lambda fields: SetCurrentViewVersion(
+        fields.integer("view-version-id")
+    ),
+}
+
+
+def view_update_from_json(value: Any) -> ViewUpdate:
+    """Return the update of a REST object.
+
+    Raises:
+        UnsupportedError: an action that is not known, or that views do not have.
+        InvalidMetadataError: a field is missing or of the wrong kind.
+    """
+    fields = JsonObject(value, path="update")
+    action = fields.string("action")
+    reader = _READERS.get(action)
+    if reader is not None:
+        return reader(fields)
+    update = update_from_json(value)
+    if not isinstance(update, _OF_TABLES):
+        raise UnsupportedError(f"views have no update {action!r}")
+    return update
