@@ -7,6 +7,7 @@ wrote it before.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import zlib
 from typing import Final, cast
@@ -18,10 +19,12 @@ from frazil.format.metadata import (
     metadata_to_gzip_bytes,
     parse_metadata,
 )
+from frazil.format.views import ViewMetadata, parse_view_metadata, view_metadata_to_bytes
 from frazil.storage.caches import BoundedCache
 from frazil.storage.files import FileIO
 
 _GZIP_MAGIC = b"\x1f\x8b"
+_GZIP_NAMES = (".gz.metadata.json", ".metadata.json.gz")
 _LARGEST_METADATA = 1 << 30
 _MEMORY_PER_BYTE: Final = 8
 _MEMORY_PER_PACKED_BYTE: Final = 64
@@ -43,6 +46,17 @@ def read_metadata(io: FileIO, location: str) -> TableMetadata:
         found = parse_metadata(_plain(data, location), file=location)
         _parsed(io).put(key, found, _memory_of(data))
     return found
+
+
+def read_view_metadata(io: FileIO, location: str) -> ViewMetadata:
+    """Read a view's metadata file; what it raises is as of `read_metadata`."""
+    return parse_view_metadata(_plain_bytes(io, location), file=location)
+
+
+def view_metadata_file(metadata: ViewMetadata, *, path: str) -> bytes:
+    """Return the content of a view's metadata file of that name: gzip if the name says so."""
+    data = view_metadata_to_bytes(metadata)
+    return gzip.compress(data, mtime=0) if path.endswith(_GZIP_NAMES) else data
 
 
 def metadata_files_of(io: FileIO, metadata: TableMetadata, location: str) -> tuple[str, ...]:
@@ -88,7 +102,7 @@ def metadata_bytes(io: FileIO, metadata: TableMetadata, *, path: str) -> bytes:
 
     It is the caller's to write; whoever reads it back through the same caches need not parse it.
     """
-    if path.endswith((".gz.metadata.json", ".metadata.json.gz")):
+    if path.endswith(_GZIP_NAMES):
         data = metadata_to_gzip_bytes(metadata)
     else:
         data = metadata_to_bytes(metadata)

@@ -19,6 +19,8 @@ from frazil.format.properties.table import (
     OBJECT_STORAGE_PATH,
     PARTITIONED_PATHS,
 )
+from frazil.format.views import ViewMetadata
+from frazil.format.views.properties import VIEW_METADATA_CODEC
 from frazil.storage.paths import join, name_of, normalize_location, parent_of
 
 _LONGEST_NAME = 255
@@ -42,7 +44,7 @@ def data_location(metadata: TableMetadata) -> str:
     return f"{metadata.location.rstrip('/')}/data"
 
 
-def metadata_location(metadata: TableMetadata) -> str:
+def metadata_location(metadata: TableMetadata | ViewMetadata) -> str:
     """The folder that metadata, manifest lists and manifests go to (write.metadata.path)."""
     if configured := METADATA_PATH.of(metadata.properties):
         return normalize_location(configured)
@@ -136,6 +138,13 @@ def statistics_path(metadata: TableMetadata, snapshot_id: int) -> str:
 def new_metadata_file_path(metadata: TableMetadata, *, version: int) -> str:
     """A fresh ``<metadata>/00003-<uuid>.metadata.json`` (SPEC rules 214, 305)."""
     name = f"{version:05d}-{uuid.uuid4()}{metadata_extension(metadata.properties)}"
+    return join(metadata_location(metadata), name)
+
+
+def new_view_metadata_file_path(metadata: ViewMetadata, *, version: int) -> str:
+    """A fresh ``<metadata>/00003-<uuid>.gz.metadata.json`` of a view (SPEC rule 285)."""
+    zipped = VIEW_METADATA_CODEC.of(metadata.properties) == "gzip"
+    name = f"{version:05d}-{uuid.uuid4()}{'.gz' if zipped else ''}.metadata.json"
     return join(metadata_location(metadata), name)
 
 

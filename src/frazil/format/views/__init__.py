@@ -11,6 +11,7 @@ from frazil.format.views.json_form import (
     view_version_from_json,
     view_version_to_json,
 )
+from frazil.format.views.new_view import new_view_metadata, replacing_updates
 from frazil.format.views.requirements import (
     AssertViewUUID,
     ViewRequirement,
@@ -48,7 +49,9 @@ __all__ = [
     "ViewVersion",
     "apply_view_updates",
     "check_view_requirements",
+    "new_view_metadata",
     "parse_view_metadata",
+    "replacing_updates",
     "view_metadata_from_json",
     "view_metadata_to_bytes",
     "view_metadata_to_json",

@@ -37,6 +37,8 @@ def parse_view_metadata(data: bytes, *, file: str | None = None) -> ViewMetadata
 def view_metadata_from_json(value: Any, *, file: str | None = None) -> ViewMetadata:
     """Return the metadata of a decoded JSON object; it raises as `parse_view_metadata` does."""
     fields = JsonObject(value, file=file)
+    # First, so that a table's metadata is not taken for a view's of a later version.
+    view_uuid = fields.string("view-uuid")
     format_version = fields.integer("format-version")
     if format_version != VIEW_FORMAT_VERSION:
         raise UnsupportedVersionError(
@@ -50,7 +52,7 @@ def view_metadata_from_json(value: Any, *, file: str | None = None) -> ViewMetad
     _check_unique(fields, "versions", (each.version_id for each in versions))
     fields.array("version-log")
     metadata = ViewMetadata(
-        view_uuid=fields.string("view-uuid"),
+        view_uuid=view_uuid,
         location=fields.string("location"),
         schemas=schemas,
         current_version_id=fields.integer("current-version-id"),

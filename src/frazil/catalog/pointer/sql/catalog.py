@@ -40,6 +40,7 @@ from frazil.catalog.pointer.sql.schema import (
     add_type_column,
     has_type_column,
 )
+from frazil.catalog.pointer.sql.views import SqlViewMethods
 from frazil.catalog.protocol import Capability, LoadedTable
 from frazil.errors import (
     CommitFailedError,
@@ -58,7 +59,7 @@ _TABLE_TYPE = "TABLE"
 _MAKE_ATTEMPTS = 3
 
 
-class SqlCatalog(PointerCatalog):
+class SqlCatalog(SqlViewMethods, PointerCatalog):
     """SQLite, PostgreSQL and other databases that SQLAlchemy reaches.
 
     Properties: ``uri`` (required), ``warehouse``, ``init_catalog_tables`` (true), ``echo`` (false),
@@ -72,6 +73,7 @@ class SqlCatalog(PointerCatalog):
         Capability.NAMESPACE_PROPERTIES,
         Capability.RENAMES,
         Capability.TABLE_LOCATIONS,
+        Capability.VIEWS,
     }
     property_names: ClassVar[frozenset[str] | None] = frozenset(
         {
@@ -98,6 +100,10 @@ class SqlCatalog(PointerCatalog):
         )
         self._namespaces = SqlNamespaces(self._database, name, status_checks=self.properties)
         self._typed_rows = self._prepare_tables()
+
+    def can(self, capability: Capability) -> bool:
+        # Rows without a type have no place for views (schema V0).
+        return super().can(capability) and (capability != Capability.VIEWS or self._typed_rows)
 
     # -- namespaces ------------------------------------------------------------------------------
 
@@ -151,6 +157,14 @@ class SqlCatalog(PointerCatalog):
 
         names = self._database.read(work)
         return sorted((*levels, name) for name in names if isinstance(name, str))
+
+    def load_table(self, identifier: str | Sequence[str]) -> LoadedTable:
+        with self._naming_views(identifier):
+            return super().load_table(identifier)
+
+    def drop_table(self, identifier: str | Sequence[str]) -> None:
+        with self._naming_views(identifier):
+            super().drop_table(identifier)
 
     def rename_table(self, source: str | Sequence[str], target: str | Sequence[str]) -> None:
         old, new = parse_table_identifier(source), parse_table_identifier(target)
@@ -246,7 +260,9 @@ class SqlCatalog(PointerCatalog):
             work,
             took_place=lambda: self._took_place(None, table),
             properties={**self.properties, **table.metadata.properties},
-            taken=TableAlreadyExistsError(f"the table {shown(name)} exists in {self.name}"),
+            taken=TableAlreadyExistsError(
+                f"the table {shown(name)} exists in {self.name}, or a view of that name"
+            ),
             sending=sending,
         )
 
