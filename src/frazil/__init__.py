@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         PositionDeletesResult,
     )
     from frazil.spark.lake import Lake, connect, open_table
+    from frazil.spark.lake_views import View
     from frazil.spark.migration.add_files import AddFilesResult
     from frazil.spark.optimizing.results import OptimizeResult
     from frazil.spark.row_level.figures import ChangeResult
@@ -150,6 +151,7 @@ __all__ = [
     "UpdateSchema",
     "UpdateSpec",
     "ValidationError",
+    "View",
     "ViewAlreadyExistsError",
     "__version__",
     "changes",
@@ -200,6 +202,7 @@ _HOMES: Final = {
     "TableTransaction": "frazil.spark.transaction",
     "UpdateSchema": "frazil.table.updates.schema",
     "UpdateSpec": "frazil.table.updates.spec",
+    "View": "frazil.spark.lake_views",
     "col": "frazil.format.predicates",
     "connect": "frazil.spark.lake",
     "open_table": "frazil.spark.lake",

@@ -24,6 +24,7 @@ from frazil.errors import (
 )
 from frazil.spark.creation import CreateKwargs, CreateTable
 from frazil.spark.lake_migration import MigrationCommands
+from frazil.spark.lake_views import ViewCommands
 from frazil.spark.procedures.call import call
 from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.row_level.writes import Rows
@@ -114,7 +115,7 @@ def open_table(
     return Table(session, catalog, catalog.load_table(catalog.identifier))
 
 
-class Lake(OnDriver, MigrationCommands):
+class Lake(OnDriver, MigrationCommands, ViewCommands):
     """Namespaces and tables of one catalog, with a Spark session to fill and read them.
 
     Identifiers are ``"namespace.table"`` or tuples of names.

@@ -10,8 +10,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.catalog.identifiers import Identifier, shown
-from frazil.catalog.protocol import Catalog
-from frazil.errors import NoSuchNamespaceError, NoSuchTableError, ValidationError
+from frazil.catalog.protocol import Capability, Catalog, LoadedView
+from frazil.errors import (
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    NoSuchViewError,
+    ValidationError,
+)
 from frazil.spark.table import Table
 
 METADATA_TABLES: Final = frozenset(
@@ -37,6 +42,7 @@ METADATA_TABLES: Final = frozenset(
 """Names that can stand after a table's, as Java has them."""
 
 _SPARK_CATALOG: Final = "spark_catalog"
+_GLOBAL_TEMP: Final = "global_temp"
 
 
 class SparksNameError(Exception):
@@ -88,6 +94,50 @@ class NamedTable:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedView:
+    """A view that a name means, as it is now."""
+
+    view: LoadedView
+
+
+@dataclass(frozen=True, slots=True)
+class ViewScope:
+    """What names mean in a view's query: what they meant where the view was made.
+
+    Attributes:
+        catalog: the one of names without a catalog.
+        namespace: the one of names of one part.
+        reading: the views around, the view itself last.
+        is_new: the view is being made, and may read nothing that ends with the session.
+    """
+
+    catalog: str
+    namespace: Identifier
+    reading: tuple[Identifier, ...]
+    is_new: bool = False
+
+    def whole_name(self, context: SqlContext, parts: Identifier) -> Identifier:
+        """Return a name with the catalog and the namespace before it.
+
+        Raises:
+            ValidationError: it is that of a temporary view, and the view is new.
+            NoSuchTableError: it has no namespace, and the view none for it.
+        """
+        if self.is_new and context.is_temporary_view(parts):
+            raise ValidationError(
+                f"{shown(parts)} is a temporary view, which a view of the lake cannot read: it "
+                "ends with the session"
+            )
+        if len(parts) == 1:
+            if not self.namespace:
+                raise NoSuchTableError(f"the name {shown(parts)} has no namespace")
+            return (self.catalog, *self.namespace, *parts)
+        if context.is_catalog(parts[0]) or parts[0] == self.catalog:
+            return parts
+        return (self.catalog, *parts)
+
+
+@dataclass(frozen=True, slots=True)
 class SqlContext:
     """The lake as statements see it.
 
@@ -96,12 +146,14 @@ class SqlContext:
         catalog: the lake's catalog; its name may stand before names.
         current: the namespace of names that have none.
         frames: rows and values that stand in the text as ``{name}``.
+        scope: what names mean where the text is a view's; None where it is the user's.
     """
 
     spark: SparkSession
     catalog: Catalog
     current: CurrentNamespace
     frames: Mapping[str, Any] = field(default_factory=dict)
+    scope: ViewScope | None = None
 
     def identifier(self, parts: Identifier) -> Identifier:
         """Return a table's identifier in the lake.
@@ -153,8 +205,8 @@ class SqlContext:
         """
         return self._loaded(self.identifier(parts))
 
-    def find(self, parts: Identifier) -> NamedTable | None:
-        """Return what a name in a query means; None where it is no table of the lake.
+    def find(self, parts: Identifier) -> NamedTable | NamedView | None:
+        """Return what a name in a query means; None where it is nothing of the lake.
 
         Raises:
             NoSuchTableError: the name begins with the catalog's, and there is no such table.
@@ -177,10 +229,25 @@ class SqlContext:
             raise NoSuchTableError(f"there is no table {shown(whole)} in {self.catalog.name}")
         return None
 
-    def _found(self, whole: Identifier) -> NamedTable | None:
+    def is_catalog(self, name: str) -> bool:
+        """Whether a name is that of the lake's catalog, or of one of Spark's."""
+        if name in (self.catalog.name, _SPARK_CATALOG):
+            return True
+        return self.spark.conf.get(f"spark.sql.catalog.{name}", None) is not None
+
+    def is_temporary_view(self, parts: Identifier) -> bool:
+        """Whether a name is that of a temporary view."""
+        if len(parts) == 2 and parts[0].lower() == _GLOBAL_TEMP:
+            return not self.catalog.namespace_exists(parts[:1])
+        return len(parts) == 1 and self._is_view(parts[0])
+
+    def _found(self, whole: Identifier) -> NamedTable | NamedView | None:
         table = self._table(whole)
         if table is not None:
             return NamedTable(table)
+        view = self._view(whole)
+        if view is not None:
+            return NamedView(view)
         if len(whole) < 3:
             return None
         said = _said_after(whole[-1])
@@ -194,6 +261,14 @@ class SqlContext:
         try:
             return self._loaded(identifier)
         except (NoSuchTableError, NoSuchNamespaceError):
+            return None
+
+    def _view(self, identifier: Identifier) -> LoadedView | None:
+        if len(identifier) < 2 or not self.catalog.can(Capability.VIEWS):
+            return None
+        try:
+            return self.catalog.load_view(identifier)
+        except (NoSuchViewError, NoSuchNamespaceError):
             return None
 
     def _loaded(self, identifier: Identifier) -> Table:

@@ -9,11 +9,10 @@ from itertools import pairwise
 
 from pyspark.sql import DataFrame
 
-from frazil.format.predicates import AlwaysTrue
+from frazil.spark.sql.binding.bound_text import bind_tables
 from frazil.spark.sql.context import SqlContext
 from frazil.spark.sql.failures import in_the_users_words
 from frazil.spark.sql.qualifiers import with_short_qualifiers
-from frazil.spark.sql.query import bind_tables
 from frazil.spark.words import Word, words_of
 
 _BEFORE = "SELECT "
@@ -44,8 +43,7 @@ class Expressions:
             text = self._with_ctes(text, words)
         whole = _BEFORE + text
         bound = bind_tables(self.context, whole, words_of(whole), as_views=True, outer=self.outer)
-        for name, relation in bound.relations.items():
-            self._rows[name] = relation.rows(AlwaysTrue())
+        self._rows.update(bound.relation_rows(bound.all_rows()))
         self._rows.update(bound.frames)
         self._names.update(bound.names)
         return bound.text[len(_BEFORE) :]

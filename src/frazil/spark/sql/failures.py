@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 
-from frazil.errors import FrazilError
+from frazil.errors import FrazilError, SqlSyntaxError
 
 _CONDITION: Final = re.compile(r"^\[[A-Z0-9_.]+\] ")
 _PLAN: Final = re.compile(r"; line \d+ pos \d+;?.*|;?\n'?[A-Z]\w+ .*", re.DOTALL)
@@ -43,6 +43,27 @@ def in_the_users_words(
     except FrazilError as error:
         error.args = tuple(_renamed(a, names) if isinstance(a, str) else a for a in error.args)
         raise
+
+
+@contextmanager
+def in_the_view(name: str) -> Iterator[None]:
+    """Raise errors of Spark about a view's query with the name of the view.
+
+    Raises:
+        AnalysisException, ParseException: what was raised.
+        SqlSyntaxError: the same over Connect.
+    """
+    try:
+        yield
+    except (AnalysisException, ParseException) as error:
+        said = _CONDITION.sub("", _PLAN.sub("", str(error)))
+        raise type(error)(
+            message=f"{said} (in the view {name})",
+            errorClass=error.getCondition(),
+            messageParameters=error.getMessageParameters(),
+        ) from None
+    except SqlSyntaxError as error:
+        raise SqlSyntaxError(f"{error} (in the view {name})") from None
 
 
 def _renamed(said: str, names: Mapping[str, str]) -> str:

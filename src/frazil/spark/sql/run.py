@@ -9,7 +9,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
-from frazil.errors import SqlSyntaxError
+from frazil.errors import SqlSyntaxError, ValidationError
 from frazil.spark.procedures.call import call
 from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.context import SparksNameError, SqlContext
@@ -17,7 +17,17 @@ from frazil.spark.sql.parameters import Args, with_frames, with_literals
 from frazil.spark.sql.parsers.spark_parser import with_variables
 from frazil.spark.sql.query import passed_on, query
 from frazil.spark.sql.results import nothing
-from frazil.spark.sql.statements import alter, changes, describe, insert, merge, show, tables, views
+from frazil.spark.sql.statements import (
+    alter,
+    changes,
+    describe,
+    insert,
+    merge,
+    show,
+    tables,
+    temporary_views,
+    views,
+)
 from frazil.spark.words import WordReader
 
 _QUERIES: Final = ("SELECT", "VALUES", "FROM", "TABLE", "(", "MAP", "REDUCE", "")
@@ -45,10 +55,15 @@ def run_sql(context: SqlContext, text: str, args: Args = None) -> DataFrame:
     if not is_connect(context.spark):
         text = with_variables(context.spark, text)
     text, frames = with_frames(context.spark, text, context.frames)
-    context = replace(context, frames=frames)
     reader = WordReader(text)
     if reader.is_done:
         raise SqlSyntaxError("the statement is empty")
+    if (args or context.frames) and views.keeps_a_query(reader.words):
+        raise ValidationError(
+            "a view of the lake keeps its query as it is written: it can have no parameters and no "
+            "DataFrames"
+        )
+    context = replace(context, frames=frames)
     first = reader.words[0].keyword
     before, kind = _after_ctes(reader) if first == "WITH" else ("", first)
     if (first in _QUERIES or first == "WITH") and kind not in _CHANGES:
@@ -112,7 +127,7 @@ def _other(context: SqlContext, first: str, reader: WordReader) -> DataFrame | N
     if first in ("DESCRIBE", "DESC"):
         return describe.describe(context, reader)
     if first == "EXPLAIN":
-        return views.explain(context, reader)
+        return temporary_views.explain(context, reader)
     done = _changes_definitions(context, first, reader)
     return nothing(context.spark) if done else None
 
@@ -126,8 +141,10 @@ def _changes_definitions(context: SqlContext, first: str, reader: WordReader) ->
         tables.create_namespace(context, reader)
     elif first in ("CREATE", "REPLACE") and makes_table:
         tables.create_table(context, reader)
+    elif first == "CREATE" and views.makes_view(reader.words):
+        views.create_view(context, reader)
     elif first == "CREATE":
-        return views.create_view(context, reader)
+        return temporary_views.create_temporary_view(context, reader)
     elif first == "DROP" and is_namespace:
         tables.drop_namespace(context, reader)
     elif first == "DROP" and second == "TABLE":
@@ -136,12 +153,16 @@ def _changes_definitions(context: SqlContext, first: str, reader: WordReader) ->
         tables.alter_namespace(context, reader)
     elif first == "ALTER" and second == "TABLE":
         alter.alter_table(context, reader)
+    elif first == "DROP" and second == "VIEW":
+        views.drop_view(context, reader)
+    elif first == "ALTER" and second == "VIEW":
+        views.alter_view(context, reader)
     elif first == "TRUNCATE":
         changes.truncate(context, reader)
     elif first == "USE":
         tables.use(context, reader)
     elif first == "CACHE":
-        return views.cache(context, reader)
+        return temporary_views.cache(context, reader)
     elif first == "COMMENT":
         return tables.comment(context, reader)
     elif first == "REFRESH":

@@ -7,10 +7,14 @@ import json
 from pyspark.sql import DataFrame
 
 from frazil.catalog.identifiers import Identifier
+from frazil.catalog.protocol import LoadedView
+from frazil.errors import UnsupportedError
 from frazil.format.metadata import TableMetadata
-from frazil.spark.sql.context import SqlContext
+from frazil.format.schema import Schema
+from frazil.spark.sql.context import NamedView, SqlContext
 from frazil.spark.sql.results import table_of
 from frazil.spark.sql.statements.show import partition_terms, shown_properties, table_facts
+from frazil.spark.sql.statements.show_view import view_rows
 from frazil.spark.types import type_to_spark
 from frazil.spark.words import WordReader
 
@@ -42,6 +46,8 @@ def describe(context: SqlContext, reader: WordReader) -> DataFrame | None:
     as_json = reader.takes("AS", "JSON")
     column = None if reader.is_done or reader.sees(";") else reader.names("a column")
     reader.finish()
+    if isinstance(found, NamedView):
+        return _view(context, found.view, column, as_json=as_json, extended=extended)
     metadata = found.table.metadata
     name = found.table.identifier
     if found.metadata_table is not None:
@@ -51,7 +57,7 @@ def describe(context: SqlContext, reader: WordReader) -> DataFrame | None:
         ]
         return table_of(context.spark, _COLUMNS, rows)
     if column is not None:
-        return _column(context, metadata, column)
+        return _column(context, metadata.schema, column)
     if as_json:
         text = json.dumps(_as_json(context, name, metadata))
         return table_of(context.spark, ("json_metadata",), [(text,)])
@@ -82,8 +88,23 @@ def _rows(
     return rows
 
 
-def _column(context: SqlContext, metadata: TableMetadata, column: Identifier) -> DataFrame:
-    found = metadata.schema.find_field(".".join(column), case_sensitive=False)
+def _view(
+    context: SqlContext,
+    view: LoadedView,
+    column: Identifier | None,
+    *,
+    as_json: bool,
+    extended: bool,
+) -> DataFrame:
+    if as_json:
+        raise UnsupportedError("DESCRIBE AS JSON is not there for views")
+    if column is not None:
+        return _column(context, view.metadata.schema, column)
+    return table_of(context.spark, _COLUMNS, view_rows(context, view, extended=extended))
+
+
+def _column(context: SqlContext, schema: Schema, column: Identifier) -> DataFrame:
+    found = schema.find_field(".".join(column), case_sensitive=False)
     rows = [
         ("col_name", found.name),
         ("data_type", type_to_spark(found.field_type).simpleString()),

@@ -14,8 +14,9 @@ from frazil.catalog.identifiers import Identifier
 from frazil.errors import ValidationError
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.sql.quoting import quote_name, string_text
-from frazil.spark.sql.context import SqlContext
+from frazil.spark.sql.context import NamedView, SqlContext
 from frazil.spark.sql.results import table_of
+from frazil.spark.sql.statements.show_view import create_view_statement, shown_view_properties
 from frazil.spark.types import type_to_spark
 from frazil.spark.words import WordReader
 
@@ -75,16 +76,33 @@ def _current(context: SqlContext, reader: WordReader) -> DataFrame:
     return table_of(context.spark, ("catalog", "namespace"), [row])
 
 
+def _views(context: SqlContext, reader: WordReader) -> DataFrame:
+    namespace = _namespace(context, reader)
+    pattern = _pattern(reader)
+    rows = [
+        (".".join(name[:-1]), name[-1], False)
+        for name in context.catalog.list_views(namespace)
+        if _matches(name[-1], pattern)
+    ]
+    return table_of(context.spark, ("namespace", "viewName", "isTemporary"), rows)
+
+
 def _properties(context: SqlContext, reader: WordReader) -> DataFrame:
-    metadata = context.load(reader.names("the name of a table")).metadata
-    facts = dict(shown_properties(metadata))
+    parts = reader.names("the name of a table")
+    found = context.find(parts)
+    if isinstance(found, NamedView):
+        what = f"View {found.view.metadata.location}"
+        facts = dict(shown_view_properties(found.view.metadata))
+    else:
+        metadata = context.load(parts).metadata
+        what, facts = f"Table {metadata.location}", dict(shown_properties(metadata))
     if not reader.sees("("):
         return table_of(context.spark, ("key", "value"), sorted(facts.items()))
     inner = reader.inside()
     key = inner.word("a property").text
     while inner.takes("."):
         key += "." + inner.name()
-    value = facts.get(key, f"Table {metadata.location} does not have property: {key}")
+    value = facts.get(key, f"{what} does not have property: {key}")
     return table_of(context.spark, ("key", "value"), [(key, value)])
 
 
@@ -106,7 +124,9 @@ def _columns(context: SqlContext, reader: WordReader) -> DataFrame:
     name = reader.names("the name of a table")
     if len(name) == 1 and (reader.takes("FROM") or reader.takes("IN")):
         name = (*reader.names("a namespace"), *name)
-    fields = context.load(name).metadata.schema.fields
+    found = context.find(name)
+    view = found.view if isinstance(found, NamedView) else None
+    fields = (view or context.load(name)).metadata.schema.fields
     return table_of(context.spark, ("col_name",), [(field.name,) for field in fields])
 
 
@@ -129,6 +149,10 @@ def _partitions(context: SqlContext, reader: WordReader) -> DataFrame:
 def _create_table(context: SqlContext, reader: WordReader) -> DataFrame:
     parts = reader.names("the name of a table")
     reader.takes("AS", "SERDE")
+    found = context.find(parts)
+    if isinstance(found, NamedView):
+        text = create_view_statement(context, found.view)
+        return table_of(context.spark, ("createtab_stmt",), [(text,)])
     name = context.identifier(parts)
     metadata = context.load(parts).metadata
     text = create_statement(context, name, metadata)
@@ -235,6 +259,7 @@ def _matches(name: str, pattern: str | None) -> bool:
 
 _SHOWN: Final[Mapping[tuple[str, ...], Callable[[SqlContext, WordReader], DataFrame]]] = {
     ("TABLES",): _tables,
+    ("VIEWS",): _views,
     ("TABLE", "EXTENDED"): _table_extended,
     ("NAMESPACES",): _namespaces,
     ("SCHEMAS",): _namespaces,

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame
 
+from frazil.catalog.protocol import Capability
 from frazil.errors import (
     NoSuchNamespaceError,
     NoSuchTableError,
@@ -329,6 +330,9 @@ def _empty(context: SqlContext, name: tuple[str, ...]) -> None:
         context.catalog.drop_namespace(inner)
     for table in context.catalog.list_tables(name):
         context.catalog.drop_table(table)
+    if context.catalog.can(Capability.VIEWS):
+        for view in context.catalog.list_views(name):
+            context.catalog.drop_view(view)
 
 
 def alter_namespace(context: SqlContext, reader: WordReader) -> None:
@@ -347,12 +351,13 @@ def alter_namespace(context: SqlContext, reader: WordReader) -> None:
     if not (reader.takes("PROPERTIES") or reader.takes("DBPROPERTIES")):
         raise reader.error("PROPERTIES is expected")
     given = properties_of(reader.inside()) if sets else {}
-    removed = [] if sets else _keys(reader.inside())
+    removed = [] if sets else keys_of(reader.inside())
     reader.finish()
     context.catalog.update_namespace_properties(name, updates=given, removals=removed)
 
 
-def _keys(reader: WordReader) -> list[str]:
+def keys_of(reader: WordReader) -> list[str]:
+    """Read ``'key', …``."""
     keys = [reader.word("a property").text]
     while reader.takes(","):
         keys.append(reader.word("a property").text)

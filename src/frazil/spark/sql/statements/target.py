@@ -7,6 +7,7 @@ from typing import Any
 
 from frazil.errors import (
     SqlSyntaxError,
+    UnsupportedError,
     ValidationError,
 )
 from frazil.format.predicates.sql.quoting import (
@@ -16,7 +17,7 @@ from frazil.format.predicates.sql.quoting import (
 )
 from frazil.format.schema import Schema
 from frazil.spark.row_level.options import CommitOptions
-from frazil.spark.sql.context import SqlContext
+from frazil.spark.sql.context import NamedView, SqlContext
 from frazil.spark.sql.expressions import Expressions
 from frazil.spark.table import Table
 from frazil.spark.words import WordReader
@@ -56,9 +57,14 @@ def target_of(context: SqlContext, parts: tuple[str, ...]) -> StatementTarget:
 
     Raises:
         NoSuchTableError: there is none.
+        UnsupportedError: the name is that of a view.
         ValidationError: the name says a tag, a snapshot or a metadata table, which do not change.
     """
     found = context.find(parts)
+    if isinstance(found, NamedView):
+        raise UnsupportedError(
+            f"{'.'.join(parts)} is a view: its rows change with the tables that it reads"
+        )
     if found is None:
         return StatementTarget(context.load(parts), None, parts[-1])
     said = found.version

@@ -1,96 +1,132 @@
-"""Temporary views, cached queries and EXPLAIN: queries that Spark keeps or shows."""
+"""CREATE, ALTER and DROP of views of the lake."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 
-from pyspark.sql import DataFrame
+from frazil.catalog.identifiers import Identifier
+from frazil.errors import NoSuchNamespaceError, NoSuchViewError
+from frazil.format.changes import SetProperties
+from frazil.spark.sql.binding.view_definition import (
+    ViewColumn,
+    ViewDefinition,
+    change_view,
+    create_or_replace_view,
+    remove_view_properties,
+    replace_view,
+)
+from frazil.spark.sql.binding.view_definition import create_view as make_view
+from frazil.spark.sql.context import SparksNameError, SqlContext
+from frazil.spark.sql.statements.tables import keys_of, properties_of
+from frazil.spark.words import Word, WordReader
 
-from frazil.errors import UnsupportedError
-from frazil.format.predicates import AlwaysTrue
-from frazil.format.predicates.sql.quoting import quote_name_always
-from frazil.spark.sql.context import SqlContext
-from frazil.spark.sql.query import bind_tables, query
-from frazil.spark.sql.results import table_of
-from frazil.spark.words import WordReader, words_of
+
+def makes_view(words: Sequence[Word]) -> bool:
+    """Return whether words begin a CREATE VIEW of a view that is not temporary."""
+    keywords = [word.keyword for word in words[:4]]
+    return keywords[:2] == ["CREATE", "VIEW"] or keywords == ["CREATE", "OR", "REPLACE", "VIEW"]
 
 
-def create_view(context: SqlContext, reader: WordReader) -> bool:
-    """Run a CREATE TEMPORARY VIEW; return whether it was one with a query."""
+def keeps_a_query(words: Sequence[Word]) -> bool:
+    """Return whether words are a statement that gives a view its query."""
+    alters = [word.keyword for word in words[:2]] == ["ALTER", "VIEW"]
+    return makes_view(words) or (alters and any(word.keyword == "AS" for word in words))
+
+
+def create_view(context: SqlContext, reader: WordReader) -> None:
+    """Run a CREATE VIEW."""
     reader.expect("CREATE")
     replaces = reader.takes("OR", "REPLACE")
-    is_global = reader.takes("GLOBAL")
-    if not (reader.takes("TEMP") or reader.takes("TEMPORARY")):
-        if reader.takes("VIEW"):
-            raise UnsupportedError(
-                "views of the lake are not there yet: CREATE TEMPORARY VIEW makes one that lasts "
-                "as long as the session"
-            )
-        return False
-    if not reader.takes("VIEW"):
-        return False
+    reader.expect("VIEW")
     if_not_exists = reader.takes("IF", "NOT", "EXISTS")
-    name = reader.name("the name of a view")
-    columns = None
-    if reader.sees("("):
-        inner = reader.inside()
-        columns = [inner.name("a column")]
-        while inner.takes(","):
-            columns.append(inner.name("a column"))
-    if not reader.takes("AS"):
-        return False
-    rows = query(context, reader.rest())
-    if columns is not None:
-        rows = rows.toDF(*columns)
-    if if_not_exists and context.spark.catalog.tableExists(name):
-        return True
-    if is_global:
-        make = rows.createOrReplaceGlobalTempView if replaces else rows.createGlobalTempView
+    if replaces and if_not_exists:
+        raise reader.error("OR REPLACE or IF NOT EXISTS, not both,")
+    name = _own_name(context, reader)
+    columns = _columns(reader.inside()) if reader.sees("(") else []
+    properties: dict[str, str] = {}
+    while not reader.takes("AS"):
+        if reader.takes("COMMENT"):
+            properties["comment"] = reader.string()
+        elif reader.takes("TBLPROPERTIES"):
+            properties.update(properties_of(reader.inside()))
+        else:
+            raise reader.error("AS is expected")
+    definition = ViewDefinition(_query(reader), columns, properties)
+    if if_not_exists and context.catalog.view_exists(name):
+        return
+    if replaces:
+        create_or_replace_view(context, name, definition)
     else:
-        make = rows.createOrReplaceTempView if replaces else rows.createTempView
-    make(name)
-    return True
+        make_view(context, name, definition)
 
 
-def cache(context: SqlContext, reader: WordReader) -> bool:
-    """Run a CACHE TABLE of a query; return whether it was one."""
-    reader.expect("CACHE")
-    lazy = reader.takes("LAZY")
-    reader.expect("TABLE")
-    names = reader.names("the name of a table")
-    reader.takes("AS")
-    if reader.is_done:
-        if context.find(names) is not None:
-            raise UnsupportedError(
-                f"{'.'.join(names)} is a table of the lake: keep a query of it, with CACHE TABLE "
-                "name AS and the query, or its rows, with DataFrame.cache()"
-            )
-        return False
-    rows = query(context, reader.rest())
-    rows.createOrReplaceTempView(names[-1])
-    context.spark.catalog.cacheTable(names[-1])
-    if not lazy:
-        context.spark.table(quote_name_always([names[-1]])).count()
-    return True
+def alter_view(context: SqlContext, reader: WordReader) -> None:
+    """Run an ALTER VIEW."""
+    reader.expect("ALTER", "VIEW")
+    parts = _names(context, reader)
+    if reader.takes("RENAME", "TO"):
+        target = reader.names("the name of a view")
+        reader.finish()
+        # As for tables, a name of one part stays in the namespace.
+        old = context.identifier(parts)
+        new = (*old[:-1], *target) if len(target) == 1 else context.identifier(target)
+        context.catalog.rename_view(old, new)
+        return
+    name = context.identifier(parts)
+    if reader.takes("SET", "TBLPROPERTIES"):
+        given = properties_of(reader.inside())
+        reader.finish()
+        change_view(context, name, (SetProperties(given),))
+    elif reader.takes("UNSET", "TBLPROPERTIES"):
+        if_exists = reader.takes("IF", "EXISTS")
+        keys = keys_of(reader.inside())
+        reader.finish()
+        remove_view_properties(context, name, keys, if_exists=if_exists)
+    elif reader.takes("AS"):
+        replace_view(context, name, ViewDefinition(_query(reader)))
+    else:
+        raise reader.error("SET, UNSET, RENAME TO or AS is expected")
 
 
-def explain(context: SqlContext, reader: WordReader) -> DataFrame | None:
-    """Run an EXPLAIN of a query; None where it is of another statement."""
-    begin = reader.place
-    reader.expect("EXPLAIN")
-    for mode in ("EXTENDED", "CODEGEN", "COST", "FORMATTED"):
-        if reader.takes(mode):
-            break
-    head, text = reader.text[begin : reader.place], reader.rest()
-    words = words_of(text)
-    if words and words[0].keyword in ("INSERT", "DELETE", "UPDATE", "MERGE"):
-        raise UnsupportedError(
-            f"EXPLAIN of {words[0].keyword} is not there for tables of the lake; explain the query "
-            "that it is made of"
-        )
-    bound = bind_tables(context, text, words)
-    rows = {name: each.rows(AlwaysTrue()) for name, each in bound.relations.items()}
-    plan = str(replace(bound, text=head + bound.text).run(None, rows).collect()[0][0])
-    for name, each in bound.relations.items():
-        plan = plan.replace(name, ".".join(each.use.name.parts))
-    return table_of(context.spark, ("plan",), [(plan,)])
+def drop_view(context: SqlContext, reader: WordReader) -> None:
+    """Run a DROP VIEW."""
+    reader.expect("DROP", "VIEW")
+    if_exists = reader.takes("IF", "EXISTS")
+    name = _own_name(context, reader)
+    reader.finish()
+    try:
+        context.catalog.drop_view(name)
+    except (NoSuchViewError, NoSuchNamespaceError):
+        if not if_exists:
+            raise
+
+
+def _own_name(context: SqlContext, reader: WordReader) -> Identifier:
+    return context.identifier(_names(context, reader))
+
+
+def _names(context: SqlContext, reader: WordReader) -> Identifier:
+    """The name of a view; SparksNameError where it is a temporary one or in Spark's catalog."""
+    parts = reader.names("the name of a view")
+    if context.is_temporary_view(parts) or context.is_of_spark(parts):
+        raise SparksNameError(".".join(parts))
+    return parts
+
+
+def _query(reader: WordReader) -> str:
+    words = reader.words[reader.at :]
+    while words and words[-1].keyword == ";":
+        words = words[:-1]
+    if not words:
+        raise reader.error("a query is expected")
+    return reader.text[words[0].start : words[-1].stop]
+
+
+def _columns(reader: WordReader) -> list[ViewColumn]:
+    columns: list[ViewColumn] = []
+    while True:
+        name = reader.name("a column")
+        columns.append(ViewColumn(name, reader.string() if reader.takes("COMMENT") else None))
+        if not reader.takes(","):
+            reader.finish()
+            return columns

@@ -69,6 +69,12 @@ class QueriedTable:
         support = type_support(self.context.spark)
         return struct_to_spark(I.StructType(self.scan.projection.fields), support=support)
 
+    def no_rows(self) -> DataFrame:
+        """Return a relation of the same columns without rows."""
+        if self.named.metadata_table is not None:
+            return self.named.metadata_rows(self._version)
+        return self.context.spark.createDataFrame([], self.schema)
+
     def rows(self, where: Expression) -> DataFrame:
         """Return the rows of the files that may hold rows for which a predicate is TRUE."""
         if self.named.metadata_table is not None:

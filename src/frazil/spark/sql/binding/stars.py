@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from frazil.format.predicates.sql.quoting import quote_name_always
-from frazil.spark.sql.relations import QueriedTable
+from frazil.spark.sql.binding.relations import QueriedTable
 from frazil.spark.words import Word
 
 _BEFORE: Final = frozenset({"SELECT", "DISTINCT", "ALL", ","})

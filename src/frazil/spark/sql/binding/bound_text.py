@@ -1,0 +1,272 @@
+"""A query with names of our own in place of the lake's tables and views, and how it is run.
+
+A view is a query too: it is bound as the statement is, in the names that the view was made with,
+and its rows stand in the place of its name. So conditions around a view reach the tables in it, and
+nothing of its text meets the text around it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from frazil.catalog.identifiers import shown
+from frazil.errors import NoSuchTableError, UnsupportedError, ValidationError
+from frazil.format.predicates import AlwaysTrue
+from frazil.format.predicates.sql.quoting import quote_name_always
+from frazil.spark.files.projection import METADATA_COLUMNS
+from frazil.spark.session.facts import is_connect
+from frazil.spark.sql.binding.relations import QueriedTable
+from frazil.spark.sql.binding.stars import without_reserved
+from frazil.spark.sql.binding.view_columns import as_the_view_says
+from frazil.spark.sql.context import CurrentNamespace, NamedView, SqlContext, ViewScope
+from frazil.spark.sql.failures import in_the_users_words, in_the_view
+from frazil.spark.sql.parameters import Args
+from frazil.spark.sql.parsers.spark_parser import with_variables
+from frazil.spark.sql.qualifiers import cuts_to_short
+from frazil.spark.sql.table_uses import TableUse, tables_in
+from frazil.spark.words import Word, words_of
+
+_RESERVED: Final = frozenset(field.name for field in METADATA_COLUMNS)
+DIALECT: Final = "spark"
+"""Whose SQL a view must have to be read here."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundText:
+    """A text with names of its own in place of the lake's tables and views.
+
+    Attributes:
+        text: what Spark reads; a name is ``{frazil_…}`` over Connect, where braces of the user are
+            doubled.
+        relations: the tables and views, by these names.
+        frames: the user's DataFrames, by such names.
+        given: the text as the user wrote it.
+        changes: what was replaced in it.
+        own_words: the words of the text.
+    """
+
+    spark: SparkSession
+    text: str
+    relations: Mapping[str, QueriedTable | QueriedView]
+    frames: Mapping[str, DataFrame]
+    given: str
+    changes: Sequence[tuple[int, int, str]]
+    own_words: Sequence[Word]
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What the user wrote, by the names in the text; those within views too."""
+        names = dict.fromkeys(self.frames, "the given DataFrame")
+        for name, each in self.relations.items():
+            names[name] = ".".join(each.use.name.parts)
+            if isinstance(each, QueriedView):
+                names.update(each.bound.names)
+        return names
+
+    @property
+    def words(self) -> list[Word]:
+        """The words of the text and of the views that it reads."""
+        words = list(self.own_words)
+        for each in self.relations.values():
+            if isinstance(each, QueriedView):
+                words += each.bound.words
+        return words
+
+    @property
+    def tables(self) -> dict[str, QueriedTable]:
+        """The tables, by their names; those within views too."""
+        return dict(self._tables())
+
+    def _tables(self) -> Iterator[tuple[str, QueriedTable]]:
+        for name, each in self.relations.items():
+            if isinstance(each, QueriedView):
+                yield from each.bound.tables.items()
+            else:
+                yield name, each
+
+    def all_rows(self) -> dict[str, DataFrame]:
+        """Return the rows of every table, from all of its files."""
+        return {name: each.rows(AlwaysTrue()) for name, each in self.tables.items()}
+
+    def relation_rows(self, rows: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+        """Return the rows that each name in the text stands for, given those of the tables."""
+        return {
+            name: each.rows(rows) if isinstance(each, QueriedView) else rows[name]
+            for name, each in self.relations.items()
+        }
+
+    def run(self, args: Args, rows: Mapping[str, DataFrame]) -> DataFrame:
+        """Return the query over some rows in place of the tables, of those within views too."""
+        rows = {**self.relation_rows(rows), **self.frames}
+        if is_connect(self.spark):
+            return self.spark.sql(self.text, args, **rows)  # type: ignore[arg-type]
+        names = {name: said for name, said in self.names.items() if name in rows}
+        with in_the_users_words(names, self.given, self.changes), ExitStack() as views:
+            for name, frame in rows.items():
+                frame.createOrReplaceTempView(name)
+                views.callback(frame.sparkSession.catalog.dropTempView, name)
+                if name in self.frames and not self.spark.catalog.tableExists(name):
+                    raise ValidationError(
+                        "a DataFrame in the statement belongs to another session: make it with "
+                        "the lake's (lake.spark)"
+                    )
+            return self.spark.sql(self.text, args)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class QueriedView:
+    """A view of the lake at one place of a query.
+
+    Attributes:
+        context: of the query.
+        use: where it stands.
+        named: the view.
+        bound: the view's own query.
+    """
+
+    context: SqlContext
+    use: TableUse
+    named: NamedView
+    bound: BoundText
+
+    @property
+    def whole_name(self) -> tuple[str, ...]:
+        """The catalog, the namespace and the view's name."""
+        return (self.context.catalog.name, *self.named.view.identifier)
+
+    def rows(self, rows: Mapping[str, DataFrame]) -> DataFrame:
+        """Return the view's rows in the columns that its version has.
+
+        Raises:
+            AnalysisException: of Spark, where the query cannot be read any more.
+            SchemaMismatchError: it gives other columns now.
+        """
+        view = self.named.view
+        with in_the_view(shown(view.identifier)):
+            found = self.bound.run(None, rows)
+        return as_the_view_says(self.context.spark, view, found)
+
+
+def bind_tables(
+    context: SqlContext,
+    text: str,
+    words: Sequence[Word],
+    *,
+    as_views: bool = False,
+    outer: Collection[tuple[str, ...]] = (),
+) -> BoundText:
+    """Put names of our own in place of the lake's tables and views in a text that is a query.
+
+    Args:
+        as_views: the names are those of temporary views, also over Connect.
+        outer: tables of the statement around, whose columns are qualified by their last parts.
+    """
+    reserved = tuple({word.text: None for word in words if word.text in _RESERVED})
+    relations: dict[str, QueriedTable | QueriedView] = {}
+    frames: dict[str, DataFrame] = {}
+    changes: list[tuple[int, int, str]] = []
+    over_connect = is_connect(context.spark) and not as_views
+    uses = tables_in(context.spark, text)
+    for use in uses:
+        name = f"frazil_{uuid.uuid4().hex}"
+        parts = use.name.parts
+        given = context.frames.get(parts[0]) if len(parts) == 1 else None
+        if given is not None:
+            frames[name] = given
+        else:
+            if context.scope is not None:
+                parts = context.scope.whole_name(context, parts)
+                if parts[0] != context.catalog.name:
+                    changes.append((use.name.start, use.name.stop, quote_name_always(parts)))
+                    continue
+            named = context.find(parts)
+            if named is None:
+                continue
+            if isinstance(named, NamedView):
+                relations[name] = _queried_view(context, use, named)
+            else:
+                relations[name] = QueriedTable(context, use, named, reserved)
+        changes.append((use.name.start, use.stop, f"{{{name}}}" if over_connect else name))
+        if use.alias_at is not None:
+            alias = f" AS {quote_name_always([use.name.parts[-1]])}"
+            changes.append((use.alias_at, use.alias_at, alias))
+    tables = [each.whole_name for each in relations.values() if each.use.alias_at is not None]
+    places = {use.name.start for use in uses}
+    cuts = cuts_to_short(words, [*tables, *outer], but=places)
+    changes += [(start, stop, "") for start, stop in cuts]
+    own = [each for each in relations.values() if isinstance(each, QueriedTable)]
+    if reserved and own:
+        changes += without_reserved(words, own)
+    # Without values Spark looks for no braces.
+    doubled = over_connect and bool(relations or frames)
+    bound = _changed(text, changes, doubled=doubled)
+    return BoundText(context.spark, bound, relations, frames, text, tuple(changes), tuple(words))
+
+
+def bind_view_query(context: SqlContext, sql: str, scope: ViewScope) -> BoundText:
+    """Bind the query of a view, in the names that its scope says.
+
+    Raises:
+        SqlSyntaxError, ParseException: it is no query.
+        NoSuchTableError: it reads what is not there.
+        ValidationError: it reads itself, through other views.
+    """
+    levels = scope.namespace if scope.catalog == context.catalog.name else ()
+    inner = replace(context, frames={}, scope=scope, current=CurrentNamespace(levels))
+    text = as_sub_query(sql)
+    if not is_connect(context.spark):
+        text = with_variables(context.spark, text)
+    return bind_tables(inner, text, words_of(text))
+
+
+def as_sub_query(sql: str) -> str:
+    """Return a query whose only sub-query is a text, so that nothing but a query can be in it."""
+    words = words_of(sql)
+    while words and words[-1].keyword == ";":
+        sql, words = sql[: words[-1].start], words[:-1]
+    return f"SELECT * FROM ({sql}\n)"  # noqa: S608 It is the view's own text.
+
+
+def _queried_view(context: SqlContext, use: TableUse, named: NamedView) -> QueriedView:
+    view = named.view
+    name = shown(view.identifier)
+    if use.version is not None or use.timestamp is not None:
+        raise ValidationError(f"{name} is a view: only tables have versions to read AS OF")
+    before = () if context.scope is None else context.scope.reading
+    if view.identifier in before:
+        way = " reads ".join(shown(each) for each in (*before, view.identifier))
+        raise ValidationError(f"a view cannot read itself: {way}")
+    version = view.metadata.current_version
+    sql = version.sql_for(DIALECT)
+    if sql is None:
+        others = ", ".join(version.dialects) or "no engine"
+        raise UnsupportedError(f"the view {name} has SQL for {others} only, and none for spark")
+    scope = ViewScope(
+        version.default_catalog or context.catalog.name,
+        version.default_namespace,
+        (*before, view.identifier),
+    )
+    try:
+        with in_the_view(name):
+            bound = bind_view_query(context, sql, scope)
+    except NoSuchTableError as error:
+        raise NoSuchTableError(f"{error} (in the view {name})") from None
+    return QueriedView(context, use, named, bound)
+
+
+def _changed(text: str, changes: list[tuple[int, int, str]], *, doubled: bool) -> str:
+    pieces, at = [], 0
+    for start, stop, new in sorted(changes):
+        pieces += [_escaped(text[at:start], doubled), new]
+        at = stop
+    return "".join([*pieces, _escaped(text[at:], doubled)])
+
+
+def _escaped(text: str, doubled: bool) -> str:
+    return text.replace("{", "{{").replace("}", "}}") if doubled else text

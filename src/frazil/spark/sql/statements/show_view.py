@@ -1,0 +1,80 @@
+"""What SHOW and DESCRIBE tell of a view."""
+
+from __future__ import annotations
+
+from frazil.catalog.protocol import LoadedView
+from frazil.format.predicates.sql.quoting import quote_name, string_text
+from frazil.format.views import ViewMetadata
+from frazil.spark.sql.binding.bound_text import DIALECT
+from frazil.spark.sql.binding.view_columns import QUERY_COLUMN_NAMES
+from frazil.spark.sql.context import SqlContext
+from frazil.spark.types import type_to_spark
+
+_HIDDEN = frozenset({QUERY_COLUMN_NAMES})
+
+
+def shown_view_properties(metadata: ViewMetadata) -> list[tuple[str, str]]:
+    """Return a view's properties, with those that its metadata tells."""
+    own = {
+        "format-version": str(metadata.format_version),
+        "location": metadata.location,
+        "provider": "iceberg",
+    }
+    shown: dict[str, str] = {**metadata.properties, **own}
+    return sorted((key, value) for key, value in shown.items() if key not in _HIDDEN)
+
+
+def create_view_statement(context: SqlContext, view: LoadedView) -> str:
+    """Return the CREATE VIEW that makes such a view."""
+    metadata = view.metadata
+    columns = [
+        f"  {quote_name([field.name])}"
+        + (f" COMMENT {string_text(field.doc)}" if field.doc else "")
+        for field in metadata.schema.fields
+    ]
+    lines = [
+        f"CREATE VIEW {quote_name([context.catalog.name, *view.identifier])} (",
+        ",\n".join(columns) + ")",
+    ]
+    said = metadata.properties.get("comment")
+    if said:
+        lines.append(f"COMMENT {string_text(said)}")
+    pairs = [
+        f"  {string_text(key)} = {string_text(value)}"
+        for key, value in shown_view_properties(metadata)
+        if key != "comment"
+    ]
+    lines.append("TBLPROPERTIES (\n" + ",\n".join(pairs) + ")")
+    lines.append(f"AS\n{metadata.current_version.sql_for(DIALECT) or ''}")
+    return "\n".join(lines) + "\n"
+
+
+def view_rows(
+    context: SqlContext, view: LoadedView, *, extended: bool
+) -> list[tuple[str, str, str | None]]:
+    """Return what DESCRIBE tells of a view."""
+    rows: list[tuple[str, str, str | None]] = [
+        (field.name, type_to_spark(field.field_type).simpleString(), field.doc)
+        for field in view.metadata.schema.fields
+    ]
+    if extended:
+        rows += [("", "", ""), ("# Detailed View Information", "", "")]
+        rows += [(key, value, "") for key, value in _facts(context, view)]
+    return rows
+
+
+def _facts(context: SqlContext, view: LoadedView) -> list[tuple[str, str]]:
+    version = view.metadata.current_version
+    properties = ", ".join(
+        f"{string_text(key)} = {string_text(value)}"
+        for key, value in shown_view_properties(view.metadata)
+    )
+    catalog = version.default_catalog or context.catalog.name
+    return [
+        ("Comment", view.metadata.properties.get("comment", "")),
+        ("View Catalog and Namespace", ".".join((catalog, *version.default_namespace))),
+        ("View Query Output Columns", f"[{view.metadata.properties.get(QUERY_COLUMN_NAMES, '')}]"),
+        ("View Properties", f"[{properties}]"),
+        ("View Text", version.sql_for(DIALECT) or ""),
+        ("Dialects", ", ".join(version.dialects)),
+    ]
