@@ -18,6 +18,9 @@ from frazil.spark.types import COMMENT_KEY, type_to_spark
 QUERY_COLUMN_NAMES: Final = "spark.query-column-names"
 """The property that has the names of the query's own columns, as Java's runtime writes it."""
 
+ENGINE_VERSIONS: Final = ("create_engine_version", "engine_version")
+"""Properties that say which Spark made the view, and which changed it last."""
+
 _WIDER: Final = (
     S.ByteType,
     S.ShortType,
@@ -27,11 +30,6 @@ _WIDER: Final = (
     S.DoubleType,
 )
 _DIGITS: Final[Mapping[type[S.DataType], int]] = {
-    S.ByteType: 3,
-    S.ShortType: 5,
-    S.IntegerType: 10,
-    S.LongType: 20,
-}
     S.ByteType: 3,
     S.ShortType: 5,
     S.IntegerType: 10,

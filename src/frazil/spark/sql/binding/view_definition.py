@@ -25,7 +25,7 @@ from frazil.format.views import (
 )
 from frazil.spark.session.facts import is_case_sensitive
 from frazil.spark.sql.binding.bound_text import DIALECT, bind_view_query
-from frazil.spark.sql.binding.view_columns import QUERY_COLUMN_NAMES
+from frazil.spark.sql.binding.view_columns import ENGINE_VERSIONS, QUERY_COLUMN_NAMES
 from frazil.spark.sql.context import SqlContext, ViewScope
 from frazil.spark.types import query_schema_from_spark
 from frazil.table.commit.retries import repeated
@@ -89,9 +89,11 @@ class ViewDefinition:
             summary=summary,
             representations=(SqlRepresentation(self.sql, DIALECT),),
             default_namespace=namespace,
-            default_catalog=catalog,
+            # None is the view's own catalog, whatever a reader calls it.
+            default_catalog=None,
         )
-        own = {QUERY_COLUMN_NAMES: ",".join(given.names)}
+        engine = f"Spark {context.spark.version}"
+        own = {QUERY_COLUMN_NAMES: ",".join(given.names), ENGINE_VERSIONS[1]: engine}
         return NewVersion(Schema(tuple(fields)), version, {**self.properties, **own})
 
 
@@ -103,6 +105,12 @@ class NewVersion:
     version: ViewVersion
     properties: Mapping[str, str]
 
+    def created(self, context: SqlContext, name: Identifier) -> LoadedView:
+        """Make a view of it."""
+        made, changed = ENGINE_VERSIONS
+        properties = {**self.properties, made: self.properties[changed]}
+        return context.catalog.create_view(name, self.schema, self.version, properties=properties)
+
 
 def create_view(context: SqlContext, name: Identifier, definition: ViewDefinition) -> LoadedView:
     """Make a view.
@@ -113,7 +121,7 @@ def create_view(context: SqlContext, name: Identifier, definition: ViewDefinitio
     """
     _require_views(context)
     new = definition.version(context, name)
-    return context.catalog.create_view(name, new.schema, new.version, properties=new.properties)
+    return new.created(context, name)
 
 
 def create_or_replace_view(
@@ -133,9 +141,7 @@ def create_or_replace_view(
             return _replace(context, name, new)
         except NoSuchViewError:
             try:
-                return context.catalog.create_view(
-                    name, new.schema, new.version, properties=new.properties
-                )
+                return new.created(context, name)
             except ViewAlreadyExistsError as error:
                 if context.catalog.view_exists(name):
                     raise CommitFailedError(str(error)) from None

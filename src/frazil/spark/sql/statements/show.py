@@ -84,6 +84,8 @@ def _views(context: SqlContext, reader: WordReader) -> DataFrame:
         for name in context.catalog.list_views(namespace)
         if _matches(name[-1], pattern)
     ]
+    temporary = [each.name for each in context.spark.catalog.listTables() if each.isTemporary]
+    rows += [("", name, True) for name in temporary if _matches(name, pattern)]
     return table_of(context.spark, ("namespace", "viewName", "isTemporary"), rows)
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from frazil.catalog.protocol import LoadedView
 from frazil.format.predicates.sql.quoting import quote_name, string_text
 from frazil.format.views import ViewMetadata
 from frazil.spark.sql.binding.bound_text import DIALECT
-from frazil.spark.sql.binding.view_columns import QUERY_COLUMN_NAMES
+from frazil.spark.sql.binding.view_columns import ENGINE_VERSIONS, QUERY_COLUMN_NAMES
 from frazil.spark.sql.context import SqlContext
 from frazil.spark.types import type_to_spark
 
-_HIDDEN = frozenset({QUERY_COLUMN_NAMES})
+_HIDDEN: Final = frozenset({QUERY_COLUMN_NAMES, *ENGINE_VERSIONS})
 
 
 def shown_view_properties(metadata: ViewMetadata) -> list[tuple[str, str]]:
@@ -51,10 +53,10 @@ def create_view_statement(context: SqlContext, view: LoadedView) -> str:
 
 def view_rows(
     context: SqlContext, view: LoadedView, *, extended: bool
-) -> list[tuple[str, str, str | None]]:
+) -> list[tuple[str, str, str]]:
     """Return what DESCRIBE tells of a view."""
-    rows: list[tuple[str, str, str | None]] = [
-        (field.name, type_to_spark(field.field_type).simpleString(), field.doc)
+    rows = [
+        (field.name, type_to_spark(field.field_type).simpleString(), field.doc or "")
         for field in view.metadata.schema.fields
     ]
     if extended:
@@ -76,5 +78,6 @@ def _facts(context: SqlContext, view: LoadedView) -> list[tuple[str, str]]:
         ("View Query Output Columns", f"[{view.metadata.properties.get(QUERY_COLUMN_NAMES, '')}]"),
         ("View Properties", f"[{properties}]"),
         ("View Text", version.sql_for(DIALECT) or ""),
-        ("Dialects", ", ".join(version.dialects)),
+        ("View Dialects", ", ".join(version.dialects)),
+        ("Created By", view.metadata.properties.get(ENGINE_VERSIONS[0], "")),
     ]
