@@ -16,7 +16,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.catalog.identifiers import shown
-from frazil.errors import NoSuchTableError, UnsupportedError, ValidationError
+from frazil.errors import NoSuchTableError, SqlSyntaxError, UnsupportedError, ValidationError
 from frazil.format.predicates import AlwaysTrue
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.files.projection import METADATA_COLUMNS
@@ -33,6 +33,7 @@ from frazil.spark.sql.table_uses import TableUse, tables_in
 from frazil.spark.words import Word, words_of
 
 _RESERVED: Final = frozenset(field.name for field in METADATA_COLUMNS)
+_QUERIES: Final = frozenset({"SELECT", "WITH", "VALUES", "FROM", "TABLE", "(", "MAP", "REDUCE"})
 DIALECT: Final = "spark"
 """Whose SQL a view must have to be read here."""
 
@@ -226,8 +227,15 @@ def bind_view_query(context: SqlContext, sql: str, scope: ViewScope) -> BoundTex
 
 
 def as_sub_query(sql: str) -> str:
-    """Return a query whose only sub-query is a text, so that nothing but a query can be in it."""
+    """Return a query whose only sub-query is a text, so that nothing but a query can be in it.
+
+    Raises:
+        SqlSyntaxError: it is none.
+    """
     words = words_of(sql)
+    if not words or words[0].keyword not in _QUERIES:
+        found = words[0].text if words else "nothing"
+        raise SqlSyntaxError(f"a view is made of a query, which does not begin with {found!r}")
     while words and words[-1].keyword == ";":
         sql, words = sql[: words[-1].start], words[:-1]
     return f"SELECT * FROM ({sql}\n)"  # noqa: S608 It is the view's own text.

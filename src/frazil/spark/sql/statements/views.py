@@ -65,12 +65,9 @@ def alter_view(context: SqlContext, reader: WordReader) -> None:
     reader.expect("ALTER", "VIEW")
     parts = _names(context, reader)
     if reader.takes("RENAME", "TO"):
-        target = reader.names("the name of a view")
+        new = context.identifier(reader.names("the name of a view"))
         reader.finish()
-        # As for tables, a name of one part stays in the namespace.
-        old = context.identifier(parts)
-        new = (*old[:-1], *target) if len(target) == 1 else context.identifier(target)
-        context.catalog.rename_view(old, new)
+        context.catalog.rename_view(context.identifier(parts), new)
         return
     name = context.identifier(parts)
     if reader.takes("SET", "TBLPROPERTIES"):
