@@ -65,12 +65,12 @@ if TYPE_CHECKING:
         PositionDeletesResult,
     )
     from frazil.spark.lake import Lake, connect, open_table
-    from frazil.spark.lake_views import View
     from frazil.spark.migration.add_files import AddFilesResult
     from frazil.spark.optimizing.results import OptimizeResult
     from frazil.spark.row_level.figures import ChangeResult
     from frazil.spark.row_level.merging.builder import MergeBuilder
     from frazil.spark.scan import Scan
+    from frazil.spark.sql.lake_views import View
     from frazil.spark.table import Table
     from frazil.spark.transaction import TableTransaction
     from frazil.spark.upkeep.stats_results import PartitionStatsResult, TableStatsResult
@@ -202,7 +202,7 @@ _HOMES: Final = {
     "TableTransaction": "frazil.spark.transaction",
     "UpdateSchema": "frazil.table.updates.schema",
     "UpdateSpec": "frazil.table.updates.spec",
-    "View": "frazil.spark.lake_views",
+    "View": "frazil.spark.sql.lake_views",
     "col": "frazil.format.predicates",
     "connect": "frazil.spark.lake",
     "open_table": "frazil.spark.lake",

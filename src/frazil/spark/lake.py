@@ -24,13 +24,13 @@ from frazil.errors import (
 )
 from frazil.spark.creation import CreateKwargs, CreateTable
 from frazil.spark.lake_migration import MigrationCommands
-from frazil.spark.lake_views import ViewCommands
 from frazil.spark.procedures.call import call
 from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.row_level.writes import Rows
 from frazil.spark.schemas.schema_like import SchemaLike
 from frazil.spark.session.facts import prepare_session, take_cache_sizes
 from frazil.spark.sql.context import CurrentNamespace, SqlContext
+from frazil.spark.sql.lake_views import ViewCommands
 from frazil.spark.sql.run import run_sql
 from frazil.spark.stream.source.options import StreamSettings
 from frazil.spark.table import Table
