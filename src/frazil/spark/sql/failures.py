@@ -57,7 +57,9 @@ def in_the_view(name: str) -> Iterator[None]:
         yield
     except (AnalysisException, ParseException) as error:
         said = _CONDITION.sub("", _PLAN.sub("", str(error)))
-        raise type(error)(
+        # Those of the virtual machine are classes of their own, which are made otherwise.
+        kind = ParseException if isinstance(error, ParseException) else AnalysisException
+        raise kind(
             message=f"{said} (in the view {name})",
             errorClass=error.getCondition(),
             messageParameters=error.getMessageParameters(),
