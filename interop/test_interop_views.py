@@ -39,7 +39,7 @@ def test_java_reads_frazils_views(spark: Any, shared: Lake) -> None:
     assert both(spark, shared, "SELECT n FROM java_sql.db.over WHERE n > 3") == [(4,)]
     for statement in (
         "DESCRIBE java_sql.db.ours",
-        "SHOW CREATE TABLE java_sql.db.ours",
+        "SHOW CREATE TABLE java_sql.db.over",
         "SHOW VIEWS IN java_sql.db LIKE 'ours'",
         "SHOW TBLPROPERTIES java_sql.db.ours",
         "SHOW TABLES IN java_sql.db LIKE 'o*'",
