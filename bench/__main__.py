@@ -24,6 +24,7 @@ from bench import (
     scans,
     slopes,
     small,
+    sql,
     streams,
     upkeep,
     upserted,
@@ -48,6 +49,7 @@ MEASUREMENTS: dict[str, Callable[[Context], Iterator[Figure]]] = {
     "streams": streams.run,
     "equality": equality.run,
     "slopes": slopes.run,
+    "sql": sql.run,
     "upkeep": upkeep.run,
     "upserted": upserted.run,
 }

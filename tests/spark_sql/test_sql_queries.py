@@ -109,6 +109,35 @@ def test_only_files_that_can_hold_rows_are_opened(sides, query, files):
     assert len(set(sides.sql(query).inputFiles())) == files
 
 
+@pytest.mark.parametrize(
+    ("query", "files"),
+    [
+        ("SELECT count(*) FROM db.t", 0),
+        ("SELECT count(1) AS `a b`, min(id), max(id) AS m, count(n) FROM db.t", 0),
+        ("SELECT max(k) AS k FROM (SELECT k, id FROM db.t)", 0),
+        ("SELECT count(*), max(ts) FROM db.t WHERE id >= 20", 0),
+        ("SELECT min(d), count(*), count(*) FROM db.t WHERE id < 0", 0),
+        # Files hold other rows too, or metadata does not know it.
+        ("SELECT count(*) FROM db.t WHERE id >= 25", 2),
+        ("SELECT count(*) FROM db.t WHERE id >= 20 AND n LIKE '%1'", 2),
+        ("SELECT count(*) FROM db.t WHERE id >= 20 AND id % 2 = 0", 2),
+        ("SELECT count(DISTINCT k) FROM db.t", 4),
+        ("SELECT count(*) FILTER (WHERE k = 1) FROM db.t", 4),
+        ("SELECT count(*) FROM db.t HAVING count(*) > 50", 4),
+        ("SELECT max(id) + 1 AS m FROM db.t", 4),
+        ("SELECT k, count(*) FROM db.t GROUP BY k", 4),
+        ("SELECT count(*) FROM (SELECT * FROM db.t LIMIT 7)", 4),
+        ("SELECT count(NULL) FROM db.t", 4),
+        ("SELECT count(k, n) FROM db.t", 4),
+    ],
+)
+def test_aggregates_that_metadata_knows_open_no_file(sides, spark, query, files):
+    found, expected = sides.sql(query), spark.sql(plain(query))
+    assert found.dtypes == expected.dtypes
+    assert sorted(map(repr, found.collect())) == sorted(map(repr, expected.collect()))
+    assert len(set(found.inputFiles())) == files
+
+
 @pytest.mark.parametrize("query", [q for q in QUERIES if "|>" not in q])
 def test_both_parsers_find_the_same_names(spark, query):
     found = [

@@ -190,6 +190,24 @@ def implied_by(text: str, schema: Schema, *, spark: SparkSession, time_zone: str
     return all_of(reader.implied(piece).predicate for piece in conjuncts_of(text))
 
 
+def stated_by(
+    text: str, schema: Schema, *, spark: SparkSession, time_zone: str
+) -> Expression | None:
+    """Return the bound predicate that a text of SQL is, and None where it says more than that.
+
+    Args:
+        text: a condition; columns are named with their case.
+        time_zone: the session's zone.
+    """
+    if not _is_read_as_here(text, spark):
+        return None
+    reader = ConditionReader(schema=schema, case_sensitive=True, time_zone=time_zone)
+    pieces = [reader.implied(piece) for piece in conjuncts_of(text)]
+    if not all(piece.is_exact for piece in pieces):
+        return None
+    return all_of(piece.predicate for piece in pieces)
+
+
 def _is_read_as_here(text: str, spark: SparkSession) -> bool:
     return all(
         str(spark.conf.get(key, usual)).lower() == usual

@@ -41,6 +41,16 @@ class Cost:
 EXPLAINED_PAIRS: Final = 100_000
 """A plan with up to so many pairs of a data file and a delete says how the deletes are applied."""
 
+# -- joins in statements ----
+
+SMALL_SIDE_BYTES: Final = 64 << 20
+LARGE_SIDE_BYTES: Final = 64 << 20
+"""The keys of a side with up to so many bytes are read first, for one with so many at least: to
+read them takes two tenths of a second. Measured by ``make bench ONLY=sql``."""
+
+JOINED_KEYS: Final = 10_000
+"""More keys of a small side are not compared with the bounds of files."""
+
 # -- footers of data files ----
 
 REMOTE_FOOTERS: Final = Cost(here=128, a_task=32, threads=8)

@@ -6,12 +6,11 @@ from pyspark.errors import ParseException
 from pyspark.sql import DataFrame
 
 from frazil.errors import SqlSyntaxError
-from frazil.format.predicates import AlwaysTrue, Expression
-from frazil.spark.session.facts import is_connect
-from frazil.spark.sql.binding.bound_text import BoundText, bind_tables
+from frazil.format.predicates import AlwaysTrue
+from frazil.spark.sql.binding.bound_text import bind_tables
 from frazil.spark.sql.context import SqlContext
 from frazil.spark.sql.parameters import Args
-from frazil.spark.sql.pruning import EmptyRelations, asks_for_rows, implied, names_the_time
+from frazil.spark.sql.pruning.asked import asked_of_tables
 from frazil.spark.words import words_of
 
 
@@ -25,8 +24,14 @@ def query(context: SqlContext, text: str, args: Args = None) -> DataFrame:
     bound = bind_tables(context, text, words_of(text))
     if not bound.relations and not bound.frames:
         return context.spark.sql(text, args)  # type: ignore[arg-type]
-    where = _asked(context, bound, args)
-    rows = {name: each.rows(where[name]) for name, each in bound.tables.items()}
+    asked = asked_of_tables(context.spark, bound, args)
+    if asked is None:
+        return bound.run(args, bound.all_rows())
+    row = asked.row_of_metadata()
+    if row is not None:
+        return row
+    where = asked.wanted_rows()
+    rows = {name: each.rows(where.get(name, AlwaysTrue())) for name, each in bound.tables.items()}
     return bound.run(args, rows)
 
 
@@ -40,24 +45,3 @@ def passed_on(context: SqlContext, text: str, args: Args = None) -> DataFrame:
     except (ParseException, SqlSyntaxError):
         return context.spark.sql(text, args)  # type: ignore[arg-type]
     return bound.run(args, bound.all_rows())
-
-
-def _asked(context: SqlContext, bound: BoundText, args: Args) -> dict[str, Expression]:
-    """What the query asks of each table, of those within its views too."""
-    tables, words = bound.tables, bound.words
-    prunable = {name: each for name, each in tables.items() if each.can_prune}
-    where: dict[str, Expression] = dict.fromkeys(tables, AlwaysTrue())
-    if is_connect(context.spark) or not prunable or not asks_for_rows(words):
-        return where
-    empty = EmptyRelations(context.spark)
-    places = dict(enumerate(prunable))
-    rows = {name: empty.relation(place, prunable[name].schema) for place, name in places.items()}
-    for name, each in tables.items():
-        if name not in rows:
-            rows[name] = each.rows(AlwaysTrue())
-    asked = empty.asked(bound.run(args, rows))
-    lasts = names_the_time(words)
-    for place, name in places.items():
-        schema = prunable[name].scan.schema
-        where[name] = implied(asked.get(place, []), schema, spark=context.spark, lasts=lasts)
-    return where

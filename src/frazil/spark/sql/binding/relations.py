@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,6 +14,7 @@ from frazil.errors import SqlSyntaxError, ValidationError
 from frazil.format import types as I
 from frazil.format.predicates import AlwaysTrue, Expression
 from frazil.planning.plan import plan
+from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.read.reader import TableReader
 from frazil.spark.scan import Scan
 from frazil.spark.session.facts import type_support
@@ -81,10 +83,61 @@ class QueriedTable:
             return self.named.metadata_rows(self._version)
         if isinstance(where, AlwaysTrue):
             return self.scan.to_df()
-        scan, table = self.scan, self.named.table
-        found = plan(table.metadata, scan.snapshot, table.io, where=where, schema=scan.schema)
+        table = self.named.table
         reader = TableReader(self.context.spark, table.metadata, table.io)
-        return reader.rows(found, scan.projection)
+        return reader.rows(self.plan(where), self.scan.projection)
+
+    def plan(
+        self, where: Expression, *, statistics: Mapping[str, Collection[int]] | None = None
+    ) -> ScanPlan:
+        """Return what is read for a bound predicate.
+
+        Args:
+            statistics: values of metrics to keep, as of `frazil.planning.plan.plan`.
+        """
+        scan, table = self.scan, self.named.table
+        return plan(
+            table.metadata,
+            scan.snapshot,
+            table.io,
+            where=where,
+            schema=scan.schema,
+            statistics=statistics,
+        )
+
+    def values_of(self, column: str, where: Expression, *, at_most: int) -> list[Any] | None:
+        """Return the values of a column in rows for which a predicate is TRUE, without NULL.
+
+        Returns:
+            Each value once; None where there are more than so many.
+        """
+        name, version = _quoted(column), self._version.arguments
+        rows = self.named.table.scan(where, columns=[name], **version).to_df()
+        found = rows.distinct().limit(at_most + 1).collect()
+        return None if len(found) > at_most else [row[0] for row in found if row[0] is not None]
+
+    def aggregated(
+        self, measures: Sequence[tuple[str, str | None]], where: Expression
+    ) -> DataFrame | None:
+        """Return aggregates of the rows for which a predicate is TRUE, from metadata alone.
+
+        Args:
+            measures: a function, ``count``, ``min`` or ``max``, and its column each; None for
+                ``*``.
+
+        Returns:
+            One row; None where rows would have to be read.
+        """
+        texts = [
+            f"{kind}({'*' if column is None else _quoted(column)}) as `{number}`"
+            for number, (kind, column) in enumerate(measures)
+        ]
+        try:
+            found = self.named.table.scan(where, **self._version.arguments).aggregate(texts)
+        except ValidationError:
+            # A type without an order has no bounds that metadata knows.
+            return None
+        return None if found.files_to_scan else found.to_df()
 
     @cached_property
     def _version(self) -> TableVersion:

@@ -1,0 +1,114 @@
+"""Statements: TPC-DS beside the Java runtime, before and after changes, and what a text costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from bench import tpcds
+from bench.context import Context, run_all
+from bench.figures import Bar, Figure, compare, interleaved, limit
+
+NAMESPACE = "tpcds"
+ROWS_OF_SCALE_ONE = 10_000_000
+"""`--rows` of so many takes TPC-DS's scale 1: 2.9 million rows in the largest table."""
+
+CHANGES = (
+    "DELETE FROM {table} WHERE {day} % 100 = 7",
+    "UPDATE {table} SET {day} = {day} WHERE {day} % 20 = 3",
+)
+"""One row in a hundred is deleted, five are updated."""
+
+SELECTIVE_JOIN = (
+    "SELECT i_category, count(*), sum(ss_net_paid) FROM store_sales "
+    "JOIN date_dim ON ss_sold_date_sk = d_date_sk JOIN item ON ss_item_sk = i_item_sk "
+    "WHERE d_year = 2001 AND d_moy = 3 GROUP BY i_category"
+)
+
+
+def run(context: Context) -> Iterator[Figure]:
+    """Figures of statements; those beside the Java runtime where it is there."""
+    folder = context.folder / "tpcds-parquet"
+    tpcds.write_parquet(folder, context.rows / ROWS_OF_SCALE_ONE)
+    tpcds.make_tables(context.spark, context.lake, NAMESPACE, folder)
+    context.lake.sql(f"USE {NAMESPACE}")
+    if context.has_java:
+        context.spark.sql(f"USE {context.java_name(NAMESPACE)}")
+        yield _whole_set(context, "TPC-DS, 99 queries", at_most=1.0)
+        yield _pair(context, "selective join", SELECTIVE_JOIN, at_most=1.0)
+        for table, day in tpcds.FACTS.items():
+            name = f"{NAMESPACE}.{table}"
+            context.lake.load_table(name).update_properties(
+                {f"write.{command}.mode": "merge-on-read" for command in ("delete", "update")}
+            )
+            for text in CHANGES:
+                context.lake.sql(text.format(table=name, day=day))
+        yield _whole_set(context, "TPC-DS, 99 queries, after changes", at_most=1.05)
+    yield from _texts(context)
+
+
+def _whole_set(context: Context, name: str, *, at_most: float) -> Figure:
+    ours, java = 0.0, 0.0
+    for text in tpcds.queries().values():
+        took = interleaved(_sides(context, text), rounds=max(context.rounds - 1, 1))
+        ours, java = ours + took["ours"], java + took["java"]
+    return compare(name + context.suffix, "Java runtime", ours, java, Bar(at_most=at_most))
+
+
+def _pair(context: Context, name: str, text: str, *, at_most: float) -> Figure:
+    took = interleaved(_sides(context, text), rounds=5)
+    bar = Bar(at_most=at_most)
+    return compare(name + context.suffix, "Java runtime", took["ours"], took["java"], bar)
+
+
+def _sides(context: Context, text: str) -> dict[str, Callable[[], object]]:
+    return {
+        "ours": lambda: run_all(context.lake.sql(text)),
+        "java": lambda: run_all(context.spark.sql(text)),
+    }
+
+
+def _texts(context: Context) -> Iterator[Figure]:
+    """The same commands by text and by method, and a statement that does next to nothing."""
+    lake, spark = context.lake, context.spark
+    rows = context.rows // 10
+    source = spark.range(rows // 10).selectExpr("id * 10 AS id", "'changed' AS v")
+    for name in ("by_text", "by_method"):
+        lake.create_table(f"{NAMESPACE}.{name}", "id bigint, v string").append(
+            spark.range(rows).selectExpr("id", "cast(id as string) AS v")
+        )
+    table = f"{NAMESPACE}.by_method"
+    pairs: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
+        "INSERT": (
+            lambda: lake.sql(f"INSERT INTO {NAMESPACE}.by_text SELECT * FROM {{s}}", s=source),
+            lambda: lake.load_table(table).append(source),
+        ),
+        "MERGE": (
+            lambda: lake.sql(
+                f"MERGE INTO {NAMESPACE}.by_text t USING {{s}} s ON t.id = s.id "
+                "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
+                s=source,
+            ),
+            lambda: (
+                lake.load_table(table)
+                .merge(source, on="target.id = source.id")
+                .when_matched_update_all()
+                .when_not_matched_insert_all()
+                .execute()
+            ),
+        ),
+    }
+    for name, (text, method) in pairs.items():
+        took = interleaved({"text": text, "method": method}, rounds=5)
+        title = f"{name} by text{context.suffix}"
+        yield compare(title, "the method", took["text"], took["method"], Bar(at_most=1.1))
+    lake.sql(f"CREATE TABLE {NAMESPACE}.one (id BIGINT)")
+    lake.sql(f"INSERT INTO {NAMESPACE}.one VALUES (1)")
+    took = interleaved(
+        {
+            "ours": lambda: lake.sql(f"SELECT * FROM {NAMESPACE}.one WHERE id = 1"),
+            "spark": lambda: spark.sql("SELECT * FROM range(1) WHERE id = 1"),
+        },
+        rounds=15,
+    )
+    over = took["ours"] - took["spark"]
+    yield limit(f"lake.sql over spark.sql{context.suffix}", over, at_most=0.06)

@@ -1,0 +1,1 @@
+"""Which files a query can need, and what of it metadata answers."""
