@@ -10,8 +10,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
+from sqlalchemy.engine import Connection
+
 from frazil.catalog.pointer.sql import SqlCatalog
-from frazil.catalog.protocol import LoadedTable, StagedTable
+from frazil.catalog.protocol import LoadedTable, StagedTable, TableCommit
 from frazil.errors import CommitFailedError
 from frazil.format.changes import (
     AssertCreate,
@@ -54,9 +56,26 @@ class RequirementsCatalog(SqlCatalog):
             except _OvertakenError:
                 continue
 
-    def _swap(self, base: LoadedTable, updated: TableMetadata) -> LoadedTable:
+    def commit_tables(self, commits: Sequence[TableCommit]) -> None:
+        """Commit all, again on the newest tables while others are first."""
+        wanted = [
+            TableCommit(
+                each.identifier,
+                tuple(requirement_from_json(through_json(one)) for one in each.requirements),
+                tuple(update_from_json(through_json(one)) for one in each.updates),
+            )
+            for each in commits
+        ]
+        while True:
+            try:
+                super().commit_tables(wanted)
+            except _OvertakenError:
+                continue
+            return
+
+    def _raise_lost_race(self, connection: Connection, base: LoadedTable) -> None:
         try:
-            return super()._swap(base, updated)
+            super()._raise_lost_race(connection, base)
         except CommitFailedError as error:
             raise _OvertakenError(str(error)) from error
 

@@ -6,7 +6,7 @@ A caller asks what a catalog can do (`Catalog.can`) rather than trying it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import ClassVar
@@ -91,12 +91,14 @@ class TableCommit:
     Attributes:
         identifier: the table.
         requirements: what must hold of it.
-        updates: what changes, in order.
+        updates: what changes, in order; none where the requirements are all.
+        base: as of `Catalog.commit_table`.
     """
 
     identifier: Identifier
     requirements: tuple[Requirement, ...]
     updates: tuple[Update, ...]
+    base: LoadedTable | None = field(default=None, repr=False, compare=False)
 
 
 class Catalog(ViewMethods, ABC):
@@ -311,10 +313,26 @@ class Catalog(ViewMethods, ABC):
     def commit_tables(self, commits: Sequence[TableCommit]) -> None:
         """Commit changes of several tables, all or none; how it ends is as in `commit_table`.
 
+        With AssertCreate the updates of a commit make a new table. What was written for any of the
+        tables is deleted only where the swap of all is known not to have taken place.
+
+        Args:
+            commits: one for each table.
+
         Raises:
             UnsupportedError: the catalog commits each table alone.
+            ValidationError: a table is there twice; and as of `commit_table`.
+            TableAlreadyExistsError: a table that is to be made is there.
         """
         raise self.unsupported(Capability.MULTI_TABLE_COMMITS)
+
+    def loading_as_of_now(self) -> Callable[[Identifier], LoadedTable]:
+        """Return what loads tables as all of them are at this moment, where the catalog can.
+
+        Elsewhere, as here, a table is as it is when it is loaded. What it raises is as of
+        `load_table`.
+        """
+        return self.load_table
 
     @abstractmethod
     def register_table(

@@ -48,12 +48,17 @@ class Sending:
 
 
 @contextlib.contextmanager
-def new_metadata_file(io: FileIO, path: str, data: bytes) -> Iterator[Sending]:
+def new_metadata_file(
+    io: FileIO, path: str, data: bytes, *, sending: Sending | None = None
+) -> Iterator[Sending]:
     """Write the file of a change that the block sends; it goes again if nothing was sent.
 
     Whatever the block raises once the sending has begun, the file stays: the table may name it.
+
+    Args:
+        sending: of a change that has several files.
     """
-    sending = Sending()
+    sending = Sending() if sending is None else sending
     try:
         io.create_unique(path, data)
     except AlreadyExistsError:

@@ -22,9 +22,9 @@ from frazil.catalog.identifiers import (
     shown,
 )
 from frazil.catalog.metadata_files import metadata_bytes
-from frazil.catalog.pointer.catalog import PointerCatalog
 from frazil.catalog.pointer.outcome import Sending, new_metadata_file
 from frazil.catalog.pointer.pointer_race import PointerRace
+from frazil.catalog.pointer.sql.commits_together import CommitsTogether
 from frazil.catalog.pointer.sql.database import Database
 from frazil.catalog.pointer.sql.engine import (
     CONNECT_TIMEOUT,
@@ -59,7 +59,7 @@ _TABLE_TYPE = "TABLE"
 _MAKE_ATTEMPTS = 3
 
 
-class SqlCatalog(SqlViewMethods, PointerCatalog):
+class SqlCatalog(SqlViewMethods, CommitsTogether):
     """SQLite, PostgreSQL and other databases that SQLAlchemy reaches.
 
     Properties: ``uri`` (required), ``warehouse``, ``init_catalog_tables`` (true), ``echo`` (false),
@@ -69,7 +69,7 @@ class SqlCatalog(SqlViewMethods, PointerCatalog):
     """
 
     kind: ClassVar[str] = "sql"
-    capabilities: ClassVar[frozenset[Capability]] = PointerCatalog.capabilities | {
+    capabilities: ClassVar[frozenset[Capability]] = CommitsTogether.capabilities | {
         Capability.NAMESPACE_PROPERTIES,
         Capability.RENAMES,
         Capability.TABLE_LOCATIONS,
@@ -271,24 +271,12 @@ class SqlCatalog(SqlViewMethods, PointerCatalog):
         path = new_metadata_file_path(updated, version=0 if version is None else version + 1)
         table = self._loaded(base.identifier, updated, path)
 
-        def work(connection: Connection) -> None:
-            moved = connection.execute(
-                update(TABLES)
-                .where(
-                    self._is_row(base.identifier),
-                    TABLES.c.metadata_location == base.metadata_location,
-                )
-                .values(metadata_location=path, previous_metadata_location=base.metadata_location)
-            )
-            if moved.rowcount != 1:
-                self._raise_lost_race(connection, base)
-
         with new_metadata_file(
             self.io, path, metadata_bytes(self.io, updated, path=path)
         ) as sending:
             self._database.change(
                 f"the swap of {shown(base.identifier)} to {path}",
-                work,
+                lambda connection: self._move_pointer(connection, base, table),
                 took_place=lambda: self._took_place(base, table),
                 properties={**self.properties, **base.metadata.properties},
                 sending=sending,
