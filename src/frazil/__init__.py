@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         PositionDeletesResult,
     )
     from frazil.spark.lake import Lake, connect, open_table
+    from frazil.spark.lake_transaction.transaction import LakeTransaction
     from frazil.spark.migration.add_files import AddFilesResult
     from frazil.spark.optimizing.results import OptimizeResult
     from frazil.spark.row_level.figures import ChangeResult
@@ -72,7 +73,7 @@ if TYPE_CHECKING:
     from frazil.spark.scan import Scan
     from frazil.spark.sql.lake_views import View
     from frazil.spark.table import Table
-    from frazil.spark.transaction import TableTransaction
+    from frazil.spark.transaction import TableTransaction, TransactionTable
     from frazil.spark.upkeep.stats_results import PartitionStatsResult, TableStatsResult
     from frazil.spark.upserts.once import Batch
     from frazil.spark.upserts.result import ApplyChangesResult
@@ -112,6 +113,7 @@ __all__ = [
     "InvalidManifestError",
     "InvalidMetadataError",
     "Lake",
+    "LakeTransaction",
     "ManifestsResult",
     "MergeBuilder",
     "MissingFileError",
@@ -146,6 +148,7 @@ __all__ = [
     "TableAlreadyExistsError",
     "TableStatsResult",
     "TableTransaction",
+    "TransactionTable",
     "UnsupportedError",
     "UnsupportedVersionError",
     "UpdateSchema",
@@ -180,6 +183,7 @@ _HOMES: Final = {
     "ExpireResult": "frazil.table.maintenance.expire",
     "IncrementalScan": "frazil.spark.changes.incremental",
     "Lake": "frazil.spark.lake",
+    "LakeTransaction": "frazil.spark.lake_transaction.transaction",
     "ManifestsResult": "frazil.spark.compaction.results",
     "MergeBuilder": "frazil.spark.row_level.merging.builder",
     "NestedField": "frazil.format.types",
@@ -200,6 +204,7 @@ _HOMES: Final = {
     "Table": "frazil.spark.table",
     "TableStatsResult": "frazil.spark.upkeep.stats_results",
     "TableTransaction": "frazil.spark.transaction",
+    "TransactionTable": "frazil.spark.transaction",
     "UpdateSchema": "frazil.table.updates.schema",
     "UpdateSpec": "frazil.table.updates.spec",
     "View": "frazil.spark.sql.lake_views",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from frazil.catalog.identifiers import parse_table_identifier
-from frazil.catalog.protocol import Catalog, LoadedTable
+from frazil.catalog.protocol import Catalog, LoadedTable, StagedTable
+from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import PartitionField, spec_for
@@ -70,11 +71,40 @@ class CreateTable:
             return catalog.create_table(name, self._metadata(catalog, self.schema))
         rows = rows_of(spark, self.rows)
         metadata = self._metadata(catalog, rows if self.schema is None else self.schema)
+        settings = self._settings(spark)
+        staged = catalog.stage_table(name, metadata)
+        files = self._write(spark, rows, staged)
+        with CreateTransaction(catalog, staged) as transaction:
+            transaction.files.append(files, **owning(settings, files))
+        return transaction.created
+
+    def run_within(
+        self, spark: SparkSession, catalog: Catalog, begin: Callable[[StagedTable], SparkPort]
+    ) -> SparkPort:
+        """Run it as a part of a larger commit.
+
+        Args:
+            begin: what is done to the table is collected by the port that it returns.
+        """
+        name = parse_table_identifier(self.identifier)
+        rows = None if self.rows is None else rows_of(spark, self.rows)
+        metadata = self._metadata(catalog, rows if self.schema is None else self.schema)
+        settings = self._settings(spark)
+        staged = catalog.stage_table(name, metadata)
+        port = begin(staged)
+        if rows is not None:
+            files = self._write(spark, rows, staged)
+            FileChanges(port).append(files, **owning(settings, files))
+        return port
+
+    def _settings(self, spark: SparkSession) -> SnapshotSettings:
         told = {**engine_summary(spark), **(self.options.snapshot_properties or {})}
         settings: SnapshotSettings = {"snapshot_properties": told}
         snapshot_options(**settings)
-        staged = catalog.stage_table(name, metadata)
-        files = write_data_files(
+        return settings
+
+    def _write(self, spark: SparkSession, rows: DataFrame, staged: StagedTable) -> list[DataFile]:
+        return write_data_files(
             spark,
             rows,
             metadata=staged.metadata,
@@ -82,9 +112,6 @@ class CreateTable:
             options=self.options.options,
             on_progress=self.options.on_progress,
         )
-        with CreateTransaction(catalog, staged) as transaction:
-            transaction.files.append(files, **owning(settings, files))
-        return transaction.created
 
     def _metadata(self, catalog: Catalog, schema: SchemaLike | None) -> TableMetadata:
         columns = schema_of(schema)

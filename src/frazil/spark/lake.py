@@ -24,6 +24,7 @@ from frazil.errors import (
 )
 from frazil.spark.creation import CreateKwargs, CreateTable
 from frazil.spark.lake_migration import MigrationCommands
+from frazil.spark.lake_transaction.methods import LakeTransactions
 from frazil.spark.procedures.call import call
 from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.row_level.writes import Rows
@@ -115,7 +116,7 @@ def open_table(
     return Table(session, catalog, catalog.load_table(catalog.identifier))
 
 
-class Lake(OnDriver, MigrationCommands, ViewCommands):
+class Lake(OnDriver, LakeTransactions, MigrationCommands, ViewCommands):
     """Namespaces and tables of one catalog, with a Spark session to fill and read them.
 
     Identifiers are ``"namespace.table"`` or tuples of names.
@@ -129,6 +130,7 @@ class Lake(OnDriver, MigrationCommands, ViewCommands):
         self.spark = spark
         self.catalog = catalog
         self._current = CurrentNamespace()
+        self._transactions = self._statement_transactions()
 
     def __repr__(self) -> str:
         return f"Lake({self.catalog!r})"
@@ -145,7 +147,8 @@ class Lake(OnDriver, MigrationCommands, ViewCommands):
         self.close()
 
     def close(self) -> None:
-        """Give back the catalog's connections."""
+        """Roll back transactions of statements, and give back the catalog's connections."""
+        self._transactions.close()
         self.catalog.close()
 
     # -- namespaces ------------------------------------------------------------------------------
@@ -387,6 +390,9 @@ class Lake(OnDriver, MigrationCommands, ViewCommands):
             >>> lake.sql("SELECT city, count(*) FROM db.trips WHERE fare > :f GROUP BY 1", {"f": 9})
             >>> lake.sql("SELECT t.fare FROM db.trips t JOIN {new} n ON t.id = n.id", new=df)
         """
+        found = self._transactions.run(statement, args, frames)
+        if found is not None:
+            return found
         context = SqlContext(self.spark, self.catalog, self._current, frames)
         return run_sql(context, statement, args)
 

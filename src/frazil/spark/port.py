@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from frazil.catalog.protocol import Catalog, LoadedTable
+from frazil.catalog.protocol import Catalog, LoadedTable, StagedTable
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
 from frazil.format.types import IcebergType
@@ -25,7 +25,7 @@ from frazil.table.snapshots.producer import (
     snapshots_of_transaction,
     staged_head,
 )
-from frazil.table.transaction import TransactionPort
+from frazil.table.transaction import CreationPort, TransactionPort
 
 
 class SparkPort(TablePort):
@@ -135,5 +135,20 @@ class SparkTransactionPort(SparkPort, TransactionPort):
     @contextmanager
     def together(self) -> Iterator[SparkPort]:
         """Give the transaction itself; where the block raises it is as it was before."""
+        with self.all_or_nothing():
+            yield self
+
+
+class SparkCreationPort(SparkPort, CreationPort):
+    """The first operations of a table that does not exist yet."""
+
+    def __init__(self, spark: SparkSession, catalog: Catalog, staged: StagedTable) -> None:
+        CreationPort.__init__(self, catalog, staged)
+        self.spark = spark
+        self.reads = ReadPoints(staged.metadata)
+
+    @contextmanager
+    def together(self) -> Iterator[SparkPort]:
+        """Give the port itself; where the block raises it is as it was before."""
         with self.all_or_nothing():
             yield self

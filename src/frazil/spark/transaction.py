@@ -1,9 +1,15 @@
-"""TableTransaction: appends, overwrites and every other change of a table in one commit."""
+"""Changes of a table in one commit: its own, or one that it shares with other tables."""
 
 from __future__ import annotations
 
-from frazil.spark.port import SparkTransactionPort
+from typing import NoReturn
+
+from frazil.catalog.protocol import Catalog
+from frazil.errors import UnsupportedError
+from frazil.spark.metadata_frames.inspector import TableInspector
+from frazil.spark.port import SparkPort, SparkTransactionPort
 from frazil.spark.row_level.commands import RowCommands
+from frazil.spark.table_reads import TableReads
 from frazil.table.transaction import Transaction
 
 
@@ -23,3 +29,55 @@ class TableTransaction(RowCommands, Transaction):
 
     def __init__(self, port: SparkTransactionPort) -> None:
         super().__init__(port)
+
+
+class TransactionTable(TableReads, RowCommands):
+    """A table in a transaction of a lake: read as when that began, with the changes so far.
+
+    It has the changes of a `TableTransaction` and the reads of a `Table`. Nobody else sees the
+    changes before the transaction is committed.
+    """
+
+    def __init__(self, catalog: Catalog, port: SparkPort, metadata_location: str) -> None:
+        super().__init__(port)
+        self._catalog = catalog
+        self._metadata_location = metadata_location
+
+    def __repr__(self) -> str:
+        return f"TransactionTable({self.name})"
+
+    @property
+    def identifier(self) -> tuple[str, ...]:
+        """Namespace levels and the table's name."""
+        return self.port.identifier
+
+    @property
+    def name(self) -> str:
+        """The identifier as text."""
+        return self.port.name
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog that the table is in."""
+        return self._catalog
+
+    @property
+    def inspect(self) -> TableInspector:
+        """All metadata tables, with the changes so far."""
+        return TableInspector(
+            self.spark,
+            self.metadata,
+            self._metadata_location,
+            self.io,
+            text_zone=self.port.text_zone,
+        )
+
+    def transaction(self) -> NoReturn:
+        """Refuse a transaction within the transaction.
+
+        Raises:
+            UnsupportedError: always.
+        """
+        raise UnsupportedError(
+            f"transactions are not nested: {self.name} is in one already, whose end commits all"
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from frazil.catalog.protocol import Catalog, LoadedTable, StagedTable
@@ -13,6 +13,7 @@ from frazil.format.metadata import TableMetadata
 from frazil.table.commit.block import CommittedAtEnd
 from frazil.table.commit.loop import abandon, commit, create
 from frazil.table.commit.operation import Changes, CompositeOperation, Operation
+from frazil.table.commit.together import ChangedTable, NewTable
 from frazil.table.operations import TableOperations
 from frazil.table.port import HandlePort, TablePort
 
@@ -74,6 +75,21 @@ class CollectingPort(TablePort, CommittedAtEnd):
     def commit_operations(self, operations: CompositeOperation) -> LoadedTable:
         """Commit operations, and return the table with them."""
 
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """Run a block whose operations count together: if it raises, none of them does.
+
+        What they wrote is removed then, and the transaction is as it was before the block.
+        """
+        table, operations = self._table, len(self._operations)
+        try:
+            yield
+        except BaseException:
+            abandon(CompositeOperation(self._operations[operations:]))
+            self._table = table
+            del self._operations[operations:]
+            raise
+
     def rollback(self) -> None:
         """Forget everything, and remove what the operations wrote."""
         self._check_open()
@@ -116,25 +132,24 @@ class TransactionPort(CollectingPort):
 
     def commit_operations(self, operations: CompositeOperation) -> LoadedTable:
         """Commit operations, and let the handle show the table with them."""
-        staged = _Staged(self._operations, self.base, self._table.updates)
+        staged = self._staged
         committed = commit(self._handle.catalog, self.identifier, staged, base=self._base)
         self._handle.committed(committed, operations.made_snapshots)
         return committed
 
-    @contextmanager
-    def all_or_nothing(self) -> Iterator[None]:
-        """Run a block whose operations count together: if it raises, none of them does.
+    def close(self, read: Mapping[str, int | None]) -> ChangedTable:
+        """End it without a commit; return what a commit of several tables has of it.
 
-        What they wrote is removed then, and the transaction is as it was before the block.
+        Args:
+            read: the references whose rows must stay, and where they were.
         """
-        table, operations = self._table, len(self._operations)
-        try:
-            yield
-        except BaseException:
-            abandon(CompositeOperation(self._operations[operations:]))
-            self._table = table
-            del self._operations[operations:]
-            raise
+        self._check_open()
+        self._is_open = False
+        return ChangedTable(self.identifier, self._staged, self._base, read)
+
+    @property
+    def _staged(self) -> _Staged:
+        return _Staged(self._operations, self.base, self._table.updates)
 
 
 class Transaction(TableOperations, CommittedAtEnd):
@@ -194,6 +209,7 @@ class CreationPort(CollectingPort):
 
     def __init__(self, catalog: Catalog, staged: StagedTable) -> None:
         super().__init__(staged)
+        self._begun = staged
         self._catalog = catalog
         self._created: LoadedTable | None = None
 
@@ -203,6 +219,12 @@ class CreationPort(CollectingPort):
         if self._created is None:
             raise ValidationError(f"{self.name} is not created yet")
         return self._created
+
+    def close(self) -> NewTable:
+        """End it without a commit; return what a commit of several tables has of it."""
+        self._check_open()
+        self._is_open = False
+        return NewTable(self._begun, CompositeOperation(self._operations), self._table)
 
     def commit_operations(self, operations: CompositeOperation) -> LoadedTable:
         """Create the table with the operations."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -17,7 +17,9 @@ from frazil.errors import (
     NoSuchViewError,
     ValidationError,
 )
+from frazil.spark.creation import CreateTable
 from frazil.spark.table import Table
+from frazil.spark.transaction import TransactionTable
 
 METADATA_TABLES: Final = frozenset(
     {
@@ -43,6 +45,22 @@ METADATA_TABLES: Final = frozenset(
 
 _SPARK_CATALOG: Final = "spark_catalog"
 _GLOBAL_TEMP: Final = "global_temp"
+
+
+LakeTable = Table | TransactionTable
+"""What a name means: a table, or a table in the transaction that statements run in."""
+
+
+class OpenTransaction(Protocol):
+    """The transaction that statements run in."""
+
+    def table(self, identifier: str | Sequence[str]) -> TransactionTable:
+        """Return a table with the changes so far."""
+        ...
+
+    def create(self, command: CreateTable) -> TransactionTable:
+        """Make a table as a part of the transaction."""
+        ...
 
 
 class SparksNameError(Exception):
@@ -81,7 +99,7 @@ class NamedTable:
         metadata_table: the one that the name says, as ``t.snapshots`` does.
     """
 
-    table: Table
+    table: LakeTable
     version: TableVersion = field(default_factory=TableVersion)
     metadata_table: str | None = None
 
@@ -147,6 +165,7 @@ class SqlContext:
         current: the namespace of names that have none.
         frames: rows and values that stand in the text as ``{name}``.
         scope: what names mean where the text is a view's; None where it is the user's.
+        transaction: what the statements are part of; each is a commit where there is none.
     """
 
     spark: SparkSession
@@ -154,6 +173,7 @@ class SqlContext:
     current: CurrentNamespace
     frames: Mapping[str, Any] = field(default_factory=dict)
     scope: ViewScope | None = None
+    transaction: OpenTransaction | None = None
 
     def identifier(self, parts: Identifier) -> Identifier:
         """Return a table's identifier in the lake.
@@ -197,7 +217,14 @@ class SqlContext:
         """Whether a name says that it is Spark's."""
         return parts[0].lower() == _SPARK_CATALOG and parts[0] != self.catalog.name
 
-    def load(self, parts: Identifier) -> Table:
+    def create(self, command: CreateTable) -> None:
+        """Make a table."""
+        if self.transaction is None:
+            command.run(self.spark, self.catalog)
+        else:
+            self.transaction.create(command)
+
+    def load(self, parts: Identifier) -> LakeTable:
         """Return a table of the lake.
 
         Raises:
@@ -257,7 +284,7 @@ class SqlContext:
         version, metadata_table = said
         return NamedTable(table, version, metadata_table)
 
-    def _table(self, identifier: Identifier) -> Table | None:
+    def _table(self, identifier: Identifier) -> LakeTable | None:
         try:
             return self._loaded(identifier)
         except (NoSuchTableError, NoSuchNamespaceError):
@@ -271,7 +298,9 @@ class SqlContext:
         except (NoSuchViewError, NoSuchNamespaceError):
             return None
 
-    def _loaded(self, identifier: Identifier) -> Table:
+    def _loaded(self, identifier: Identifier) -> LakeTable:
+        if self.transaction is not None:
+            return self.transaction.table(identifier)
         return Table(self.spark, self.catalog, self.catalog.load_table(identifier))
 
     def _is_view(self, name: str) -> bool:

@@ -44,7 +44,7 @@ _LOG = logging.getLogger(__name__)
 _CLOCK_TOLERANCE_MS = 60_000
 
 # By these a catalog says that the swap was not sent, or did not take place.
-_REFUSALS = (
+REFUSALS = (
     ConflictError,
     ValidationError,
     UnsupportedError,
@@ -144,19 +144,19 @@ def commit(
             show the change either. No file was deleted.
         ValidationError: the operation does not fit the table.
     """
-    tries = _Tries(identifier, sleep)
-    run = _changes
+    tries = Tries(f"table {'.'.join(identifier)}", sleep)
+    run = changes_of
     current = base
     while True:
         try:
             if current is None:
                 current = catalog.load_table(identifier)
             expected_uuid = expected_uuid or current.metadata.table_uuid
-            _check_same_table(identifier, expected_uuid, current)
+            check_same_table(identifier, expected_uuid, current)
             if current.metadata.last_updated_ms > time.time() * 1000 + _CLOCK_TOLERANCE_MS:
                 _warn_of_clock(identifier, current.metadata)
             changes = run(catalog, operation, current)
-        except _LostRaceError as lost:
+        except LostRaceError as lost:
             tries.wait_after(lost.reason, current, operation)
             current = None
             continue
@@ -166,7 +166,7 @@ def commit(
         if changes.is_empty:
             abandon(operation)
             return current
-        run = _changes_again
+        run = changes_again
         try:
             committed = catalog.commit_table(
                 identifier, changes.requirements, changes.updates, base=current
@@ -175,9 +175,9 @@ def commit(
             tries.wait_after(error, current, operation)
             current = None
             continue
-        except _REFUSALS as error:
+        except REFUSALS as error:
             # What a catalog does after the swap may raise the same: the table itself knows.
-            refused = _look(catalog, identifier, operation.is_in)
+            refused = look(catalog, identifier, operation.is_in)
             if isinstance(refused, LoadedTable):
                 _LOG.warning("table %s was committed, and then: %s", ".".join(identifier), error)
                 committed = refused
@@ -187,11 +187,13 @@ def commit(
                 raise
         except (CommitStateUnknownError, StorageError):
             # The store may have failed after the swap, so a look at the table decides.
-            found = _find_committed(catalog, identifier, operation, current, sleep)
+            found = find_committed(
+                catalog, identifier, operation.is_in, current.metadata.properties, sleep
+            )
             if found is None:
                 raise
             committed = found
-        _clean_after_success(operation, committed)
+        clean_after_success(operation, committed.metadata)
         return committed
 
 
@@ -213,17 +215,17 @@ def create(
     except (AlreadyExistsError, CommitFailedError):
         abandon(operation)
         raise
-    except _REFUSALS as error:
+    except REFUSALS as error:
         # As in a commit: what a catalog does after the table is there may raise the same.
         uuid, identifier = staged.metadata.table_uuid, staged.identifier
-        refused = _look(catalog, identifier, lambda found: found.table_uuid == uuid)
+        refused = look(catalog, identifier, lambda found: found.table_uuid == uuid)
         if not isinstance(refused, LoadedTable):
             if refused is not None:
                 abandon(operation)
             raise
         _LOG.warning("table %s was created, and then: %s", ".".join(identifier), error)
         created = refused
-    _clean_after_success(operation, created)
+    clean_after_success(operation, created.metadata)
     return created
 
 
@@ -235,7 +237,7 @@ def abandon(operation: Operation) -> None:
         _LOG.warning("files of a commit that did not take place were left behind: %s", error)
 
 
-class _LostRaceError(Exception):
+class LostRaceError(Exception):
     """Another commit took away what this try was reading."""
 
     def __init__(self, reason: FrazilError) -> None:
@@ -243,11 +245,16 @@ class _LostRaceError(Exception):
         self.reason = reason
 
 
-class _Tries:
-    """How often a commit was tried, and for how long."""
+class Tries:
+    """How often a commit was tried, and for how long.
 
-    def __init__(self, identifier: tuple[str, ...], sleep: Callable[[float], None]) -> None:
-        self._identifier = identifier
+    Args:
+        what: the table, or the tables, for messages.
+        sleep: waits so many seconds.
+    """
+
+    def __init__(self, what: str, sleep: Callable[[float], None]) -> None:
+        self._what = what
         self._sleep = sleep
         self._count = 0
         self._started = time.monotonic()
@@ -272,7 +279,7 @@ class _Tries:
         if self._count > backoff.num_retries or elapsed_ms > backoff.total_timeout_ms:
             abandon(operation)
             raise CommitFailedError(
-                f"table {'.'.join(self._identifier)}: other writers were first in each of "
+                f"{self._what}: other writers were first in each of "
                 f"{self._count} tries; raise commit.retry.num-retries "
                 f"({backoff.num_retries}) or write less often: {error}"
             ) from error
@@ -283,24 +290,24 @@ class _Tries:
             raise
 
 
-def _changes(catalog: Catalog, operation: Operation, current: LoadedTable) -> Changes:
+def changes_of(catalog: Catalog, operation: Operation, current: LoadedTable) -> Changes:
     """Run the operation; a file that an expiry deleted meanwhile is a lost race."""
     try:
         return operation.changes(current.metadata)
     except MissingFileError as error:
         if _has_moved(catalog, current):
-            raise _LostRaceError(error) from error
+            raise LostRaceError(error) from error
         raise
 
 
-def _changes_again(catalog: Catalog, operation: Operation, current: LoadedTable) -> Changes:
+def changes_again(catalog: Catalog, operation: Operation, current: LoadedTable) -> Changes:
     """Run an operation that fitted the table before another commit was first.
 
     Raises:
         ConflictError: it does not fit any more, which is that commit's doing.
     """
     try:
-        return _changes(catalog, operation, current)
+        return changes_of(catalog, operation, current)
     except CommitError:
         raise
     except _MISFITS as error:
@@ -309,7 +316,7 @@ def _changes_again(catalog: Catalog, operation: Operation, current: LoadedTable)
         )
 
 
-def _check_same_table(
+def check_same_table(
     identifier: tuple[str, ...], expected_uuid: str | None, current: LoadedTable
 ) -> None:
     found = current.metadata.table_uuid
@@ -338,7 +345,7 @@ def _warn_of_clock(identifier: tuple[str, ...], metadata: TableMetadata) -> None
     )
 
 
-def _look(
+def look(
     catalog: Catalog, identifier: tuple[str, ...], is_ours: Callable[[TableMetadata], bool | None]
 ) -> LoadedTable | bool | None:
     """The table if it holds what was sent, False if it does not, None where nobody can tell."""
@@ -351,11 +358,11 @@ def _look(
     return loaded if is_ours(loaded.metadata) else False
 
 
-def _find_committed(
+def find_committed(
     catalog: Catalog,
     identifier: tuple[str, ...],
-    operation: Operation,
-    base: LoadedTable,
+    is_ours: Callable[[TableMetadata], bool | None],
+    properties: Mapping[str, str],
     sleep: Callable[[float], None],
 ) -> LoadedTable | None:
     """The table, if a look at it shows that a commit of unknown outcome took place.
@@ -363,7 +370,7 @@ def _find_committed(
     Not seeing the change proves nothing (the swap may still be under way), so None leaves the
     outcome unknown.
     """
-    backoff = Backoff.for_status_checks(base.metadata.properties)
+    backoff = Backoff.for_status_checks(properties)
     started = time.monotonic()
     for attempt in range(1, backoff.num_retries + 1):
         try:
@@ -371,7 +378,7 @@ def _find_committed(
         except (StorageError, NotFoundError, CommitStateUnknownError):
             loaded = None
         if loaded is not None:
-            answer = operation.is_in(loaded.metadata)
+            answer = is_ours(loaded.metadata)
             if answer is None:
                 return None
             if answer:
@@ -384,9 +391,9 @@ def _find_committed(
     return None
 
 
-def _clean_after_success(operation: Operation, committed: LoadedTable) -> None:
+def clean_after_success(operation: Operation, committed: TableMetadata) -> None:
     """Clean up after a success; the commit stands whether or not that works."""
     try:
-        operation.on_committed(committed.metadata)
+        operation.on_committed(committed)
     except Exception as error:
         _LOG.warning("unused files of a commit's earlier tries were left behind: %s", error)

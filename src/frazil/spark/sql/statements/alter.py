@@ -7,6 +7,7 @@ from typing import Final
 
 from frazil.errors import NoSuchRefError, ValidationError
 from frazil.format.properties.table import DISTRIBUTION_MODE
+from frazil.spark.row_level.commands import RowCommands
 from frazil.spark.schemas.ddl import parse_columns
 from frazil.spark.sql.context import SqlContext
 from frazil.spark.sql.statements.columns import (
@@ -16,7 +17,6 @@ from frazil.spark.sql.statements.columns import (
     type_of,
 )
 from frazil.spark.sql.statements.tables import constant, properties_of
-from frazil.spark.transaction import TableTransaction
 from frazil.spark.types import schema_from_spark
 from frazil.spark.words import WordReader
 from frazil.table.updates.references import Retention
@@ -39,15 +39,15 @@ def alter_table(context: SqlContext, reader: WordReader) -> None:
     if change is None:
         raise reader.error("a change of the table is expected, such as ADD COLUMN")
     # The whole statement is read before anything is committed.
-    with context.load(name).transaction() as changes:
-        change(context, changes, reader)
+    with context.load(name).port.together() as port:
+        change(context, RowCommands(port), reader)
         reader.finish()
 
 
 # -- columns -------------------------------------------------------------------------------------
 
 
-def _add_columns(context: SqlContext, table: TableTransaction, reader: WordReader) -> None:
+def _add_columns(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
     if reader.sees("("):
         added = column_definitions(reader.inside())
     else:
@@ -75,14 +75,14 @@ def _add(context: SqlContext, change: UpdateSchema, column: ColumnDefinition) ->
         change.move_after(column.parts, (*column.parts[:-1], column.position))
 
 
-def _rename_column(context: SqlContext, table: TableTransaction, reader: WordReader) -> None:
+def _rename_column(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
     name = reader.names("a column")
     reader.expect("TO")
     with _schema_of(context, table) as change:
         change.rename_column(name, reader.name("a name"))
 
 
-def _drop_columns(context: SqlContext, table: TableTransaction, reader: WordReader) -> None:
+def _drop_columns(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
     if_exists = reader.takes("IF", "EXISTS")
     inner = reader.inside() if reader.sees("(") else reader
     names = [inner.names("a column")]
@@ -104,7 +104,7 @@ def _has(schema: object, name: tuple[str, ...]) -> bool:
     return True
 
 
-def _alter_column(context: SqlContext, table: TableTransaction, reader: WordReader) -> None:
+def _alter_column(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
     name = reader.names("a column")
     with _schema_of(context, table) as change:
         if reader.takes("TYPE"):
@@ -129,27 +129,25 @@ def _alter_column(context: SqlContext, table: TableTransaction, reader: WordRead
             raise reader.error("TYPE, COMMENT, FIRST, AFTER, SET or DROP is expected")
 
 
-def _schema_of(context: SqlContext, table: TableTransaction) -> UpdateSchema:
+def _schema_of(context: SqlContext, table: RowCommands) -> UpdateSchema:
     return table.update_schema(case_sensitive=table.port.case_sensitive)
 
 
 # -- partition fields, order, identifier fields --------------------------------------------------
 
 
-def _add_partition_field(context: SqlContext, table: TableTransaction, reader: WordReader) -> None:
+def _add_partition_field(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
     term, name = _term(reader)
     with table.update_spec(case_sensitive=table.port.case_sensitive) as change:
         change.add_field(term, name=name)
 
 
-def _drop_partition_field(context: SqlContext, table: TableTransaction, reader: WordReader) -> None:
+def _drop_partition_field(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
     with table.update_spec(case_sensitive=table.port.case_sensitive) as change:
         change.remove_field(reader.until(";"))
 
 
-def _replace_partition_field(
-    context: SqlContext, table: TableTransaction, reader: WordReader
-) -> None:
+def _replace_partition_field(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
     old = reader.until("WITH")
     reader.expect("WITH")
     term, name = _term(reader)
@@ -162,7 +160,7 @@ def _term(reader: WordReader) -> tuple[str, str | None]:
     return term, reader.name("a name") if reader.takes("AS") else None
 
 
-def _write(context: SqlContext, table: TableTransaction, reader: WordReader) -> None:
+def _write(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
     """The default order and distribution, as Java's extension sets them."""
     mode: str | None = None
     if reader.takes("UNORDERED"):
@@ -186,17 +184,13 @@ def _write(context: SqlContext, table: TableTransaction, reader: WordReader) -> 
         table.set_properties({DISTRIBUTION_MODE.name: mode})
 
 
-def _set_identifier_fields(
-    context: SqlContext, table: TableTransaction, reader: WordReader
-) -> None:
+def _set_identifier_fields(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
     names = _column_names(reader)
     with _schema_of(context, table) as change:
         change.set_identifier_fields(*names)
 
 
-def _drop_identifier_fields(
-    context: SqlContext, table: TableTransaction, reader: WordReader
-) -> None:
+def _drop_identifier_fields(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
     gone = {".".join(name).lower() for name in _column_names(reader)}
     schema = table.metadata.schema
     now = [str(schema.find_column_name(i)) for i in schema.identifier_field_ids]
@@ -217,7 +211,7 @@ def _column_names(reader: WordReader) -> list[tuple[str, ...]]:
 # -- properties ----------------------------------------------------------------------------------
 
 
-def _set_properties(context: SqlContext, table: TableTransaction, reader: WordReader) -> None:
+def _set_properties(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
     given = properties_of(reader.inside())
     special = {key: given.pop(key) for key in _SPECIAL if key in given}
     if "location" in special:
@@ -232,7 +226,7 @@ def _set_properties(context: SqlContext, table: TableTransaction, reader: WordRe
         table.set_properties(given)
 
 
-def _unset_properties(context: SqlContext, table: TableTransaction, reader: WordReader) -> None:
+def _unset_properties(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
     reader.takes("IF", "EXISTS")
     inner = reader.inside()
     names = [inner.word("a property").text]
@@ -241,7 +235,7 @@ def _unset_properties(context: SqlContext, table: TableTransaction, reader: Word
     table.remove_properties(*names)
 
 
-def _set_location(context: SqlContext, table: TableTransaction, reader: WordReader) -> None:
+def _set_location(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
     table.set_location(reader.string())
 
 
@@ -249,7 +243,7 @@ def _set_location(context: SqlContext, table: TableTransaction, reader: WordRead
 
 
 def _reference(kind: str, *, creates: bool, replaces: bool) -> Callable[..., None]:
-    def run(context: SqlContext, table: TableTransaction, reader: WordReader) -> None:
+    def run(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
         if_not_exists = reader.takes("IF", "NOT", "EXISTS")
         name = reader.name(f"a {kind}")
         version, retention = _reference_clauses(reader)
@@ -299,7 +293,7 @@ def _unit(reader: WordReader) -> int:
 
 
 def _drop_reference(kind: str) -> Callable[..., None]:
-    def run(context: SqlContext, table: TableTransaction, reader: WordReader) -> None:
+    def run(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
         if_exists = reader.takes("IF", "EXISTS")
         name = reader.name(f"a {kind}")
         remove = table.remove_branch if kind == "branch" else table.remove_tag
@@ -312,9 +306,7 @@ def _drop_reference(kind: str) -> Callable[..., None]:
     return run
 
 
-_CHANGES: Final[
-    Mapping[tuple[str, ...], Callable[[SqlContext, TableTransaction, WordReader], None]]
-] = {
+_CHANGES: Final[Mapping[tuple[str, ...], Callable[[SqlContext, RowCommands, WordReader], None]]] = {
     ("ADD", "PARTITION", "FIELD"): _add_partition_field,
     ("DROP", "PARTITION", "FIELD"): _drop_partition_field,
     ("REPLACE", "PARTITION", "FIELD"): _replace_partition_field,

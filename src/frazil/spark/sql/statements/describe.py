@@ -33,7 +33,7 @@ def describe(context: SqlContext, reader: WordReader) -> DataFrame | None:
     if reader.takes("HISTORY"):
         table = context.load(reader.names("the name of a table"))
         reader.finish()
-        return table.history()
+        return table.inspect.dataframes.history()
     reader.takes("TABLE")
     extended = reader.takes("EXTENDED") or reader.takes("FORMATTED")
     parts = reader.names("the name of a table")

@@ -144,7 +144,7 @@ def _partitions(context: SqlContext, reader: WordReader) -> DataFrame:
         )
         for each in spec.fields
     ]
-    rows = table.partitions().where(f"spec_id = {spec.spec_id}")
+    rows = table.inspect.dataframes.partitions().where(f"spec_id = {spec.spec_id}")
     return rows.select(F.concat_ws("/", *shown).alias("partition")).orderBy("partition")
 
 

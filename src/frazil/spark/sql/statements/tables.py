@@ -157,15 +157,17 @@ def properties_of(reader: WordReader) -> dict[str, str]:
 def _create(
     context: SqlContext, name: tuple[str, ...], definition: TableDefinition, rows: DataFrame | None
 ) -> None:
-    CreateTable(
-        identifier=name,
-        schema=_schema(context, definition, rows),
-        rows=rows,
-        partition_by=definition.partition_by,
-        properties=definition.own_properties,
-        location=definition.location,
-        format_version=definition.format_version,
-    ).run(context.spark, context.catalog)
+    context.create(
+        CreateTable(
+            identifier=name,
+            schema=_schema(context, definition, rows),
+            rows=rows,
+            partition_by=definition.partition_by,
+            properties=definition.own_properties,
+            location=definition.location,
+            format_version=definition.format_version,
+        )
+    )
 
 
 def _schema(context: SqlContext, definition: TableDefinition, rows: DataFrame | None) -> Schema:

@@ -17,9 +17,8 @@ from frazil.format.predicates.sql.quoting import (
 )
 from frazil.format.schema import Schema
 from frazil.spark.row_level.options import CommitOptions
-from frazil.spark.sql.context import NamedView, SqlContext
+from frazil.spark.sql.context import LakeTable, NamedView, SqlContext
 from frazil.spark.sql.expressions import Expressions
-from frazil.spark.table import Table
 from frazil.spark.words import WordReader
 
 
@@ -32,7 +31,7 @@ class StatementTarget:
         name: what columns can be qualified with.
     """
 
-    table: Table
+    table: LakeTable
     branch: str | None
     name: str
 

@@ -1,0 +1,155 @@
+"""BEGIN, COMMIT and ROLLBACK: the transactions that statements of a lake are in."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from frazil.errors import ValidationError
+from frazil.spark.lake_transaction.transaction import LakeTransaction, is_control
+from frazil.spark.sql.results import nothing
+from frazil.spark.words import WordReader
+from frazil.table.conflicts.validation import Isolation
+
+_CONTROL: Final = re.compile(
+    r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(?:BEGIN|START|COMMIT|ROLLBACK)\b", re.IGNORECASE | re.DOTALL
+)
+
+
+class StatementTransactions:
+    """The open transaction of each thread.
+
+    A thread is to a lake what a connection is to a database: statements of others are not in it.
+    After a statement that failed a transaction is only rolled back, so that no half of it is
+    committed.
+    """
+
+    def __init__(self, spark: SparkSession, begin: Callable[[Isolation], LakeTransaction]) -> None:
+        self._spark = spark
+        self._begin = begin
+        self._own = threading.local()
+        self._open: list[LakeTransaction] = []
+        self._guard = threading.Lock()
+
+    @property
+    def current(self) -> LakeTransaction | None:
+        """The transaction that the thread has begun by a statement."""
+        found: LakeTransaction | None = getattr(self._own, "transaction", None)
+        return found
+
+    def run(
+        self,
+        statement: str,
+        args: Mapping[str, Any] | Sequence[Any] | None,
+        frames: Mapping[str, Any],
+    ) -> DataFrame | None:
+        """Run a statement of a transaction, or of its begin or end; None where it is in none.
+
+        Raises:
+            ValidationError: an earlier statement of the transaction has failed, there is one
+                already, or there is none to end.
+        """
+        done = self._control(statement)
+        transaction = self.current
+        if done is not None or transaction is None:
+            return done
+        failed: str | None = self._own.failed
+        if failed is not None:
+            raise ValidationError(
+                f"a statement of this transaction has failed ({failed}), so that nothing of it is "
+                "committed: run ROLLBACK"
+            )
+        try:
+            return transaction.sql(statement, args, **frames)
+        except BaseException as error:
+            self._own.failed = type(error).__name__
+            raise
+
+    def close(self) -> None:
+        """Roll back what is open, of every thread."""
+        with self._guard:
+            left, self._open = self._open, []
+        for transaction in left:
+            if transaction.is_open:
+                transaction.rollback()
+        self._own.transaction = None
+
+    # -- parts -----------------------------------------------------------------------------------
+
+    def _control(self, statement: str) -> DataFrame | None:
+        """Run a BEGIN, COMMIT or ROLLBACK; None where the statement is another one."""
+        # Most statements are others: their words are read once.
+        if not isinstance(statement, str) or _CONTROL.match(statement) is None:
+            return None
+        reader = WordReader(statement)
+        if not is_control(tuple(word.keyword for word in reader.words[:2])):
+            return None
+        if reader.takes("COMMIT"):
+            _end_words(reader)
+            self._commit()
+        elif reader.takes("ROLLBACK"):
+            _end_words(reader)
+            self._taken("ROLLBACK").rollback()
+        else:
+            self._begin_one(_isolation(reader))
+        return nothing(self._spark)
+
+    def _begin_one(self, isolation: Isolation) -> None:
+        if self.current is not None:
+            raise ValidationError(
+                "a transaction is open already, and transactions are not nested: run COMMIT or "
+                "ROLLBACK first"
+            )
+        made = self._begin(isolation)
+        self._own.transaction, self._own.failed = made, None
+        with self._guard:
+            self._open.append(made)
+
+    def _commit(self) -> None:
+        failed = getattr(self._own, "failed", None)
+        transaction = self._taken("COMMIT")
+        if failed is not None:
+            transaction.rollback()
+            raise ValidationError(
+                f"a statement of the transaction has failed ({failed}): it was rolled back, and "
+                "nothing was changed"
+            )
+        transaction.commit()
+
+    def _taken(self, statement: str) -> LakeTransaction:
+        transaction = self.current
+        if transaction is None:
+            raise ValidationError(
+                f"{statement}: no transaction is open; BEGIN TRANSACTION begins one"
+            )
+        self._own.transaction = None
+        with self._guard:
+            if transaction in self._open:
+                self._open.remove(transaction)
+        return transaction
+
+
+def _end_words(reader: WordReader) -> None:
+    if not reader.takes("TRANSACTION"):
+        reader.takes("WORK")
+    reader.finish()
+
+
+def _isolation(reader: WordReader) -> Isolation:
+    """What a BEGIN says of isolation."""
+    if not reader.takes("BEGIN"):
+        reader.expect("START")
+    if not reader.takes("TRANSACTION"):
+        reader.takes("WORK")
+    found: Isolation = "serializable"
+    if reader.takes("ISOLATION", "LEVEL"):
+        if reader.takes("SNAPSHOT"):
+            found = "snapshot"
+        else:
+            reader.expect("SERIALIZABLE")
+    reader.finish()
+    return found

@@ -1,0 +1,34 @@
+"""A lake with two tables for transactions."""
+
+from __future__ import annotations
+
+import pytest
+from transaction_cases import make_tables
+
+import frazil
+
+
+@pytest.fixture(params=["sqlite"])
+def lake(request, spark, tmp_path):
+    """A lake on a database, with the tables `db.a` and `db.b`."""
+    settings = {"warehouse": str(tmp_path / "lake"), "name": "lake"}
+    if request.param == "postgres":
+        settings |= {"type": "sql", "uri": request.getfixturevalue("postgres_url")}
+    made = frazil.connect(spark, **settings)
+    make_tables(made)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def files(tmp_path):
+    """What lies in the warehouse: data, manifests and metadata."""
+
+    def found():
+        return {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if _is_of_a_table(p)}
+
+    return found
+
+
+def _is_of_a_table(path):
+    return path.suffix in (".parquet", ".avro", ".json", ".puffin")
