@@ -32,7 +32,7 @@ def test_all_changes_are_one_and_each_sees_the_last(lake, spark):
             change.add_column("s", "string")
         b.delete("id = 1")
         b.merge(
-            a.scan("id > 1", columns=["id", "n"]).to_df(), on="id"
+            a.scan("id > 1", columns=["id", "n"]).to_df(), on=["id"]
         ).when_matched_update_all().when_not_matched_insert_all().execute()
         a.update(set={"s": "'x'"}, where="id = 3")
         made = tx.create_table_as_select("db.c", b, partition_by=["id"])

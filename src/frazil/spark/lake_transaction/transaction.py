@@ -36,7 +36,7 @@ class LakeTransaction(OnDriver, CommittedAtEnd):
 
         with lake.transaction() as tx:
             tx.table("db.orders").append(orders)
-            tx.table("db.totals").merge(sums, on="id").when_matched_update_all().execute()
+            tx.table("db.totals").merge(sums, on=["id"]).when_matched_update_all().execute()
 
     Every table is read as it was when the transaction began, with the transaction's own changes.
     Nobody else sees these before the end, and then all of them at once. After an exception nothing
