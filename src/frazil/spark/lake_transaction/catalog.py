@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, NoReturn, Protocol
 
 from frazil.catalog.identifiers import Identifier, parse_namespace, parse_table_identifier, shown
-from frazil.catalog.protocol import Capability, Catalog, LoadedTable, StagedTable
+from frazil.catalog.protocol import Capability, Catalog, LoadedTable, LoadedView, StagedTable
 from frazil.errors import NoSuchTableError, TableAlreadyExistsError, UnsupportedError
 from frazil.format.changes import Requirement, Update
 from frazil.format.metadata import TableMetadata
+from frazil.format.schema import Schema
+from frazil.format.views import ViewRequirement, ViewUpdate, ViewVersion
 
 
 class TablesSoFar(Protocol):
@@ -78,6 +80,9 @@ class TransactionCatalog(Catalog):
     def view_exists(self, identifier: str | Sequence[str]) -> bool:
         return self._below.view_exists(identifier)
 
+    def load_view(self, identifier: str | Sequence[str]) -> LoadedView:
+        return self._below.load_view(identifier)
+
     # -- what becomes part of the transaction ----------------------------------------------------
 
     def create_table(self, identifier: str | Sequence[str], metadata: TableMetadata) -> LoadedTable:
@@ -134,6 +139,27 @@ class TransactionCatalog(Catalog):
 
     def purge_table(self, identifier: str | Sequence[str]) -> NoReturn:
         raise self._refused("drop tables")
+
+    def create_view(
+        self,
+        identifier: str | Sequence[str],
+        schema: Schema,
+        version: ViewVersion,
+        *,
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> NoReturn:
+        raise self._refused("make views")
+
+    def commit_view(
+        self,
+        identifier: str | Sequence[str],
+        requirements: Sequence[ViewRequirement],
+        updates: Sequence[ViewUpdate],
+        *,
+        base: LoadedView | None = None,
+    ) -> NoReturn:
+        raise self._refused("change views")
 
     def drop_view(self, identifier: str | Sequence[str]) -> NoReturn:
         raise self._refused("drop views")

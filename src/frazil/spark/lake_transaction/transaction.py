@@ -176,7 +176,7 @@ class LakeTransaction(OnDriver, CommittedAtEnd):
                 f"{first[0]} is not a part of a transaction: the end of the block commits it, and "
                 "transactions are not nested"
             )
-        context = SqlContext(self.spark, self._seen, self._current, frames, self)
+        context = SqlContext(self.spark, self._seen, self._current, frames=frames, transaction=self)
         return run_sql(context, statement, args)
 
     # -- the end ---------------------------------------------------------------------------------
