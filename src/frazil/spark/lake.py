@@ -22,6 +22,7 @@ from frazil.errors import (
     TableAlreadyExistsError,
     ValidationError,
 )
+from frazil.spark.attached.lake_sessions import SessionCommands
 from frazil.spark.creation import CreateKwargs, CreateTable
 from frazil.spark.lake_migration import MigrationCommands
 from frazil.spark.lake_transaction.methods import LakeTransactions
@@ -116,7 +117,7 @@ def open_table(
     return Table(session, catalog, catalog.load_table(catalog.identifier))
 
 
-class Lake(OnDriver, LakeTransactions, MigrationCommands, ViewCommands):
+class Lake(OnDriver, LakeTransactions, MigrationCommands, SessionCommands, ViewCommands):
     """Namespaces and tables of one catalog, with a Spark session to fill and read them.
 
     Identifiers are ``"namespace.table"`` or tuples of names.
@@ -147,7 +148,8 @@ class Lake(OnDriver, LakeTransactions, MigrationCommands, ViewCommands):
         self.close()
 
     def close(self) -> None:
-        """Roll back transactions of statements, and give back the catalog's connections."""
+        """Detach, roll back transactions of statements, and give back the catalog's connections."""
+        self.detach()
         self._transactions.close()
         self.catalog.close()
 

@@ -28,7 +28,7 @@ def call(settings: Settings, out: Output, *, statement: str, yes: bool) -> None:
     """
     catalog = settings.catalog()
     parsed = parse_call(statement)
-    procedure = procedure_of(parsed, catalog)
+    procedure = procedure_of(parsed, catalog.name)
     asks = procedure.deletes_files and not parsed.only_looks() and not yes
     question = f"{procedure.signature.name} deletes files. Go on?"
     if asks:

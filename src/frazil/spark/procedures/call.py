@@ -42,18 +42,21 @@ def call(
     catalog: Catalog,
     text: str,
     on_progress: Callable[[Any], None] | None = None,
+    *,
+    name: str | None = None,
 ) -> DataFrame:
     """Run the procedure that a CALL names, and return its result.
 
     Args:
         on_progress: called with what the procedure is at, if it tells.
+        name: what can stand before ``system`` and before tables; the catalog's unless given.
 
     Raises:
         ProcedureError: the text is no CALL, or names no procedure or wrong arguments.
     """
     statement = parse_call(text)
-    found = procedure_of(statement, catalog)
-    caller = Caller(spark, catalog, on_progress)
+    found = procedure_of(statement, name or catalog.name)
+    caller = Caller(spark, catalog, on_progress, name)
     return found.call(caller, _arguments(spark, found, statement))
 
 
@@ -67,7 +70,7 @@ def would_delete(spark: SparkSession, catalog: Catalog, text: str) -> object:
         ProcedureError: the text is no CALL, or names no procedure or wrong arguments.
     """
     statement = parse_call(text)
-    found = procedure_of(statement, catalog)
+    found = procedure_of(statement, catalog.name)
     arguments = _arguments(spark, found, statement)
     return None if found.look is None else found.look(Caller(spark, catalog), arguments)
 
@@ -78,15 +81,18 @@ def _arguments(spark: SparkSession, found: Procedure, statement: CallStatement) 
     )
 
 
-def procedure_of(statement: CallStatement, catalog: Catalog) -> Procedure:
+def procedure_of(statement: CallStatement, name: str) -> Procedure:
     """Return the procedure that a statement names.
+
+    Args:
+        name: the catalog's.
 
     Raises:
         ProcedureError: it names another catalog, or there is no such procedure.
     """
-    if statement.catalog not in (None, catalog.name):
+    if statement.catalog not in (None, name):
         raise ProcedureError(
-            f"the CALL is for the catalog {statement.catalog!r}, and this is {catalog.name!r}: "
+            f"the CALL is for the catalog {statement.catalog!r}, and this is {name!r}: "
             f"write system.{statement.procedure}(…)"
         )
     found = PROCEDURES.get(statement.procedure)

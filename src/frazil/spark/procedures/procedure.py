@@ -35,16 +35,18 @@ class Caller:
         spark: the session that does the work.
         catalog: the tables.
         on_progress: called with what a procedure is at, if it tells.
+        name: what can stand before names of tables; the catalog's unless given.
     """
 
     spark: SparkSession
     catalog: Catalog
     on_progress: Callable[[Any], None] | None = None
+    name: str | None = None
 
     def identifier(self, name: str) -> tuple[str, ...]:
         """Return a table's identifier; the catalog's name may stand before it."""
         parts = parse_table_identifier(name)
-        names_catalog = len(parts) > 2 and parts[0] == self.catalog.name
+        names_catalog = len(parts) > 2 and parts[0] == (self.name or self.catalog.name)
         if names_catalog and not self.catalog.namespace_exists(parts[:1]):
             return parts[1:]
         return parts

@@ -43,7 +43,7 @@ METADATA_TABLES: Final = frozenset(
 )
 """Names that can stand after a table's, as Java has them."""
 
-_SPARK_CATALOG: Final = "spark_catalog"
+SPARK_CATALOG: Final = "spark_catalog"
 _GLOBAL_TEMP: Final = "global_temp"
 
 
@@ -113,8 +113,14 @@ class NamedTable:
 
 @dataclass(frozen=True, slots=True)
 class NamedView:
-    """A view that a name means, as it is now."""
+    """A view that a name means, as it is now.
 
+    Attributes:
+        catalog: the one that has it.
+        view: the view.
+    """
+
+    catalog: Catalog
     view: LoadedView
 
 
@@ -175,6 +181,21 @@ class SqlContext:
     scope: ViewScope | None = None
     transaction: OpenTransaction | None = None
 
+    @property
+    def name(self) -> str:
+        """What stands before names of the lake's tables."""
+        return self.catalog.name
+
+    def name_of(self, catalog: Catalog) -> str:
+        """Return what stands before names of a catalog's tables."""
+        return self.name if catalog is self.catalog else catalog.name
+
+    def whole_name(self, parts: Identifier) -> Identifier:
+        """Return a table's name in a query with all that can stand before it."""
+        own = self.without_catalog(parts)
+        levels = self.current.levels if len(own) == 1 else ()
+        return (self.name, *levels, *own)
+
     def identifier(self, parts: Identifier) -> Identifier:
         """Return a table's identifier in the lake.
 
@@ -185,7 +206,7 @@ class SqlContext:
         self._refuse_spark(parts)
         whole, parts = parts, self.without_catalog(parts)
         if len(parts) == 1:
-            if whole is parts and self.current.levels and self._is_view(parts[0]):
+            if whole is parts and self.current.levels and self.is_view(parts[0]):
                 raise ValidationError(
                     f"{shown(parts)} is a temporary view, which goes before the table "
                     f"{shown((*self.current.levels, *parts))}: write the namespace too"
@@ -201,7 +222,7 @@ class SqlContext:
     def namespace(self, parts: Identifier) -> Identifier:
         """Return the levels of a namespace of the lake; none for the catalog's own name."""
         self._refuse_spark(parts)
-        return () if parts == (self.catalog.name,) else self.without_catalog(parts)
+        return () if parts == (self.name,) else self.without_catalog(parts)
 
     def _refuse_spark(self, parts: Identifier) -> None:
         if self.is_of_spark(parts):
@@ -209,13 +230,13 @@ class SqlContext:
 
     def without_catalog(self, parts: Identifier) -> Identifier:
         """Return a name less the name of the catalog before it."""
-        if len(parts) > 1 and parts[0] == self.catalog.name:
+        if len(parts) > 1 and parts[0] == self.name:
             return parts[1:]
         return parts
 
     def is_of_spark(self, parts: Identifier) -> bool:
         """Whether a name says that it is Spark's."""
-        return parts[0].lower() == _SPARK_CATALOG and parts[0] != self.catalog.name
+        return parts[0].lower() == SPARK_CATALOG and parts[0] != self.name
 
     def create(self, command: CreateTable) -> None:
         """Make a table."""
@@ -230,7 +251,7 @@ class SqlContext:
         Raises:
             NoSuchTableError: there is none of that name.
         """
-        return self._loaded(self.identifier(parts))
+        return self.loaded(self.catalog, self.identifier(parts))
 
     def find(self, parts: Identifier) -> NamedTable | NamedView | None:
         """Return what a name in a query means; None where it is nothing of the lake.
@@ -241,7 +262,7 @@ class SqlContext:
         if self.is_of_spark(parts):
             return None
         own = self.without_catalog(parts)
-        if len(own) == 1 and own is parts and (not self.current.levels or self._is_view(own[0])):
+        if len(own) == 1 and own is parts and (not self.current.levels or self.is_view(own[0])):
             return None
         whole = (*self.current.levels, *own) if len(own) == 1 else own
         candidates = [whole]
@@ -249,61 +270,71 @@ class SqlContext:
             # A table of the current namespace, and what stands after its name.
             candidates.append((*self.current.levels, *own))
         for candidate in candidates:
-            found = self._found(candidate)
+            found = self.found(self.catalog, candidate)
             if found is not None:
                 return found
         if own is not parts:
-            raise NoSuchTableError(f"there is no table {shown(whole)} in {self.catalog.name}")
+            raise NoSuchTableError(f"there is no table {shown(whole)} in {self.name}")
         return None
 
     def is_catalog(self, name: str) -> bool:
-        """Whether a name is that of the lake's catalog, or of one of Spark's."""
-        if name in (self.catalog.name, _SPARK_CATALOG):
+        """Whether a name is that of a lake, or of one of Spark's catalogs."""
+        if self.is_lake(name) or name == SPARK_CATALOG:
             return True
         return self.spark.conf.get(f"spark.sql.catalog.{name}", None) is not None
+
+    def is_lake(self, name: str) -> bool:
+        """Whether a name stands before names of a lake's tables."""
+        return name == self.name
 
     def is_temporary_view(self, parts: Identifier) -> bool:
         """Whether a name is that of a temporary view."""
         if len(parts) == 2 and parts[0].lower() == _GLOBAL_TEMP:
             return not self.catalog.namespace_exists(parts[:1])
-        return len(parts) == 1 and self._is_view(parts[0])
+        return len(parts) == 1 and self.is_view(parts[0])
 
-    def _found(self, whole: Identifier) -> NamedTable | NamedView | None:
-        table = self._table(whole)
+    def found(self, catalog: Catalog, whole: Identifier) -> NamedTable | NamedView | None:
+        """Return what a whole name means in a catalog; None where that has nothing of the name."""
+        table = self._table(catalog, whole)
         if table is not None:
             return NamedTable(table)
-        view = self._view(whole)
+        view = self._view(catalog, whole)
         if view is not None:
-            return NamedView(view)
+            return NamedView(catalog, view)
         if len(whole) < 3:
             return None
         said = _said_after(whole[-1])
-        table = None if said is None else self._table(whole[:-1])
+        table = None if said is None else self._table(catalog, whole[:-1])
         if table is None or said is None:
             return None
         version, metadata_table = said
         return NamedTable(table, version, metadata_table)
 
-    def _table(self, identifier: Identifier) -> LakeTable | None:
+    def _table(self, catalog: Catalog, identifier: Identifier) -> LakeTable | None:
         try:
-            return self._loaded(identifier)
+            return self.loaded(catalog, identifier)
         except (NoSuchTableError, NoSuchNamespaceError):
             return None
 
-    def _view(self, identifier: Identifier) -> LoadedView | None:
-        if len(identifier) < 2 or not self.catalog.can(Capability.VIEWS):
+    def _view(self, catalog: Catalog, identifier: Identifier) -> LoadedView | None:
+        if len(identifier) < 2 or not catalog.can(Capability.VIEWS):
             return None
         try:
-            return self.catalog.load_view(identifier)
+            return catalog.load_view(identifier)
         except (NoSuchViewError, NoSuchNamespaceError):
             return None
 
-    def _loaded(self, identifier: Identifier) -> LakeTable:
-        if self.transaction is not None:
-            return self.transaction.table(identifier)
-        return Table(self.spark, self.catalog, self.catalog.load_table(identifier))
+    def loaded(self, catalog: Catalog, identifier: Identifier) -> LakeTable:
+        """Return a table of a catalog, with what the transaction of the statement did to it.
 
-    def _is_view(self, name: str) -> bool:
+        Raises:
+            NoSuchTableError: there is none of that name.
+        """
+        if self.transaction is not None and catalog is self.catalog:
+            return self.transaction.table(identifier)
+        return Table(self.spark, catalog, catalog.load_table(identifier))
+
+    def is_view(self, name: str) -> bool:
         """Whether a name is that of a temporary view, which goes before tables."""
         catalog = self.spark.catalog
         try:

@@ -121,7 +121,7 @@ def _after_ctes(reader: WordReader) -> tuple[str, str]:
 def _other(context: SqlContext, first: str, reader: WordReader) -> DataFrame | None:
     """The result of a statement that is no query and changes no rows; None where it is Spark's."""
     if first == "CALL":
-        return call(context.spark, context.catalog, reader.text)
+        return call(context.spark, context.catalog, reader.text, name=context.name)
     if first == "SHOW":
         return show.show(context, reader)
     if first in ("DESCRIBE", "DESC"):

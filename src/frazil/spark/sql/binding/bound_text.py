@@ -139,7 +139,7 @@ class QueriedView:
     @property
     def whole_name(self) -> tuple[str, ...]:
         """The catalog, the namespace and the view's name."""
-        return (self.context.catalog.name, *self.named.view.identifier)
+        return (self.context.name_of(self.named.catalog), *self.named.view.identifier)
 
     def rows(self, rows: Mapping[str, DataFrame]) -> DataFrame:
         """Return the view's rows in the columns that its version has.
@@ -183,7 +183,7 @@ def bind_tables(
         else:
             if context.scope is not None:
                 parts = context.scope.whole_name(context, parts)
-                if parts[0] != context.catalog.name:
+                if not context.is_lake(parts[0]):
                     changes.append((use.name.start, use.name.stop, quote_name_always(parts)))
                     continue
             named = context.find(parts)
@@ -218,7 +218,7 @@ def bind_view_query(context: SqlContext, sql: str, scope: ViewScope) -> BoundTex
         NoSuchTableError: it reads what is not there.
         ValidationError: it reads itself, through other views.
     """
-    levels = scope.namespace if scope.catalog == context.catalog.name else ()
+    levels = scope.namespace if scope.catalog == context.name else ()
     inner = replace(context, frames={}, scope=scope, current=CurrentNamespace(levels))
     text = as_sub_query(sql)
     if not is_connect(context.spark):
@@ -247,8 +247,9 @@ def _queried_view(context: SqlContext, use: TableUse, named: NamedView) -> Queri
     if use.version is not None or use.timestamp is not None:
         raise ValidationError(f"{name} is a view: only tables have versions to read AS OF")
     before = () if context.scope is None else context.scope.reading
-    if view.identifier in before:
-        way = " reads ".join(shown(each) for each in (*before, view.identifier))
+    whole = (context.name_of(named.catalog), *view.identifier)
+    if whole in before:
+        way = " reads ".join(shown(each[1:]) for each in (*before, whole))
         raise ValidationError(f"a view cannot read itself: {way}")
     version = view.metadata.current_version
     sql = version.sql_for(DIALECT)
@@ -256,9 +257,9 @@ def _queried_view(context: SqlContext, use: TableUse, named: NamedView) -> Queri
         others = ", ".join(version.dialects) or "no engine"
         raise UnsupportedError(f"the view {name} has SQL for {others} only, and none for spark")
     scope = ViewScope(
-        version.default_catalog or context.catalog.name,
+        version.default_catalog or whole[0],
         version.default_namespace,
-        (*before, view.identifier),
+        (*before, whole),
     )
     try:
         with in_the_view(name):

@@ -42,10 +42,7 @@ class QueriedTable:
     @property
     def whole_name(self) -> tuple[str, ...]:
         """The catalog, the namespace and what the query's name ends with."""
-        context = self.context
-        own = context.without_catalog(self.use.name.parts)
-        levels = context.current.levels if len(own) == 1 else ()
-        return (context.catalog.name, *levels, *own)
+        return self.context.whole_name(self.use.name.parts)
 
     @property
     def can_prune(self) -> bool:

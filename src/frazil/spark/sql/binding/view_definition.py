@@ -63,8 +63,8 @@ class ViewDefinition:
             ValidationError: it reads a temporary view, a given DataFrame or itself, or the columns
                 do not fit the query.
         """
-        catalog, namespace = context.catalog.name, context.current.levels
-        scope = ViewScope(catalog, namespace, (name,), is_new=True)
+        catalog, namespace = context.name, context.current.levels
+        scope = ViewScope(catalog, namespace, ((catalog, *name),), is_new=True)
         bound = bind_view_query(context, self.sql, scope)
         rows = {key: each.no_rows() for key, each in bound.tables.items()}
         given = bound.run(None, rows).schema

@@ -116,7 +116,7 @@ def _column(context: SqlContext, schema: Schema, column: Identifier) -> DataFram
 def _as_json(context: SqlContext, name: Identifier, metadata: TableMetadata) -> dict[str, object]:
     return {
         "table_name": name[-1],
-        "catalog_name": context.catalog.name,
+        "catalog_name": context.name,
         "namespace": list(name[:-1]),
         "columns": [
             {
@@ -139,7 +139,7 @@ def _namespace(context: SqlContext, reader: WordReader) -> DataFrame:
     name = context.namespace(reader.names("a namespace"))
     reader.finish()
     properties = context.catalog.load_namespace_properties(name)
-    rows = [("Catalog Name", context.catalog.name), ("Namespace Name", ".".join(name))]
+    rows = [("Catalog Name", context.name), ("Namespace Name", ".".join(name))]
     rows += [
         (key.capitalize(), properties[key]) for key in ("comment", "location") if key in properties
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
@@ -78,7 +78,7 @@ def insert(context: SqlContext, reader: WordReader, before: str) -> None:
         rows = _by_position(_named(rows, names), target)
     for name, value in given.items():
         rows = rows.withColumn(name, F.expr(value))
-    rows = assigned(rows, target)
+    rows = assigned(rows, target.schema, context.spark)
     port, options = target.table.port, target.options
     with expressions.views():
         if where is not None:
@@ -88,7 +88,7 @@ def insert(context: SqlContext, reader: WordReader, before: str) -> None:
             OverwritePartitions(rows=rows, options=options).run(port)
         elif not overwrites:
             Append(rows=rows, options=options).run(port)
-        elif _is_dynamic(context):
+        elif is_dynamic(context.spark):
             OverwritePartitions(rows=rows, options=options).run(port)
         else:
             conditions = [f"{quote_name_always([n])} <=> {value}" for n, value in given.items()]
@@ -135,22 +135,30 @@ def _named(rows: DataFrame, names: Sequence[str]) -> DataFrame:
     return rows.toDF(*names)
 
 
-def assigned(rows: DataFrame, target: StatementTarget) -> DataFrame:
-    """Return rows as the table stores them, by Spark's ANSI store assignment.
+def in_order(rows: DataFrame, target: StatementTarget) -> DataFrame:
+    """Return rows whose columns go into the table's by their places.
+
+    Raises:
+        SchemaMismatchError: there are more or fewer than the table has.
+    """
+    return _by_position(_named(rows, _columns(target.schema, None, {})), target)
+
+
+def assigned(rows: DataFrame, schema: Schema, spark: SparkSession) -> DataFrame:
+    """Return rows as a table of a schema stores them, by Spark's ANSI store assignment.
 
     Raises:
         SchemaMismatchError: a column cannot hold what the query gives.
     """
-    spark = target.table.spark
     strict = is_case_sensitive(spark)
     assignment = StoreAssignment(type_support(spark), case_sensitive=strict)
-    fields = {f.name if strict else f.name.lower(): f for f in target.schema.fields}
+    fields = {f.name if strict else f.name.lower(): f for f in schema.fields}
     columns = []
     for each in rows.schema.fields:
         column = F.col(quote_name_always([each.name]))
         found = fields.get(each.name if strict else each.name.lower())
         if found is None:
-            known = ", ".join(f.name for f in target.schema.fields)
+            known = ", ".join(f.name for f in schema.fields)
             raise SchemaMismatchError(
                 f"the table has no column {each.name!r}, only {known}; nothing was written"
             )
@@ -184,8 +192,9 @@ def _with_defaults(text: str, schema: Schema, names: Sequence[str]) -> str:
     return text
 
 
-def _is_dynamic(context: SqlContext) -> bool:
-    mode = str(context.spark.conf.get(_OVERWRITE_MODE, "static"))
+def is_dynamic(spark: SparkSession) -> bool:
+    """Whether an overwrite replaces the partitions of its rows alone, as the session is set."""
+    mode = str(spark.conf.get(_OVERWRITE_MODE, "static"))
     return mode.lower() == "dynamic"
 
 

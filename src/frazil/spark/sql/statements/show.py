@@ -38,7 +38,7 @@ def _tables(context: SqlContext, reader: WordReader) -> DataFrame:
     rows = [
         (".".join(name[:-1]), name[-1], False)
         for name in context.catalog.list_tables(namespace)
-        if _matches(name[-1], pattern)
+        if matches(name[-1], pattern)
     ]
     return table_of(context.spark, ("namespace", "tableName", "isTemporary"), rows)
 
@@ -48,7 +48,7 @@ def _table_extended(context: SqlContext, reader: WordReader) -> DataFrame:
     pattern = _pattern(reader)
     rows = []
     for name in context.catalog.list_tables(namespace):
-        if _matches(name[-1], pattern):
+        if matches(name[-1], pattern):
             metadata = context.catalog.load_table(name).metadata
             text = "\n".join(
                 f"{key}: {value}" for key, value in table_facts(context, name, metadata)
@@ -66,13 +66,13 @@ def _namespaces(context: SqlContext, reader: WordReader) -> DataFrame:
     rows = [
         (".".join(name),)
         for name in context.catalog.list_namespaces(parent)
-        if _matches(name[-1], pattern)
+        if matches(name[-1], pattern)
     ]
     return table_of(context.spark, ("namespace",), rows)
 
 
 def _current(context: SqlContext, reader: WordReader) -> DataFrame:
-    row = (context.catalog.name, ".".join(context.current.levels))
+    row = (context.name, ".".join(context.current.levels))
     return table_of(context.spark, ("catalog", "namespace"), [row])
 
 
@@ -82,10 +82,10 @@ def _views(context: SqlContext, reader: WordReader) -> DataFrame:
     rows = [
         (".".join(name[:-1]), name[-1], False)
         for name in context.catalog.list_views(namespace)
-        if _matches(name[-1], pattern)
+        if matches(name[-1], pattern)
     ]
     temporary = [each.name for each in context.spark.catalog.listTables() if each.isTemporary]
-    rows += [("", name, True) for name in temporary if _matches(name, pattern)]
+    rows += [("", name, True) for name in temporary if matches(name, pattern)]
     return table_of(context.spark, ("namespace", "viewName", "isTemporary"), rows)
 
 
@@ -170,7 +170,7 @@ def create_statement(context: SqlContext, name: Identifier, metadata: TableMetad
         comment = f" COMMENT {string_text(field.doc)}" if field.doc else ""
         columns.append(f"  {quote_name([field.name])} {kind}{required}{comment}")
     lines = [
-        f"CREATE TABLE {quote_name([context.catalog.name, *name])} (",
+        f"CREATE TABLE {quote_name([context.name, *name])} (",
         ",\n".join(columns) + ")",
     ]
     lines.append("USING iceberg")
@@ -226,7 +226,7 @@ def table_facts(
 ) -> list[tuple[str, str]]:
     """Return what DESCRIBE EXTENDED tells of a table beside its columns."""
     properties = ",".join(f"{key}={value}" for key, value in shown_properties(metadata))
-    facts = [("Name", ".".join((context.catalog.name, *name))), ("Type", "MANAGED")]
+    facts = [("Name", ".".join((context.name, *name))), ("Type", "MANAGED")]
     comment = metadata.properties.get("comment")
     if comment:
         facts.append(("Comment", comment))
@@ -252,7 +252,8 @@ def _pattern(reader: WordReader) -> str | None:
     return None
 
 
-def _matches(name: str, pattern: str | None) -> bool:
+def matches(name: str, pattern: str | None) -> bool:
+    """Return whether a name is one of a pattern of SHOW: ``*`` is any text, ``|`` means or."""
     if pattern is None:
         return True
     parts = [part.strip().replace("[", "[[]").replace("?", "[?]") for part in pattern.split("|")]

@@ -35,7 +35,7 @@ def create_view_statement(context: SqlContext, view: LoadedView) -> str:
         for field in metadata.schema.fields
     ]
     lines = [
-        f"CREATE VIEW {quote_name([context.catalog.name, *view.identifier])} (",
+        f"CREATE VIEW {quote_name([context.name, *view.identifier])} (",
         ",\n".join(columns) + ")",
     ]
     said = metadata.properties.get("comment")
@@ -71,7 +71,7 @@ def _facts(context: SqlContext, view: LoadedView) -> list[tuple[str, str]]:
         f"{string_text(key)} = {string_text(value)}"
         for key, value in shown_view_properties(view.metadata)
     )
-    catalog = version.default_catalog or context.catalog.name
+    catalog = version.default_catalog or context.name
     return [
         ("Comment", view.metadata.properties.get("comment", "")),
         ("View Catalog and Namespace", ".".join((catalog, *version.default_namespace))),

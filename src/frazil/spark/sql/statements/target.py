@@ -29,11 +29,13 @@ class StatementTarget:
     Attributes:
         branch: the one that its name says, as ``t.branch_x`` does.
         name: what columns can be qualified with.
+        catalog: what can stand before the table's name.
     """
 
     table: LakeTable
     branch: str | None
     name: str
+    catalog: str
 
     @property
     def schema(self) -> Schema:
@@ -43,7 +45,7 @@ class StatementTarget:
     @property
     def whole_name(self) -> tuple[str, ...]:
         """The catalog, the namespace and the table."""
-        return (self.table.catalog.name, *self.table.identifier)
+        return (self.catalog, *self.table.identifier)
 
     @property
     def options(self) -> CommitOptions:
@@ -65,7 +67,8 @@ def target_of(context: SqlContext, parts: tuple[str, ...]) -> StatementTarget:
             f"{'.'.join(parts)} is a view: its rows change with the tables that it reads"
         )
     if found is None:
-        return StatementTarget(context.load(parts), None, parts[-1])
+        table = context.load(parts)
+        return StatementTarget(table, None, parts[-1], context.name_of(table.catalog))
     said = found.version
     ref = said.ref
     refs = found.table.metadata.refs
@@ -73,7 +76,7 @@ def target_of(context: SqlContext, parts: tuple[str, ...]) -> StatementTarget:
     if found.metadata_table or said.snapshot_id or said.as_of or is_tag:
         raise ValidationError(f"{'.'.join(parts)} cannot be changed: name the table or a branch")
     name = parts[-2] if ref is not None and len(parts) > 1 else parts[-1]
-    return StatementTarget(found.table, ref, name)
+    return StatementTarget(found.table, ref, name, context.name_of(found.table.catalog))
 
 
 def default_text(schema: Schema, name: str) -> str:

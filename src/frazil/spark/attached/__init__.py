@@ -1,0 +1,1 @@
+"""A Spark session whose own methods understand names of lakes."""

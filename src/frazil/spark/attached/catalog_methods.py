@@ -1,0 +1,380 @@
+"""`spark.catalog` of an attached session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+from pyspark.sql.catalog import CatalogMetadata, Database
+from pyspark.sql.catalog import Column as CatalogColumn
+from pyspark.sql.catalog import Table as CatalogTable
+
+from frazil.catalog.identifiers import Identifier, shown
+from frazil.errors import NoSuchNamespaceError, NoSuchTableError, UnsupportedError
+from frazil.format.partitions.transforms import BucketTransform
+from frazil.format.predicates.sql.quoting import quote_name_always, string_text
+from frazil.spark.attached.hooks import Ours
+from frazil.spark.attached.names import AttachedLake, SessionNames, context_of
+from frazil.spark.attached.sparks_errors import sparks_errors
+from frazil.spark.attached.statements import Plain, run_statement, use
+from frazil.spark.sql.context import NamedTable
+from frazil.spark.sql.statements.show import matches
+from frazil.spark.types import type_to_spark
+
+
+def _current_catalog(names: SessionNames, plain: Plain, catalog: Any) -> str:
+    return names.lake or str(plain(catalog))
+
+
+def _set_current_catalog(
+    names: SessionNames,
+    plain: Plain,
+    catalog: Any,
+    catalogName: str,
+) -> None:
+    if catalogName in names.lakes:
+        names.use(catalogName)
+        return
+    plain(catalog, catalogName)
+    names.use(None)
+
+
+def _list_catalogs(
+    names: SessionNames, plain: Plain, catalog: Any, pattern: str | None = None
+) -> list[CatalogMetadata]:
+    own = [CatalogMetadata(name, None) for name in names.lakes if matches(name, pattern)]
+    return sorted([*plain(catalog, pattern), *own], key=lambda each: str(each.name))
+
+
+def _current_database(names: SessionNames, plain: Plain, catalog: Any) -> str:
+    if names.lake is None:
+        return str(plain(catalog))
+    return ".".join(names.namespace.levels)
+
+
+def _set_current_database(
+    names: SessionNames,
+    plain: Plain,
+    catalog: Any,
+    dbName: str,
+) -> None:
+    parts = _parts(names, dbName)
+    with sparks_errors():
+        if parts is None or not use(names, parts):
+            plain(catalog, dbName)
+            names.use(None)
+
+
+def _list_databases(
+    names: SessionNames, plain: Plain, catalog: Any, pattern: str | None = None
+) -> list[Database]:
+    if names.lake is None:
+        found: list[Database] = plain(catalog, pattern)
+        return found
+    lake = names.lakes[names.lake]
+    return [
+        _database(lake, levels)
+        for levels in lake.catalog.list_namespaces()
+        if matches(".".join(levels), pattern)
+    ]
+
+
+def _get_database(
+    names: SessionNames,
+    plain: Plain,
+    catalog: Any,
+    dbName: str,
+) -> Database:
+    meant = _namespace(names, dbName)
+    if meant is None:
+        found: Database = plain(catalog, dbName)
+        return found
+    with sparks_errors():
+        return _database(*meant)
+
+
+def _database_exists(
+    names: SessionNames,
+    plain: Plain,
+    catalog: Any,
+    dbName: str,
+) -> bool:
+    meant = _namespace(names, dbName)
+    if meant is None:
+        return bool(plain(catalog, dbName))
+    lake, levels = meant
+    return not levels or lake.catalog.namespace_exists(levels)
+
+
+def _list_tables(
+    names: SessionNames,
+    plain: Plain,
+    catalog: Any,
+    dbName: str | None = None,
+    pattern: str | None = None,
+) -> list[CatalogTable]:
+    meant = _namespace(names, dbName)
+    if meant is None:
+        found: list[CatalogTable] = plain(catalog, dbName, pattern)
+        return found
+    lake, levels = meant
+    with sparks_errors():
+        if levels and not lake.catalog.namespace_exists(levels):
+            raise NoSuchNamespaceError(f"there is no namespace {shown(levels)} in {lake.name}")
+        own = [
+            _table(lake, name)
+            for name in (lake.catalog.list_tables(levels) if levels else [])
+            if matches(name[-1], pattern)
+        ]
+    # As of every namespace, temporary views are listed too.
+    views = [each for each in _plain_views(plain, catalog, pattern) if each.isTemporary]
+    return [*own, *views]
+
+
+def _plain_views(plain: Plain, catalog: Any, pattern: str | None) -> list[CatalogTable]:
+    views: list[CatalogTable] = plain(catalog, "default", pattern)
+    return views
+
+
+def _table_exists(
+    names: SessionNames,
+    plain: Plain,
+    catalog: Any,
+    tableName: str,
+    dbName: str | None = None,
+) -> bool:
+    whole = tableName if dbName is None else f"{dbName}.{tableName}"
+    if names.parts_of(whole) is None:
+        return bool(plain(catalog, tableName, dbName))
+    try:
+        found = _found(names, catalog, whole)
+    except NoSuchTableError:
+        return False
+    return True if found is not None else bool(plain(catalog, tableName, dbName))
+
+
+def _get_table(
+    names: SessionNames,
+    plain: Plain,
+    catalog: Any,
+    tableName: str,
+) -> CatalogTable:
+    with sparks_errors():
+        found = _found(names, catalog, tableName)
+    if found is None:
+        theirs: CatalogTable = plain(catalog, tableName)
+        return theirs
+    return _table(_lake_of(names, found), found.table.identifier, found)
+
+
+def _list_columns(
+    names: SessionNames,
+    plain: Plain,
+    catalog: Any,
+    tableName: str,
+    dbName: str | None = None,
+) -> list[CatalogColumn]:
+    with sparks_errors():
+        found = _found(names, catalog, tableName if dbName is None else f"{dbName}.{tableName}")
+        if found is None:
+            theirs: list[CatalogColumn] = plain(catalog, tableName, dbName)
+            return theirs
+        if found.metadata_table is not None:
+            shape = found.metadata_rows(found.version).schema
+            return [
+                _column(f.name, None, f.dataType.simpleString(), f.nullable, (), ())
+                for f in shape.fields
+            ]
+        metadata = found.table.metadata
+        spec = metadata.spec.fields
+        sources = {f.source_id for f in spec}
+        buckets = {f.source_id for f in spec if isinstance(f.transform, BucketTransform)}
+        return [
+            _column(
+                field.name,
+                field.doc,
+                type_to_spark(field.field_type).simpleString(),
+                not field.required,
+                {field.field_id} & (sources - buckets),
+                {field.field_id} & buckets,
+            )
+            for field in metadata.schema.fields
+        ]
+
+
+def _refresh_table(
+    names: SessionNames,
+    plain: Plain,
+    catalog: Any,
+    tableName: str,
+) -> None:
+    with sparks_errors():
+        if _found(names, catalog, tableName) is None:
+            plain(catalog, tableName)
+
+
+def _refuse_cache(
+    names: SessionNames, plain: Plain, catalog: Any, tableName: str, *args: Any, **kwargs: Any
+) -> Any:
+    with sparks_errors():
+        if _found(names, catalog, tableName) is None:
+            return plain(catalog, tableName, *args, **kwargs)
+    raise UnsupportedError(
+        f"{tableName} is a table of a lake: keep its rows with DataFrame.cache(), or a query with "
+        "CACHE TABLE name AS"
+    )
+
+
+def _is_cached(
+    names: SessionNames,
+    plain: Plain,
+    catalog: Any,
+    tableName: str,
+) -> bool:
+    with sparks_errors():
+        found = _found(names, catalog, tableName)
+    return False if found is not None else bool(plain(catalog, tableName))
+
+
+def _by_statement(
+    statement: Callable[..., str], result: Callable[[Any], Any] | None = None
+) -> Ours:
+    """A method that a statement of SQL does: text of it, from the quoted name and arguments."""
+
+    def method(
+        names: SessionNames, plain: Plain, catalog: Any, name: str, *args: Any, **kwargs: Any
+    ) -> Any:
+        parts = _parts(names, name)
+        if parts is None:
+            return plain(catalog, name, *args, **kwargs)
+        spark: SparkSession = catalog._sparkSession
+        text = statement(quote_name_always(parts), *args, **kwargs)
+        rows = run_statement(names, type(spark).sql, spark, text)
+        return None if result is None else result(rows)
+
+    return method
+
+
+def _drop_table(name: str, ifExists: bool = False, purge: bool = False) -> str:
+    return f"DROP TABLE {'IF EXISTS ' if ifExists else ''}{name}{' PURGE' if purge else ''}"
+
+
+def _create_database(
+    name: str,
+    ifNotExists: bool = False,
+    properties: dict[str, str] | None = None,
+) -> str:
+    text = f"CREATE NAMESPACE {'IF NOT EXISTS ' if ifNotExists else ''}{name}"
+    pairs = [f"{string_text(k)} = {string_text(v)}" for k, v in (properties or {}).items()]
+    return f"{text} WITH PROPERTIES ({', '.join(pairs)})" if pairs else text
+
+
+def _drop_database(name: str, ifExists: bool = False, cascade: bool = False) -> str:
+    text = f"DROP NAMESPACE {'IF EXISTS ' if ifExists else ''}{name}"
+    return f"{text} CASCADE" if cascade else text
+
+
+CATALOG_METHODS: Final[Sequence[tuple[str, Ours]]] = (
+    ("currentCatalog", _current_catalog),
+    ("setCurrentCatalog", _set_current_catalog),
+    ("listCatalogs", _list_catalogs),
+    ("currentDatabase", _current_database),
+    ("setCurrentDatabase", _set_current_database),
+    ("listDatabases", _list_databases),
+    ("getDatabase", _get_database),
+    ("databaseExists", _database_exists),
+    ("listTables", _list_tables),
+    ("tableExists", _table_exists),
+    ("getTable", _get_table),
+    ("listColumns", _list_columns),
+    ("refreshTable", _refresh_table),
+    ("cacheTable", _refuse_cache),
+    ("uncacheTable", _refuse_cache),
+    ("isCached", _is_cached),
+    ("dropTable", _by_statement(_drop_table)),
+    ("createDatabase", _by_statement(_create_database)),
+    ("dropDatabase", _by_statement(_drop_database)),
+    ("truncateTable", _by_statement("TRUNCATE TABLE {}".format)),
+    (
+        "getTableProperties",
+        _by_statement(
+            "SHOW TBLPROPERTIES {}".format, lambda rows: dict(rows.collect())
+        ),
+    ),
+    (
+        "getCreateTableString",
+        _by_statement(
+            lambda name, asSerde=False: f"SHOW CREATE TABLE {name}",
+            lambda rows: rows.collect()[0][0],
+        ),
+    ),
+)
+"""The methods, and what they do in an attached session; those that a Spark has not are left out."""
+
+
+def _parts(names: SessionNames, name: object) -> Identifier | None:
+    """The parts of a name of a lake, a namespace or a table; None where it is Spark's."""
+    if isinstance(name, str) and name in names.lakes:
+        return (name,)
+    return names.parts_of(name)
+
+
+def _namespace(names: SessionNames, name: str | None) -> tuple[AttachedLake, Identifier] | None:
+    """The lake of a namespace and its levels; of the current one unless it is named."""
+    if name is None:
+        return None if names.lake is None else (names.lakes[names.lake], names.namespace.levels)
+    parts = _parts(names, name)
+    if parts is None:
+        return None
+    if parts[0] in names.lakes:
+        return names.lakes[parts[0]], parts[1:]
+    return None if names.lake is None else (names.lakes[names.lake], parts)
+
+
+def _found(names: SessionNames, catalog: Any, name: str) -> NamedTable | None:
+    parts = names.parts_of(name)
+    meant = None if parts is None else names.of(parts)
+    if parts is None or meant is None:
+        return None
+    return context_of(names, catalog._sparkSession, meant[0].name).find(parts)
+
+
+def _lake_of(names: SessionNames, found: NamedTable) -> AttachedLake:
+    return next(each for each in names.lakes.values() if each.catalog is found.table.catalog)
+
+
+def _database(lake: AttachedLake, levels: Identifier) -> Database:
+    properties = lake.catalog.load_namespace_properties(levels)
+    return Database(
+        name=".".join(levels),
+        catalog=lake.name,
+        description=properties.get("comment"),
+        locationUri=properties.get("location", ""),
+    )
+
+
+def _table(lake: AttachedLake, name: Identifier, found: NamedTable | None = None) -> CatalogTable:
+    comment = None if found is None else found.table.metadata.properties.get("comment")
+    return CatalogTable(
+        name=name[-1],
+        catalog=lake.name,
+        namespace=list(name[:-1]),
+        description=comment,
+        tableType="MANAGED",
+        isTemporary=False,
+    )
+
+
+def _column(
+    name: str, doc: str | None, kind: str, nullable: bool, partition: Any, bucket: Any
+) -> CatalogColumn:
+    return CatalogColumn(
+        name=name,
+        description=doc,
+        dataType=kind,
+        nullable=nullable,
+        isPartition=bool(partition),
+        isBucket=bool(bucket),
+        isCluster=False,
+    )

@@ -1,0 +1,236 @@
+"""Options of readers and writers by the Java runtime's names, as arguments of our methods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pyspark.sql.utils import to_str
+
+from frazil.errors import ConfigurationError, ValidationError
+from frazil.format.metadata import TableMetadata
+from frazil.spark.row_level.options import CommitOptions
+from frazil.spark.sql.context import TableVersion
+
+_READ_TUNING: Final = frozenset(
+    {
+        "split-size",
+        "lookback",
+        "file-open-cost",
+        "vectorization-enabled",
+        "batch-size",
+        "locality",
+        "aggregate-push-down-enabled",
+        "streaming-max-files-per-micro-batch",
+        "streaming-max-rows-per-micro-batch",
+        "streaming-skip-delete-snapshots",
+        "streaming-skip-overwrite-snapshots",
+        "streaming-snapshot-polling-interval-ms",
+        "async-micro-batch-planning-enabled",
+        "async-queue-preload-file-limit",
+        "async-queue-preload-row-limit",
+    }
+)
+"""Taken for compatibility, without effect on the rows."""
+
+_WRITE_TUNING: Final = frozenset(
+    {
+        "check-nullability",
+        "check-ordering",
+        "advisory-partition-size",
+        "use-merge-append-for-streaming",
+        "delete-granularity",
+        "target-delete-file-size-bytes",
+        "compression-strategy",
+        "overwriteschema",
+    }
+)
+"""Taken for compatibility, without effect: checks are always made, replacing takes the schema."""
+
+_READS: Final = (
+    "snapshot-id",
+    "as-of-timestamp",
+    "branch",
+    "tag",
+    "versionasof",
+    "timestampasof",
+    "start-snapshot-id",
+    "end-snapshot-id",
+)
+_SNAPSHOT_PROPERTY: Final = "snapshot-property."
+
+
+@dataclass(slots=True)
+class Given:
+    """The options that a reader or writer was given; the case of their names does not count."""
+
+    values: dict[str, str] = field(default_factory=dict)
+
+    def note(self, key: str, value: Any) -> None:
+        """Note an option, in place of an earlier one of its name."""
+        if value is not None:
+            name = str(key).lower()
+            if name.startswith(_SNAPSHOT_PROPERTY):  # What follows is the user's own word.
+                name = _SNAPSHOT_PROPERTY + str(key)[len(_SNAPSHOT_PROPERTY) :]
+            self.values[name] = str(to_str(value))
+
+    def take(self, key: str) -> str | None:
+        """Return an option, and forget it."""
+        return self.values.pop(key, None)
+
+    def copy(self) -> Given:
+        """Return the same options, to be taken one by one."""
+        return Given(dict(self.values))
+
+    def number(self, key: str) -> int | None:
+        """Return an option that is a whole number, and forget it.
+
+        Raises:
+            ConfigurationError: it is none.
+        """
+        text = self.take(key)
+        if text is None:
+            return None
+        try:
+            return int(text)
+        except ValueError:
+            raise ConfigurationError(f"the option {key} is {text!r}, no whole number") from None
+
+    def flag(self, *keys: str) -> bool:
+        """Return whether one of some options is true, and forget them.
+
+        Raises:
+            ConfigurationError: one is neither true nor false.
+        """
+        found = False
+        for key in keys:
+            text = self.take(key)
+            if text is not None and text.lower() not in ("true", "false"):
+                raise ConfigurationError(f"the option {key} is {text!r}: true or false")
+            found = found or (text or "").lower() == "true"
+        return found
+
+    def refuse_unknown(self, known: Iterable[str]) -> None:
+        """Check that nothing is left but what has no effect.
+
+        Raises:
+            ConfigurationError: an option is unknown.
+        """
+        left = sorted(set(self.values) - set(known))
+        if left:
+            raise ConfigurationError(
+                f"{', '.join(left)}: no options of a read of a lake's table; there are "
+                f"{', '.join(_READS)}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ReadChoice:
+    """Which rows of a table a reader asks for.
+
+    Attributes:
+        version: a snapshot, a time, a branch or a tag.
+        start, end: snapshots between which appended rows are read, the first one left out.
+    """
+
+    version: TableVersion
+    start: int | None = None
+    end: int | None = None
+
+
+def read_choice(given: Given, metadata: TableMetadata) -> ReadChoice:
+    """Return what a reader's options say.
+
+    Args:
+        metadata: of the table, which knows a version's number from a reference's name.
+
+    Raises:
+        ConfigurationError: an option is unknown or malformed.
+        ValidationError: two of them say which version.
+    """
+    given = given.copy()
+    start, end = given.number("start-snapshot-id"), given.number("end-snapshot-id")
+    versions: dict[str, TableVersion | None] = {
+        "snapshot-id": _version(given.number("snapshot-id"), "snapshot_id"),
+        "as-of-timestamp": _version(given.number("as-of-timestamp"), "as_of"),
+        "branch": _version(given.take("branch"), "ref"),
+        "tag": _version(given.take("tag"), "ref"),
+        "versionAsOf": _named(given.take("versionasof"), metadata),
+        "timestampAsOf": _version(given.take("timestampasof"), "as_of"),
+    }
+    given.take("path")
+    given.refuse_unknown(_READ_TUNING)
+    said = {name: each for name, each in versions.items() if each is not None}
+    if len(said) > 1 or (said and (start is not None or end is not None)):
+        names = [*said, *(["start-snapshot-id"] if start is not None or end is not None else [])]
+        raise ValidationError(f"the options {' and '.join(names)} say which rows: give one of them")
+    if end is not None and start is None:
+        raise ValidationError("the option end-snapshot-id needs start-snapshot-id")
+    return ReadChoice(next(iter(said.values()), TableVersion()), start, end)
+
+
+def _version(value: Any, kind: str) -> TableVersion | None:
+    return None if value is None else TableVersion(**{kind: value})
+
+
+def _named(text: str | None, metadata: TableMetadata) -> TableVersion | None:
+    if text is None:
+        return None
+    # A snapshot's id goes before a reference of that name.
+    is_id = text.isascii() and text.isdigit()
+    if is_id and (int(text) in metadata.snapshots_by_id or text not in metadata.refs):
+        return TableVersion(snapshot_id=int(text))
+    return TableVersion(ref=text)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteChoice:
+    """How a writer writes.
+
+    Attributes:
+        options: where the commit goes, and how files are written.
+        merges_schema: whether columns that the table lacks are added.
+        is_dynamic: what is overwritten: the partitions of the rows, all rows, or not said.
+    """
+
+    options: CommitOptions
+    merges_schema: bool = False
+    is_dynamic: bool | None = None
+
+
+def write_choice(given: Given, *, branch: str | None = None) -> WriteChoice:
+    """Return what a writer's options say.
+
+    Args:
+        branch: the one that the table's name says.
+
+    Raises:
+        ConfigurationError: an option is malformed.
+        ValidationError: the name says a branch, and an option another one.
+    """
+    given = given.copy()
+    own = given.take("branch")
+    if own is not None and branch is not None and own != branch:
+        raise ValidationError(f"the name says the branch {branch!r}, and the option {own!r}")
+    mode = given.take("overwrite-mode")
+    if mode is not None and mode.lower() not in ("dynamic", "static"):
+        raise ConfigurationError(f"the option overwrite-mode is {mode!r}: dynamic or static")
+    merges = given.flag("merge-schema", "mergeschema")
+    properties = {
+        key.removeprefix(_SNAPSHOT_PROPERTY): str(given.take(key))
+        for key in list(given.values)
+        if key.startswith(_SNAPSHOT_PROPERTY)
+    }
+    isolation: Any = given.take("isolation-level")
+    start = given.number("validate-from-snapshot-id")
+    for key in _WRITE_TUNING:
+        given.take(key)
+    options = CommitOptions(
+        branch=own or branch,
+        isolation=isolation,
+        validate_from_snapshot_id=start,
+        snapshot_properties=properties or None,
+        options=dict(given.values) or None,
+    )
+    return WriteChoice(options, merges, None if mode is None else mode.lower() == "dynamic")

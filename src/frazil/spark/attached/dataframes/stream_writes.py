@@ -1,0 +1,200 @@
+"""`df.writeStream` into a table of a lake."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from frazil.catalog.identifiers import Identifier, shown
+from frazil.errors import ConfigurationError, TableAlreadyExistsError, UnsupportedError
+from frazil.format.predicates.sql.quoting import quote_name
+from frazil.spark.attached.dataframes.batch_reads import is_iceberg
+from frazil.spark.attached.dataframes.java_options import Given, write_choice
+from frazil.spark.attached.dataframes.table_writes import TableWrite, refuse_other_formats
+from frazil.spark.attached.names import SessionNames, context_of
+from frazil.spark.attached.sparks_errors import sparks_errors
+from frazil.spark.creation import CreateTable
+from frazil.spark.row_level.options import CommitOptions
+from frazil.spark.session.facts import is_connect
+from frazil.spark.sql.statements.target import StatementTarget, target_of
+from frazil.spark.upserts.once import AppendBatch, Batch, BatchAppliedError, ReplaceRows
+from frazil.spark.upserts.streams import StreamWrite
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+else:
+    DataStreamWriter = object
+
+_CHECKPOINT: Final = "checkpointlocation"
+_CHECKPOINTS: Final = "spark.sql.streaming.checkpointLocation"
+
+
+class LakeStreamWriter(DataStreamWriter):
+    """Spark's writer of streams, which writes tables of lakes too."""
+
+    def begin(self, names: SessionNames, rows: DataFrame) -> None:
+        """Begin to remember what is asked for."""
+        self._frazil_names = names
+        self._frazil_rows = rows
+        self._frazil_format: str | None = None
+        self._frazil_mode = "append"
+        self._frazil_given = Given()
+        self._frazil_terms: list[str] = []
+        self._frazil_name: str | None = None
+        self._frazil_trigger: dict[str, Any] | None = None
+
+    def format(self, source: str) -> LakeStreamWriter:
+        """Set what is written; ``iceberg`` is a table of a lake."""
+        self._frazil_format = source
+        super().format(source)
+        return self
+
+    def outputMode(self, outputMode: str) -> LakeStreamWriter:
+        """Set which rows of a batch are written."""
+        self._frazil_mode = outputMode.lower()
+        super().outputMode(outputMode)
+        return self
+
+    def option(self, key: str, value: Any) -> LakeStreamWriter:
+        """Set an option."""
+        self._frazil_given.note(key, value)
+        super().option(key, value)
+        return self
+
+    def options(self, **options: Any) -> LakeStreamWriter:
+        """Set options."""
+        for key, value in options.items():
+            self._frazil_given.note(key, value)
+        super().options(**options)
+        return self
+
+    def partitionBy(self, *cols: Any) -> LakeStreamWriter:
+        """Set the columns that a new table is partitioned by."""
+        some = cols[0] if len(cols) == 1 and isinstance(cols[0], list | tuple) else cols
+        self._frazil_terms = [quote_name([str(name)]) for name in some]
+        super().partitionBy(*cols)
+        return self
+
+    def queryName(self, queryName: str) -> LakeStreamWriter:
+        """Set the name of the query."""
+        self._frazil_name = queryName
+        super().queryName(queryName)
+        return self
+
+    def trigger(self, **trigger: Any) -> LakeStreamWriter:
+        """Set when batches begin."""
+        super().trigger(**trigger)
+        self._frazil_trigger = trigger
+        return self
+
+    def start(
+        self,
+        path: str | None = None,
+        format: str | None = None,
+        outputMode: str | None = None,
+        partitionBy: Any = None,
+        queryName: str | None = None,
+        **options: Any,
+    ) -> StreamingQuery:
+        """Start the query."""
+        place = path if path is not None else options.get("path")
+        place = place if place is not None else self._frazil_given.values.get("path")
+        parts = self._frazil_names.parts_of(place)
+        if parts is None or not is_iceberg(format or self._frazil_format):
+            return super().start(path, format, outputMode, partitionBy, queryName, **options)
+        self._frazil_note(outputMode, partitionBy, queryName, options)
+        return self._frazil_start(parts, makes=False)
+
+    def toTable(
+        self,
+        tableName: str,
+        format: str | None = None,
+        outputMode: str | None = None,
+        partitionBy: Any = None,
+        queryName: str | None = None,
+        **options: Any,
+    ) -> StreamingQuery:
+        """Start the query, into a table, which is made where it is not there."""
+        parts = self._frazil_names.parts_of(tableName)
+        if parts is None:
+            return super().toTable(tableName, format, outputMode, partitionBy, queryName, **options)
+        refuse_other_formats(format or self._frazil_format, parts)
+        self._frazil_note(outputMode, partitionBy, queryName, options)
+        return self._frazil_start(parts, makes=True)
+
+    def _frazil_note(
+        self, mode: str | None, terms: Any, name: str | None, options: Mapping[str, Any]
+    ) -> None:
+        self.options(**options)
+        if mode is not None:
+            self.outputMode(mode)
+        if terms is not None:
+            self.partitionBy(terms)
+        if name is not None:
+            self.queryName(name)
+
+    def _frazil_start(self, parts: Identifier, *, makes: bool) -> StreamingQuery:
+        rows, given = self._frazil_rows, self._frazil_given.copy()
+        if is_connect(rows.sparkSession):
+            raise UnsupportedError(
+                "over Spark Connect the server would write the batches, which has not the lake; "
+                "run the stream in a session with Spark's driver beside it"
+            )
+        if self._frazil_mode not in ("append", "complete"):
+            raise UnsupportedError(
+                f"the output mode {self._frazil_mode} needs keys: use Table.upsert_stream, or "
+                "append or complete"
+            )
+        checkpoint = given.take(_CHECKPOINT) or self._frazil_checkpoint()
+        given.take("path")
+        with sparks_errors():
+            target = self._frazil_target(parts, makes=makes)
+            options = write_choice(given, branch=target.branch).options
+            port = target.table.port.of_another_thread()
+            replaces = self._frazil_mode == "complete"
+
+            def take(batch_rows: DataFrame, batch: Batch) -> None:
+                if not replaces:
+                    AppendBatch(rows=batch_rows, batch=batch, options=options).run(port)
+                    return
+                with suppress(BatchAppliedError):
+                    ReplaceRows(rows=batch_rows, batch=batch, options=options).run(port)
+
+            return StreamWrite(
+                checkpoint=checkpoint,
+                trigger=self._frazil_trigger,
+                name=self._frazil_name,
+                output_mode=self._frazil_mode,
+                take=take,
+            ).start(rows, rows.sparkSession, target.table.io)
+
+    def _frazil_checkpoint(self) -> str:
+        """The folder that the session's setting says."""
+        root = self._frazil_rows.sparkSession.conf.get(_CHECKPOINTS, None)
+        if root is None or self._frazil_name is None:
+            raise ConfigurationError(
+                'give the query the folder of its checkpoint: .option("checkpointLocation", folder)'
+            )
+        return f"{str(root).rstrip('/')}/{self._frazil_name}"
+
+    def _frazil_target(self, parts: Identifier, *, makes: bool) -> StatementTarget:
+        rows = self._frazil_rows
+        write = TableWrite(names=self._frazil_names, parts=parts, rows=rows)
+        if not makes or write.is_there():
+            return write.target()
+        meant = self._frazil_names.of(parts)
+        if meant is None:
+            raise UnsupportedError(f"{shown(parts)} is a table of no lake")
+        context = context_of(self._frazil_names, rows.sparkSession, meant[0].name)
+        with suppress(TableAlreadyExistsError):
+            CreateTable(
+                identifier=context.identifier(parts),
+                schema=rows,
+                partition_by=self._frazil_terms,
+                options=CommitOptions(),
+            ).run(rows.sparkSession, context.catalog)
+        return target_of(context, parts)

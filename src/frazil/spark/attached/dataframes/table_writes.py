@@ -1,0 +1,244 @@
+"""Rows into a table of a lake: what Spark's writers ask for, as the commands that methods make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from frazil.catalog.identifiers import Identifier, shown
+from frazil.errors import NoSuchTableError, TableAlreadyExistsError, UnsupportedError
+from frazil.format.schema import Schema
+from frazil.spark.attached.dataframes.batch_reads import is_iceberg
+from frazil.spark.attached.dataframes.java_options import Given, WriteChoice, write_choice
+from frazil.spark.attached.names import AttachedContext, SessionNames, context_of
+from frazil.spark.creation import CreateTable, ReplaceTable
+from frazil.spark.port import SparkPort
+from frazil.spark.row_level.merging.clauses.clause import Clause, Do, When
+from frazil.spark.row_level.merging.clauses.request import MergeRequest
+from frazil.spark.row_level.merging.evolution import new_columns
+from frazil.spark.row_level.options import CommitOptions
+from frazil.spark.row_level.values.names import SOURCE, TARGET
+from frazil.spark.row_level.writes import Append, Overwrite, OverwritePartitions
+from frazil.spark.sql.statements.insert import assigned, in_order, is_dynamic
+from frazil.spark.sql.statements.target import StatementTarget, target_of
+from frazil.table.operations import TableOperations
+
+Command = Append | Overwrite | OverwritePartitions
+MakeCommand = Callable[[DataFrame, CommitOptions], Command]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableWrite:
+    """Rows that go into a table.
+
+    Attributes:
+        names: the lakes of the session.
+        parts: the table's name.
+        rows: a DataFrame of the session.
+        given: the writer's options.
+        partition_by: the terms of a new table's partitions.
+        properties: of a new table; ``location`` and ``format-version`` among them.
+    """
+
+    names: SessionNames
+    parts: Identifier
+    rows: DataFrame
+    given: Given = field(default_factory=Given)
+    partition_by: Sequence[str] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    # -- into a table that is there --------------------------------------------------------------
+
+    def append(self) -> None:
+        """Add the rows, columns by name.
+
+        Raises:
+            NoSuchTableError: there is no such table.
+            SchemaMismatchError: the rows do not fit; nothing was written.
+        """
+        self._write(lambda rows, options: Append(rows=rows, options=options))
+
+    def overwrite(self, where: str | Column | None = None) -> None:
+        """Put the rows in place of those that match a condition, or of all.
+
+        Raises:
+            NoSuchTableError: there is no such table.
+            SchemaMismatchError: the rows do not fit; nothing was written.
+        """
+        choice = write_choice(self.given)
+        if where is None and choice.is_dynamic:
+            self.overwrite_partitions()
+            return
+        self._write(lambda rows, options: Overwrite(rows=rows, where=where, options=options))
+
+    def overwrite_partitions(self) -> None:
+        """Put the rows in place of the partitions that they belong to.
+
+        Raises:
+            NoSuchTableError: there is no such table.
+            SchemaMismatchError: the rows do not fit; nothing was written.
+        """
+        self._write(lambda rows, options: OverwritePartitions(rows=rows, options=options))
+
+    def insert(self, *, overwrites: bool) -> None:
+        """Add the rows, columns by their places, or put them in place of what is there.
+
+        Args:
+            overwrites: in place of all rows, or of the partitions where the session is set so.
+
+        Raises:
+            NoSuchTableError: there is no such table.
+            SchemaMismatchError: the rows do not fit; nothing was written.
+        """
+        placed = replace(self, rows=in_order(self.rows, self.target()))
+        chosen = write_choice(self.given).is_dynamic
+        if not overwrites:
+            placed.append()
+        elif is_dynamic(self.spark) if chosen is None else chosen:
+            placed.overwrite_partitions()
+        else:
+            placed.overwrite()
+
+    # -- into a new table, or one of another definition --------------------------------------------
+
+    def create(self) -> None:
+        """Make a table of the rows.
+
+        Raises:
+            TableAlreadyExistsError: it is there.
+            NoSuchNamespaceError: its namespace is not.
+        """
+        context, name = self._named()
+        if self.exists():
+            raise TableAlreadyExistsError(f"there is a table {shown(name)} in {context.name}")
+        given = self.given.copy()
+        properties = dict(self.properties)
+        location = given.take("path") or given.take("location")
+        CreateTable(
+            identifier=name,
+            rows=self.rows,
+            partition_by=self.partition_by,
+            location=properties.pop("location", location),
+            format_version=properties.pop("format-version", None),
+            properties=properties,
+            options=self._own_options(given),
+        ).run(self.spark, context.catalog)
+
+    def replace_table(self) -> None:
+        """Give a table the schema and the rows; its history stays.
+
+        Raises:
+            NoSuchTableError: there is no such table.
+        """
+        context, name = self._named()
+        if not self.exists():
+            raise NoSuchTableError(f"there is no table {shown(name)} in {context.name} to replace")
+        properties = dict(self.properties)
+        fixed = [key for key in ("location", "format-version") if key in properties]
+        if fixed:
+            raise UnsupportedError(
+                f"{shown(name)} exists: replacing keeps its {' and '.join(fixed)}"
+            )
+        ReplaceTable(
+            rows=self.rows,
+            partition_by=self.partition_by,
+            properties=properties,
+            options=self._own_options(self.given.copy()),
+        ).run(context.load(self.parts).port)
+
+    def create_or_replace(self) -> None:
+        """Call `replace_table` where the table is there, else `create`."""
+        if self.exists():
+            self.replace_table()
+        else:
+            self.create()
+
+    # -- parts -----------------------------------------------------------------------------------
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session of the rows."""
+        return self.rows.sparkSession
+
+    def exists(self) -> bool:
+        """Return whether the table is there."""
+        context, name = self._named()
+        return context.catalog.table_exists(name)
+
+    def is_there(self) -> bool:
+        """Return whether the table is there, or the one whose branch the name says."""
+        try:
+            return self._context().find(self.parts) is not None
+        except NoSuchTableError:
+            return False
+
+    def target(self) -> StatementTarget:
+        """Return the table, and the branch that its name says.
+
+        Raises:
+            NoSuchTableError: there is no such table.
+        """
+        return target_of(self._context(), self.parts)
+
+    def _context(self) -> AttachedContext:
+        meant = self.names.of(self.parts)
+        if meant is None:
+            raise NoSuchTableError(f"there is no lake with a table {shown(self.parts)}: detached")
+        return context_of(self.names, self.spark, meant[0].name)
+
+    def _named(self) -> tuple[AttachedContext, Identifier]:
+        context = self._context()
+        return context, context.identifier(self.parts)
+
+    def _own_options(self, given: Given) -> CommitOptions:
+        given.take("path")
+        choice = write_choice(given)
+        if choice.options.branch is not None:
+            raise UnsupportedError("a table is made and replaced on its main branch")
+        return choice.options
+
+    def _write(self, make: MakeCommand) -> None:
+        target = self.target()
+        given = self.given.copy()
+        given.take("path")
+        choice = write_choice(given, branch=target.branch)
+        port = target.table.port
+        if not choice.merges_schema:
+            rows = assigned(self.rows, target.schema, self.spark)
+            make(rows, choice.options).run(port)
+            return
+        with port.together() as together:
+            schema = self._evolved(together, choice)
+            rows = assigned(self.rows, schema, self.spark)
+            make(rows, choice.options).run(together)
+
+    def _evolved(self, port: SparkPort, choice: WriteChoice) -> Schema:
+        """Add what the rows have and the table lacks; return the columns after that."""
+        every = MergeRequest(
+            source=self.rows,
+            on="true",
+            clauses=[Clause(when=When.MATCHED, do=Do.UPDATE)],
+            target_alias=TARGET,
+            source_alias=SOURCE,
+        )
+        schema, strict = port.metadata.schema, port.case_sensitive
+        added = new_columns(every, schema, case_sensitive=strict)
+        if added.fields:
+            with TableOperations(port).update_schema(case_sensitive=strict) as change:
+                change.union_by_name(added)
+        return port.metadata.schema
+
+
+def refuse_other_formats(source: Any, parts: Identifier) -> None:
+    """Check that a table is asked for in the format of lakes.
+
+    Raises:
+        UnsupportedError: it is another one.
+    """
+    if source is not None and not is_iceberg(source):
+        raise UnsupportedError(
+            f"{shown(parts)} is a table of a lake, whose format is iceberg, not {source}"
+        )

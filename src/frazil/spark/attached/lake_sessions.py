@@ -1,0 +1,45 @@
+"""`Lake.attach` and `Lake.detach`."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from frazil.catalog.protocol import Catalog
+from frazil.spark.attached.sessions import attach, detach
+
+
+class SessionCommands:
+    """A lake as part of its session."""
+
+    spark: SparkSession
+    catalog: Catalog
+
+    def attach(self, *, name: str | None = None) -> None:
+        """Let the session's own methods understand the names of this lake.
+
+        ``spark.sql``, ``spark.table``, ``spark.read``, ``spark.readStream``, ``spark.catalog``,
+        ``df.write``, ``df.writeTo``, ``df.mergeInto`` and ``df.writeStream`` take
+        ``name.namespace.table``, and after ``USE name`` names without the prefix. All else reaches
+        Spark as it was. Every Python object of the session is attached, another session is not.
+
+        Args:
+            name: what stands before names of tables; the catalog's name unless given.
+
+        Raises:
+            ValidationError: the name is none, is one of Spark's catalogs, or is another lake's in
+                this session.
+
+        Examples:
+            >>> lake.attach(name="lake")
+            >>> spark.sql("SELECT count(*) FROM lake.db.trips").show()
+            >>> df.writeTo("lake.db.trips").append()
+        """
+        attach(self.spark, self.catalog, name=name or self.catalog.name, owner=self)
+
+    def detach(self) -> None:
+        """Undo `attach`: the session's methods are Spark's own again.
+
+        Examples:
+            >>> lake.detach()
+        """
+        detach(self)

@@ -1,0 +1,248 @@
+"""What a name in an attached session means: a lake's only with its prefix, or after USE."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+
+from frazil.catalog.identifiers import Identifier, shown
+from frazil.catalog.protocol import Catalog
+from frazil.errors import NoSuchTableError, SqlSyntaxError, ValidationError
+from frazil.spark.sql.context import (
+    SPARK_CATALOG,
+    CurrentNamespace,
+    NamedTable,
+    SparksNameError,
+    SqlContext,
+)
+from frazil.spark.table import Table
+from frazil.spark.words import Word, WordReader
+
+RESERVED: Final = frozenset({SPARK_CATALOG, "global_temp", "session", "system"})
+"""First parts of names that are Spark's, in small letters."""
+
+_FILE_FORMATS: Final = frozenset(
+    {"parquet", "orc", "avro", "csv", "json", "text", "xml", "binaryfile", "delta", "hudi"}
+)
+"""Spark reads a folder by such a name before its path, as ``parquet.`/data/t` ``."""
+
+
+class AnotherLakesNameError(Exception):
+    """A statement is about a name of another lake than the one that it is run on.
+
+    Attributes:
+        lake: that lake.
+    """
+
+    def __init__(self, lake: str) -> None:
+        super().__init__(lake)
+        self.lake = lake
+
+
+@dataclass(frozen=True, slots=True)
+class AttachedLake:
+    """A lake in a session.
+
+    Attributes:
+        name: what stands before names of its tables.
+        catalog: its tables.
+        owner: who attached it, and detaches it.
+    """
+
+    name: str
+    catalog: Catalog
+    owner: object
+
+
+@dataclass(slots=True)
+class SessionNames:
+    """The lakes of a session, and which names are looked for in one without a prefix.
+
+    Attributes:
+        lakes: by their names; never changed in place.
+        lake: the one that USE has set; None for Spark's own catalogs.
+        namespace: what USE has set within it.
+        reserved: first parts of names that are Spark's, in small letters.
+    """
+
+    lakes: Mapping[str, AttachedLake] = field(default_factory=dict)
+    lake: str | None = None
+    namespace: CurrentNamespace = field(default_factory=CurrentNamespace)
+    reserved: Collection[str] = RESERVED
+
+    def use(self, lake: str | None, levels: Identifier = ()) -> None:
+        """Set where names without a prefix are looked for."""
+        self.namespace = CurrentNamespace(levels)
+        self.lake = lake
+
+    def may_be_in(self, text: str) -> bool:
+        """Return whether a text may name something of a lake; quick, and never wrongly no."""
+        return self.lake is not None or any(name in text for name in self.lakes)
+
+    def first_in(self, words: Sequence[Word]) -> str | None:
+        """Return the lake of which a name stands first in a statement, else the one of USE."""
+        for word in words:
+            if not word.is_string and word.text in self.lakes:
+                return word.text
+        return self.lake
+
+    def of(self, parts: Identifier) -> tuple[AttachedLake, Identifier] | None:
+        """Return the lake of a name and the name in it; None where the name is Spark's."""
+        lakes, current = self.lakes, self.lake
+        first = parts[0]
+        if len(parts) > 1 and first in lakes:
+            return lakes[first], parts[1:]
+        if current not in lakes or (len(parts) > 1 and first.lower() in self.reserved):
+            return None
+        if len(parts) == 2 and first.lower() in _FILE_FORMATS:
+            return None
+        levels = self.namespace.levels if len(parts) == 1 else ()
+        return lakes[current], (*levels, *parts)
+
+    def parts_of(self, name: object) -> Identifier | None:
+        """Return the parts of a name as Spark reads it; None where no lake can be meant."""
+        if not isinstance(name, str) or not self.may_be_in(name):
+            return None
+        try:
+            reader = WordReader(name)
+            parts = reader.names()
+        except SqlSyntaxError:
+            return None
+        return parts if reader.is_done and self.of(parts) is not None else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttachedContext(SqlContext):
+    """An attached session as statements and methods see it, on one of its lakes.
+
+    Attributes:
+        names: the lakes of the session.
+        lake: the name of the one that a statement changes.
+    """
+
+    names: SessionNames
+    lake: str
+
+    @property
+    def name(self) -> str:
+        """What stands before names of the lake's tables."""
+        return self.lake
+
+    def name_of(self, catalog: Catalog) -> str:
+        """Return what stands before names of a catalog's tables."""
+        for each in self.names.lakes.values():
+            if each.catalog is catalog:
+                return each.name
+        return catalog.name
+
+    def is_lake(self, name: str) -> bool:
+        """Whether a name stands before names of a lake's tables."""
+        return name in self.names.lakes
+
+    def whole_name(self, parts: Identifier) -> Identifier:
+        """Return a table's name in a query with all that can stand before it."""
+        found = self.names.of(parts)
+        return parts if found is None else (found[0].name, *found[1])
+
+    def identifier(self, parts: Identifier) -> Identifier:
+        """Return a table's identifier in the lake.
+
+        Raises:
+            SparksNameError: the name is Spark's.
+            AnotherLakesNameError: it is another lake's.
+            ValidationError: the name has no namespace, or is that of a temporary view.
+        """
+        lake, own = self._of_a_lake(parts)
+        if lake.name != self.lake:
+            raise AnotherLakesNameError(lake.name)
+        if len(own) == 1:
+            raise ValidationError(
+                f"the table name {shown(parts)} has no namespace: write {lake.name}.namespace.table"
+            )
+        return own
+
+    def namespace(self, parts: Identifier) -> Identifier:
+        """Return the levels of a namespace of the lake; none for the lake's own name.
+
+        Raises:
+            SparksNameError: the name is Spark's.
+            AnotherLakesNameError: it is another lake's.
+        """
+        lake = self.names.lake
+        levels = parts
+        if parts[0] in self.names.lakes:
+            lake, levels = parts[0], parts[1:]
+        elif lake is None or parts[0].lower() in self.names.reserved:
+            raise SparksNameError(shown(parts))
+        if lake != self.lake:
+            raise AnotherLakesNameError(lake)
+        return levels
+
+    def load(self, parts: Identifier) -> Table:
+        """Return a table, of any of the lakes.
+
+        Raises:
+            SparksNameError: the name is Spark's.
+            NoSuchTableError: there is none of that name.
+            ValidationError: the name is that of a temporary view.
+        """
+        lake, own = self._of_a_lake(parts)
+        if len(own) == 1:
+            raise NoSuchTableError(f"there is no table {shown(own)} in {lake.name}")
+        return self.loaded(lake.catalog, own)
+
+    def find(self, parts: Identifier) -> NamedTable | None:
+        """Return what a name in a query means; None where it is Spark's, or a temporary view's.
+
+        Raises:
+            NoSuchTableError: the name is a lake's, and there is no such table.
+        """
+        meant = self.names.of(parts)
+        if meant is None or (len(parts) == 1 and self.is_view(parts[0])):
+            return None
+        lake, own = meant
+        candidates = [own] if len(own) > 1 else []
+        levels = self.names.namespace.levels
+        if len(parts) == 2 and own is parts and levels:
+            # A table of the current namespace, and what stands after its name.
+            candidates.append((*levels, *own))
+        for candidate in candidates:
+            found = self.found(lake.catalog, candidate)
+            if found is not None:
+                return found
+        raise NoSuchTableError(f"there is no table {shown(own)} in {lake.name}")
+
+    def _of_a_lake(self, parts: Identifier) -> tuple[AttachedLake, Identifier]:
+        found = self.names.of(parts)
+        if found is None:
+            raise SparksNameError(shown(parts))
+        if len(parts) == 1 and self.is_view(parts[0]):
+            raise ValidationError(
+                f"{shown(parts)} is a temporary view, which goes before the table "
+                f"{shown(found[1])}: write the namespace too"
+            )
+        return found
+
+
+def context_of(
+    names: SessionNames, spark: SparkSession, lake: str, frames: Mapping[str, Any] | None = None
+) -> AttachedContext:
+    """Return a session as a statement on a lake sees it.
+
+    Args:
+        spark: the session that runs it.
+        lake: the one that the statement changes.
+        frames: rows and values that stand in the text as ``{name}``.
+    """
+    current = names.namespace if names.lake == lake else CurrentNamespace()
+    return AttachedContext(
+        spark=spark,
+        catalog=names.lakes[lake].catalog,
+        current=current,
+        frames=dict(frames or {}),
+        names=names,
+        lake=lake,
+    )

@@ -1,0 +1,46 @@
+"""Errors of a lake as those of Spark that programs wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from pyspark.errors import AnalysisException
+
+from frazil.errors import (
+    FrazilError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+
+_CONDITIONS: Final[tuple[tuple[type[FrazilError], str], ...]] = (
+    (NoSuchTableError, "TABLE_OR_VIEW_NOT_FOUND"),
+    (TableAlreadyExistsError, "TABLE_OR_VIEW_ALREADY_EXISTS"),
+    (NoSuchNamespaceError, "SCHEMA_NOT_FOUND"),
+    (NamespaceAlreadyExistsError, "SCHEMA_ALREADY_EXISTS"),
+    (NamespaceNotEmptyError, "SCHEMA_NOT_EMPTY"),
+)
+
+
+@contextmanager
+def sparks_errors() -> Iterator[None]:
+    """Raise errors about what is there and what is not as Spark does.
+
+    Programs look for a table by catching an AnalysisException. Other errors stay as they are.
+
+    Raises:
+        AnalysisException: with Spark's condition; its cause is the error of the lake.
+    """
+    try:
+        yield
+    except FrazilError as error:
+        for kind, condition in _CONDITIONS:
+            if isinstance(error, kind):
+                raise AnalysisException(
+                    message=f"[{condition}] {error}", errorClass=condition, messageParameters={}
+                ) from error
+        raise

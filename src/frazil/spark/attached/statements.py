@@ -1,0 +1,147 @@
+"""`spark.sql` of an attached session."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.sql_formatter import SQLStringFormatter
+
+from frazil.catalog.identifiers import Identifier, shown
+from frazil.errors import NoSuchNamespaceError, SqlSyntaxError, ValidationError
+from frazil.spark.attached.names import AnotherLakesNameError, SessionNames, context_of
+from frazil.spark.attached.sparks_errors import sparks_errors
+from frazil.spark.session.facts import is_connect
+from frazil.spark.sql.parameters import Args
+from frazil.spark.sql.results import nothing, table_of
+from frazil.spark.sql.run import run_sql
+from frazil.spark.sql.statements.show import matches
+from frazil.spark.sql.statements.tables import NAMESPACE_WORDS
+from frazil.spark.words import Word, WordReader, words_of
+
+_SHOW_CATALOGS: Final = re.compile(r"\s*SHOW\s+CATALOGS\b", re.IGNORECASE)
+
+Plain = Callable[..., Any]
+"""A method as Spark has it."""
+
+
+def run_statement(
+    names: SessionNames,
+    plain: Plain,
+    spark: SparkSession,
+    sqlQuery: str,
+    args: Args = None,
+    **kwargs: Any,
+) -> DataFrame:
+    """Run a statement: on the lakes that it names, else as Spark does.
+
+    Args:
+        plain: Spark's own `SparkSession.sql`.
+        spark: the session.
+        sqlQuery, args, kwargs: as of `SparkSession.sql`.
+
+    Raises:
+        AnalysisException, ParseException: of Spark, or as Spark has them.
+        FrazilError: what the method behind the statement raises.
+    """
+    if isinstance(sqlQuery, str) and _SHOW_CATALOGS.match(sqlQuery):
+        return _catalogs(names, plain, spark, sqlQuery)
+    words = _words(names, sqlQuery)
+    if words is None or (names.first_in(words) is None):
+        found: DataFrame = plain(spark, sqlQuery, args, **kwargs)
+        return found
+    moved = _moves(names, words, sqlQuery)
+    if moved is not None:
+        if moved:
+            return nothing(spark)
+        found = plain(spark, sqlQuery, args, **kwargs)
+        names.use(None)
+        return found
+    with sparks_errors():
+        if not kwargs or is_connect(spark):
+            return _on_a_lake(names, spark, sqlQuery, args, kwargs)
+        formatter = SQLStringFormatter(spark)
+        try:
+            text = formatter.format(sqlQuery, **kwargs)
+            return _on_a_lake(names, spark, text, args, {})
+        finally:
+            formatter.clear()
+
+
+def _words(names: SessionNames, text: object) -> tuple[Word, ...] | None:
+    """The words of a statement; None where it names no lake, or Spark has to say what is wrong."""
+    if not isinstance(text, str) or not names.may_be_in(text):
+        return None
+    try:
+        return words_of(text) or None
+    except SqlSyntaxError:
+        return None
+
+
+def _on_a_lake(
+    names: SessionNames, spark: SparkSession, text: str, args: Args, frames: Mapping[str, Any]
+) -> DataFrame:
+    """Run a statement on the lake that it is about, which its first names do not always say."""
+    lake = names.first_in(words_of(text)) or next(iter(names.lakes))
+    tried: list[str] = []
+    while True:
+        tried.append(lake)
+        try:
+            return run_sql(context_of(names, spark, lake, frames), text, args)
+        except AnotherLakesNameError as other:
+            if other.lake in tried:
+                both = " and ".join(sorted({lake, other.lake}))
+                raise ValidationError(
+                    f"a statement changes one lake, and this is about {both}; nothing was changed"
+                ) from None
+            lake = other.lake
+
+
+def _moves(names: SessionNames, words: tuple[Word, ...], text: str) -> bool | None:
+    """Run a USE or SET CATALOG: True where it is a lake's, False where it is Spark's.
+
+    Returns:
+        None where the statement is another one.
+    """
+    reader = WordReader(text, words)
+    if reader.takes("SET", "CATALOG"):
+        if reader.words[reader.at :] and reader.words[reader.at].is_string:
+            return use(names, (reader.string(),))
+        return use(names, reader.names("the name of a catalog"))
+    if not reader.takes("USE"):
+        return None
+    if reader.sees_one_of(*NAMESPACE_WORDS) and len(reader.words) > 2:
+        reader.word("NAMESPACE")
+    with sparks_errors():
+        return use(names, reader.names("the name of a catalog or a namespace"))
+
+
+def use(names: SessionNames, parts: Identifier) -> bool:
+    """Set where names without a prefix are looked for; return whether it is a lake.
+
+    Raises:
+        NoSuchNamespaceError: the lake has no such namespace.
+    """
+    if parts[0] in names.lakes:
+        lake, levels = names.lakes[parts[0]], parts[1:]
+    elif names.lake is None or parts[0].lower() in names.reserved:
+        return False
+    else:
+        lake, levels = names.lakes[names.lake], parts
+    if levels and not lake.catalog.namespace_exists(levels):
+        raise NoSuchNamespaceError(f"there is no namespace {shown(levels)} in {lake.name}")
+    names.use(lake.name, levels)
+    return True
+
+
+def _catalogs(names: SessionNames, plain: Plain, spark: SparkSession, text: str) -> DataFrame:
+    reader = WordReader(text)
+    reader.expect("SHOW", "CATALOGS")
+    reader.takes("LIKE")
+    pattern = None if reader.is_done else reader.string()
+    reader.finish()
+    own = [name for name in names.lakes if matches(name, pattern)]
+    others = [str(row[0]) for row in plain(spark, text).collect()]
+    return table_of(spark, ("catalog",), [(name,) for name in sorted({*own, *others})])
