@@ -210,6 +210,7 @@ _HOMES: Final = {
     "View": "frazil.spark.sql.lake_views",
     "col": "frazil.format.predicates",
     "connect": "frazil.spark.lake",
+    "load_ipython_extension": "frazil.spark.attached.notebook",
     "open_table": "frazil.spark.lake",
 }
 

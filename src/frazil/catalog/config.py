@@ -103,6 +103,29 @@ def resolve(
     return CatalogConfig(chosen, merged)
 
 
+def configured_names(
+    *, environment: Mapping[str, str] | None = None, files: Iterable[Path] | None = None
+) -> list[str]:
+    """Return the names of the catalogs that environment and file know, in order.
+
+    Args:
+        environment, files: as of `resolve`. A name of a variable is in small letters.
+
+    Raises:
+        ConfigurationError: the file is not YAML of the expected shape.
+    """
+    variables = os.environ if environment is None else environment
+    _, catalogs = _file(_candidates(variables) if files is None else files)
+    names = {str(name) for name in catalogs}
+    known = {name.upper().replace("-", "_") for name in names}
+    for variable in variables:
+        for prefix in _ENVIRONMENT_PREFIXES:
+            name, between, _ = variable.upper().removeprefix(prefix).partition("__")
+            if variable.upper().startswith(prefix) and between and name not in known:
+                names.add(name.lower())
+    return sorted(names)
+
+
 def refuse_unknown(properties: Mapping[str, Any]) -> None:
     """Check that a caller's properties have names that mean something.
 
@@ -197,6 +220,15 @@ def _candidates(variables: Mapping[str, str]) -> list[Path]:
 
 
 def _from_file(name: str, candidates: Iterable[Path]) -> dict[str, str]:
+    path, catalogs = _file(candidates)
+    entry = catalogs.get(name, {})
+    if not isinstance(entry, dict):
+        raise _misshapen(path)
+    return _texts(_flattened(entry), str(path))
+
+
+def _file(candidates: Iterable[Path]) -> tuple[Path, Mapping[Any, Any]]:
+    """The first file that is there, and its catalogs; no catalogs where there is none."""
     for path in candidates:
         try:
             text = path.read_text(encoding="utf-8")
@@ -210,11 +242,14 @@ def _from_file(name: str, candidates: Iterable[Path]) -> dict[str, str]:
             # The parser's message quotes the file, which may hold secrets.
             raise ConfigurationError(f"{path} is not YAML") from None
         catalogs = content.get("catalog", {}) if isinstance(content, dict) else None
-        entry = catalogs.get(name, {}) if isinstance(catalogs, dict) else None
-        if not isinstance(entry, dict):
-            raise ConfigurationError(f"{path} is not of the form catalog: {{name: {{key: value}}}}")
-        return _texts(_flattened(entry), str(path))
-    return {}
+        if not isinstance(catalogs, dict):
+            raise _misshapen(path)
+        return path, catalogs
+    return Path(), {}
+
+
+def _misshapen(path: Path) -> ConfigurationError:
+    return ConfigurationError(f"{path} is not of the form catalog: {{name: {{key: value}}}}")
 
 
 def _flattened(entry: Mapping[Any, Any], prefix: str = "") -> dict[str, Any]:

@@ -298,9 +298,7 @@ CATALOG_METHODS: Final[Sequence[tuple[str, Ours]]] = (
     ("truncateTable", _by_statement("TRUNCATE TABLE {}".format)),
     (
         "getTableProperties",
-        _by_statement(
-            "SHOW TBLPROPERTIES {}".format, lambda rows: dict(rows.collect())
-        ),
+        _by_statement("SHOW TBLPROPERTIES {}".format, lambda rows: dict(rows.collect())),
     ),
     (
         "getCreateTableString",

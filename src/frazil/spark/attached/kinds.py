@@ -72,7 +72,8 @@ def _session_of_catalog(catalog: Any) -> Any:
 def _beginning(kind: type, names: SessionNames, plain: Callable[..., Any], owner: Any) -> Any:
     """Spark's reader or writer, of a class of ours that remembers what it is asked for."""
     made = plain(owner)
-    made.__class__ = _subclass(kind, type(made))
+    theirs: Any = type(made)
+    made.__class__ = _subclass(kind, theirs)
     made.begin(names, owner)
     return made
 
@@ -95,7 +96,7 @@ def _into_table(
 
 
 @cache
-def _subclass(kind: type, spark_kind: type) -> type:
+def _subclass(kind: Any, spark_kind: Any) -> Any:
     """A subclass of Spark's class that has the methods of ours first."""
     members = {"__module__": spark_kind.__module__, "__doc__": spark_kind.__doc__}
     return type(spark_kind.__name__, (kind, spark_kind), members)

@@ -95,7 +95,7 @@ class SessionNames:
         first = parts[0]
         if len(parts) > 1 and first in lakes:
             return lakes[first], parts[1:]
-        if current not in lakes or (len(parts) > 1 and first.lower() in self.reserved):
+        if current is None or current not in lakes or (len(parts) > 1 and first.lower() in self.reserved):
             return None
         if len(parts) == 2 and first.lower() in _FILE_FORMATS:
             return None
@@ -206,7 +206,7 @@ class AttachedContext(SqlContext):
         lake, own = meant
         candidates = [own] if len(own) > 1 else []
         levels = self.names.namespace.levels
-        if len(parts) == 2 and own is parts and levels:
+        if len(parts) == 2 and parts[0] not in self.names.lakes and levels:
             # A table of the current namespace, and what stands after its name.
             candidates.append((*levels, *own))
         for candidate in candidates:

@@ -42,14 +42,16 @@ class _Sessions:
         self.each: EachSession | None = None
 
     def find(self, spark: Any) -> SessionNames | None:
-        """Return the lakes of a session; None where it has none."""
-        key = self.key(spark)
-        if key is None and self.each is not None and not is_stopped(spark):
+        """Return the lakes of a session, which may get them now; None where it has none."""
+        if self.each is not None and self.key(spark) is None and not is_stopped(spark):
             with self.lock:
-                key = self.key(spark)
-                if key is None:
+                if self.key(spark) is None:
                     self.each(spark)
-                    key = self.key(spark)
+        return self.known(spark)
+
+    def known(self, spark: Any) -> SessionNames | None:
+        """Return the lakes that a session has; None where it has none."""
+        key = self.key(spark)
         found = None if key is None else self.names.get(key)
         return None if found is None else found[1]
 
@@ -83,7 +85,7 @@ def attach(spark: SparkSession, catalog: Catalog, *, name: str, owner: object) -
     _check_name(spark, name)
     sessions = _SESSIONS
     with sessions.lock:
-        names = sessions.find(spark) or SessionNames()
+        names = sessions.known(spark) or SessionNames()
         there = names.lakes.get(name)
         if there is not None and there.owner is not owner:
             raise ValidationError(
@@ -141,6 +143,11 @@ def attach_each(each: EachSession) -> None:
         _install(connect=False)
         with suppress(ImportError):  # Spark Connect needs packages that may not be there.
             _install(connect=True)
+
+
+def attach_no_more() -> None:
+    """Leave sessions that have no lakes yet alone again."""
+    _SESSIONS.each = None
 
 
 def names_of(spark: SparkSession) -> SessionNames | None:

@@ -41,6 +41,6 @@ def sparks_errors() -> Iterator[None]:
         for kind, condition in _CONDITIONS:
             if isinstance(error, kind):
                 raise AnalysisException(
-                    message=f"[{condition}] {error}", errorClass=condition, messageParameters={}
+                    message=str(error), errorClass=condition, messageParameters={}
                 ) from error
         raise

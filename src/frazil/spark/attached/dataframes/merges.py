@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from pyspark.sql import Column, DataFrame
 
 from frazil.catalog.identifiers import Identifier
 from frazil.errors import SqlSyntaxError, UnsupportedError
 from frazil.format.predicates.sql.quoting import quote_name
+from frazil.spark.attached.dataframes.source_columns import SourceColumns
 from frazil.spark.attached.dataframes.table_writes import TableWrite
 from frazil.spark.attached.names import SessionNames
 from frazil.spark.attached.sparks_errors import sparks_errors
@@ -30,7 +31,7 @@ else:
 class LakeMergeWriter(MergeIntoWriter):
     """Merges rows into one table of a lake, clause by clause."""
 
-    SPARK_KIND: ClassVar[Final[str]] = "MergeIntoWriter"
+    SPARK_KIND: ClassVar[str] = "MergeIntoWriter"
 
     def __init__(
         self, names: SessionNames, rows: DataFrame, parts: Identifier, condition: Any
@@ -38,11 +39,13 @@ class LakeMergeWriter(MergeIntoWriter):
         with sparks_errors():
             target = TableWrite(names=names, parts=parts, rows=rows).target()
             self._frazil_target = (target.catalog, *target.table.identifier[:-1], target.name)
+            alias = alias_of_rows(rows) or _free(SOURCE, target.name)
+            self._frazil_columns = SourceColumns(rows, alias)
             merge = Merge(
                 source=rows,
-                on=condition,
+                on=self._frazil_columns.named(condition),
                 target_alias=target.name,
-                source_alias=alias_of_rows(rows) or _free(SOURCE, target.name),
+                source_alias=alias,
                 options=CommitOptions(branch=target.branch),
             )
             self._frazil_builder = MergeBuilder(target.table.port, merge)
@@ -74,10 +77,12 @@ class LakeMergeWriter(MergeIntoWriter):
     ) -> LakeMergeWriter:
         """Add a clause, of the method of our builder of that name."""
         add: Callable[..., Any] = getattr(self._frazil_builder, method)
+        named = self._frazil_columns.named
+        condition = named(condition)
         if values is None:
             add(condition=condition)
         else:
-            own = {self._frazil_column(name): value for name, value in values.items()}
+            own = {self._frazil_column(name): named(value) for name, value in values.items()}
             add(own, condition=condition)
         return self
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from pyspark.sql import Column, DataFrame
 
@@ -24,7 +24,7 @@ else:
 class LakeWriterTo(DataFrameWriterV2):
     """Writes rows to one table of a lake."""
 
-    SPARK_KIND: ClassVar[Final[str]] = "DataFrameWriterV2"
+    SPARK_KIND: ClassVar[str] = "DataFrameWriterV2"
 
     def __init__(self, names: SessionNames, rows: DataFrame, parts: Identifier) -> None:
         self._frazil_write = TableWrite(names=names, parts=parts, rows=rows)

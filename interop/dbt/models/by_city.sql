@@ -1,0 +1,1 @@
+select city, count(*) as trips, sum(fare) as fares from {{ ref('trips') }} group by city

@@ -1,0 +1,1 @@
+select * from {{ ref('trips') }} where fare <= 0

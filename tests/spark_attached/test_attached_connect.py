@@ -1,0 +1,17 @@
+"""The same methods over Spark Connect, where they are those of other classes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from connect_server import run_program
+
+PROGRAM = Path(__file__).with_name("attached_connect_program.py")
+
+pytestmark = pytest.mark.spark
+
+
+def test_the_same_methods(tmp_path, connect_url):
+    assert run_program(PROGRAM, tmp_path / "lake", connect_url).split() == ["right"]

@@ -1,0 +1,220 @@
+"""Statements, readers and the catalog over names of lakes, of Spark, and of both."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from frazil.errors import ConfigurationError, UnsupportedError, ValidationError
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def tables(lake, other, plain, spark, rows):
+    """The same rows in two lakes and in Spark."""
+    rows.writeTo("lake.db.t").create()
+    rows.writeTo("other.db.t").create()
+    rows.write.saveAsTable(f"{plain}.t")
+    rows.createOrReplaceTempView("seen")
+    yield
+    spark.catalog.dropTempView("seen")
+
+
+QUERIES = [
+    "SELECT t.id, {t}.n FROM {t} WHERE id > 2",
+    "SELECT a.id FROM {t} a JOIN other.db.t b USING (id) JOIN plain_db.t c USING (id)",
+    "WITH t AS (SELECT 7 AS id) SELECT * FROM t UNION SELECT id FROM {t}",
+    "SELECT (SELECT max(id) FROM {t}) AS m, s.n FROM seen s",
+    "SELECT '{t}' AS text, `id` FROM {t} -- {t}",
+]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_queries_over_two_lakes_and_spark(tables, spark, query):
+    model = query.replace("other.db.t", "plain_db.t").replace("{t}", "plain_db.t")
+    found, expected = spark.sql(query.replace("{t}", "lake.db.t")), spark.sql(model)
+    assert found.columns == expected.columns
+    rows = [sorted(str(row) for row in each.collect()) for each in (found, expected)]
+    assert rows[0] == [row.replace("plain_db.t", "lake.db.t") for row in rows[1]]
+
+
+def test_parameters_and_what_stands_in_braces(tables, spark, rows):
+    text = "SELECT id FROM lake.db.t WHERE id = :i"
+    assert spark.sql(text, {"i": 3}).collect()[0].id == 3
+    assert spark.sql("SELECT id FROM lake.db.t WHERE id = ?", [4]).collect()[0].id == 4
+    given = rows.withColumnRenamed("n", "m")
+    joined = spark.sql("SELECT {c} FROM {d} JOIN lake.db.t USING (id) WHERE id = {i}",
+                       c=given.m, d=given, i=5)  # fmt: skip
+    assert [tuple(row) for row in joined.collect()] == [("n2",)]
+
+
+def test_a_change_in_one_lake_from_a_query_over_another(tables, spark, plain):
+    spark.sql("INSERT INTO lake.db.t SELECT id + 10, n FROM other.db.t")
+    spark.sql("WITH a AS (SELECT * FROM other.db.t) INSERT INTO lake.db.t SELECT 99, n FROM a")
+    spark.sql("CREATE TABLE lake.db.u AS SELECT * FROM other.db.t WHERE id = 1")
+    spark.sql("MERGE INTO other.db.t USING lake.db.t s ON t.id = s.id WHEN MATCHED THEN DELETE")
+    spark.sql(f"INSERT INTO {plain}.t SELECT * FROM lake.db.u")
+    counts = [spark.table(t).count() for t in ("lake.db.t", "lake.db.u", "other.db.t", "seen")]
+    assert counts == [15, 1, 0, 5]
+    assert spark.table(f"{plain}.t").count() == 6
+    with pytest.raises(ValidationError, match="one lake"):
+        spark.sql("ALTER TABLE lake.db.u RENAME TO other.db.u")
+    assert spark.catalog.tableExists("lake.db.u")
+
+
+def test_use(tables, spark):
+    spark.sql("USE lake.db")
+    assert spark.table("t").count() == spark.sql("SELECT * FROM t").count() == 5
+    assert spark.catalog.currentCatalog() == "lake"
+    assert spark.catalog.currentDatabase() == "db"
+    spark.sql("CREATE TABLE v AS SELECT * FROM db.t WHERE id < 3")
+    assert spark.read.table("v.snapshots").count() == 1
+    assert spark.sql("SHOW TABLES").count() == 2
+    # As in Spark: a temporary view goes first, and a whole name means the table.
+    spark.sql("CREATE TEMPORARY VIEW v AS SELECT 1 AS one FROM t")
+    try:
+        assert spark.table("v").columns == spark.sql("SELECT * FROM v").columns == ["one"]
+        assert spark.table("lake.db.v").columns == ["id", "n"]
+        with pytest.raises(ValidationError, match="temporary view"):
+            spark.range(1).writeTo("v").append()
+    finally:
+        spark.catalog.dropTempView("v")
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        spark.table("plain_db.t")
+    assert spark.table("spark_catalog.plain_db.t").count() == 5
+    assert spark.table("other.db.t").count() == 5
+    with pytest.raises(AnalysisException, match="SCHEMA_NOT_FOUND"):
+        spark.sql("USE nowhere")
+    spark.sql("USE spark_catalog.plain_db")
+    assert spark.sql("SELECT count(*) FROM t").collect()[0][0] == 5
+    assert spark.catalog.currentCatalog() == "spark_catalog"
+    spark.sql("USE default")
+    spark.catalog.setCurrentCatalog("lake")
+    spark.catalog.setCurrentDatabase("db")
+    assert spark.table("t").count() == 5
+    spark.sql("SET CATALOG spark_catalog")
+    assert spark.catalog.currentDatabase() == "default"
+
+
+def test_options_of_readers(tables, lake, spark, rows):
+    table = lake.load_table("db.t")
+    first = table.current_snapshot
+    table.create_tag("one")
+    rows.writeTo("lake.db.t").append()
+    table.refresh()
+    last = table.current_snapshot.snapshot_id
+    read = spark.read.format("iceberg")
+    place = table.location
+    options = {
+        "snapshot-id": first.snapshot_id,
+        "as-of-timestamp": first.timestamp_ms,
+        "tag": "one",
+        "versionAsOf": "one",
+        "branch": "main",
+    }
+    for option, value in options.items():
+        expected = 10 if option == "branch" else 5
+        assert spark.read.option(option, value).table("lake.db.t").count() == expected
+        assert spark.read.format("iceberg").load(place, **{option: value}).count() == expected
+    assert (
+        spark.read.option("start-snapshot-id", first.snapshot_id)
+        .option("end-snapshot-id", last)
+        .table("lake.db.t")
+        .count()
+        == 5
+    )
+    assert read.load("lake.db.t.tag_one").count() == 5
+    assert read.load("lake.db.t.files").count() == 2
+    assert read.option("split-size", 1).load("lake.db.t").count() == 10
+    with pytest.raises(ConfigurationError, match="snapshot_id"):
+        spark.read.option("snapshot_id", 1).table("lake.db.t")
+    with pytest.raises(ValidationError, match="give one"):
+        spark.read.options(tag="one", branch="main").table("lake.db.t")
+    with pytest.raises(UnsupportedError, match="schema"):
+        spark.read.schema("id int").table("lake.db.t")
+
+
+def test_the_catalog(tables, spark):
+    catalog = spark.catalog
+    spark.sql("CREATE TABLE lake.db.u (id INT NOT NULL COMMENT 'key', b BIGINT) "
+              "PARTITIONED BY (id, bucket(2, b))")  # fmt: skip
+    assert {each.name for each in catalog.listCatalogs()} >= {"lake", "other", "spark_catalog"}
+    assert {row[0] for row in spark.sql("SHOW CATALOGS").collect()} >= {"lake", "spark_catalog"}
+    own = [each for each in catalog.listTables("lake.db") if not each.isTemporary]
+    assert [(t.name, t.catalog, t.namespace) for t in own] == [
+        ("t", "lake", ["db"]), ("u", "lake", ["db"])
+    ]  # fmt: skip
+    assert [t.name for t in catalog.listTables("lake.db", "u*") if not t.isTemporary] == ["u"]
+    columns = catalog.listColumns("lake.db.u")
+    assert [(c.name, c.description, c.dataType, c.nullable) for c in columns] == [
+        ("id", "key", "int", False),
+        ("b", None, "bigint", True),
+    ]
+    assert [(c.isPartition, c.isBucket) for c in columns] == [(True, False), (False, True)]
+    assert catalog.getTable("lake.db.u").catalog == "lake"
+    exists = [catalog.tableExists(n) for n in ("lake.db.u", "lake.db.no", "plain_db.t", "lake.x.y")]
+    assert exists == [True, False, True, False]
+    assert [catalog.databaseExists(n) for n in ("lake.db", "lake.no", "plain_db", "no")] == [
+        True, False, True, False
+    ]  # fmt: skip
+    assert catalog.getDatabase("lake.db").catalog == "lake"
+    catalog.refreshTable("lake.db.u")
+    assert not catalog.isCached("lake.db.u")
+    with pytest.raises(UnsupportedError, match=r"cache\(\)"):
+        catalog.cacheTable("lake.db.u")
+    for missing in (catalog.getTable, catalog.listColumns):
+        with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+            missing("lake.db.no")
+    catalog.setCurrentCatalog("lake")
+    assert [each.name for each in catalog.listDatabases()] == ["db"]
+    assert catalog.tableExists("db.u")
+
+
+def test_pandas_on_spark(tables, spark):
+    import pyspark.pandas as ps
+
+    frame = ps.read_table("lake.db.t")
+    assert sorted(frame["id"].to_list()) == [1, 2, 3, 4, 5]
+    frame.to_table("lake.db.of_pandas", format="iceberg")
+    assert spark.table("lake.db.of_pandas").count() == 5
+
+
+def test_names_with_dots_and_backticks(lake, spark, rows):
+    spark.sql("CREATE TABLE lake.db.`my.table` (`a.b` INT)")
+    spark.range(2).selectExpr("CAST(id AS INT) AS `a.b`").writeTo("lake.db.`my.table`").append()
+    assert spark.table("`lake`.`db`.`my.table`").select("`a.b`").count() == 2
+    rows.withColumnRenamed("n", "a b").writeTo("lake.db.odd").partitionedBy(F.col("a b")).create()
+    assert spark.sql("SELECT `a b` FROM lake.db.odd").count() == 5
+    assert spark.catalog.tableExists("lake.db.`my.table`")
+
+
+ERRORS = [
+    "SELECT * FROM nothing",
+    "SELECT * FROM no.lake.table",
+    "SELEC 1",
+    "SELECT 'lake",
+    "INSERT INTO plain_db.t VALUES (1)",
+    "USE nowhere",
+]
+
+
+@pytest.mark.parametrize("text", ERRORS)
+def test_errors_about_names_of_spark_are_sparks(tables, spark, lake, other, text):
+    with pytest.raises((AnalysisException, ParseException)) as here:
+        spark.sql(text)
+    lake.detach()
+    other.detach()
+    with pytest.raises((AnalysisException, ParseException)) as there:
+        spark.sql(text)
+    assert type(here.value) is type(there.value)
+    assert str(here.value) == str(there.value)
+    lake.attach(name="lake")
+
+
+def test_a_format_of_no_lake_is_sparks(lake, spark):
+    with pytest.raises(AnalysisException, match=r"(?i)iceberg|TABLE_OR_VIEW"):
+        spark.read.format("iceberg").load("db.t")
+    assert SparkSession.read.__doc__

@@ -1,0 +1,205 @@
+"""Which sessions know a lake, and what is left when it is detached."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, DataFrameReader, DataFrameWriter, DataFrameWriterV2, SparkSession
+from pyspark.sql.catalog import Catalog
+from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+from pyspark.sql.merge import MergeIntoWriter
+
+import frazil
+from frazil.errors import UnsupportedError, ValidationError
+
+pytestmark = pytest.mark.spark
+
+CLASSES = (SparkSession, ClassicDataFrame, Catalog)
+
+
+def members():
+    return {(owner, name): value for owner in CLASSES for name, value in vars(owner).items()}
+
+
+def test_detaching_leaves_everything_as_it_was(spark, tmp_path):
+    before = members()
+    settings = dict(spark.conf.getAll)
+    with frazil.connect(spark, warehouse=str(tmp_path)) as lake:
+        lake.create_namespace("db")
+        settings_of_lakes = dict(spark.conf.getAll)
+        lake.attach(name="lake")
+        lake.attach(name="lake")
+        assert members() != before
+        with pytest.raises(AnalysisException):
+            spark.table("lake.db.nothing")
+        lake.attach(name="again")
+        spark.sql("USE again.db")
+        lake.detach()
+        assert members() == before
+        assert dict(spark.conf.getAll) == settings_of_lakes
+        lake.detach()
+        with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+            spark.table("lake.db.nothing")
+        assert spark.catalog.currentCatalog() == "spark_catalog"
+        lake.attach(name="lake")
+    assert members() == before
+    assert settings.keys() <= settings_of_lakes.keys()
+
+
+def test_another_program_that_replaces_a_method_keeps_it(spark, lake, monkeypatch):
+    ours = SparkSession.sql
+    monkeypatch.setattr(SparkSession, "sql", lambda self, *a, **k: ours(self, *a, **k))
+    theirs = SparkSession.sql
+    assert spark.sql("SHOW TABLES IN lake.db").count() == 0
+    lake.detach()
+    assert SparkSession.sql is theirs
+    assert spark.sql("SELECT 1 AS one").columns == ["one"]
+
+
+def test_faces_stay(spark, lake, rows):
+    lake.detach()
+    before = {name: inspect.signature(getattr(SparkSession, name)) for name in ("sql", "table")}
+    lake.attach(name="lake")
+    assert {name: inspect.signature(getattr(SparkSession, name)) for name in before} == before
+    assert pickle.loads(pickle.dumps(SparkSession.sql)) is SparkSession.sql
+    rows.writeTo("lake.db.t").create()
+    assert isinstance(spark.read, DataFrameReader)
+    assert isinstance(rows.write, DataFrameWriter)
+    assert isinstance(rows.writeTo("lake.db.t"), DataFrameWriterV2)
+    merge = rows.mergeInto("lake.db.t", rows.id == 1)
+    assert isinstance(merge, MergeIntoWriter)
+    assert isinstance(merge.whenMatched(), MergeIntoWriter.WhenMatched)
+    assert isinstance(spark.table("lake.db.t"), DataFrame)
+    assert rows.write.__class__.__name__ == "DataFrameWriter"
+
+
+def test_every_object_of_a_session_is_the_session(spark, lake, rows):
+    rows.writeTo("lake.db.t").create()
+    same = [SparkSession.builder.getOrCreate(), SparkSession.getActiveSession(), rows.sparkSession]
+    assert [each.table("lake.db.t").count() for each in same] == [5, 5, 5]
+    another = spark.newSession()
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        another.table("lake.db.t")
+    with pytest.raises(AnalysisException):
+        another.range(1).writeTo("lake.db.t").append()
+    own = frazil.Lake(another, lake.catalog)
+    own.attach(name="mine")
+    assert another.sql("SELECT * FROM mine.db.t").count() == 5
+    own.detach()
+    assert spark.table("lake.db.t").count() == 5
+
+
+def test_threads(spark, lake, rows):
+    rows.writeTo("lake.db.t").create()
+
+    def one(number):
+        spark.sql(f"INSERT INTO lake.db.t VALUES ({100 + number}, 'x')")
+        return spark.table("lake.db.t").where(f"id = {100 + number}").count()
+
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(one, range(4))) == [1] * 4
+        counts = list(threads.map(spark.sql, ["SELECT count(*) FROM lake.db.t"] * 2))
+    assert [each.collect()[0][0] for each in counts] == [9, 9]
+
+
+def test_names_of_lakes(spark, lake, tmp_path):
+    with frazil.connect(spark, warehouse=str(tmp_path / "second")) as second:
+        for name, words in (
+            ("lake", "another lake"),
+            ("spark_catalog", "Spark's own"),
+            ("a.b", "no name"),
+            ("global_temp", "Spark's own"),
+        ):
+            with pytest.raises(ValidationError, match=words):
+                second.attach(name=name)
+        assert [each.name for each in spark.catalog.listCatalogs()] == ["lake", "spark_catalog"]
+
+
+def test_a_writer_of_before_and_an_exception_in_the_middle(spark, lake, rows):
+    rows.writeTo("lake.db.t").create()
+    reader = spark.read
+    with pytest.raises(UnsupportedError):
+        rows.write.sortBy("id").saveAsTable("lake.db.t", mode="append")
+    lake.detach()
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        reader.table("lake.db.t")
+    lake.attach(name="lake")
+    assert reader.table("lake.db.t").count() == 5
+    other = spark.read
+    assert other.table("lake.db.t").count() == 5
+
+
+def test_streams(spark, lake, rows, tmp_path):
+    rows.writeTo("lake.db.t").create()
+    folder = str(tmp_path / "checkpoint")
+
+    def run(mode="append"):
+        stream = spark.readStream.option("checkpointLocation", folder).table("lake.db.t")
+        query = (
+            stream.writeStream.option("checkpointLocation", folder)
+            .trigger(availableNow=True)
+            .outputMode(mode)
+            .toTable("lake.db.copy")
+        )
+        query.awaitTermination()
+
+    run()
+    rows.selectExpr("id + 10 AS id", "n").writeTo("lake.db.t").append()
+    run()
+    run()
+    assert sorted(row.id for row in spark.table("lake.db.copy").collect()) == [
+        1, 2, 3, 4, 5, 11, 12, 13, 14, 15
+    ]  # fmt: skip
+    with pytest.raises(frazil.ConfigurationError, match="checkpointLocation"):
+        spark.readStream.table("lake.db.t")
+
+
+def test_batches_of_a_stream_know_the_lake(spark, lake, rows, tmp_path):
+    rows.writeTo("lake.db.t").create()
+    rows.writeTo("lake.db.by_hand").create()
+    folder = str(tmp_path / "checkpoint")
+
+    def take(batch, _):
+        batch.writeTo("lake.db.by_hand").append()
+        batch.createOrReplaceTempView("batch")
+        batch.sparkSession.sql("DELETE FROM lake.db.by_hand WHERE id IN (SELECT id FROM batch)")
+
+    stream = spark.readStream.option("checkpointLocation", folder).table("lake.db.t")
+    started = stream.writeStream.foreachBatch(take).option("checkpointLocation", folder)
+    started.trigger(availableNow=True).start().awaitTermination()
+    assert spark.table("lake.db.by_hand").count() == 0
+
+
+PROGRAM = """
+import sys
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+spark.sql("CREATE TABLE lake.db.t AS SELECT 1 AS id")
+first = spark.newSession().table("lake.db.t").count()
+spark.stop()
+again = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+again.range(3).selectExpr("CAST(id AS INT) AS id").writeTo("t").append()
+print("rows", first, again.table("lake.db.t").count(), sys.argv[1:])
+again.stop()
+sys.exit(3)
+"""
+
+
+def test_frazil_run(tmp_path, spark):
+    """A program with two sessions, one after the other."""
+    (tmp_path / "job.py").write_text(PROGRAM)
+    with frazil.connect(spark, warehouse=str(tmp_path / "lake"), name="lake") as lake:
+        lake.create_namespace("db")
+    command = [sys.executable, "-m", "frazil.cli", "--catalog", "lake", "--warehouse",
+               str(tmp_path / "lake"), "run", "--use", "lake.db", "--", "job.py", "--day", "1"]  # fmt: skip
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=400, check=False
+    )
+    assert "rows 1 4 ['--day', '1']" in done.stdout, done.stderr[-2000:]
+    assert done.returncode == 3
