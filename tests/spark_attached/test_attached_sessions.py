@@ -197,7 +197,8 @@ def test_frazil_run(tmp_path, spark):
     with frazil.connect(spark, warehouse=str(tmp_path / "lake"), name="lake") as lake:
         lake.create_namespace("db")
     command = [sys.executable, "-m", "frazil.cli", "--catalog", "lake", "--warehouse",
-               str(tmp_path / "lake"), "run", "--use", "lake.db", "--", "job.py", "--day", "1"]  # fmt: skip
+               str(tmp_path / "lake"), "run", "--use", "lake.db",
+               "--", "job.py", "--day", "1"]  # fmt: skip
     done = subprocess.run(
         command, cwd=tmp_path, capture_output=True, text=True, timeout=400, check=False
     )

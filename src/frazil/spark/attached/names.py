@@ -95,7 +95,11 @@ class SessionNames:
         first = parts[0]
         if len(parts) > 1 and first in lakes:
             return lakes[first], parts[1:]
-        if current is None or current not in lakes or (len(parts) > 1 and first.lower() in self.reserved):
+        if (
+            current is None
+            or current not in lakes
+            or (len(parts) > 1 and first.lower() in self.reserved)
+        ):
             return None
         if len(parts) == 2 and first.lower() in _FILE_FORMATS:
             return None
