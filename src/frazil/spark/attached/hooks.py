@@ -10,10 +10,11 @@ look-up. What Frazil's own modules call is Spark's.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
+from inspect import currentframe
+from types import FrameType
 from typing import Any, Final
 
 from frazil.spark.attached.names import SessionNames
@@ -91,11 +92,16 @@ def remove(*, connect: bool) -> None:
             setattr(each.owner, each.name, each.theirs)
 
 
+def _is_ours(method: FrameType | None) -> bool:
+    """Whether a module of ours calls a method."""
+    caller = None if method is None else method.f_back
+    return caller is not None and str(caller.f_globals.get("__name__")).startswith("frazil.")
+
+
 def _method(theirs: Any, hook: Hook, find: Find) -> Any:
     @wraps(theirs)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        caller = sys._getframe(1).f_globals.get("__name__", "")
-        names = None if caller.startswith("frazil.") else find(hook.session(self))
+        names = None if _is_ours(currentframe()) else find(hook.session(self))
         if names is None or not names.lakes:
             return theirs(self, *args, **kwargs)
         return hook.ours(names, theirs, self, *args, **kwargs)

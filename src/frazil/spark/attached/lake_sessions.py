@@ -26,8 +26,8 @@ class SessionCommands:
             name: what stands before names of tables; the catalog's name unless given.
 
         Raises:
-            ValidationError: the name is none, is one of Spark's catalogs, or is another lake's in
-                this session.
+            ValidationError: the name is no plain word, or is one of Spark's catalogs or of another
+                lake in this session.
 
         Examples:
             >>> lake.attach(name="lake")
