@@ -50,3 +50,16 @@ def test_mistakes(warehouse):
 
 def test_statements_of_a_text():
     assert list(statements_of("a; b ';' /* ; */ c;\n;d -- ;\n")) == ["a", "b ';' /* ; */ c", "d"]
+
+
+@pytest.mark.parametrize("end", ["COMMIT", "", "SELECT nothing FROM db.t"])
+def test_a_file_is_one_transaction(spark, warehouse, tmp_path, end):
+    file = tmp_path / "changes.sql"
+    file.write_text(
+        "BEGIN TRANSACTION; CREATE TABLE db.t (id BIGINT); INSERT INTO db.t VALUES (1);\n"
+        f"CREATE TABLE db.u AS SELECT * FROM db.t; {end}"
+    )
+    result = CliRunner().invoke(main, ["--warehouse", warehouse, "sql", "--file", str(file)])
+    assert (result.exit_code == 0) == (not end.startswith("SELECT"))
+    with frazil.connect(spark, warehouse=warehouse) as lake:
+        assert len(lake.list_tables("db")) == (2 if end == "COMMIT" else 0)

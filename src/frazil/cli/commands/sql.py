@@ -45,8 +45,8 @@ def sql(
         raise click.UsageError("give a statement, or a file of statements with --file")
     text = str(statement) if file is None else file.read_text(encoding="utf-8")
     catalog = settings.catalog()
-    with local_session() as spark:
-        lake = Lake(spark, catalog)
+    # What is open at the end, or after an error, is rolled back.
+    with local_session() as spark, Lake(spark, catalog) as lake:
         for each in statements_of(text):
             found = lake.sql(each)
             if not found.columns:

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from frazil.catalog.protocol import Catalog
 from frazil.errors import CommitError, ConfigurationError
 from frazil.spark.lake_transaction.statements import StatementTransactions
+from frazil.spark.lake_transaction.tables import JoinedTables
 from frazil.spark.lake_transaction.transaction import LakeTransaction
 from frazil.spark.sql.context import CurrentNamespace
 from frazil.spark.upserts.once import Batch, BatchAppliedError
@@ -49,7 +50,8 @@ class LakeTransactions:
             ...     tx.table("db.orders").append(orders)
             ...     tx.sql("DELETE FROM db.waiting WHERE id IN (SELECT id FROM db.orders)")
         """
-        return LakeTransaction(self.spark, self.catalog, self._current, isolation=isolation)
+        tables = JoinedTables(self.spark, self.catalog, isolation=isolation)
+        return LakeTransaction(tables, self._current)
 
     def run_transaction(
         self,
@@ -84,17 +86,15 @@ class LakeTransactions:
         """
         if retries is not None and (not isinstance(retries, int) or retries < 0):
             raise ConfigurationError(f"retries is a number of tries from 0 on, not {retries!r}")
-        tries: list[LakeTransaction] = []
+        tries: list[JoinedTables] = []
 
         def once() -> Result | None:
             if tries:
                 time.sleep(_backoff(tries[-1]).wait_seconds(len(tries)))
-            transaction = LakeTransaction(
-                self.spark, self.catalog, self._current, isolation=isolation, batch=batch
-            )
-            tries.append(transaction)
+            tables = JoinedTables(self.spark, self.catalog, isolation=isolation, batch=batch)
+            tries.append(tables)
             try:
-                with transaction:
+                with LakeTransaction(tables, self._current) as transaction:
                     return work(transaction)
             except BatchAppliedError:
                 if batch is None:
@@ -112,5 +112,5 @@ class LakeTransactions:
         )
 
 
-def _backoff(transaction: LakeTransaction) -> Backoff:
-    return Backoff.for_commits(transaction.first_properties)
+def _backoff(tables: JoinedTables) -> Backoff:
+    return Backoff.for_commits(tables.first_properties)

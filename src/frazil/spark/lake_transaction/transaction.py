@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-from frazil.catalog.identifiers import Identifier, parse_table_identifier
-from frazil.catalog.protocol import Capability, Catalog, LoadedTable, StagedTable
 from frazil.errors import UnsupportedError, ValidationError
 from frazil.spark.creation import CreateKwargs, CreateTable
-from frazil.spark.lake_transaction.catalog import TransactionCatalog
-from frazil.spark.lake_transaction.ports import JoinedPort, NewTablePort
+from frazil.spark.lake_transaction.tables import JoinedTables
 from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.row_level.writes import Rows
 from frazil.spark.schemas.schema_like import SchemaLike
@@ -21,12 +17,10 @@ from frazil.spark.sql.context import CurrentNamespace, SqlContext
 from frazil.spark.sql.run import run_sql
 from frazil.spark.table import Table
 from frazil.spark.transaction import TransactionTable
-from frazil.spark.upserts.once import Batch, BatchAppliedError
 from frazil.spark.words import WordReader
 from frazil.storage.on_driver import OnDriver
 from frazil.table.commit.block import CommittedAtEnd
-from frazil.table.commit.together import TablePart, commit_together
-from frazil.table.conflicts.validation import Isolation, isolation_named
+from frazil.table.conflicts.validation import Isolation
 
 _ENDS = ("BEGIN", "START", "COMMIT", "ROLLBACK")
 
@@ -41,51 +35,25 @@ class LakeTransaction(OnDriver, CommittedAtEnd):
     Every table is read as it was when the transaction began, with the transaction's own changes.
     Nobody else sees these before the end, and then all of them at once. After an exception nothing
     is changed, and the files that were written are removed.
-
-    Attributes:
-        isolation: what others may change of the rows that were read; see `Lake.transaction`.
     """
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        catalog: Catalog,
-        current: CurrentNamespace,
-        *,
-        isolation: str = "serializable",
-        batch: Batch | None = None,
-    ) -> None:
-        if not catalog.can(Capability.MULTI_TABLE_COMMITS):
-            raise UnsupportedError(
-                f"the {catalog.kind} catalog {catalog.name} commits each table alone, so it has no "
-                "transactions of several: use table.transaction(), or a catalog in a database"
-            )
-        self.isolation: Isolation = isolation_named(isolation)
-        self.spark = spark
-        self._catalog = catalog
-        self._seen = TransactionCatalog(catalog, self)
+    def __init__(self, tables: JoinedTables, current: CurrentNamespace) -> None:
+        self._tables = tables
         self._current = current
-        self._batch = batch
-        self._load: Callable[[Identifier], LoadedTable] = catalog.loading_as_of_now()
-        self._joined: dict[Identifier, JoinedPort] = {}
-        self._new: dict[Identifier, NewTablePort] = {}
-        self._guard = threading.RLock()
-        self._is_open = True
 
     def __repr__(self) -> str:
-        names = sorted(".".join(name) for name in (*self._joined, *self._new))
-        return f"LakeTransaction({', '.join(names)}: {'open' if self._is_open else 'closed'})"
+        names = ", ".join(sorted(".".join(name) for name in self._tables.names))
+        return f"LakeTransaction({names or 'no table yet'}: {'open' if self.is_open else 'closed'})"
 
     @property
     def is_open(self) -> bool:
         """Whether it was neither committed nor rolled back."""
-        return self._is_open
+        return self._tables.is_open
 
     @property
-    def first_properties(self) -> Mapping[str, str]:
-        """The properties of the table that was used first; they say how often to try."""
-        first = next(iter(self._joined.values()), None)
-        return {} if first is None else first.base.properties
+    def isolation(self) -> Isolation:
+        """What others may change of the rows that were read; see `Lake.transaction`."""
+        return self._tables.isolation
 
     # -- tables ----------------------------------------------------------------------------------
 
@@ -106,12 +74,11 @@ class LakeTransaction(OnDriver, CommittedAtEnd):
                 f"a transaction takes names of its own lake's tables, as 'db.t', not the table "
                 f"{given.name}: a table of another lake cannot be in it"
             )
-        port = self._port(parse_table_identifier(identifier))
-        return TransactionTable(self._seen, port, port.metadata_location)
+        return self._tables.table(identifier)
 
     def table_exists(self, identifier: str | Sequence[str]) -> bool:
         """Return whether there is a table of that name, in the transaction too."""
-        return self._seen.table_exists(identifier)
+        return self._tables.catalog.table_exists(identifier)
 
     def create_table(
         self,
@@ -125,7 +92,7 @@ class LakeTransaction(OnDriver, CommittedAtEnd):
             TableAlreadyExistsError: the name is taken.
             NoSuchNamespaceError: the namespace is not there.
         """
-        return self.create(
+        return self._tables.create(
             CreateTable(identifier=identifier, schema=schema, rows=None, **definition)
         )
 
@@ -139,18 +106,9 @@ class LakeTransaction(OnDriver, CommittedAtEnd):
     ) -> TransactionTable:
         """Make a table of rows at the end of the transaction; see `Lake.create_table_as_select`."""
         options = CommitOptions(snapshot_properties=snapshot_properties)
-        return self.create(
+        return self._tables.create(
             CreateTable(identifier=identifier, rows=df, options=options, **definition)
         )
-
-    def create(self, command: CreateTable) -> TransactionTable:
-        """Make a table as a part of the transaction."""
-        with self._guard:
-            self._check_open()
-            port = command.run_within(self.spark, self._seen, self._new_port)
-            assert isinstance(port, NewTablePort)
-            self._new[port.identifier] = port
-        return self.table(port.identifier)
 
     def sql(
         self,
@@ -167,7 +125,7 @@ class LakeTransaction(OnDriver, CommittedAtEnd):
             >>> with lake.transaction() as tx:
             ...     tx.sql("DELETE FROM db.trips WHERE fare = 0")
         """
-        self._check_open()
+        self._tables.check_open()
         first = _first_words(statement)
         if first[:1] == ("CALL",):
             raise UnsupportedError("a transaction cannot hold a CALL: run it before or after")
@@ -176,7 +134,10 @@ class LakeTransaction(OnDriver, CommittedAtEnd):
                 f"{first[0]} is not a part of a transaction: the end of the block commits it, and "
                 "transactions are not nested"
             )
-        context = SqlContext(self.spark, self._seen, self._current, frames=frames, transaction=self)
+        tables = self._tables
+        context = SqlContext(
+            tables.spark, tables.catalog, self._current, frames=frames, transaction=tables
+        )
         return run_sql(context, statement, args)
 
     # -- the end ---------------------------------------------------------------------------------
@@ -190,87 +151,20 @@ class LakeTransaction(OnDriver, CommittedAtEnd):
             TableAlreadyExistsError: somebody else has made a table of the name of a new one.
             CommitStateUnknownError: the outcome is unknown; nothing was removed.
         """
-        parts = self._close()
-        if parts:
-            commit_together(self._catalog, parts)
+        self._tables.commit()
 
     def rollback(self) -> None:
         """Forget everything, and remove what was written."""
-        with self._guard:
-            self._check_open()
-            self._is_open = False
-            ports = [*self._joined.values(), *self._new.values()]
-        for port in ports:
-            port.rollback()
+        self._tables.rollback()
 
     def end(self, error: BaseException | None) -> None:
         """End the transaction where it is open: commit it, or after an error roll it back."""
-        if not self._is_open:
+        if not self.is_open:
             return
         if error is None:
             self.commit()
         else:
             self.rollback()
-
-    # -- for the catalog that statements see -----------------------------------------------------
-
-    @property
-    def made(self) -> Sequence[Identifier]:
-        """The tables that the transaction makes."""
-        return tuple(self._new)
-
-    def loaded(self, identifier: Identifier) -> LoadedTable:
-        """Return a table with the changes so far."""
-        port = self._port(identifier)
-        return LoadedTable(identifier, port.metadata, port.metadata_location, port.io)
-
-    def make_empty(self, staged: StagedTable) -> None:
-        """Make an empty table as a part of the transaction."""
-        with self._guard:
-            self._check_open()
-            self._new[staged.identifier] = self._new_port(staged)
-
-    # -- parts -----------------------------------------------------------------------------------
-
-    def _port(self, name: Identifier) -> JoinedPort | NewTablePort:
-        with self._guard:
-            self._check_open()
-            found = self._new.get(name) or self._joined.get(name)
-            if found is None:
-                loaded = self._load(name)
-                if self._batch is not None and self._batch.is_in(loaded.metadata):
-                    raise BatchAppliedError(
-                        f"the table {'.'.join(name)} has batch {self._batch.number} of the query "
-                        f"{self._batch.query} already, and so have the others"
-                    )
-                found = JoinedPort(self.spark, self._catalog, loaded, batch=self._batch)
-                self._joined[name] = found
-            return found
-
-    def _new_port(self, staged: StagedTable) -> NewTablePort:
-        return NewTablePort(self.spark, self._catalog, staged, batch=self._batch)
-
-    def _close(self) -> list[TablePart]:
-        with self._guard:
-            self._check_open()
-            self._is_open = False
-            read: list[TablePart] = []
-            changed: list[TablePart] = []
-            for port in self._joined.values():
-                heads = dict(port.reads.heads) if self.isolation == "serializable" else {}
-                is_changed = port.is_changed
-                part = port.close(heads)
-                if is_changed:
-                    changed.append(part)
-                elif heads:
-                    read.append(part)
-            changed.extend(port.close() for port in self._new.values())
-        # What was read at one moment and changes nothing is as if it had been done then.
-        return [*changed, *read] if changed else []
-
-    def _check_open(self) -> None:
-        if not self._is_open:
-            raise ValidationError("the transaction is closed; begin another one")
 
 
 def _first_words(statement: object) -> tuple[str, ...]:

@@ -1,0 +1,164 @@
+"""The tables of a transaction: those that it has used, and those that it makes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+from pyspark.sql import SparkSession
+
+from frazil.catalog.identifiers import Identifier, parse_table_identifier, shown
+from frazil.catalog.protocol import Capability, Catalog, LoadedTable, StagedTable
+from frazil.errors import TableAlreadyExistsError, UnsupportedError, ValidationError
+from frazil.spark.creation import CreateTable
+from frazil.spark.lake_transaction.catalog import TransactionCatalog
+from frazil.spark.lake_transaction.ports import JoinedPort, NewTablePort
+from frazil.spark.transaction import TransactionTable
+from frazil.spark.upserts.once import Batch, BatchAppliedError
+from frazil.table.commit.together import TablePart, commit_together
+from frazil.table.conflicts.validation import Isolation, isolation_named
+
+
+class JoinedTables:
+    """The tables of a transaction, as of the moment when it began.
+
+    Args:
+        isolation: see `LakeTransactions.transaction`.
+        batch: what the tables are to remember of the transaction.
+
+    Raises:
+        UnsupportedError: the catalog commits each table alone.
+        ValidationError: there is no such isolation level.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        catalog: Catalog,
+        *,
+        isolation: str = "serializable",
+        batch: Batch | None = None,
+    ) -> None:
+        if not catalog.can(Capability.MULTI_TABLE_COMMITS):
+            raise UnsupportedError(
+                f"the {catalog.kind} catalog {catalog.name} commits each table alone, so it has no "
+                "transactions of several: use table.transaction(), or a catalog in a database"
+            )
+        self.spark = spark
+        self.isolation: Isolation = isolation_named(isolation)
+        self.is_open = True
+        self.catalog = TransactionCatalog(catalog, self)
+        self._below = catalog
+        self._batch = batch
+        self._load: Callable[[Identifier], LoadedTable] = catalog.loading_as_of_now()
+        self._joined: dict[Identifier, JoinedPort] = {}
+        self._new: dict[Identifier, NewTablePort] = {}
+        self._guard = threading.RLock()
+
+    @property
+    def names(self) -> Sequence[Identifier]:
+        """The tables that were used or are made."""
+        return (*self._joined, *self._new)
+
+    @property
+    def made(self) -> Sequence[Identifier]:
+        """The tables that the transaction makes."""
+        return tuple(self._new)
+
+    @property
+    def first_properties(self) -> Mapping[str, str]:
+        """The properties of the table that was used first."""
+        first = next(iter(self._joined.values()), None)
+        return {} if first is None else first.base.properties
+
+    def table(self, identifier: str | Sequence[str]) -> TransactionTable:
+        """Return a table with the changes so far."""
+        port = self._port(parse_table_identifier(identifier))
+        return TransactionTable(self.catalog, port, port.metadata_location)
+
+    def loaded(self, identifier: Identifier) -> LoadedTable:
+        """Return a table with the changes so far, as a catalog does."""
+        port = self._port(identifier)
+        return LoadedTable(identifier, port.metadata, port.metadata_location, port.io)
+
+    def create(self, command: CreateTable) -> TransactionTable:
+        """Make a table as a part of the transaction."""
+        self.check_open()
+        made: list[NewTablePort] = []
+
+        def begin(staged: StagedTable) -> NewTablePort:
+            made.append(self._new_port(staged))
+            return made[0]
+
+        command.run_within(self.spark, self.catalog, begin)
+        self._add(made[0])
+        return self.table(made[0].identifier)
+
+    def make_empty(self, staged: StagedTable) -> None:
+        """Make an empty table as a part of the transaction."""
+        self._add(self._new_port(staged))
+
+    def commit(self) -> None:
+        """Commit everything; see `LakeTransaction.commit`."""
+        parts = self._close()
+        if parts:
+            commit_together(self._below, parts)
+
+    def rollback(self) -> None:
+        """Forget everything, and remove what was written."""
+        with self._guard:
+            self.check_open()
+            self.is_open = False
+        for port in (*self._joined.values(), *self._new.values()):
+            port.rollback()
+
+    def check_open(self) -> None:
+        """Raise ValidationError where the transaction has ended."""
+        if not self.is_open:
+            raise ValidationError("the transaction is closed; begin another one")
+
+    def _add(self, port: NewTablePort) -> None:
+        with self._guard:
+            if self.is_open and port.identifier not in self._new:
+                self._new[port.identifier] = port
+                return
+        # Another thread has made the table, or ended the transaction.
+        port.rollback()
+        self.check_open()
+        raise TableAlreadyExistsError(f"the transaction has made {shown(port.identifier)}")
+
+    def _port(self, name: Identifier) -> JoinedPort | NewTablePort:
+        with self._guard:
+            self.check_open()
+            found = self._new.get(name) or self._joined.get(name)
+            if found is None:
+                loaded = self._load(name)
+                if self._batch is not None and self._batch.is_in(loaded.metadata):
+                    raise BatchAppliedError(
+                        f"the table {shown(name)} has batch {self._batch.number} of the query "
+                        f"{self._batch.query} already, and so have the others of the transaction"
+                    )
+                found = JoinedPort(self.spark, self._below, loaded, batch=self._batch)
+                self._joined[name] = found
+            return found
+
+    def _new_port(self, staged: StagedTable) -> NewTablePort:
+        return NewTablePort(self.spark, self._below, staged, batch=self._batch)
+
+    def _close(self) -> list[TablePart]:
+        with self._guard:
+            self.check_open()
+            self.is_open = False
+            read: list[TablePart] = []
+            changed: list[TablePart] = []
+            for port in self._joined.values():
+                heads = dict(port.reads.heads) if self.isolation == "serializable" else {}
+                is_changed = port.is_changed
+                part = port.close(heads)
+                if is_changed:
+                    changed.append(part)
+                elif heads:
+                    read.append(part)
+            changed.extend(port.close() for port in self._new.values())
+        # What was read at one moment and changes nothing is as if it had been done then.
+        return [*changed, *read] if changed else []
