@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from frazil.spark.scan import Scan
     from frazil.spark.sql.lake_views import View
     from frazil.spark.table import Table
-    from frazil.spark.transaction import TableTransaction, TransactionTable
+    from frazil.spark.transaction.table import TableTransaction, TransactionTable
     from frazil.spark.upkeep.stats_results import PartitionStatsResult, TableStatsResult
     from frazil.spark.upserts.once import Batch
     from frazil.spark.upserts.result import ApplyChangesResult
@@ -203,8 +203,8 @@ _HOMES: Final = {
     "SortOrder": "frazil.format.sorting",
     "Table": "frazil.spark.table",
     "TableStatsResult": "frazil.spark.upkeep.stats_results",
-    "TableTransaction": "frazil.spark.transaction",
-    "TransactionTable": "frazil.spark.transaction",
+    "TableTransaction": "frazil.spark.transaction.table",
+    "TransactionTable": "frazil.spark.transaction.table",
     "UpdateSchema": "frazil.table.updates.schema",
     "UpdateSpec": "frazil.table.updates.spec",
     "View": "frazil.spark.sql.lake_views",

@@ -13,7 +13,7 @@ from pages import DOCUMENTS, ROOT, blocks_of
 import frazil
 from frazil.format.predicates.columns import Column
 from frazil.format.properties.table import COLUMN_PROPERTIES, PROPERTIES
-from frazil.spark.transaction import TableTransaction
+from frazil.spark.transaction.table import TableTransaction
 from frazil.spark.write.options import _OPTIONS, _OTHER_OPTIONS
 from frazil.table.updates.schema import UpdateSchema
 from frazil.table.updates.spec import UpdateSpec
@@ -30,7 +30,7 @@ KNOWN = {
     "trips": (frazil.Table,),
     "table": (frazil.Table,),
     "scan": (frazil.Scan,),
-    "tx": (TableTransaction,),
+    "tx": (TableTransaction, frazil.LakeTransaction),
     "change": (UpdateSchema, UpdateSpec),
     "col": (Column,),
 }

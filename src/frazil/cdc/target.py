@@ -31,7 +31,7 @@ from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.row_level.writes import Overwrite
 from frazil.spark.scan import Scan
 from frazil.spark.table import Table
-from frazil.spark.transaction import TableTransaction
+from frazil.spark.transaction.table import TableTransaction
 from frazil.spark.upserts.apply import ApplyChanges
 from frazil.spark.upserts.once import Batch, BatchAppliedError, ReplaceRows, mark
 from frazil.table.operations import TableOperations

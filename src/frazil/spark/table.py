@@ -24,8 +24,8 @@ from frazil.spark.row_level.options import CommitOptions, OnProgress
 from frazil.spark.row_level.writes import Rows
 from frazil.spark.stream.table_streams import TableStreams
 from frazil.spark.table_files import TableFiles
-from frazil.spark.table_reads import TableReads
-from frazil.spark.transaction import TableTransaction
+from frazil.spark.transaction.reads import TableReads
+from frazil.spark.transaction.table import TableTransaction
 from frazil.spark.upserts.commands import ChangeCommands
 from frazil.table.handle import TableHandle
 from frazil.table.inspect.inspector import SnapshotChoice

@@ -13,7 +13,7 @@ from frazil.errors import TableAlreadyExistsError, UnsupportedError, ValidationE
 from frazil.spark.creation import CreateTable
 from frazil.spark.lake_transaction.catalog import TransactionCatalog
 from frazil.spark.lake_transaction.ports import JoinedPort, NewTablePort
-from frazil.spark.transaction import TransactionTable
+from frazil.spark.transaction.table import TransactionTable
 from frazil.spark.upserts.once import Batch, BatchAppliedError
 from frazil.table.commit.together import TablePart, commit_together
 from frazil.table.conflicts.validation import Isolation, isolation_named

@@ -16,7 +16,7 @@ from frazil.spark.schemas.schema_like import SchemaLike
 from frazil.spark.sql.context import CurrentNamespace, SqlContext
 from frazil.spark.sql.run import run_sql
 from frazil.spark.table import Table
-from frazil.spark.transaction import TransactionTable
+from frazil.spark.transaction.table import TransactionTable
 from frazil.spark.words import WordReader
 from frazil.storage.on_driver import OnDriver
 from frazil.table.commit.block import CommittedAtEnd

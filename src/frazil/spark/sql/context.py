@@ -19,7 +19,7 @@ from frazil.errors import (
 )
 from frazil.spark.creation import CreateTable
 from frazil.spark.table import Table
-from frazil.spark.transaction import TransactionTable
+from frazil.spark.transaction.table import TransactionTable
 
 METADATA_TABLES: Final = frozenset(
     {

@@ -9,7 +9,7 @@ from frazil.errors import UnsupportedError
 from frazil.spark.metadata_frames.inspector import TableInspector
 from frazil.spark.port import SparkPort, SparkTransactionPort
 from frazil.spark.row_level.commands import RowCommands
-from frazil.spark.table_reads import TableReads
+from frazil.spark.transaction.reads import TableReads
 from frazil.table.transaction import Transaction
 
 

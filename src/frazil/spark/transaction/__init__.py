@@ -1,0 +1,1 @@
+"""One transaction of a table, and a table in a transaction of several."""
