@@ -11,6 +11,7 @@ from pyspark.sql.catalog import Column as CatalogColumn
 from pyspark.sql.catalog import Table as CatalogTable
 
 from frazil.catalog.identifiers import Identifier, shown
+from frazil.catalog.protocol import Capability
 from frazil.errors import NoSuchNamespaceError, NoSuchTableError, UnsupportedError
 from frazil.format.partitions.transforms import BucketTransform
 from frazil.format.predicates.sql.quoting import quote_name_always, string_text
@@ -18,7 +19,7 @@ from frazil.spark.attached.hooks import Ours
 from frazil.spark.attached.names import AttachedLake, SessionNames, context_of
 from frazil.spark.attached.sparks_errors import sparks_errors
 from frazil.spark.attached.statements import Plain, run_statement, use
-from frazil.spark.sql.context import NamedTable
+from frazil.spark.sql.context import NamedTable, NamedView
 from frazil.spark.sql.statements.show import matches
 from frazil.spark.types import type_to_spark
 
@@ -127,6 +128,12 @@ def _list_tables(
             for name in (lake.catalog.list_tables(levels) if levels else [])
             if matches(name[-1], pattern)
         ]
+        if levels and lake.catalog.can(Capability.VIEWS):
+            own += [
+                _view(lake, name)
+                for name in lake.catalog.list_views(levels)
+                if matches(name[-1], pattern)
+            ]
     # As of every namespace, temporary views are listed too.
     views = [each for each in _plain_views(plain, catalog, pattern) if each.isTemporary]
     return [*own, *views]
@@ -165,7 +172,10 @@ def _get_table(
     if found is None:
         theirs: CatalogTable = plain(catalog, tableName)
         return theirs
-    return _table(_lake_of(names, found), found.table.identifier, found)
+    lake = _lake_of(names, found)
+    if isinstance(found, NamedView):
+        return _view(lake, found.view.identifier, found.view.metadata.properties.get("comment"))
+    return _table(lake, found.table.identifier, found)
 
 
 def _list_columns(
@@ -180,6 +190,13 @@ def _list_columns(
         if found is None:
             theirs: list[CatalogColumn] = plain(catalog, tableName, dbName)
             return theirs
+        if isinstance(found, NamedView):
+            return [
+                _column(
+                    each.name, each.doc, type_to_spark(each.field_type).simpleString(), True, (), ()
+                )
+                for each in found.view.metadata.schema.fields
+            ]
         if found.metadata_table is not None:
             shape = found.metadata_rows(found.version).schema
             return [
@@ -330,7 +347,7 @@ def _namespace(names: SessionNames, name: str | None) -> tuple[AttachedLake, Ide
     return None if names.lake is None else (names.lakes[names.lake], parts)
 
 
-def _found(names: SessionNames, catalog: Any, name: str) -> NamedTable | None:
+def _found(names: SessionNames, catalog: Any, name: str) -> NamedTable | NamedView | None:
     parts = names.parts_of(name)
     meant = None if parts is None else names.of(parts)
     if parts is None or meant is None:
@@ -338,8 +355,9 @@ def _found(names: SessionNames, catalog: Any, name: str) -> NamedTable | None:
     return context_of(names, catalog._sparkSession, meant[0].name).find(parts)
 
 
-def _lake_of(names: SessionNames, found: NamedTable) -> AttachedLake:
-    return next(each for each in names.lakes.values() if each.catalog is found.table.catalog)
+def _lake_of(names: SessionNames, found: NamedTable | NamedView) -> AttachedLake:
+    catalog = found.catalog if isinstance(found, NamedView) else found.table.catalog
+    return next(each for each in names.lakes.values() if each.catalog is catalog)
 
 
 def _database(lake: AttachedLake, levels: Identifier) -> Database:
@@ -360,6 +378,17 @@ def _table(lake: AttachedLake, name: Identifier, found: NamedTable | None = None
         namespace=list(name[:-1]),
         description=comment,
         tableType="MANAGED",
+        isTemporary=False,
+    )
+
+
+def _view(lake: AttachedLake, name: Identifier, comment: str | None = None) -> CatalogTable:
+    return CatalogTable(
+        name=name[-1],
+        catalog=lake.name,
+        namespace=list(name[:-1]),
+        description=comment,
+        tableType="VIEW",
         isTemporary=False,
     )
 

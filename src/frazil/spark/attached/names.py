@@ -14,11 +14,12 @@ from frazil.errors import NoSuchTableError, SqlSyntaxError, ValidationError
 from frazil.spark.sql.context import (
     SPARK_CATALOG,
     CurrentNamespace,
+    LakeTable,
     NamedTable,
+    NamedView,
     SparksNameError,
     SqlContext,
 )
-from frazil.spark.table import Table
 from frazil.spark.words import Word, WordReader
 
 RESERVED: Final = frozenset({SPARK_CATALOG, "global_temp", "session", "system"})
@@ -185,7 +186,7 @@ class AttachedContext(SqlContext):
             raise AnotherLakesNameError(lake)
         return levels
 
-    def load(self, parts: Identifier) -> Table:
+    def load(self, parts: Identifier) -> LakeTable:
         """Return a table, of any of the lakes.
 
         Raises:
@@ -198,7 +199,7 @@ class AttachedContext(SqlContext):
             raise NoSuchTableError(f"there is no table {shown(own)} in {lake.name}")
         return self.loaded(lake.catalog, own)
 
-    def find(self, parts: Identifier) -> NamedTable | None:
+    def find(self, parts: Identifier) -> NamedTable | NamedView | None:
         """Return what a name in a query means; None where it is Spark's, or a temporary view's.
 
         Raises:

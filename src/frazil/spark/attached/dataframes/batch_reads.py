@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from frazil.catalog.identifiers import Identifier
+from frazil.catalog.identifiers import Identifier, shown
 from frazil.catalog.static import StaticCatalog
 from frazil.errors import UnsupportedError, ValidationError
+from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.attached.dataframes.java_options import Given, read_choice
 from frazil.spark.attached.names import SessionNames, context_of
 from frazil.spark.attached.sparks_errors import sparks_errors
 from frazil.spark.attached.statements import Plain
 from frazil.spark.session.facts import prepare_session
-from frazil.spark.sql.context import NamedTable
+from frazil.spark.sql.context import NamedTable, NamedView
+from frazil.spark.sql.query import query
 from frazil.spark.table import Table
 
 if TYPE_CHECKING:
@@ -92,7 +94,11 @@ class LakeReader(DataFrameReader):
     def _frazil_rows(self, parts: Identifier) -> DataFrame | None:
         """The rows of a lake's table; None where the name is that of a temporary view."""
         with sparks_errors():
-            named = found_table(self._frazil_names, self._frazil_session, parts)
+            named = found_name(self._frazil_names, self._frazil_session, parts)
+            if isinstance(named, NamedView):
+                if self._frazil_given.values:
+                    raise UnsupportedError(f"the view {shown(parts)} is read without options")
+                return rows_of_view(self._frazil_names, self._frazil_session, parts)
             return None if named is None else self._frazil_read(named).alias(parts[-1])
 
     def _frazil_read(self, named: NamedTable) -> DataFrame:
@@ -117,14 +123,18 @@ def read_table(
     parts = names.parts_of(tableName)
     if parts is not None:
         with sparks_errors():
-            named = found_table(names, spark, parts)
+            named = found_name(names, spark, parts)
+            if isinstance(named, NamedView):
+                return rows_of_view(names, spark, parts)
             if named is not None:
                 return rows_of_choice(named, Given()).alias(parts[-1])
     found: DataFrame = plain(spark, tableName)
     return found
 
 
-def found_table(names: SessionNames, spark: SparkSession, parts: Identifier) -> NamedTable | None:
+def found_name(
+    names: SessionNames, spark: SparkSession, parts: Identifier
+) -> NamedTable | NamedView | None:
     """Return what a name means; None where it is that of a temporary view.
 
     Raises:
@@ -132,6 +142,14 @@ def found_table(names: SessionNames, spark: SparkSession, parts: Identifier) -> 
     """
     meant = names.of(parts)
     return None if meant is None else context_of(names, spark, meant[0].name).find(parts)
+
+
+def rows_of_view(names: SessionNames, spark: SparkSession, parts: Identifier) -> DataFrame:
+    """Return the rows of a view."""
+    meant = names.of(parts)
+    assert meant is not None
+    text = f"SELECT * FROM {quote_name_always(parts)}"  # noqa: S608 The name is quoted.
+    return query(context_of(names, spark, meant[0].name), text).alias(parts[-1])
 
 
 def rows_of_choice(named: NamedTable, given: Given) -> DataFrame:
@@ -147,6 +165,7 @@ def rows_of_choice(named: NamedTable, given: Given) -> DataFrame:
     if choice.start is not None:
         if named.metadata_table or named.version.arguments:
             raise ValidationError("start-snapshot-id reads a table, named without a version")
+        assert isinstance(table, Table)
         return table.incremental(from_snapshot_id=choice.start, to_snapshot_id=choice.end).to_df()
     if choice.version.arguments and named.version.arguments:
         raise ValidationError("the name says a version, and the options another one")

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from frazil.catalog.identifiers import Identifier
+from frazil.catalog.identifiers import Identifier, shown
 from frazil.errors import ConfigurationError, UnsupportedError, ValidationError
-from frazil.spark.attached.dataframes.batch_reads import found_table, is_folder, is_iceberg
+from frazil.spark.attached.dataframes.batch_reads import found_name, is_folder, is_iceberg
 from frazil.spark.attached.dataframes.java_options import Given
 from frazil.spark.attached.names import SessionNames
 from frazil.spark.attached.sparks_errors import sparks_errors
-from frazil.spark.sql.context import NamedTable
+from frazil.spark.sql.context import NamedTable, NamedView
+from frazil.spark.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamReader
@@ -89,9 +90,11 @@ class LakeStreamReader(DataStreamReader):
 
     def _frazil_rows(self, parts: Identifier) -> DataFrame | None:
         with sparks_errors():
-            named = found_table(self._frazil_names, self._frazil_session, parts)
+            named = found_name(self._frazil_names, self._frazil_session, parts)
             if named is None:
                 return None
+            if isinstance(named, NamedView):
+                raise UnsupportedError(f"{shown(parts)} is a view: a stream follows a table")
             if self._frazil_has_schema:
                 raise UnsupportedError(
                     "a table has its own columns: leave schema(…) out, and choose with select(…)"
@@ -112,6 +115,7 @@ def _stream(named: NamedTable, given: Given) -> DataFrame:
             "the reader the folder too that the writer gets: "
             '.option("checkpointLocation", folder)'
         )
+    assert isinstance(named.table, Table)
     return named.table.read_stream(
         checkpoint=checkpoint,
         from_snapshot_id=given.number("start-snapshot-id"),

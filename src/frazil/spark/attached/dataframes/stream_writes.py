@@ -21,6 +21,7 @@ from frazil.spark.creation import CreateTable
 from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.statements.target import StatementTarget, target_of
+from frazil.spark.table import Table
 from frazil.spark.upserts.once import AppendBatch, Batch, BatchAppliedError, ReplaceRows
 from frazil.spark.upserts.streams import StreamWrite
 
@@ -154,6 +155,7 @@ class LakeStreamWriter(DataStreamWriter):
         with sparks_errors():
             target = self._frazil_target(parts, makes=makes)
             options = write_choice(given, branch=target.branch).options
+            assert isinstance(target.table, Table)
             port = target.table.port.of_another_thread()
             replaces = self._frazil_mode == "complete"
 
