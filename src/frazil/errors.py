@@ -8,6 +8,7 @@ FrazilError
 │   ├── SqlSyntaxError             a statement of SQL that cannot be read
 │   └── SchemaMismatchError        rows that do not fit the table's schema
 ├── ConfigurationError             a setting is missing, unknown or malformed
+├── AccessDeniedError              a server does not know who asks, or does not permit it
 ├── UnsupportedError               valid, but outside of what this release supports
 │   └── UnsupportedVersionError    a format version that is not adopted
 ├── InvalidFormatError             bytes that break the specification
@@ -66,6 +67,10 @@ class SchemaMismatchError(ValidationError):
 
 class ConfigurationError(FrazilError, ValueError):
     """A setting is missing, unknown or malformed."""
+
+
+class AccessDeniedError(FrazilError, PermissionError):
+    """A catalog's server does not know who asks, or does not permit it; nothing was changed."""
 
 
 class UnsupportedError(FrazilError, NotImplementedError):

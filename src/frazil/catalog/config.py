@@ -15,7 +15,13 @@ from typing import Any
 
 import yaml
 
-from frazil.catalog.kinds import IMPLEMENTATION, catalog_class, class_by_path, property_names
+from frazil.catalog.kinds import (
+    IMPLEMENTATION,
+    catalog_class,
+    class_by_path,
+    property_names,
+    property_prefixes,
+)
 from frazil.catalog.pointer.sql import SqlCatalog
 from frazil.catalog.pointer.sql.engine import sqlite_uri
 from frazil.catalog.protocol import Catalog
@@ -91,14 +97,15 @@ def resolve(
             caller gives a property of an unknown name. Environment and file are shared with other
             engines, so names that mean nothing here are left to them.
     """
-    refuse_unknown(properties or {})
+    given = _flattened(properties or {})
+    refuse_unknown(given)
     chosen = name or DEFAULT_NAME
     variables = os.environ if environment is None else environment
     candidates = _candidates(variables) if files is None else files
     merged = {
         **_from_file(chosen, candidates),
         **_from_environment(chosen, variables),
-        **_texts(properties or {}, f"the catalog {chosen}"),
+        **_texts(given, f"the catalog {chosen}"),
     }
     return CatalogConfig(chosen, merged)
 
@@ -136,8 +143,9 @@ def refuse_unknown(properties: Mapping[str, Any]) -> None:
     if own is None:
         return
     known = _COMMON_PROPERTIES | own | storage_property_names()
+    prefixes = property_prefixes(properties)
     for name in properties:
-        if name in known or is_storage_property(name):
+        if name in known or is_storage_property(name) or name.startswith(prefixes):
             continue
         near = get_close_matches(name.lower().replace("_", "-"), known, n=1)
         advice = f"is {near[0]} meant?" if near else "docs/reference/properties.md lists them"
@@ -147,8 +155,9 @@ def refuse_unknown(properties: Mapping[str, Any]) -> None:
 def open_catalog(config: CatalogConfig) -> Catalog:
     """The catalog of a configuration.
 
-    Without ``type`` a database URI means sql.  Without ``type`` and ``uri`` a local warehouse gets
-    a SQLite database in its folder.  ``py-catalog-impl`` names a class in place of a type.
+    Without ``type`` a database URI means sql, and one of a web server rest.  Without ``type`` and
+    ``uri`` a local warehouse gets a SQLite database in its folder.  ``py-catalog-impl`` names a
+    class in place of a type.
 
     Raises:
         ConfigurationError: a setting is missing or malformed.

@@ -10,18 +10,20 @@ from typing import Final
 from frazil.catalog.pointer.filesystem import FilesystemCatalog
 from frazil.catalog.pointer.sql import SqlCatalog
 from frazil.catalog.protocol import Catalog
+from frazil.catalog.rest import RestCatalog
 from frazil.errors import ConfigurationError, UnsupportedError
 
 ENTRY_POINTS: Final = "frazil.catalogs"
 IMPLEMENTATION: Final = "py-catalog-impl"
 """PyIceberg's property for a class by its path, ``package.module.Class``."""
 
-_ELSEWHERE: Final = ("rest", "hive", "glue", "nessie", "dynamodb", "bigquery", "in-memory")
+_ELSEWHERE: Final = ("hive", "glue", "nessie", "dynamodb", "bigquery", "in-memory")
 _KINDS: Final[dict[str, type[Catalog]]] = {
     "sql": SqlCatalog,
     "jdbc": SqlCatalog,
     "filesystem": FilesystemCatalog,
     "hadoop": FilesystemCatalog,
+    "rest": RestCatalog,
 }
 
 
@@ -57,7 +59,7 @@ def catalog_class(name: str, kind: str) -> type[Catalog]:
     if kind in _ELSEWHERE:
         raise UnsupportedError(
             f"the catalog {name} is of the type {kind}, which this release does not have; "
-            f"it has sql and filesystem"
+            f"it has sql, filesystem and rest"
         )
     known = ", ".join(sorted({each.kind for each in _KINDS.values()}))
     raise ConfigurationError(
@@ -95,15 +97,23 @@ def property_names(properties: Mapping[str, object]) -> frozenset[str] | None:
 
     Without a type that is here they are those of all kinds; None where any name may be one.
     """
-    path, kind = properties.get(IMPLEMENTATION), str(properties.get("type") or "").lower()
-    if path is not None:
-        return class_by_path("", str(path)).property_names
-    named = _KINDS.get(kind) or (_installed(kind) if kind else None)
-    kinds = [named] if named is not None else [SqlCatalog, FilesystemCatalog]
-    names = [each.property_names for each in kinds]
+    names = [each.property_names for each in _meant(properties)]
     if None in names:
         return None
     return frozenset().union(*(each for each in names if each is not None))
+
+
+def property_prefixes(properties: Mapping[str, object]) -> tuple[str, ...]:
+    """Return with what further such names begin."""
+    return tuple(prefix for each in _meant(properties) for prefix in each.property_prefixes)
+
+
+def _meant(properties: Mapping[str, object]) -> list[type[Catalog]]:
+    path, kind = properties.get(IMPLEMENTATION), str(properties.get("type") or "").lower()
+    if path is not None:
+        return [class_by_path("", str(path))]
+    named = _KINDS.get(kind) or (_installed(kind) if kind else None)
+    return [named] if named is not None else [SqlCatalog, FilesystemCatalog, RestCatalog]
 
 
 def _installed(kind: str) -> type[Catalog] | None:

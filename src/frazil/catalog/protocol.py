@@ -111,6 +111,7 @@ class Catalog(ViewMethods, ABC):
         capabilities: what it can do beside loading tables.
         property_names: properties of its own, beside those that every catalog has and those of
             stores; others that a caller gives are refused as misspelt. None lets any pass.
+        property_prefixes: beginnings of further names.
         name: the catalog's, as in its rows and in the configuration.
         properties: as configured; secrets stay in them, so never print them (repr does not).
         io: reaches files as the configuration says; a table's files are reached by its own `io`.
@@ -119,6 +120,7 @@ class Catalog(ViewMethods, ABC):
     kind: ClassVar[str] = "catalog"
     capabilities: ClassVar[frozenset[Capability]] = frozenset()
     property_names: ClassVar[frozenset[str] | None] = frozenset()
+    property_prefixes: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self, name: str, properties: Mapping[str, str], *, io: FileIO | None = None
@@ -281,10 +283,11 @@ class Catalog(ViewMethods, ABC):
 
         A commit ends in one of three ways:
 
-        - It is refused: a ValidationError, ConfigurationError, UnsupportedError, NotFoundError
-          (but MissingFileError), AlreadyExistsError or CommitFailedError says that the swap
-          was not sent, or that the catalog has refused it. The metadata file of this try is
-          deleted, and what the caller wrote for the commit is part of nothing.
+        - It is refused: a ValidationError, ConfigurationError, UnsupportedError,
+          AccessDeniedError, NotFoundError (but MissingFileError), AlreadyExistsError or
+          CommitFailedError says that the swap was not sent, or that the catalog has refused it.
+          The metadata file of this try is deleted, and what the caller wrote for the commit is
+          part of nothing.
         - It takes place and returns. What follows the swap, such as the deletion of old metadata
           files, makes no failure of it; an error there is logged.
         - Everything else says nothing of the outcome: CommitStateUnknownError, StorageError,

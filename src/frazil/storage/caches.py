@@ -143,6 +143,13 @@ class BoundedCache(Generic[Value]):
             self._items[key] = made
             self._make_room()
 
+    def remove(self, key: Hashable) -> None:
+        """Forget what is kept under the key; nothing happens where nothing is."""
+        with self._lock:
+            before = self._items.pop(key, None)
+            if before is not None:
+                self._release(before)
+
     def shared(self, part: Part) -> Part:
         """Return the part that kept values hold and that equals this one, or this one.
 

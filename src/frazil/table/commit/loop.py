@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from frazil.catalog.protocol import Catalog, LoadedTable, StagedTable
 from frazil.errors import (
+    AccessDeniedError,
     AlreadyExistsError,
     CommitError,
     CommitFailedError,
@@ -45,6 +46,7 @@ _CLOCK_TOLERANCE_MS = 60_000
 
 # By these a catalog says that the swap was not sent, or did not take place.
 REFUSALS = (
+    AccessDeniedError,
     ConflictError,
     ValidationError,
     UnsupportedError,

@@ -1,0 +1,449 @@
+"""RestCatalog: a server holds the tables, and commits are sent to it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar, Final
+
+from frazil.catalog.identifiers import (
+    Identifier,
+    parse_named_namespace,
+    parse_namespace,
+    parse_table_identifier,
+    shown,
+)
+from frazil.catalog.pointer.purge import refuse_purge_without_gc
+from frazil.catalog.protocol import Capability, Catalog, LoadedTable, StagedTable, TableCommit
+from frazil.catalog.rest import routes
+from frazil.catalog.rest.client import Request
+from frazil.catalog.rest.connection import connect
+from frazil.catalog.rest.credentials import store_properties
+from frazil.catalog.rest.exchange.answers import Answer, Refusals
+from frazil.catalog.rest.namespaces import RestNamespaces, levels_of
+from frazil.catalog.rest.outcome import is_in
+from frazil.catalog.rest.reports import CommitReport, Reporter, ScanReport
+from frazil.catalog.rest.settings import (
+    PROPERTY_NAMES,
+    PROPERTY_PREFIXES,
+    REPORTS_METRICS,
+    SNAPSHOT_LOADING,
+)
+from frazil.catalog.rest.settling import settle
+from frazil.catalog.rest.tables import TableAnswers, creation_request, is_alike
+from frazil.errors import (
+    AccessDeniedError,
+    CommitFailedError,
+    CommitStateUnknownError,
+    FrazilError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    StorageError,
+    TableAlreadyExistsError,
+    ValidationError,
+)
+from frazil.format.changes import AddSnapshot, AssertCreate, Requirement, Update
+from frazil.format.metadata import TableMetadata
+from frazil.storage.caches import Caches
+from frazil.storage.files import FileIO
+from frazil.storage.on_driver import OnDriver
+
+_LOG = logging.getLogger(__name__)
+_CHOSEN_BY_SERVER: Final = "chosen-by-the-server:/"
+_OF_CAPABILITY: Final = {
+    Capability.CHANGES: routes.UPDATE_TABLE,
+    Capability.NAMESPACE_PROPERTIES: routes.UPDATE_NAMESPACE,
+    Capability.RENAMES: routes.RENAME_TABLE,
+    Capability.TABLE_LOCATIONS: routes.CREATE_TABLE,
+    Capability.MULTI_TABLE_COMMITS: routes.COMMIT_TRANSACTION,
+}
+
+
+class RestCatalog(OnDriver, Catalog):
+    """The catalog of a server that speaks Iceberg's REST protocol.
+
+    Properties: ``uri`` (required), ``warehouse``, ``token`` or ``credential``, and others, listed
+    in docs/reference/properties.md. What the server configures stands below them (defaults) and
+    above them (overrides). All snapshots are loaded, whatever ``snapshot-loading-mode`` says:
+    history, expiry and the search for conflicts need them, and a table that has not changed is not
+    sent again.
+    """
+
+    kind: ClassVar[str] = "rest"
+    capabilities: ClassVar[frozenset[Capability]] = frozenset(_OF_CAPABILITY)
+    property_names: ClassVar[frozenset[str] | None] = PROPERTY_NAMES
+    property_prefixes: ClassVar[tuple[str, ...]] = PROPERTY_PREFIXES
+
+    def __init__(
+        self, name: str, properties: Mapping[str, str], *, io: FileIO | None = None
+    ) -> None:
+        self._connection = connect(name, properties)
+        merged = self._connection.properties
+        SNAPSHOT_LOADING.of(merged)
+        self._reports_metrics = REPORTS_METRICS.of(merged)
+        own = FileIO(store_properties(merged), caches=Caches(merged)) if io is None else io
+        super().__init__(name, merged, io=own)
+        self._namespaces = RestNamespaces(self._connection)
+        self._tables = TableAnswers(self._connection, self.io)
+        self._reporter = Reporter()
+
+    def can(self, capability: Capability) -> bool:
+        endpoint = _OF_CAPABILITY.get(capability)
+        return endpoint is not None and self._connection.has(endpoint)
+
+    # -- namespaces ------------------------------------------------------------------------------
+
+    def create_namespace(
+        self, namespace: str | Sequence[str], properties: Mapping[str, str] | None = None
+    ) -> None:
+        self._namespaces.create(parse_named_namespace(namespace), properties or {})
+
+    def drop_namespace(self, namespace: str | Sequence[str]) -> None:
+        self._namespaces.drop(parse_named_namespace(namespace))
+
+    def list_namespaces(self, parent: str | Sequence[str] = ()) -> list[Identifier]:
+        return self._namespaces.below(parse_namespace(parent))
+
+    def namespace_exists(self, namespace: str | Sequence[str]) -> bool:
+        return self._namespaces.exists(parse_named_namespace(namespace))
+
+    def load_namespace_properties(self, namespace: str | Sequence[str]) -> dict[str, str]:
+        return self._namespaces.properties_of(parse_named_namespace(namespace))
+
+    def update_namespace_properties(
+        self,
+        namespace: str | Sequence[str],
+        *,
+        updates: Mapping[str, str] | None = None,
+        removals: Sequence[str] = (),
+    ) -> None:
+        changes = dict(updates or {})
+        if both := sorted(set(changes) & set(removals)):
+            raise ValidationError(f"the properties {both} are both set and removed")
+        self._namespaces.update(parse_named_namespace(namespace), changes, removals)
+
+    # -- tables ----------------------------------------------------------------------------------
+
+    def list_tables(self, namespace: str | Sequence[str]) -> list[Identifier]:
+        levels = parse_named_namespace(namespace)
+        request = Request(
+            "GET",
+            self._connection.routes.tables(levels),
+            f"list the tables of {shown(levels)}",
+            refusals=Refusals(missing=NoSuchNamespaceError),
+        )
+        found: set[Identifier] = set()
+        for each in self._namespaces.pages(request, "identifiers"):
+            if not isinstance(each, dict) or not isinstance(each.get("name"), str):
+                raise StorageError(f"cannot {request.what}: the server named a malformed table")
+            found.add((*levels_of(each.get("namespace")), each["name"]))
+        return sorted(found)
+
+    def load_table(self, identifier: str | Sequence[str]) -> LoadedTable:
+        return self._tables.load(parse_table_identifier(identifier))
+
+    def table_exists(self, identifier: str | Sequence[str]) -> bool:
+        name = parse_table_identifier(identifier)
+        what = f"look for the table {shown(name)}"
+        by_head = self._connection.has(routes.TABLE_EXISTS)
+        path = self._connection.routes.table(name)
+        missing = Refusals(missing=NoSuchTableError)
+        request = Request("HEAD" if by_head else "GET", path, what, refusals=missing)
+        try:
+            self._connection.client.read(request)
+        except (NoSuchTableError, NoSuchNamespaceError):
+            return False
+        return True
+
+    def default_table_location(self, identifier: str | Sequence[str]) -> str:
+        """A mark that leaves the place to the server, which alone knows where a new table lies."""
+        name = parse_table_identifier(identifier)
+        return _CHOSEN_BY_SERVER + "/".join(name)
+
+    def create_table(self, identifier: str | Sequence[str], metadata: TableMetadata) -> LoadedTable:
+        name = parse_table_identifier(identifier)
+        request = self._creation(name, metadata, staged=False)
+
+        def took_place() -> bool | None:
+            made = self._now(name)
+            # Whose it is cannot be seen: one that is as it was to be serves as well.
+            return None if made is None else is_alike(made, metadata)
+
+        properties = metadata.properties
+        answer = settle(self._connection, request, took_place, properties=properties)
+        return self._changed(name, answer)
+
+    def stage_table(self, identifier: str | Sequence[str], metadata: TableMetadata) -> StagedTable:
+        name = parse_table_identifier(identifier)
+        # Nothing is made yet, so the request may be sent again.
+        answer = self._connection.client.read(self._creation(name, metadata, staged=True))
+        return self._tables.staged(name, answer)
+
+    def create_staged_table(self, staged: StagedTable) -> LoadedTable:
+        try:
+            return self._commit(staged.identifier, (AssertCreate(),), staged.updates)
+        except CommitFailedError as error:
+            if not self.table_exists(staged.identifier):
+                raise
+            raise TableAlreadyExistsError(
+                f"the table {shown(staged.identifier)} exists in {self.name}"
+            ) from error
+
+    def commit_table(
+        self,
+        identifier: str | Sequence[str],
+        requirements: Sequence[Requirement],
+        updates: Sequence[Update],
+        *,
+        base: LoadedTable | None = None,
+    ) -> LoadedTable:
+        name = parse_table_identifier(identifier)
+        if not updates and not requirements:
+            return self.load_table(name)
+        return self._commit(name, requirements, updates, base=base)
+
+    def commit_tables(self, commits: Sequence[TableCommit]) -> None:
+        names = [parse_table_identifier(each.identifier) for each in commits]
+        what = f"commit to the tables {', '.join(shown(name) for name in names)}"
+        self._connection.require(routes.COMMIT_TRANSACTION, what)
+        if len(set(names)) < len(names):
+            raise ValidationError(f"cannot {what}: a table is named twice")
+        if not commits:
+            return
+        bodies = [
+            _commit_body(name, each.requirements, each.updates)
+            for name, each in zip(names, commits, strict=True)
+        ]
+        request = Request(
+            "POST",
+            self._connection.routes.path("transactions", "commit"),
+            what,
+            body={"table-changes": bodies},
+            refusals=Refusals(NoSuchTableError, CommitFailedError),
+        )
+
+        def took_place() -> bool | None:
+            # All or none: what one of them shows, holds for all.
+            for name, each in zip(names, commits, strict=True):
+                seen = self._shows(name, each.requirements, each.updates)
+                if seen is not None:
+                    return seen
+            return None
+
+        for each in names:
+            self._tables.forget(each)
+        settle(self._connection, request, took_place)
+        for name, commit in zip(names, commits, strict=True):
+            self._report_commit(name, commit.updates)
+
+    def register_table(
+        self, identifier: str | Sequence[str], metadata_location: str
+    ) -> LoadedTable:
+        name = parse_table_identifier(identifier)
+        what = f"register the table {shown(name)}"
+        self._connection.require(routes.REGISTER_TABLE, what)
+        request = Request(
+            "POST",
+            self._connection.routes.namespace(name[:-1], "register"),
+            what,
+            body={"name": name[-1], "metadata-location": metadata_location},
+            refusals=Refusals(NoSuchNamespaceError, TableAlreadyExistsError),
+        )
+
+        def took_place() -> bool | None:
+            try:
+                return self.load_table(name).metadata_location == metadata_location
+            except (NoSuchTableError, NoSuchNamespaceError):
+                return None
+
+        return self._changed(name, settle(self._connection, request, took_place))
+
+    def unregister_table(self, identifier: str | Sequence[str]) -> str:
+        """Remove a table from the catalog, leave its files, and return its last metadata file.
+
+        Raises:
+            NoSuchTableError: there is no such table.
+            UnsupportedError: the server does not offer it.
+            CommitStateUnknownError: no answer came and none could be had.
+        """
+        name = parse_table_identifier(identifier)
+        what = f"unregister the table {shown(name)}"
+        self._connection.require(routes.UNREGISTER_TABLE, what)
+        before = self.load_table(name).metadata_location
+        path = self._connection.routes.table(name, "unregister")
+        request = Request("POST", path, what, refusals=Refusals(missing=NoSuchTableError))
+        answer = settle(
+            self._connection, request, lambda: None if self.table_exists(name) else True
+        )
+        self._tables.forget(name)
+        found = None if answer is None else answer.json().get("metadata-location")
+        return found if isinstance(found, str) else before
+
+    def rename_table(self, source: str | Sequence[str], target: str | Sequence[str]) -> None:
+        old, new = parse_table_identifier(source), parse_table_identifier(target)
+        what = f"rename the table {shown(old)} to {shown(new)}"
+        self._connection.require(routes.RENAME_TABLE, what)
+        request = Request(
+            "POST",
+            self._connection.routes.path("tables", "rename"),
+            what,
+            body={"source": _identifier(old), "destination": _identifier(new)},
+            refusals=Refusals(NoSuchTableError, TableAlreadyExistsError),
+        )
+        settle(
+            self._connection,
+            request,
+            lambda: True if not self.table_exists(old) and self.table_exists(new) else None,
+        )
+        self._tables.forget(old)
+        self._tables.forget(new)
+
+    def drop_table(self, identifier: str | Sequence[str]) -> None:
+        self._drop(parse_table_identifier(identifier), purge="false")
+
+    def purge_table(self, identifier: str | Sequence[str]) -> None:
+        """Remove a table, whose files the server deletes, at once or later."""
+        table = self.load_table(identifier)
+        refuse_purge_without_gc(table.metadata, shown(table.identifier))
+        self._drop(table.identifier, purge="true")
+
+    # -- the rest --------------------------------------------------------------------------------
+
+    def report_scan(self, identifier: str | Sequence[str], report: ScanReport) -> None:
+        """Tell the server of a scan, later; nothing happens where reports are not wanted."""
+        self._report(parse_table_identifier(identifier), report)
+
+    def close(self) -> None:
+        self._reporter.close()
+        self._connection.client.close()
+
+    def _creation(self, name: Identifier, metadata: TableMetadata, *, staged: bool) -> Request:
+        what = f"make the table {shown(name)}"
+        self._connection.require(routes.CREATE_TABLE, what)
+        chosen = metadata.location.startswith(_CHOSEN_BY_SERVER)
+        body = creation_request(name, metadata, location=None if chosen else metadata.location)
+        return Request(
+            "POST",
+            self._connection.routes.tables(name[:-1]),
+            what,
+            body={**body, "stage-create": staged},
+            refusals=Refusals(NoSuchNamespaceError, TableAlreadyExistsError),
+        )
+
+    def _commit(
+        self,
+        name: Identifier,
+        requirements: Sequence[Requirement],
+        updates: Sequence[Update],
+        *,
+        base: LoadedTable | None = None,
+    ) -> LoadedTable:
+        kept = self._tables.kept(name)
+        before = base if base is not None else None if kept is None else kept.loaded
+        token = None if kept is None else kept.token
+        try:
+            answer = self._send_commit(name, requirements, updates, token, before)
+        except AccessDeniedError:
+            # A token of the table alone may have ended: the catalog's own login gets another.
+            if token is None or (token := self._tables.new_token(name)) is None:
+                raise
+            answer = self._send_commit(name, requirements, updates, token, before)
+        committed = self._changed(name, answer, before)
+        self._report_commit(name, updates)
+        return committed
+
+    def _send_commit(
+        self,
+        name: Identifier,
+        requirements: Sequence[Requirement],
+        updates: Sequence[Update],
+        token: str | None,
+        before: LoadedTable | None,
+    ) -> Answer | None:
+        request = Request(
+            "POST",
+            self._connection.routes.table(name),
+            f"commit to the table {shown(name)}",
+            body=_commit_body(name, requirements, updates),
+            token=token,
+            refusals=Refusals(NoSuchTableError, CommitFailedError),
+        )
+        return settle(
+            self._connection,
+            request,
+            lambda: self._shows(name, requirements, updates),
+            properties=None if before is None else before.metadata.properties,
+        )
+
+    def _changed(
+        self, name: Identifier, answer: Answer | None, before: LoadedTable | None = None
+    ) -> LoadedTable:
+        """The table after a change that took place, loaded where the answer does not hold it."""
+        try:
+            if answer is not None:
+                return self._tables.keep(name, answer, before)
+        except FrazilError as error:
+            _LOG.warning("the answer to a change of %s cannot be read: %s", shown(name), error)
+        self._tables.forget(name)
+        try:
+            return self._tables.load(name)
+        except FrazilError as error:
+            raise CommitStateUnknownError(
+                f"the change of {shown(name)} took place, and the table cannot be loaded: {error}"
+            ) from error
+
+    def _now(self, name: Identifier) -> TableMetadata | None:
+        try:
+            return self._tables.load(name).metadata
+        except (NoSuchTableError, NoSuchNamespaceError):
+            return None
+
+    def _shows(
+        self, name: Identifier, requirements: Sequence[Requirement], updates: Sequence[Update]
+    ) -> bool | None:
+        metadata = self._now(name)
+        return None if metadata is None else is_in(metadata, requirements, updates)
+
+    def _drop(self, name: Identifier, *, purge: str) -> None:
+        what = f"drop the table {shown(name)}"
+        self._connection.require(routes.DROP_TABLE, what)
+        request = Request(
+            "DELETE",
+            self._connection.routes.table(name),
+            what,
+            params={"purgeRequested": purge},
+            refusals=Refusals(missing=NoSuchTableError),
+        )
+        settle(self._connection, request, lambda: None if self.table_exists(name) else True)
+        self._tables.forget(name)
+
+    def _report_commit(self, name: Identifier, updates: Iterable[Update]) -> None:
+        for each in updates:
+            if isinstance(each, AddSnapshot):
+                table = f"{self.name}.{shown(name)}"
+                self._report(name, CommitReport(table_name=table, snapshot=each.snapshot))
+
+    def _report(self, name: Identifier, report: ScanReport | CommitReport) -> None:
+        if not self._reports_metrics or not self._connection.has(routes.REPORT_METRICS):
+            return
+        request = Request(
+            "POST",
+            self._connection.routes.table(name, "metrics"),
+            f"report metrics of the table {shown(name)}",
+            body=report.to_json(),
+        )
+        self._reporter.send(lambda: self._connection.client.change(request))
+
+
+def _commit_body(
+    name: Identifier, requirements: Sequence[Requirement], updates: Sequence[Update]
+) -> dict[str, object]:
+    return {
+        "identifier": _identifier(name),
+        "requirements": [each.to_json() for each in requirements],
+        "updates": [each.to_json() for each in updates],
+    }
+
+
+def _identifier(name: Identifier) -> dict[str, object]:
+    return {"namespace": list(name[:-1]), "name": name[-1]}

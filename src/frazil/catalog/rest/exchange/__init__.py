@@ -1,0 +1,1 @@
+"""One exchange over HTTP, and what the answers mean."""

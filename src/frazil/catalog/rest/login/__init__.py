@@ -1,0 +1,1 @@
+"""How a catalog logs in at its server."""

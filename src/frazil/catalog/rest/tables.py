@@ -1,0 +1,252 @@
+"""Tables as a server answers with them: metadata, files with their credentials, and what is kept.
+
+A table is kept with its ETag, so that one that has not changed is not sent again. What is kept is
+in the lake's cache of metadata, bounded with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, cast
+
+from frazil.catalog.identifiers import Identifier, shown
+from frazil.catalog.protocol import LoadedTable, StagedTable
+from frazil.catalog.rest import routes
+from frazil.catalog.rest.client import Request
+from frazil.catalog.rest.connection import Connection
+from frazil.catalog.rest.credentials import (
+    StorageCredential,
+    VendedFileIO,
+    ends_of,
+    storage_credentials,
+    store_properties,
+)
+from frazil.catalog.rest.exchange.answers import Answer, Refusals
+from frazil.catalog.rest.settings import TOKEN
+from frazil.errors import NoSuchTableError, StorageError, UnsupportedError
+from frazil.format.metadata import TableMetadata, metadata_from_json
+from frazil.format.new_table import creation_updates
+from frazil.storage.caches import BoundedCache
+from frazil.storage.files import FileIO
+
+_MEMORY_PER_BYTE: Final = 8
+_PLANNING: Final = "scan-planning-mode"
+_SIGNING: Final = "s3.remote-signing-enabled"
+_OWN_KEYS: Final = ("s3.access-key-id", "client.access-key-id", "s3.profile-name", "s3.anonymous")
+
+
+@dataclass(frozen=True, slots=True)
+class KeptTable:
+    """A table as the server last answered with it.
+
+    Attributes:
+        loaded: the table.
+        etag: what the server calls this state; None if it says nothing.
+        token: for requests about this table alone.
+    """
+
+    loaded: LoadedTable
+    etag: str | None = None
+    token: str | None = field(default=None, repr=False)
+
+
+class TableAnswers:
+    """Makes tables of a server's answers, and keeps them by their names."""
+
+    def __init__(self, connection: Connection, io: FileIO) -> None:
+        self._connection = connection
+        self._io = io
+        self._key = object()
+
+    def load(self, name: Identifier) -> LoadedTable:
+        """Return a table; one that has not changed since it was kept is not sent again."""
+        kept = self.kept(name)
+        etag = None if kept is None or _is_due(kept.loaded) else kept.etag
+        request = Request(
+            "GET",
+            self._connection.routes.table(name),
+            f"load the table {shown(name)}",
+            headers={} if etag is None else {"If-None-Match": etag},
+            refusals=Refusals(missing=NoSuchTableError),
+        )
+        answer = self._connection.client.read(request, also=(304,))
+        if answer.status == 304:
+            if kept is None or etag is None:
+                raise StorageError(
+                    f"cannot load the table {shown(name)}: the server says that it has not "
+                    f"changed, and was not asked that"
+                )
+            return kept.loaded
+        return self.keep(name, answer)
+
+    def kept(self, name: Identifier) -> KeptTable | None:
+        """Return a table as it was last seen."""
+        return self._cache().get((self._key, name))
+
+    def forget(self, name: Identifier) -> None:
+        """Forget a table that is gone, or has another name."""
+        self._cache().remove((self._key, name))
+
+    def new_token(self, name: Identifier) -> str | None:
+        """Return the token that the server now gives for requests about a table."""
+        self.forget(name)
+        self.load(name)
+        kept = self.kept(name)
+        return None if kept is None else kept.token
+
+    def keep(
+        self, name: Identifier, answer: Answer, before: LoadedTable | None = None
+    ) -> LoadedTable:
+        """Return the table of an answer, which is kept.
+
+        Args:
+            before: the table whose commit the answer is of; its files stay reachable as they were.
+
+        Raises:
+            InvalidMetadataError: its metadata is broken.
+            UnsupportedError: the server wants reads or writes in a way that this release has not.
+            StorageError: the answer is malformed.
+        """
+        body = answer.json()
+        location = body.get("metadata-location")
+        if not isinstance(location, str) or not location:
+            raise StorageError(
+                f"the REST catalog's server answered without the metadata-location of {shown(name)}"
+            )
+        kept = self.kept(name)
+        metadata = self._metadata(body, location, kept)
+        if before is not None and "config" not in body and "storage-credentials" not in body:
+            loaded = LoadedTable(name, metadata, location, before.io, before.config)
+        else:
+            config, io = self._files(name, body, metadata)
+            loaded = LoadedTable(name, metadata, location, io, config)
+        token = loaded.config.get(TOKEN)
+        entry = KeptTable(loaded, answer.headers.get("etag"), token)
+        size = len(answer.content) * _MEMORY_PER_BYTE
+        self._cache().put((self._key, name), entry, size)
+        return loaded
+
+    def staged(self, name: Identifier, answer: Answer) -> StagedTable:
+        """Return the staged table of an answer; its making is a list of updates."""
+        body = answer.json()
+        metadata = metadata_from_json(body.get("metadata"))
+        config, io = self._files(name, body, metadata)
+        return StagedTable(name, metadata, io, config, creation_updates(metadata))
+
+    def _metadata(
+        self, body: Mapping[str, Any], location: str, kept: KeptTable | None
+    ) -> TableMetadata:
+        """The metadata, not parsed again where it is of the file that is kept."""
+        content = body.get("metadata")
+        if kept is not None and kept.loaded.metadata_location == location:
+            known = kept.loaded.metadata
+            told = content if isinstance(content, dict) else {}
+            updated, uuid = told.get("last-updated-ms"), told.get("table-uuid")
+            if updated == known.last_updated_ms and uuid == known.table_uuid:
+                return known
+        return metadata_from_json(content, file=location)
+
+    def _files(
+        self, name: Identifier, body: Mapping[str, Any], metadata: TableMetadata
+    ) -> tuple[dict[str, str], FileIO]:
+        """What the server says of a table alone, and its files."""
+        answered = body.get("config") or {}
+        if not isinstance(answered, dict):
+            raise StorageError(f"the server answered with a malformed config of {shown(name)}")
+        config = {str(key): str(value) for key, value in answered.items() if value is not None}
+        vended = storage_credentials(body.get("storage-credentials") or ())
+        self._refuse_unknown_ways(name, body, config, vended)
+        own = {**store_properties(self._connection.properties), **store_properties(config)}
+        if not vended and ends_of(config) is not None:
+            vended = (StorageCredential("", store_properties(config), ends_of(config)),)
+        if not vended:
+            return config, self._io if own == self._io.properties else self._plain(own)
+        io = VendedFileIO(
+            own,
+            vended,
+            location=metadata.location,
+            renew=partial(self._renewed, name, config.get(TOKEN)),
+            caches=self._io.caches,
+        )
+        return config, io
+
+    def _plain(self, properties: Mapping[str, str]) -> FileIO:
+        return FileIO(properties, caches=self._io.caches)
+
+    def _renewed(self, name: Identifier, token: str | None) -> Sequence[StorageCredential]:
+        """New credentials of a table: alone where the server has such a request, or with it."""
+        connection = self._connection
+        below = ("credentials",) if connection.has(routes.LOAD_CREDENTIALS) else ()
+        request = Request(
+            "GET",
+            connection.routes.table(name, *below),
+            f"renew the credentials of the table {shown(name)}",
+            token=token,
+            refusals=Refusals(missing=NoSuchTableError),
+        )
+        body = connection.client.read(request).json()
+        vended = storage_credentials(body.get("storage-credentials") or ())
+        config = body.get("config")
+        if not vended and not config:
+            raise StorageError(f"the server gave no credentials of the table {shown(name)}")
+        if vended or not isinstance(config, dict):
+            return vended
+        texts = {str(key): str(value) for key, value in config.items()}
+        return (StorageCredential("", store_properties(texts), ends_of(texts)),) -> None:
+        if config.get(_PLANNING, "").lower() == "server":
+            raise UnsupportedError(
+                f"the server wants to plan scans of {shown(name)} itself "
+                f"({_PLANNING}=server), which this release does not have"
+            )
+        signs = config.get(_SIGNING, "").lower() == "true" or "remote-signing-config" in body
+        has_keys = any(key in self._connection.properties for key in _OWN_KEYS)
+        if signs and not vended and not has_keys:
+            raise UnsupportedError(
+                f"the server wants to sign each request for the files of {shown(name)} "
+                f"({_SIGNING}), which this release does not have: let it give credentials, or "
+                f"give s3.access-key-id and s3.secret-access-key"
+            )
+
+    def _cache(self) -> BoundedCache[KeptTable]:
+        return cast("BoundedCache[KeptTable]", self._io.caches["metadata"])
+
+
+def creation_request(
+    name: Identifier, metadata: TableMetadata, *, location: str | None
+) -> dict[str, Any]:
+    """Return what asks a server for a new table of such metadata.
+
+    Args:
+        location: where it is to lie; None lets the server choose.
+    """
+    stored = {**metadata.properties, "format-version": str(metadata.format_version)}
+    request: dict[str, Any] = {
+        "name": name[-1],
+        "schema": metadata.schema.to_json(),
+        "properties": stored,
+    }
+    if metadata.spec.fields:
+        request["partition-spec"] = metadata.spec.to_json()
+    if metadata.sort_order.fields:
+        request["write-order"] = metadata.sort_order.to_json()
+    if location is not None:
+        request["location"] = location
+    return request
+
+
+def is_alike(made: TableMetadata, wanted: TableMetadata) -> bool:
+    """Whether a table is empty and has the definition that was asked for."""
+    return (
+        not made.snapshots
+        and made.schema.to_json() == wanted.schema.to_json()
+        and made.spec.fields == wanted.spec.fields
+        and made.sort_order.fields == wanted.sort_order.fields
+        and wanted.properties.items() <= made.properties.items()
+    )
+
+
+def _is_due(table: LoadedTable) -> bool:
+    """Whether the credentials of a table are to be renewed, which a whole answer does."""
+    return isinstance(table.io, VendedFileIO) and table.io.is_due
