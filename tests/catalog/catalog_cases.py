@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
@@ -17,12 +18,16 @@ from frazil.format.new_table import new_table_metadata
 from frazil.format.schema import Schema
 from frazil.format.types import LongType, NestedField, StringType
 from requirements_catalog import RequirementsCatalog
+from rest_server import Server, served
 
 SCHEMA = Schema(
     (NestedField(1, "id", LongType(), required=True), NestedField(2, "s", StringType()))
 )
+SERVED: dict[str, Catalog] = {}
+"""The catalogs behind servers of this process, by the servers' addresses."""
 KINDS = ("filesystem", "sqlite", "postgres")
 LIKE_A_SERVER = ("requirements",)
+BEHIND_A_SERVER = ("rest",)
 S3_KINDS = ("filesystem on s3",)
 
 
@@ -53,7 +58,24 @@ def opened(properties: Mapping[str, str], name: str = "lake") -> Catalog:
     return open_catalog(CatalogConfig(name, properties))
 
 
-def new_metadata(catalog: Catalog, name: str, **properties: str) -> TableMetadata:
+def place_of(catalog: Catalog, name: str = "db.t") -> str:
+    """Where the catalog puts a table of that name; a server is asked by its own catalog."""
+    behind = SERVED.get(catalog.properties.get("uri", ""))
+    return (catalog if behind is None else behind).default_table_location(name)
+
+
+@contextmanager
+def rest_properties(folder: Path) -> Iterator[dict[str, str]]:
+    """The properties of a catalog whose server has its tables in the folder."""
+    behind = RequirementsCatalog("behind", properties_of("sqlite", folder))
+    with served(Server(behind)) as server:
+        SERVED[server.address] = behind
+        yield {"type": "rest", "uri": server.address}
+        del SERVED[server.address]
+    behind.close()
+
+
+def new_metadata(catalog: Catalog, name: str | tuple[str, ...], **properties: str) -> TableMetadata:
     """New metadata in the place that the catalog gives the table."""
     location = catalog.default_table_location(name)
     return new_table_metadata(SCHEMA, location=location, properties=properties)

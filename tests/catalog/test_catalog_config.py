@@ -79,8 +79,12 @@ def test_types() -> None:
     made = open_catalog(CatalogConfig("x", {"type": "hadoop", "warehouse": "/nowhere"}))
     assert isinstance(made, FilesystemCatalog)
     for properties, error in [
-        ({"type": "rest", "uri": "http://x"}, UnsupportedError),
-        ({"uri": "https://x"}, UnsupportedError),
+        (
+            {"type": "rest", "uri": "http://127.0.0.1:1", "rest.client.max-retries": "0"},
+            StorageError,
+        ),
+        ({"uri": "https://u:s3cr3t@x"}, ConfigurationError),
+        ({"type": "rest"}, ConfigurationError),
         ({"uri": "thrift://x"}, UnsupportedError),
         ({"type": "odd"}, ConfigurationError),
         ({}, ConfigurationError),

@@ -42,7 +42,7 @@ from frazil.errors import (
     TableAlreadyExistsError,
     ValidationError,
 )
-from frazil.format.changes import AddSnapshot, AssertCreate, Requirement, Update
+from frazil.format.changes import AddSnapshot, AssertCreate, Requirement, SetLocation, Update
 from frazil.format.metadata import TableMetadata
 from frazil.storage.caches import Caches
 from frazil.storage.files import FileIO
@@ -320,8 +320,8 @@ class RestCatalog(OnDriver, Catalog):
     def _creation(self, name: Identifier, metadata: TableMetadata, *, staged: bool) -> Request:
         what = f"make the table {shown(name)}"
         self._connection.require(routes.CREATE_TABLE, what)
-        chosen = metadata.location.startswith(_CHOSEN_BY_SERVER)
-        body = creation_request(name, metadata, location=None if chosen else metadata.location)
+        location = None if _is_chosen(metadata.location) else metadata.location
+        body = creation_request(name, metadata, location=location)
         return Request(
             "POST",
             self._connection.routes.tables(name[:-1]),
@@ -338,6 +338,11 @@ class RestCatalog(OnDriver, Catalog):
         *,
         base: LoadedTable | None = None,
     ) -> LoadedTable:
+        if any(isinstance(u, SetLocation) and _is_chosen(u.location) for u in updates):
+            raise ValidationError(
+                f"cannot make the table {shown(name)}: its place is to be chosen by the server, "
+                f"so stage it first, or give it a location"
+            )
         kept = self._tables.kept(name)
         before = base if base is not None else None if kept is None else kept.loaded
         token = None if kept is None else kept.token
@@ -433,6 +438,11 @@ class RestCatalog(OnDriver, Catalog):
             body=report.to_json(),
         )
         self._reporter.send(lambda: self._connection.client.change(request))
+
+
+def _is_chosen(location: str) -> bool:
+    """Whether the server is to choose the place."""
+    return location.startswith(_CHOSEN_BY_SERVER)
 
 
 def _commit_body(

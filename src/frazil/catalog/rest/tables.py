@@ -194,7 +194,15 @@ class TableAnswers:
         if vended or not isinstance(config, dict):
             return vended
         texts = {str(key): str(value) for key, value in config.items()}
-        return (StorageCredential("", store_properties(texts), ends_of(texts)),) -> None:
+        return (StorageCredential("", store_properties(texts), ends_of(texts)),)
+
+    def _refuse_unknown_ways(
+        self,
+        name: Identifier,
+        body: Mapping[str, Any],
+        config: Mapping[str, str],
+        vended: Sequence[StorageCredential],
+    ) -> None:
         if config.get(_PLANNING, "").lower() == "server":
             raise UnsupportedError(
                 f"the server wants to plan scans of {shown(name)} itself "

@@ -1,7 +1,6 @@
 """A small server of the REST protocol over a catalog of Frazil, for tests, with faults on demand.
 
-It checks requirements alone, as servers do. `frazil serve` is another; tests that need no faults may
-use either.
+It checks requirements alone, as servers do. Tests that need no faults may use another server.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from typing import Any
 from urllib.parse import unquote
 
 import uvicorn
-from requirements_catalog import RequirementsCatalog
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -31,6 +29,7 @@ from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import UNPARTITIONED, PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.sorting import UNSORTED, SortOrder
+from requirements_catalog import RequirementsCatalog
 
 NAMES: list[tuple[type[Exception], int, str]] = [
     (errors.NoSuchNamespaceError, 404, "NoSuchNamespaceException"),
@@ -150,8 +149,7 @@ class Server:
             )
         )
         if fault is not None and fault.status is None:
-            # The connection breaks before an answer.
-            raise ConnectionError
+            return _Broken()
         return response
 
     def _answered(self, request: Request, path: str, body: bytes, fault: Fault | None) -> Response:
@@ -192,7 +190,8 @@ class Server:
             ):
                 values = {w[1:-1]: unquote(p) for w, p in pairs if w[0] == "{"}
                 if "ns" in values:
-                    values["ns"] = tuple(values["ns"].split("\x1f"))
+                    separator = unquote(self.config["overrides"].get("namespace-separator", "%1F"))
+                    values["ns"] = tuple(values["ns"].split(separator))
                 request.scope["content"] = json.loads(body) if body else {}
                 return self._handled(handler, request, values)
         return _error(404, "NotFoundException", f"no route for {path}")
@@ -317,6 +316,14 @@ class Server:
             **self.table,
         }
         return _json(body, headers={"etag": _etag(loaded)} if self.etags else {})
+
+
+class _Broken(Response):
+    """An answer that begins, and then the connection breaks."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        headers = [(b"content-length", b"10")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
 
 
 def _etag(loaded: LoadedTable) -> str:

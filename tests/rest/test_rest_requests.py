@@ -1,0 +1,285 @@
+"""What is sent: by the protocol's own description, no more than needed, names as they are."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+import pyarrow as pa
+import pytest
+import yaml
+from catalog_cases import SCHEMA, made_table, new_metadata, set_properties
+from openapi_core import Config, OpenAPI
+from openapi_core.datatypes import RequestParameters
+
+from frazil.catalog.protocol import Capability, TableCommit
+from frazil.catalog.rest import RestCatalog
+from frazil.catalog.rest.reports import ScanReport
+from frazil.errors import (
+    CommitFailedError,
+    NoSuchTableError,
+    StorageError,
+    UnsupportedError,
+    ValidationError,
+)
+from frazil.format.changes import AssertTableUUID, SetProperties
+from frazil.format.new_table import new_table_metadata
+from frazil.format.partitions.partitioning import spec_for
+from frazil.format.sorting import order_for
+from frazil.table.handle import TableHandle
+from rest_server import Exchange, Server
+
+Connect = Callable[..., RestCatalog]
+
+
+class Sent:
+    """A request as the validator wants it."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self.exchange = exchange
+        self.host_url = "http://localhost"
+        self.path = exchange.path
+        self.full_url_pattern = self.host_url + exchange.path
+        self.method = exchange.method.lower()
+        self.body = exchange.body or None
+        self.content_type = exchange.headers.get("content-type", "application/json").split(";")[0]
+        query = {key: each[0] for key, each in parse_qs(exchange.query, True).items()}
+        self.parameters = RequestParameters(query=query, header=exchange.headers)
+
+
+class Answered:
+    """An answer as the validator wants it."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self.status_code = exchange.status
+        self.headers = exchange.answered
+        self.content_type = exchange.answered.get("content-type", "application/json")
+        self.data = exchange.content or None
+
+
+@pytest.fixture(scope="module")
+def protocol() -> OpenAPI:
+    """The protocol's description."""
+    text = Path(__file__).with_name("rest-catalog-open-api.yaml").read_text()
+    spec = json.loads(json.dumps(yaml.safe_load(text)))
+    accept_nulls(spec)
+    # The text says that the first request for pages has an empty token.
+    token = spec["components"]["parameters"]["page-token"]
+    token |= {"schema": {"type": "string"}, "allowEmptyValue": True}
+    spec["servers"] = [{"url": "http://localhost"}]
+    # Who may ask is no matter of this server.
+    spec.pop("security")
+    return OpenAPI.from_dict(spec, config=Config(spec_validator_cls=None))
+
+
+def accept_nulls(node: Any) -> None:
+    """Write `nullable` as OpenAPI 3.1 has it: the description has the older word."""
+    if isinstance(node, dict):
+        if node.pop("nullable", False) is True and isinstance(node.get("type"), str):
+            node["type"] = [node["type"], "null"]
+        for each in node.values():
+            accept_nulls(each)
+    elif isinstance(node, list):
+        for each in node:
+            accept_nulls(each)
+
+
+def methods(server: Server) -> list[str]:
+    """The requests since the last call, without the prefix."""
+    found = [f"{each.method} {each.path.removeprefix('/v1/main/')}" for each in server.exchanges]
+    server.exchanges.clear()
+    return found
+
+
+def test_every_request_of_a_run_is_of_the_protocol(
+    server: Server, connect: Connect, protocol: OpenAPI
+) -> None:
+    server.config["idempotency-key-lifetime"] = "PT30M"
+    catalog = connect(**{"rest-page-size": "1", "rest-metrics-reporting-enabled": "true"})
+    catalog.create_namespace("a.b", {"k": "v"})
+    catalog.create_namespace("c")
+    catalog.update_namespace_properties("a.b", updates={"k": "w"}, removals=["x"])
+    assert catalog.load_namespace_properties("a.b") == {"k": "w"}
+    assert catalog.list_namespaces() == [("a",), ("c",)]
+    assert catalog.list_namespaces("a") == [("a", "b")]
+    spec = spec_for(SCHEMA, ["s"])
+    metadata = new_table_metadata(
+        SCHEMA, spec, order_for(SCHEMA, ["id"]), location=catalog.default_table_location("a.b.t")
+    )
+    catalog.create_table("a.b.t", metadata)
+    handle = TableHandle(catalog, catalog.load_table("a.b.t"))
+    handle.set_properties({"a": "1"})
+    staged = catalog.stage_table("c.s", new_metadata(catalog, "c.s"))
+    made = catalog.create_staged_table(staged)
+    changes = (SetProperties({"z": "1"}),)
+    uuids = [catalog.load_table(name).metadata.table_uuid or "" for name in ("a.b.t", "c.s")]
+    catalog.commit_tables(
+        [
+            TableCommit(("a", "b", "t"), (AssertTableUUID(uuids[0]),), changes),
+            TableCommit(("c", "s"), (AssertTableUUID(uuids[1]),), changes),
+        ]
+    )
+    assert catalog.load_table("c.s").metadata.properties["z"] == "1"
+    catalog.report_scan("c.s", ScanReport(table_name="lake.c.s", snapshot_id=1, schema_id=0))
+    catalog.rename_table("c.s", "c.r")
+    location = catalog.unregister_table("c.r")
+    assert (
+        catalog.register_table("c.again", location).metadata.table_uuid == made.metadata.table_uuid
+    )
+    assert catalog.list_tables("c") == [("c", "again")]
+    catalog.drop_table("c.again")
+    catalog.purge_table("a.b.t")
+    catalog.drop_namespace("c")
+    assert not catalog.namespace_exists("c")
+    catalog.close()
+    kinds = {f"{each.method} {each.path.rpartition('/')[2]}" for each in server.exchanges}
+    assert len(kinds) > 20
+    for each in server.exchanges:
+        protocol.validate_request(Sent(each))
+        if each.method != "HEAD":
+            protocol.validate_response(Sent(each), Answered(each))
+        if each.method in ("POST", "DELETE") and b'stage-create": true' not in each.body:
+            assert each.headers["idempotency-key"][14] == "7"
+
+
+def test_no_more_requests_than_needed(server: Server, connect: Connect) -> None:
+    catalog = connect()
+    table = TableHandle(catalog, made_table(catalog))
+    methods(server)
+    table.set_properties({"a": "1"})
+    assert methods(server) == ["GET namespaces/db/tables/t", "POST namespaces/db/tables/t"]
+    before = table.refresh().metadata
+    assert [each.status for each in server.exchanges] == [304]
+    assert table.refresh().metadata is before
+    assert catalog.table_exists("db.t")
+    assert methods(server)[-1] == "HEAD namespaces/db/tables/t"
+    other = connect()
+    set_properties(other, "db.t", b="2")
+    assert table.refresh().properties["b"] == "2"
+    assert server.exchanges[-1].status == 200
+    catalog.caches.clear()
+    methods(server)
+    catalog.load_table("db.t")
+    assert server.exchanges[-1].status == 200
+
+
+def test_a_server_without_etags_or_endpoints(server: Server, connect: Connect) -> None:
+    server.etags, server.names_endpoints = False, False
+    catalog = connect()
+    loaded = made_table(catalog)
+    assert catalog.load_table("db.t").metadata is loaded.metadata
+    assert catalog.table_exists("db.t")
+    assert not catalog.table_exists("db.u")
+    assert catalog.namespace_exists("db")
+    assert not any(each.method == "HEAD" for each in server.exchanges)
+    with pytest.raises(UnsupportedError, match="unregister"):
+        catalog.unregister_table("db.t")
+    assert catalog.can(Capability.MULTI_TABLE_COMMITS)
+    server.names_endpoints = True
+    del server.routes["POST transactions/commit"]
+    assert not connect().can(Capability.MULTI_TABLE_COMMITS)
+
+
+NAMES = ["a.b", "a/b", "a%2Fb", "a b", "a+b", "ä✓", "a?b#c", "..", "a%1Fb", "a&b=c", "*~", "'\""]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_are_kept(server: Server, connect: Connect, name: str) -> None:
+    catalog = connect()
+    # The catalog behind the server has no dots in namespaces.
+    namespace = ("top", name.replace(".", "_"))
+    catalog.create_namespace(namespace)
+    location = f"file://{server.catalog.properties['warehouse']}/own"
+    catalog.create_table((*namespace, name), new_table_metadata(SCHEMA, location=location))
+    assert catalog.list_namespaces("top") == [namespace]
+    assert catalog.list_tables(namespace) == [(*namespace, name)]
+    assert catalog.load_table((*namespace, name)).identifier == (*namespace, name)
+    assert catalog.table_exists((*namespace, name))
+    assert set_properties(catalog, (*namespace, name), a="1").metadata.properties["a"] == "1"
+
+
+def test_another_separator(server: Server, connect: Connect) -> None:
+    server.config["overrides"]["namespace-separator"] = "%2E"
+    catalog = connect()
+    with pytest.raises(ValidationError, match="separator"):
+        catalog.namespace_exists(("a.b",))
+    assert not catalog.namespace_exists("a.b")
+    assert server.exchanges[-1].path == "/v1/main/namespaces/a.b"
+
+
+def test_commits_of_several_tables_are_all_or_none(server: Server, connect: Connect) -> None:
+    catalog = connect()
+    tables = [made_table(catalog, name) for name in ("db.a", "db.b")]
+    uuid = AssertTableUUID(tables[0].metadata.table_uuid or "")
+    changes = (SetProperties({"z": "1"}),)
+    with pytest.raises(CommitFailedError):
+        catalog.commit_tables(
+            [
+                TableCommit(("db", "a"), (uuid,), changes),
+                TableCommit(("db", "b"), (AssertTableUUID("no"),), changes),
+            ]
+        )
+    assert [catalog.load_table(each.identifier) for each in tables] == tables
+    with pytest.raises(NoSuchTableError):
+        catalog.commit_tables([TableCommit(("db", "c"), (), changes)])
+    with pytest.raises(ValidationError, match="twice"):
+        catalog.commit_tables([TableCommit(("db", "a"), (), changes)] * 2)
+
+
+def test_pages_that_never_end(server: Server, connect: Connect) -> None:
+    catalog = connect()
+    server.routes["GET namespaces"] = lambda _: {"namespaces": [["a"]], "next-page-token": "x"}
+    with pytest.raises(StorageError, match="repeats its pages"):
+        catalog.list_namespaces()
+
+
+def test_threads_share_a_catalog(server: Server, connect: Connect) -> None:
+    catalog = connect()
+    made_table(catalog)
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            for _ in range(10):
+                catalog.load_table("db.t")
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert failed == []
+
+
+def test_peer_tables_open_in_both(server: Server, connect: Connect) -> None:
+    from pyiceberg.catalog.rest import RestCatalog as Peer
+
+    peer = Peer("lake", uri=server.address)
+    catalog = connect()
+    catalog.create_namespace("a.b", {"k": "v"})
+    made_table(catalog, "a.b.ours", p="1")
+    theirs = peer.load_table(("a", "b", "ours"))
+    assert theirs.properties["p"] == "1"
+    rows = pa.table({"id": pa.array([1, 2], pa.int64()), "s": ["x", "y"]})
+    peer.create_table(("a", "b", "theirs"), rows.schema).append(rows)
+    handle = TableHandle(catalog, catalog.load_table("a.b.theirs"))
+    assert handle.current_snapshot is not None
+    assert handle.current_snapshot.summary["total-records"] == "2"
+    handle.create_branch("audit")
+    handle.set_properties({"q": "2"})
+    again = peer.load_table(("a", "b", "theirs"))
+    assert again.properties["q"] == "2"
+    assert "audit" in again.refs()
+    assert again.scan().to_arrow().num_rows == 2
+    with peer.create_table_transaction(("a", "b", "staged"), rows.schema) as transaction:
+        transaction.set_properties({"r": "3"})
+    assert catalog.load_table("a.b.staged").metadata.properties["r"] == "3"
+    assert peer.list_tables(("a", "b")) == catalog.list_tables("a.b")
+    assert peer.load_namespace_properties(("a", "b")) == {"k": "v"}
+    assert json.loads(theirs.schema().model_dump_json())["fields"][0]["name"] == "id"
