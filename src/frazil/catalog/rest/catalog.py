@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar, Final
 
 from frazil.catalog.identifiers import (
@@ -17,11 +18,11 @@ from frazil.catalog.pointer.purge import refuse_purge_without_gc
 from frazil.catalog.protocol import Capability, Catalog, LoadedTable, StagedTable, TableCommit
 from frazil.catalog.rest import routes
 from frazil.catalog.rest.client import Request
+from frazil.catalog.rest.commits import RestCommits, identifier_json
 from frazil.catalog.rest.connection import connect
 from frazil.catalog.rest.credentials import store_properties
 from frazil.catalog.rest.exchange.answers import Answer, Refusals
 from frazil.catalog.rest.namespaces import RestNamespaces, levels_of
-from frazil.catalog.rest.outcome import is_in
 from frazil.catalog.rest.reports import CommitReport, Reporter, ScanReport
 from frazil.catalog.rest.settings import (
     PROPERTY_NAMES,
@@ -30,9 +31,14 @@ from frazil.catalog.rest.settings import (
     SNAPSHOT_LOADING,
 )
 from frazil.catalog.rest.settling import settle
-from frazil.catalog.rest.tables import TableAnswers, creation_request, is_alike
+from frazil.catalog.rest.tables import (
+    CHOSEN_BY_SERVER,
+    TableAnswers,
+    creation_request,
+    is_alike,
+    is_chosen,
+)
 from frazil.errors import (
-    AccessDeniedError,
     CommitFailedError,
     CommitStateUnknownError,
     FrazilError,
@@ -42,14 +48,13 @@ from frazil.errors import (
     TableAlreadyExistsError,
     ValidationError,
 )
-from frazil.format.changes import AddSnapshot, AssertCreate, Requirement, SetLocation, Update
+from frazil.format.changes import AddSnapshot, AssertCreate, Requirement, Update
 from frazil.format.metadata import TableMetadata
 from frazil.storage.caches import Caches
 from frazil.storage.files import FileIO
 from frazil.storage.on_driver import OnDriver
 
 _LOG = logging.getLogger(__name__)
-_CHOSEN_BY_SERVER: Final = "chosen-by-the-server:/"
 _OF_CAPABILITY: Final = {
     Capability.CHANGES: routes.UPDATE_TABLE,
     Capability.NAMESPACE_PROPERTIES: routes.UPDATE_NAMESPACE,
@@ -85,6 +90,7 @@ class RestCatalog(OnDriver, Catalog):
         super().__init__(name, merged, io=own)
         self._namespaces = RestNamespaces(self._connection)
         self._tables = TableAnswers(self._connection, self.io)
+        self._commits = RestCommits(self._connection, self._tables)
         self._reporter = Reporter()
 
     def can(self, capability: Capability) -> bool:
@@ -158,7 +164,7 @@ class RestCatalog(OnDriver, Catalog):
     def default_table_location(self, identifier: str | Sequence[str]) -> str:
         """A mark that leaves the place to the server, which alone knows where a new table lies."""
         name = parse_table_identifier(identifier)
-        return _CHOSEN_BY_SERVER + "/".join(name)
+        return CHOSEN_BY_SERVER + "/".join(name)
 
     def create_table(self, identifier: str | Sequence[str], metadata: TableMetadata) -> LoadedTable:
         name = parse_table_identifier(identifier)
@@ -203,38 +209,14 @@ class RestCatalog(OnDriver, Catalog):
         return self._commit(name, requirements, updates, base=base)
 
     def commit_tables(self, commits: Sequence[TableCommit]) -> None:
-        names = [parse_table_identifier(each.identifier) for each in commits]
-        what = f"commit to the tables {', '.join(shown(name) for name in names)}"
-        self._connection.require(routes.COMMIT_TRANSACTION, what)
-        if len(set(names)) < len(names):
-            raise ValidationError(f"cannot {what}: a table is named twice")
-        if not commits:
-            return
-        bodies = [
-            _commit_body(name, each.requirements, each.updates)
-            for name, each in zip(names, commits, strict=True)
+        named = [
+            replace(each, identifier=parse_table_identifier(each.identifier)) for each in commits
         ]
-        request = Request(
-            "POST",
-            self._connection.routes.path("transactions", "commit"),
-            what,
-            body={"table-changes": bodies},
-            refusals=Refusals(NoSuchTableError, CommitFailedError),
-        )
-
-        def took_place() -> bool | None:
-            # All or none: what one of them shows, holds for all.
-            for name, each in zip(names, commits, strict=True):
-                seen = self._shows(name, each.requirements, each.updates)
-                if seen is not None:
-                    return seen
-            return None
-
-        for each in names:
-            self._tables.forget(each)
-        settle(self._connection, request, took_place)
-        for name, commit in zip(names, commits, strict=True):
-            self._report_commit(name, commit.updates)
+        if not named:
+            return
+        self._commits.commit_all(named)
+        for each in named:
+            self._report_commit(each.identifier, each.updates)
 
     def register_table(
         self, identifier: str | Sequence[str], metadata_location: str
@@ -287,7 +269,7 @@ class RestCatalog(OnDriver, Catalog):
             "POST",
             self._connection.routes.path("tables", "rename"),
             what,
-            body={"source": _identifier(old), "destination": _identifier(new)},
+            body={"source": identifier_json(old), "destination": identifier_json(new)},
             refusals=Refusals(NoSuchTableError, TableAlreadyExistsError),
         )
         settle(
@@ -320,7 +302,7 @@ class RestCatalog(OnDriver, Catalog):
     def _creation(self, name: Identifier, metadata: TableMetadata, *, staged: bool) -> Request:
         what = f"make the table {shown(name)}"
         self._connection.require(routes.CREATE_TABLE, what)
-        location = None if _is_chosen(metadata.location) else metadata.location
+        location = None if is_chosen(metadata.location) else metadata.location
         body = creation_request(name, metadata, location=location)
         return Request(
             "POST",
@@ -338,47 +320,12 @@ class RestCatalog(OnDriver, Catalog):
         *,
         base: LoadedTable | None = None,
     ) -> LoadedTable:
-        if any(isinstance(u, SetLocation) and _is_chosen(u.location) for u in updates):
-            raise ValidationError(
-                f"cannot make the table {shown(name)}: its place is to be chosen by the server, "
-                f"so stage it first, or give it a location"
-            )
         kept = self._tables.kept(name)
         before = base if base is not None else None if kept is None else kept.loaded
-        token = None if kept is None else kept.token
-        try:
-            answer = self._send_commit(name, requirements, updates, token, before)
-        except AccessDeniedError:
-            # A token of the table alone may have ended: the catalog's own login gets another.
-            if token is None or (token := self._tables.new_token(name)) is None:
-                raise
-            answer = self._send_commit(name, requirements, updates, token, before)
+        answer = self._commits.commit(name, requirements, updates, before)
         committed = self._changed(name, answer, before)
         self._report_commit(name, updates)
         return committed
-
-    def _send_commit(
-        self,
-        name: Identifier,
-        requirements: Sequence[Requirement],
-        updates: Sequence[Update],
-        token: str | None,
-        before: LoadedTable | None,
-    ) -> Answer | None:
-        request = Request(
-            "POST",
-            self._connection.routes.table(name),
-            f"commit to the table {shown(name)}",
-            body=_commit_body(name, requirements, updates),
-            token=token,
-            refusals=Refusals(NoSuchTableError, CommitFailedError),
-        )
-        return settle(
-            self._connection,
-            request,
-            lambda: self._shows(name, requirements, updates),
-            properties=None if before is None else before.metadata.properties,
-        )
 
     def _changed(
         self, name: Identifier, answer: Answer | None, before: LoadedTable | None = None
@@ -402,12 +349,6 @@ class RestCatalog(OnDriver, Catalog):
             return self._tables.load(name).metadata
         except (NoSuchTableError, NoSuchNamespaceError):
             return None
-
-    def _shows(
-        self, name: Identifier, requirements: Sequence[Requirement], updates: Sequence[Update]
-    ) -> bool | None:
-        metadata = self._now(name)
-        return None if metadata is None else is_in(metadata, requirements, updates)
 
     def _drop(self, name: Identifier, *, purge: str) -> None:
         what = f"drop the table {shown(name)}"
@@ -438,22 +379,3 @@ class RestCatalog(OnDriver, Catalog):
             body=report.to_json(),
         )
         self._reporter.send(lambda: self._connection.client.change(request))
-
-
-def _is_chosen(location: str) -> bool:
-    """Whether the server is to choose the place."""
-    return location.startswith(_CHOSEN_BY_SERVER)
-
-
-def _commit_body(
-    name: Identifier, requirements: Sequence[Requirement], updates: Sequence[Update]
-) -> dict[str, object]:
-    return {
-        "identifier": _identifier(name),
-        "requirements": [each.to_json() for each in requirements],
-        "updates": [each.to_json() for each in updates],
-    }
-
-
-def _identifier(name: Identifier) -> dict[str, object]:
-    return {"namespace": list(name[:-1]), "name": name[-1]}

@@ -31,6 +31,9 @@ from frazil.format.new_table import creation_updates
 from frazil.storage.caches import BoundedCache
 from frazil.storage.files import FileIO
 
+CHOSEN_BY_SERVER: Final = "chosen-by-the-server:/"
+"""What the location of a new table begins with whose place the server is to choose."""
+
 _MEMORY_PER_BYTE: Final = 8
 _PLANNING: Final = "scan-planning-mode"
 _SIGNING: Final = "s3.remote-signing-enabled"
@@ -219,6 +222,11 @@ class TableAnswers:
 
     def _cache(self) -> BoundedCache[KeptTable]:
         return cast("BoundedCache[KeptTable]", self._io.caches["metadata"])
+
+
+def is_chosen(location: str) -> bool:
+    """Whether the server is to choose the place."""
+    return location.startswith(CHOSEN_BY_SERVER)
 
 
 def creation_request(
