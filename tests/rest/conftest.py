@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "catalog"))
-
 from catalog_cases import opened, properties_of
+from rest_cases import QUICK_CHECKS
 
 from frazil.catalog.rest import RestCatalog
 from requirements_catalog import RequirementsCatalog
 from rest_server import Server, served
-
-QUICK_CHECKS = {
-    "commit.status-check.num-retries": "1",
-    "commit.status-check.min-wait-ms": "1",
-}
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 from catalog_cases import SCHEMA, made_table, new_metadata, opened, set_properties
+from rest_cases import QUICK_CHECKS
 
 from ci_share import one_of_each, only_in_soak
-from conftest import QUICK_CHECKS
 from frazil.catalog.protocol import TableCommit
 from frazil.catalog.rest import RestCatalog
 from frazil.errors import (

@@ -17,7 +17,7 @@ from frazil.catalog.identifiers import (
 from frazil.catalog.pointer.purge import refuse_purge_without_gc
 from frazil.catalog.protocol import Capability, Catalog, LoadedTable, StagedTable, TableCommit
 from frazil.catalog.rest import routes
-from frazil.catalog.rest.client import Request
+from frazil.catalog.rest.client import RestRequest
 from frazil.catalog.rest.commits import RestCommits, identifier_json
 from frazil.catalog.rest.connection import connect
 from frazil.catalog.rest.credentials import store_properties
@@ -132,7 +132,7 @@ class RestCatalog(OnDriver, Catalog):
 
     def list_tables(self, namespace: str | Sequence[str]) -> list[Identifier]:
         levels = parse_named_namespace(namespace)
-        request = Request(
+        request = RestRequest(
             "GET",
             self._connection.routes.tables(levels),
             f"list the tables of {shown(levels)}",
@@ -154,7 +154,7 @@ class RestCatalog(OnDriver, Catalog):
         by_head = self._connection.has(routes.TABLE_EXISTS)
         path = self._connection.routes.table(name)
         missing = Refusals(missing=NoSuchTableError)
-        request = Request("HEAD" if by_head else "GET", path, what, refusals=missing)
+        request = RestRequest("HEAD" if by_head else "GET", path, what, refusals=missing)
         try:
             self._connection.client.read(request)
         except (NoSuchTableError, NoSuchNamespaceError):
@@ -224,7 +224,7 @@ class RestCatalog(OnDriver, Catalog):
         name = parse_table_identifier(identifier)
         what = f"register the table {shown(name)}"
         self._connection.require(routes.REGISTER_TABLE, what)
-        request = Request(
+        request = RestRequest(
             "POST",
             self._connection.routes.namespace(name[:-1], "register"),
             what,
@@ -253,7 +253,7 @@ class RestCatalog(OnDriver, Catalog):
         self._connection.require(routes.UNREGISTER_TABLE, what)
         before = self.load_table(name).metadata_location
         path = self._connection.routes.table(name, "unregister")
-        request = Request("POST", path, what, refusals=Refusals(missing=NoSuchTableError))
+        request = RestRequest("POST", path, what, refusals=Refusals(missing=NoSuchTableError))
         answer = settle(
             self._connection, request, lambda: None if self.table_exists(name) else True
         )
@@ -265,7 +265,7 @@ class RestCatalog(OnDriver, Catalog):
         old, new = parse_table_identifier(source), parse_table_identifier(target)
         what = f"rename the table {shown(old)} to {shown(new)}"
         self._connection.require(routes.RENAME_TABLE, what)
-        request = Request(
+        request = RestRequest(
             "POST",
             self._connection.routes.path("tables", "rename"),
             what,
@@ -299,12 +299,12 @@ class RestCatalog(OnDriver, Catalog):
         self._reporter.close()
         self._connection.client.close()
 
-    def _creation(self, name: Identifier, metadata: TableMetadata, *, staged: bool) -> Request:
+    def _creation(self, name: Identifier, metadata: TableMetadata, *, staged: bool) -> RestRequest:
         what = f"make the table {shown(name)}"
         self._connection.require(routes.CREATE_TABLE, what)
         location = None if is_chosen(metadata.location) else metadata.location
         body = creation_request(name, metadata, location=location)
-        return Request(
+        return RestRequest(
             "POST",
             self._connection.routes.tables(name[:-1]),
             what,
@@ -353,7 +353,7 @@ class RestCatalog(OnDriver, Catalog):
     def _drop(self, name: Identifier, *, purge: str) -> None:
         what = f"drop the table {shown(name)}"
         self._connection.require(routes.DROP_TABLE, what)
-        request = Request(
+        request = RestRequest(
             "DELETE",
             self._connection.routes.table(name),
             what,
@@ -372,7 +372,7 @@ class RestCatalog(OnDriver, Catalog):
     def _report(self, name: Identifier, report: ScanReport | CommitReport) -> None:
         if not self._reports_metrics or not self._connection.has(routes.REPORT_METRICS):
             return
-        request = Request(
+        request = RestRequest(
             "POST",
             self._connection.routes.table(name, "metrics"),
             f"report metrics of the table {shown(name)}",

@@ -26,7 +26,7 @@ IDEMPOTENCY_KEY: Final = "Idempotency-Key"
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RestRequest:
     """One request of the protocol.
 
     Attributes:
@@ -79,7 +79,7 @@ class RestClient:
         self._max_retries = max_retries
         self._sleep = sleep
 
-    def read(self, request: Request, *, also: tuple[int, ...] = ()) -> Answer:
+    def read(self, request: RestRequest, *, also: tuple[int, ...] = ()) -> Answer:
         """Return the answer to a request that changes nothing.
 
         Args:
@@ -103,7 +103,7 @@ class RestClient:
                 continue
             raise self._refusal(request, answer)
 
-    def change(self, request: Request) -> Answer:
+    def change(self, request: RestRequest) -> Answer:
         """Return the answer to a request that changes something.
 
         It is sent again where the server cannot have done it, where the server asks for that
@@ -153,7 +153,7 @@ class RestClient:
         """Close the connections of this process."""
         self._transport.close()
 
-    def _send(self, request: Request, more: Mapping[str, str] | None = None) -> Answer:
+    def _send(self, request: RestRequest, more: Mapping[str, str] | None = None) -> Answer:
         """Send once, and once more with a new login where the old one has lapsed."""
         answer = self._exchange(request, more or {})
         lapsed = answer.status in _LAPSED and request.token is None
@@ -161,7 +161,7 @@ class RestClient:
             return self._exchange(request, more or {})
         return answer
 
-    def _exchange(self, request: Request, more: Mapping[str, str]) -> Answer:
+    def _exchange(self, request: RestRequest, more: Mapping[str, str]) -> Answer:
         content = None if request.body is None else json.dumps(request.body).encode()
         query = urlencode(request.params, quote_via=quote)
         url = f"{self.uri}/{request.path}" + (f"?{query}" if query else "")
@@ -174,7 +174,7 @@ class RestClient:
             headers = self.authenticator.signed(request.method, url, headers, content)
         return self._transport.exchange(request.method, url, headers=headers, content=content)
 
-    def _refusal(self, request: Request, answer: Answer) -> FrazilError:
+    def _refusal(self, request: RestRequest, answer: Answer) -> FrazilError:
         known = {**self._secrets, **self.authenticator.secrets}
         if request.token is not None:
             known["token of the table"] = request.token

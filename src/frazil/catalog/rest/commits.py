@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from frazil.catalog.identifiers import Identifier, shown
 from frazil.catalog.protocol import LoadedTable, TableCommit
 from frazil.catalog.rest import routes
-from frazil.catalog.rest.client import Request
+from frazil.catalog.rest.client import RestRequest
 from frazil.catalog.rest.connection import Connection
 from frazil.catalog.rest.exchange.answers import Answer, Refusals
 from frazil.catalog.rest.outcome import is_in
@@ -63,7 +63,7 @@ class RestCommits:
         if len(set(names)) < len(names):
             raise ValidationError(f"cannot {what}: a table is named twice")
         bodies = [_body(each.identifier, each.requirements, each.updates) for each in commits]
-        request = Request(
+        request = RestRequest(
             "POST",
             self._connection.routes.path("transactions", "commit"),
             what,
@@ -91,7 +91,7 @@ class RestCommits:
         token: str | None,
         before: LoadedTable | None,
     ) -> Answer | None:
-        request = Request(
+        request = RestRequest(
             "POST",
             self._connection.routes.table(name),
             f"commit to the table {shown(name)}",

@@ -9,7 +9,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from frazil.catalog.rest import routes
-from frazil.catalog.rest.client import Request, RestClient
+from frazil.catalog.rest.client import RestClient, RestRequest
 from frazil.catalog.rest.exchange.answers import Refusals
 from frazil.catalog.rest.exchange.transport import Transport, origin_of
 from frazil.catalog.rest.login.base import Authenticator
@@ -87,7 +87,7 @@ def _connected(uri: str, properties: Mapping[str, str], transport: Transport) ->
     login = authenticator_of(uri, properties, transport)
     client = _client(uri, properties, transport, login)
     warehouse = properties.get("warehouse")
-    request = Request(
+    request = RestRequest(
         "GET",
         "v1/config",
         "read the configuration of the REST catalog",

@@ -7,7 +7,7 @@ from typing import Any
 
 from frazil.catalog.identifiers import Identifier, shown
 from frazil.catalog.rest import routes
-from frazil.catalog.rest.client import Request
+from frazil.catalog.rest.client import RestRequest
 from frazil.catalog.rest.connection import Connection
 from frazil.catalog.rest.exchange.answers import Refusals
 from frazil.catalog.rest.settings import PAGE_SIZE
@@ -33,7 +33,7 @@ class RestNamespaces:
         what = f"make the namespace {shown(levels)}"
         self._connection.require(routes.CREATE_NAMESPACE, what)
         self._connection.routes.joined(levels)
-        request = Request(
+        request = RestRequest(
             "POST",
             self._connection.routes.namespaces(),
             what,
@@ -54,7 +54,7 @@ class RestNamespaces:
         """Remove a namespace."""
         what = f"drop the namespace {shown(levels)}"
         self._connection.require(routes.DROP_NAMESPACE, what)
-        request = Request(
+        request = RestRequest(
             "DELETE",
             self._connection.routes.namespace(levels),
             what,
@@ -67,7 +67,7 @@ class RestNamespaces:
         what = f"list the namespaces of {shown(levels) or 'the catalog'}"
         self._connection.require(routes.LIST_NAMESPACES, what)
         parent = {"parent": self._connection.routes.joined(levels)} if levels else {}
-        request = Request(
+        request = RestRequest(
             "GET",
             self._connection.routes.namespaces(),
             what,
@@ -83,7 +83,7 @@ class RestNamespaces:
         what = f"look for the namespace {shown(levels)}"
         path = self._connection.routes.namespace(levels)
         by_head = self._connection.has(routes.NAMESPACE_EXISTS)
-        request = Request("HEAD" if by_head else "GET", path, what, refusals=_IN_NAMESPACE)
+        request = RestRequest("HEAD" if by_head else "GET", path, what, refusals=_IN_NAMESPACE)
         try:
             self._connection.client.read(request)
         except NoSuchNamespaceError:
@@ -94,7 +94,7 @@ class RestNamespaces:
         """The namespace's properties."""
         what = f"load the namespace {shown(levels)}"
         self._connection.require(routes.LOAD_NAMESPACE, what)
-        request = Request(
+        request = RestRequest(
             "GET", self._connection.routes.namespace(levels), what, refusals=_IN_NAMESPACE
         )
         found = self._connection.client.read(request).json().get("properties") or {}
@@ -108,7 +108,7 @@ class RestNamespaces:
         """Set and remove properties."""
         what = f"change the properties of the namespace {shown(levels)}"
         self._connection.require(routes.UPDATE_NAMESPACE, what)
-        request = Request(
+        request = RestRequest(
             "POST",
             self._connection.routes.namespace(levels, "properties"),
             what,
@@ -123,14 +123,14 @@ class RestNamespaces:
 
         settle(self._connection, request, took_place)
 
-    def pages(self, request: Request, name: str) -> Iterator[Any]:
+    def pages(self, request: RestRequest, name: str) -> Iterator[Any]:
         """The items of a list, page by page."""
         size = PAGE_SIZE.of(self._connection.properties)
         sized = {} if size is None else {"pageSize": str(size)}
         token, seen = "", set[str]()
         while True:
             params = {**request.params, "pageToken": token, **sized}
-            page = Request(
+            page = RestRequest(
                 request.method, request.path, request.what, params, refusals=request.refusals
             )
             answer = self._connection.client.read(page)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from frazil.catalog.pointer.outcome import find_outcome
-from frazil.catalog.rest.client import Request
+from frazil.catalog.rest.client import RestRequest
 from frazil.catalog.rest.connection import Connection
 from frazil.catalog.rest.exchange.answers import Answer, LostAnswerError
 from frazil.errors import CommitFailedError
@@ -13,7 +13,7 @@ from frazil.errors import CommitFailedError
 
 def settle(
     connection: Connection,
-    request: Request,
+    request: RestRequest,
     took_place: Callable[[], bool | None],
     *,
     properties: Mapping[str, str] | None = None,

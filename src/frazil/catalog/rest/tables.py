@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 from frazil.catalog.identifiers import Identifier, shown
 from frazil.catalog.protocol import LoadedTable, StagedTable
 from frazil.catalog.rest import routes
-from frazil.catalog.rest.client import Request
+from frazil.catalog.rest.client import RestRequest
 from frazil.catalog.rest.connection import Connection
 from frazil.catalog.rest.credentials import (
     StorageCredential,
@@ -67,7 +67,7 @@ class TableAnswers:
         """Return a table; one that has not changed since it was kept is not sent again."""
         kept = self.kept(name)
         etag = None if kept is None or _is_due(kept.loaded) else kept.etag
-        request = Request(
+        request = RestRequest(
             "GET",
             self._connection.routes.table(name),
             f"load the table {shown(name)}",
@@ -182,7 +182,7 @@ class TableAnswers:
         """New credentials of a table: alone where the server has such a request, or with it."""
         connection = self._connection
         below = ("credentials",) if connection.has(routes.LOAD_CREDENTIALS) else ()
-        request = Request(
+        request = RestRequest(
             "GET",
             connection.routes.table(name, *below),
             f"renew the credentials of the table {shown(name)}",

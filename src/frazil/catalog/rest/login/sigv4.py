@@ -62,7 +62,7 @@ class SigV4Authenticator(Authenticator):
         parts = urlsplit(url)
         request = self._requests.AWSRequest(
             method=method,
-            url=parts._replace(query="").geturl(),
+            url=url.partition("?")[0],
             params=dict(parse_qsl(parts.query, keep_blank_values=True)),
             data=content or b"",
             headers=logged_in,

@@ -1,0 +1,86 @@
+"""Snapshots through a server: made once, whatever is lost on the way, and no request too many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from rest_cases import QUICK_CHECKS
+from table_cases import data_file, make_table, names
+
+from frazil.catalog.rest import RestCatalog
+from frazil.errors import CommitStateUnknownError
+from frazil.planning.plan import plan
+from frazil.table.handle import TableHandle
+from rest_server import Fault, Server
+
+Connect = Callable[..., RestCatalog]
+A, B = data_file("a"), data_file("b", "tue")
+
+
+def made(catalog: RestCatalog, version: int = 2) -> TableHandle:
+    """A table of days."""
+    return make_table(catalog, version=version, properties=QUICK_CHECKS)
+
+
+def sent(server: Server) -> list[str]:
+    """Methods and statuses of the requests since the last call."""
+    found = [f"{each.method} {each.status}" for each in server.exchanges]
+    server.exchanges.clear()
+    return found
+
+
+def test_two_requests_a_warm_append_and_one_a_plan(server: Server, connect: Connect) -> None:
+    table = made(connect())
+    table.files.append([A])
+    sent(server)
+    table.files.append([B])
+    assert sent(server) == ["GET 304", "POST 200"]
+    plan(table.refresh().metadata, table.current_snapshot, table.port.io)
+    assert sent(server) == ["GET 304"]
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("after", [False, True])
+def test_an_append_whose_answer_is_lost(
+    server: Server, connect: Connect, version: int, after: bool
+) -> None:
+    table = made(connect(), version)
+    server.faults = [Fault(status=None, after=after)]
+    if after:
+        table.files.append([A])
+    else:
+        with pytest.raises(CommitStateUnknownError):
+            table.files.append([A])
+        table.files.append([B])
+    assert names(table.refresh()) == (["a"] if after else ["b"])
+
+
+def test_an_append_that_another_overtook_is_made_again(server: Server, connect: Connect) -> None:
+    table, other = made(connect()), connect()
+
+    def overtake() -> None:
+        TableHandle(other, other.load_table("db.t")).files.append([B])
+
+    # Nothing of it took place, and its sequence number is another's now: it never will.
+    server.faults = [Fault(status=502, do=overtake)]
+    table.files.append([A])
+    assert sorted(names(table.refresh())) == ["a", "b"]
+
+
+def test_an_append_that_was_made_and_built_upon(server: Server, connect: Connect) -> None:
+    table, other = made(connect()), connect()
+    server.faults = [Fault(status=504, after=True), Fault("GET", status=503, times=1)]
+    table.files.append([A])
+    TableHandle(other, other.load_table("db.t")).files.append([B])
+    assert sorted(names(table.refresh())) == ["a", "b"]
+
+
+def test_reports_of_commits(server: Server, connect: Connect) -> None:
+    catalog = connect(**{"rest-metrics-reporting-enabled": "true"})
+    made(catalog).files.append([A])
+    catalog.close()
+    reports = [each for each in server.exchanges if each.path.endswith("/metrics")]
+    assert len(reports) == 1
+    assert b'"report-type": "commit-report"' in reports[0].body
+    assert b'"added-data-files": {"unit": "count", "value": 1}' in reports[0].body
