@@ -228,6 +228,15 @@ class Catalog(ViewMethods, ABC):
             MissingFileError: its metadata file is gone.
         """
 
+    def metadata_location(self, identifier: str | Sequence[str]) -> str:
+        """The path of the table's current metadata file, which need not be read for it.
+
+        Raises:
+            NoSuchTableError: there is no such table.
+            InvalidMetadataError: the catalog's own record is broken.
+        """
+        return self.load_table(identifier).metadata_location
+
     @abstractmethod
     def table_exists(self, identifier: str | Sequence[str]) -> bool:
         """Whether there is a table of that name; its metadata is not read."""

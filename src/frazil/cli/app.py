@@ -33,7 +33,8 @@ Decorator: TypeAlias = Callable[[Callable[..., None]], Callable[..., None]]
 LOOKING = "Look at tables"
 READING = "Read rows"
 CHANGING = "Change tables"
-_SECTIONS = (LOOKING, READING, CHANGING)
+SERVING = "Serve tables"
+_SECTIONS = (LOOKING, READING, CHANGING, SERVING)
 
 EXAMPLES = """\b
 Examples:

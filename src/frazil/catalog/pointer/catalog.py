@@ -57,10 +57,15 @@ class PointerCatalog(Catalog):
 
     def load_table(self, identifier: str | Sequence[str]) -> LoadedTable:
         name = parse_table_identifier(identifier)
+        location = self.metadata_location(name)
+        return self._loaded(name, read_metadata(self.io, location), location)
+
+    def metadata_location(self, identifier: str | Sequence[str]) -> str:
+        name = parse_table_identifier(identifier)
         location = self._find(name)
         if location is None:
             raise self._no_table(name)
-        return self._loaded(name, read_metadata(self.io, location), location)
+        return location
 
     def table_exists(self, identifier: str | Sequence[str]) -> bool:
         return self._find(parse_table_identifier(identifier)) is not None

@@ -1,0 +1,106 @@
+"""`frazil serve`: the catalog for every engine that speaks the REST protocol."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import click
+
+from frazil.cli.app import SERVING, Settings, command
+from frazil.cli.output import Output
+from frazil.errors import UnsupportedError
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@command(
+    SERVING,
+    "frazil --warehouse /data/lake serve",
+    "frazil --warehouse /data/lake serve --port 8282 --read-only",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8181,
+    show_default=True,
+    help="0 takes a free one.",
+)
+@click.option("--read-only", is_flag=True, help="Refuse every change.")
+@click.option("--token-file", type=_FILE, help="Who may read and write what, as YAML or TOML.")
+@click.option("--tls-certificate", type=_FILE, help="A chain of certificates, in PEM.")
+@click.option("--tls-key", type=_FILE, help="The key of the certificate, in PEM.")
+@click.option(
+    "--any-location", is_flag=True, help="Let clients name places outside of the warehouse."
+)
+@click.option(
+    "--vend-credentials",
+    is_flag=True,
+    help="Give the store's credentials to clients that may write everything.",
+)
+@click.option("--without-tokens", is_flag=True, help="Let other machines in without a token file.")
+def serve(
+    settings: Settings,
+    out: Output,
+    *,
+    host: str,
+    port: int,
+    read_only: bool,
+    token_file: Path | None,
+    tls_certificate: Path | None,
+    tls_key: Path | None,
+    any_location: bool,
+    vend_credentials: bool,
+    without_tokens: bool,
+) -> None:
+    """Serve the catalog to engines by Iceberg's REST protocol, until it is interrupted.
+
+    Trino, DuckDB, ClickHouse, PyIceberg, Java's library and others then read and write its tables.
+    Without a token file only programs of this machine are answered.
+    """
+    if token_file is not None and without_tokens:
+        raise click.UsageError("--token-file and --without-tokens contradict each other")
+    serving = _serving()
+    tokens = None if token_file is None else serving.read_tokens(token_file)
+    how = serving.ServeSettings(
+        read_only=read_only,
+        any_location=any_location,
+        vend_credentials=vend_credentials,
+        is_open=without_tokens,
+    )
+    where = serving.Listening(host=host, port=port, certificate=tls_certificate, key=tls_key)
+    where.check(has_tokens=tokens is not None, is_open=without_tokens)
+    catalog = settings.catalog() if read_only else settings.new_or_old_catalog()
+    server = serving.CatalogServer(catalog, how, listening=where, tokens=tokens)
+    _log_to_standard_error()
+    if tokens is not None and tls_certificate is None and not where.is_loopback:
+        click.echo("tokens travel readable: give --tls-certificate and --tls-key", err=True)
+    out.done(
+        {"uri": server.uri, "catalog": catalog.name, "read_only": read_only},
+        f"the catalog {catalog.name} is served on {server.uri}",
+    )
+    sys.stdout.flush()
+    server.run()
+
+
+def _serving() -> ModuleType:
+    """The module that needs a web server, which is not installed everywhere."""
+    try:
+        from frazil.serve import server
+    except ImportError as error:
+        raise UnsupportedError(
+            "serving a catalog needs a web server: pip install 'frazil[serve]'"
+        ) from error
+    return server
+
+
+def _log_to_standard_error() -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    for name, level in (("frazil", logging.INFO), ("uvicorn", logging.WARNING)):
+        logger = logging.getLogger(name)
+        logger.addHandler(handler)
+        logger.setLevel(level)

@@ -1,0 +1,1 @@
+"""A catalog behind the REST protocol, for every engine that has a client of it."""

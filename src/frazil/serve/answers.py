@@ -1,0 +1,166 @@
+"""Answers of the protocol: JSON, and errors with the names that Java's client knows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from frazil.errors import (
+    AlreadyExistsError,
+    CommitFailedError,
+    CommitStateUnknownError,
+    ConfigurationError,
+    ConflictError,
+    FrazilError,
+    InvalidFormatError,
+    MissingFileError,
+    NamespaceNotEmptyError,
+    NoSuchNamespaceError,
+    NoSuchRefError,
+    NoSuchSnapshotError,
+    NoSuchTableError,
+    StorageError,
+    UnsupportedError,
+    ValidationError,
+)
+from frazil.storage.paths import redact
+
+_LONGEST_MESSAGE: Final = 2000
+_RETRY_LATER: Final = {"Retry-After": "1"}
+_OUTCOME_UNKNOWN: Final = (
+    "the outcome of the change is unknown: load the table to see whether it took place"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is sent back.
+
+    Attributes:
+        status: of HTTP.
+        body: JSON; None sends none.
+        headers: beside those that every answer has.
+        error: the type of the error, for the log.
+    """
+
+    status: int = 200
+    body: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    error: str | None = None
+
+
+NOTHING: Final = Answer(204)
+
+
+class HttpError(Exception):
+    """A request that is answered by an error of the protocol.
+
+    Attributes:
+        answer: what is sent back.
+    """
+
+    def __init__(
+        self, status: int, kind: str, message: str, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.answer = error_answer(status, kind, message, headers)
+
+
+def ok(value: Any, headers: Mapping[str, str] | None = None) -> Answer:
+    """Return the answer that sends a value as JSON."""
+    return Answer(200, json.dumps(value).encode(), headers or {})
+
+
+def error_answer(
+    status: int, kind: str, message: str, headers: Mapping[str, str] | None = None
+) -> Answer:
+    """Return the answer of an error.
+
+    Args:
+        status: of HTTP.
+        kind: the name of the exception that Java raises.
+        message: for people; it is cut where it is long.
+        headers: more of them.
+    """
+    line = " ".join(message.split())
+    shown = line if len(line) <= _LONGEST_MESSAGE else f"{line[:_LONGEST_MESSAGE]}…"
+    model = {"message": shown, "type": kind, "code": status}
+    # The specification has the model of this one status without its wrapper; clients have not.
+    content = {"error": model, **model} if status == 406 else {"error": model}
+    return Answer(status, json.dumps(content).encode(), headers or {}, kind)
+
+
+def forbidden(message: str) -> HttpError:
+    """Return the error of somebody who may not do what they ask for."""
+    return HttpError(403, "ForbiddenException", message)
+
+
+def bad_request(message: str, headers: Mapping[str, str] | None = None) -> HttpError:
+    """Return the error of a request that cannot be understood or is refused."""
+    return HttpError(400, "BadRequestException", message, headers)
+
+
+def answer_of_error(
+    error: Exception,
+    *,
+    secrets: Mapping[str, str],
+    documented: frozenset[int],
+    may_have_taken_place: bool,
+) -> Answer:
+    """Return the answer of an error that a catalog, a table or a plan raised.
+
+    Args:
+        error: what was raised.
+        secrets: properties whose secret values no message may hold.
+        documented: statuses that the endpoint has beside those of all endpoints.
+        may_have_taken_place: whether an error that says nothing of the outcome, raised by this
+            endpoint, leaves a change that may have taken place.
+    """
+    if isinstance(error, HttpError):
+        return error.answer
+    message = redact(str(error), secrets)
+    if _is_lost_race(error):
+        if 409 in documented:
+            return error_answer(409, "CommitFailedException", message)
+        return error_answer(503, "ServiceUnavailableException", message, _RETRY_LATER)
+    if isinstance(error, MissingFileError | CommitStateUnknownError):
+        pass
+    elif isinstance(error, UnsupportedError):
+        status = 406 if 406 in documented else 400
+        return error_answer(status, "UnsupportedOperationException", message)
+    else:
+        for kind, (status, name) in _REFUSALS.items():
+            if isinstance(error, kind):
+                return error_answer(status, name, message)
+    return _failure(error, message, may_have_taken_place=may_have_taken_place)
+
+
+def _failure(error: Exception, message: str, *, may_have_taken_place: bool) -> Answer:
+    """An error that is the server's: its text may name hosts and folders, so the log has it."""
+    if may_have_taken_place or isinstance(error, CommitStateUnknownError):
+        return error_answer(500, "CommitStateUnknownException", _OUTCOME_UNKNOWN)
+    if isinstance(error, MissingFileError | InvalidFormatError):
+        return error_answer(500, "ServiceFailureException", message)
+    if isinstance(error, StorageError):
+        text = "the catalog's database or store does not answer"
+        return error_answer(503, "ServiceUnavailableException", text, _RETRY_LATER)
+    return error_answer(500, "InternalServerError", "the server failed; its log says why")
+
+
+def _is_lost_race(error: Exception) -> bool:
+    return isinstance(error, CommitFailedError | ConflictError)
+
+
+_REFUSALS: Final[Mapping[type[FrazilError], tuple[int, str]]] = {
+    NoSuchNamespaceError: (404, "NoSuchNamespaceException"),
+    NoSuchTableError: (404, "NoSuchTableException"),
+    NoSuchSnapshotError: (400, "BadRequestException"),
+    NoSuchRefError: (400, "BadRequestException"),
+    AlreadyExistsError: (409, "AlreadyExistsException"),
+    NamespaceNotEmptyError: (409, "NamespaceNotEmptyException"),
+    ValidationError: (400, "BadRequestException"),
+    ConfigurationError: (400, "BadRequestException"),
+}
+"""Errors that say what is wrong with the request, with nothing changed."""

@@ -1,0 +1,215 @@
+"""The server as an ASGI application: tokens, limits, threads and the log around the endpoints."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from frazil.serve.access import ANYBODY, Principal, Tokens
+from frazil.serve.answers import (
+    Answer,
+    HttpError,
+    answer_of_error,
+    bad_request,
+    error_answer,
+    forbidden,
+    ok,
+)
+from frazil.serve.calls import Call, query_of
+from frazil.serve.endpoints import Endpoint, Route, route_of
+from frazil.serve.service import ServedCatalog
+from frazil.serve.settings import is_loopback
+from frazil.storage.paths import redact
+
+_LOG = logging.getLogger("frazil.serve")
+_HEALTH: Final = "/health"
+_LONGEST_LOGGED: Final = 300
+_DISCONNECTED: Final = Answer(499, error="ClientDisconnect")
+_CLOSE: Final = {"Connection": "close"}
+
+
+class ServeApp:
+    """Answers requests of the protocol; catalogs are asked in threads.
+
+    Args:
+        served: the catalog.
+        tokens: of clients; without them everybody may do everything.
+        host: where the server listens, for the check of who is asked.
+    """
+
+    def __init__(self, served: ServedCatalog, tokens: Tokens | None, *, host: str) -> None:
+        self._served = served
+        self._tokens = tokens
+        self._host = host.strip("[]").lower()
+        settings = served.settings
+        self._threads = ThreadPoolExecutor(settings.threads, "frazil-serve")
+        self._most = settings.threads + settings.max_waiting
+        self._running = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request and write its line of the log."""
+        if scope["type"] != "http":
+            return
+        started = time.perf_counter()
+        request = Request(scope, receive)
+        who = ["-"]
+        answer = await self._answered(request, who)
+        if answer is not _DISCONNECTED:
+            await _response(answer)(scope, receive, send)
+        self._log(request, answer, who[0], time.perf_counter() - started)
+
+    def close(self) -> None:
+        """Wait for what runs, and end."""
+        self._threads.shutdown()
+        self._served.catalog.close()
+
+    async def _answered(self, request: Request, who: list[str]) -> Answer:
+        try:
+            path = request.scope["raw_path"].decode("ascii", "replace")
+            if path == _HEALTH and request.method in ("GET", "HEAD"):
+                return ok({"status": "ok"})
+            principal = self._principal(request)
+            who[0] = principal.name
+            route = route_of(request.method, path, self._served.catalog.name)
+            self._check(principal, route)
+            call = Call(
+                principal,
+                route.namespace,
+                route.name,
+                query_of(request.scope["query_string"]),
+                {name.lower(): value for name, value in request.headers.items()},
+                await self._content(request),
+            )
+            return await self._worked_on(route.endpoint, call)
+        except HttpError as error:
+            return error.answer
+        except ClientDisconnect:
+            return _DISCONNECTED
+
+    def _principal(self, request: Request) -> Principal:
+        if self._tokens is None:
+            self._check_host(request.headers.get("host", ""))
+            return ANYBODY
+        kind, _, token = request.headers.get("authorization", "").partition(" ")
+        found = self._tokens.principal(token.strip()) if kind.lower() == "bearer" else None
+        if found is None:
+            raise HttpError(
+                401,
+                "NotAuthorizedException",
+                "a bearer token of this server is needed",
+                {"WWW-Authenticate": "Bearer"},
+            )
+        return found
+
+    def _check_host(self, header: str) -> None:
+        """Refuse pages of the web that had a browser look this machine up by their own name."""
+        name = header.rpartition(":")[0] if header.rpartition(":")[2].isdecimal() else header
+        if is_loopback(self._host) and not is_loopback(name) and name.lower() != self._host:
+            raise bad_request("the Host header names another host")
+
+    def _check(self, principal: Principal, route: Route) -> None:
+        """Check that the client may do what it asks for, before its body is read."""
+        endpoint, namespace = route.endpoint, route.namespace
+        if endpoint.changes and self._served.settings.read_only:
+            raise forbidden("this server is read-only")
+        if endpoint.changes and not principal.writes:
+            raise forbidden("this token may not change anything")
+        if namespace and endpoint.changes:
+            self._served.require_write(principal, namespace)
+        elif namespace:
+            self._served.require_read(principal, namespace)
+
+    async def _content(self, request: Request) -> bytes:
+        """The body, within the limits; only JSON, which no page of the web may send unasked."""
+        if request.method != "POST":
+            return b""
+        settings = self._served.settings
+        most = settings.max_body_bytes
+        too_long = bad_request(f"a body may have {most} bytes at most", _CLOSE)
+        length = request.headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > most:
+            raise too_long
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":
+            raise bad_request("the body must be of the type application/json", _CLOSE)
+        content = bytearray()
+        try:
+            async with asyncio.timeout(settings.body_seconds):
+                async for chunk in request.stream():
+                    content += chunk
+                    if len(content) > most:
+                        raise too_long
+        except TimeoutError:
+            text = f"the body did not come within {settings.body_seconds:g} seconds"
+            raise bad_request(text, _CLOSE) from None
+        return bytes(content)
+
+    async def _worked_on(self, endpoint: Endpoint, call: Call) -> Answer:
+        """The answer of a thread. What it does goes on whatever becomes of the client."""
+        if self._running >= self._most:
+            raise HttpError(
+                503, "ServiceUnavailableException", "the server is busy", {"Retry-After": "1"}
+            )
+        self._running += 1
+        work = asyncio.get_running_loop().run_in_executor(self._threads, self._work, endpoint, call)
+        work.add_done_callback(self._ended)
+        try:
+            limit = self._served.settings.request_seconds
+            return await asyncio.wait_for(asyncio.shield(work), limit)
+        except TimeoutError:
+            kind = "CommitStateUnknownException" if endpoint.makes_tables else "TimeoutException"
+            return error_answer(504, kind, "the request takes too long; it may still take place")
+
+    def _ended(self, _work: object) -> None:
+        self._running -= 1
+
+    def _work(self, endpoint: Endpoint, call: Call) -> Answer:
+        secrets = self._served.catalog.properties
+        try:
+            return endpoint.handler(self._served, call)
+        except Exception as error:
+            answer = answer_of_error(
+                error,
+                secrets=secrets,
+                documented=endpoint.statuses,
+                may_have_taken_place=endpoint.makes_tables,
+            )
+            if answer.status >= 500:
+                text = json.dumps(redact(str(error), secrets))
+                _LOG.error("%s %s: %s", answer.status, type(error).__name__, text)
+            return answer
+
+    def _log(self, request: Request, answer: Answer, who: str, seconds: float) -> None:
+        raw = request.scope["raw_path"].decode("ascii", "backslashreplace")
+        shown = raw if len(raw) <= _LONGEST_LOGGED else f"{raw[:_LONGEST_LOGGED]}…"
+        client = request.client.host if request.client else "-"
+        _LOG.info(
+            "%s %s %s %.1f ms %s %s%s",
+            _one_word(request.method),
+            _one_word(shown),
+            answer.status,
+            seconds * 1000,
+            client,
+            _one_word(who),
+            f" {answer.error}" if answer.error else "",
+        )
+
+
+def _response(answer: Answer) -> Response:
+    media = "application/json" if answer.body is not None else None
+    return Response(answer.body, answer.status, dict(answer.headers), media)
+
+
+def _one_word(text: str) -> str:
+    """The text with everything escaped that could begin another line or column of the log."""
+    return "".join(
+        each if each.isprintable() and each != " " else f"\\x{ord(each):02x}" for each in text
+    )

@@ -1,0 +1,137 @@
+"""Commits: requirements and updates of one table or of several."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from frazil.catalog.identifiers import Identifier
+from frazil.catalog.protocol import Capability, Catalog, LoadedTable, TableCommit
+from frazil.errors import CommitFailedError, NoSuchTableError, OutdatedUpdateError
+from frazil.format.changes import (
+    AssertCreate,
+    check_requirements,
+    requirement_from_json,
+    update_from_json,
+)
+from frazil.format.json_fields import JsonObject
+from frazil.serve.answers import NOTHING, Answer, bad_request
+from frazil.serve.calls import Call, identifier_of, reading
+from frazil.serve.places import Places, folders_of
+from frazil.serve.service import ServedCatalog
+from frazil.serve.tables import loaded_answer
+
+T = TypeVar("T")
+
+_TRIES: Final = 20
+_LONGEST_PAUSE_SECONDS: Final = 0.2
+
+
+def commit_table(served: ServedCatalog, call: Call) -> Answer:
+    """Commit to a table, or make one that was staged."""
+    wanted = _commit_of(call.body(), call.table)
+    if wanted.named not in (None, call.table):
+        raise bad_request("the body names another table than the path")
+    commit = wanted.commit
+    catalog, places = _for_tables(served, call, [commit])
+    places.require_updates(commit.updates)
+
+    def once() -> LoadedTable:
+        return catalog.commit_table(commit.identifier, commit.requirements, commit.updates)
+
+    return loaded_answer(served, call.principal, _retried(once, catalog, [commit]))
+
+
+def commit_transaction(served: ServedCatalog, call: Call) -> Answer:
+    """Commit to several tables, all or none."""
+    body = call.body()
+    with reading():
+        changes = body.objects("table-changes")
+    commits = [_commit_of(change, None).commit for change in changes]
+    for commit in commits:
+        served.require_write(call.principal, commit.identifier[:-1])
+    if len({commit.identifier for commit in commits}) < len(commits):
+        raise bad_request("a table is named twice")
+    if not served.catalog.can(Capability.MULTI_TABLE_COMMITS):
+        raise served.catalog.unsupported(Capability.MULTI_TABLE_COMMITS)
+    if not commits:
+        return NOTHING
+    catalog, places = _for_tables(served, call, commits)
+    for commit in commits:
+        places.require_updates(commit.updates)
+    _retried(lambda: catalog.commit_tables(commits), catalog, commits)
+    return NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A commit as a body has it; `named` is the table that the body itself names."""
+
+    commit: TableCommit
+    named: Identifier | None
+
+
+def _commit_of(body: JsonObject, table: Identifier | None) -> _Wanted:
+    named = None
+    if table is None or "identifier" in body:
+        with reading():
+            fields = body.object("identifier")
+        named = identifier_of(fields)
+    with reading():
+        requirements = tuple(requirement_from_json(each) for each in body.array("requirements"))
+        updates = tuple(update_from_json(each) for each in body.array("updates"))
+    target = table or named
+    assert target is not None
+    return _Wanted(TableCommit(target, requirements, updates), named)
+
+
+def _for_tables(
+    served: ServedCatalog, call: Call, commits: Sequence[TableCommit]
+) -> tuple[Catalog, Places]:
+    """The catalog for these tables, and where their files may lie."""
+    places = served.places_to_write(call.principal)
+    if call.principal.writes_everything:
+        return served.catalog, places
+    tables = []
+    for commit in commits:
+        with contextlib.suppress(NoSuchTableError):
+            tables.append(served.catalog.load_table(commit.identifier))
+    own = (folder for table in tables for folder in folders_of(table.metadata))
+    return served.catalog_for(call.principal, *tables), places.beside(*own)
+
+
+def _retried(once: Callable[[], T], catalog: Catalog, commits: Sequence[TableCommit]) -> T:
+    """Commit again while another writer was first and the requirements hold all the same.
+
+    Raises:
+        CommitFailedError: a requirement does not hold, or every try lost its race.
+        OutdatedUpdateError: the updates contradict what the other writer did.
+    """
+    for attempt in range(1, _TRIES + 1):
+        try:
+            return once()
+        except OutdatedUpdateError:
+            raise
+        except CommitFailedError:
+            if attempt == _TRIES:
+                raise
+            for commit in commits:
+                _check(catalog, commit)
+        longest = _LONGEST_PAUSE_SECONDS * attempt / _TRIES
+        time.sleep(random.uniform(0, longest))  # noqa: S311
+    raise AssertionError(_TRIES)
+
+
+def _check(catalog: Catalog, commit: TableCommit) -> None:
+    """Check the requirements of a commit against the table as it is now."""
+    try:
+        metadata = catalog.load_table(commit.identifier).metadata
+    except NoSuchTableError:
+        if not any(isinstance(each, AssertCreate) for each in commit.requirements):
+            raise
+        return
+    check_requirements(metadata, commit.requirements)

@@ -1,0 +1,188 @@
+"""The endpoints of the protocol: paths, what they need, and who works on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from frazil.catalog.identifiers import Identifier
+from frazil.catalog.protocol import Capability
+from frazil.serve import commits, namespaces, tables
+from frazil.serve.answers import Answer, HttpError, ok
+from frazil.serve.calls import Call, decoded, namespace_of, table_name_of
+from frazil.serve.scans import planning
+from frazil.serve.service import ServedCatalog
+
+Handler: TypeAlias = Callable[[ServedCatalog, Call], Answer]
+
+_NAMESPACES: Final = "namespaces"
+_NAMESPACE: Final = "namespaces/{namespace}"
+_TABLES: Final = f"{_NAMESPACE}/tables"
+_TABLE: Final = f"{_NAMESPACE}/tables/{{table}}"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A method on a path.
+
+    Attributes:
+        method: of HTTP.
+        template: the path after ``/v1/{prefix}/``, with ``{namespace}`` and others in it.
+        handler: works on a request.
+        statuses: of errors that the specification has for it, beside those of all endpoints.
+        changes: whether it changes something.
+        needs: what the catalog must be able to do.
+        listed: whether clients are told that the server has it.
+    """
+
+    method: str
+    template: str
+    handler: Handler
+    statuses: frozenset[int] = field(default=frozenset({404}))
+    changes: bool = False
+    needs: Capability | None = None
+    listed: bool = True
+
+    @property
+    def makes_tables(self) -> bool:
+        """Whether an error may leave a change of a table that has taken place."""
+        return self.changes and self.handler in (
+            commits.commit_table,
+            commits.commit_transaction,
+            tables.create_table,
+        )
+
+    def is_offered(self, served: ServedCatalog) -> bool:
+        """Whether the server can do it for its catalog."""
+        if self.changes and not served.can_change():
+            return False
+        return self.needs is None or served.catalog.can(self.needs)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """An endpoint that a request is for, with what its path names."""
+
+    endpoint: Endpoint
+    namespace: Identifier
+    name: str
+
+
+def _config(served: ServedCatalog, call: Call) -> Answer:
+    """Answer with what clients need to know of the server."""
+    wanted = call.query.get("warehouse")
+    known = {served.catalog.name, served.warehouse, served.catalog.properties.get("warehouse")}
+    if wanted and wanted not in known and wanted.rstrip("/") not in known:
+        raise HttpError(
+            404,
+            "NoSuchWarehouseException",
+            f"there is no such warehouse: this server has {served.catalog.name!r} alone",
+        )
+    endpoints = [
+        f"{each.method} /v1/{'' if each.template == 'config' else '{prefix}/'}{each.template}"
+        for each in ENDPOINTS
+        if each.listed and each.is_offered(served)
+    ]
+    return ok({"defaults": served.client_properties(), "overrides": {}, "endpoints": endpoints})
+
+
+def _many(*statuses: int) -> frozenset[int]:
+    return frozenset(statuses)
+
+
+_PROPERTIES = Capability.NAMESPACE_PROPERTIES
+_SEVERAL = Capability.MULTI_TABLE_COMMITS
+ENDPOINTS: Final[tuple[Endpoint, ...]] = (
+    Endpoint("GET", "config", _config),
+    Endpoint("GET", _NAMESPACES, namespaces.list_namespaces),
+    Endpoint("POST", _NAMESPACES, namespaces.create_namespace, _many(406, 409), changes=True),
+    Endpoint("GET", _NAMESPACE, namespaces.load_namespace),
+    Endpoint("HEAD", _NAMESPACE, namespaces.namespace_exists),
+    Endpoint("DELETE", _NAMESPACE, namespaces.drop_namespace, _many(404, 409), changes=True),
+    Endpoint(
+        "POST",
+        f"{_NAMESPACE}/properties",
+        namespaces.update_properties,
+        _many(404, 406, 422),
+        changes=True,
+        needs=_PROPERTIES,
+    ),
+    Endpoint("GET", _TABLES, tables.list_tables),
+    Endpoint("POST", _TABLES, tables.create_table, _many(404, 409), changes=True),
+    Endpoint("GET", _TABLE, tables.load_table),
+    Endpoint("HEAD", _TABLE, tables.table_exists),
+    Endpoint("POST", _TABLE, commits.commit_table, _many(404, 409), changes=True),
+    Endpoint("DELETE", _TABLE, tables.drop_table, changes=True),
+    Endpoint(
+        "POST", f"{_NAMESPACE}/register", tables.register_table, _many(404, 409), changes=True
+    ),
+    Endpoint("GET", f"{_TABLE}/credentials", tables.load_credentials),
+    Endpoint("POST", f"{_TABLE}/metrics", tables.report_metrics),
+    Endpoint("POST", f"{_TABLE}/plan", planning.plan_scan, _many(404, 406)),
+    Endpoint("GET", f"{_TABLE}/plan/{{plan-id}}", planning.no_such_plan, listed=False),
+    Endpoint("DELETE", f"{_TABLE}/plan/{{plan-id}}", planning.no_such_plan, listed=False),
+    Endpoint("POST", f"{_TABLE}/tasks", planning.fetch_tasks),
+    Endpoint(
+        "POST",
+        "tables/rename",
+        tables.rename_table,
+        _many(404, 406, 409),
+        changes=True,
+        needs=Capability.RENAMES,
+    ),
+    Endpoint(
+        "POST",
+        "transactions/commit",
+        commits.commit_transaction,
+        _many(404, 409),
+        changes=True,
+        needs=_SEVERAL,
+    ),
+)
+
+
+def route_of(method: str, path: str, catalog: str) -> Route:
+    """Return the endpoint of a request.
+
+    Args:
+        method: of HTTP.
+        path: still percent-encoded, so that a name may hold a slash.
+        catalog: the name that clients may have for the prefix.
+
+    Raises:
+        HttpError: there is none, or the names in the path are malformed.
+    """
+    version, _, rest = path.removeprefix("/").partition("/")
+    parts = rest.split("/")
+    fits = [] if version != "v1" else _fitting(parts)
+    if version == "v1" and not fits and len(parts) > 1 and decoded(parts[0]) == catalog:
+        parts = parts[1:]
+        fits = _fitting(parts)
+    if not fits:
+        raise HttpError(404, "NoSuchEndpointException", "this server has no such endpoint")
+    for endpoint in fits:
+        if endpoint.method == method:
+            return _route(endpoint, parts)
+    allowed = ", ".join(sorted({each.method for each in fits}))
+    raise HttpError(
+        405, "MethodNotAllowedException", f"allowed here: {allowed}", {"Allow": allowed}
+    )
+
+
+def _fitting(parts: list[str]) -> list[Endpoint]:
+    return [each for each in ENDPOINTS if _fits(each.template.split("/"), parts)]
+
+
+def _fits(template: list[str], parts: list[str]) -> bool:
+    return len(template) == len(parts) and all(
+        word.startswith("{") or word == part for word, part in zip(template, parts, strict=True)
+    )
+
+
+def _route(endpoint: Endpoint, parts: list[str]) -> Route:
+    words = zip(endpoint.template.split("/"), parts, strict=True)
+    named = {word: decoded(part) for word, part in words if word.startswith("{")}
+    namespace = namespace_of(named["{namespace}"]) if "{namespace}" in named else ()
+    name = table_name_of(named["{table}"]) if "{table}" in named else ""
+    return Route(endpoint, namespace, name)

@@ -1,0 +1,1 @@
+"""Scans that the server plans for its clients."""

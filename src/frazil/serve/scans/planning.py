@@ -1,0 +1,233 @@
+"""Server-side planning: a client's scan becomes files and their deletes.
+
+A scan of many files is answered in parts. What names a part is the request itself with the
+snapshot that it reads, so the server holds nothing for its clients, and any server of the same
+catalog can go on.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import zlib
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import uuid4
+
+import polars as pl
+
+from frazil.catalog.protocol import LoadedTable
+from frazil.errors import PredicateError, ValidationError
+from frazil.format.json_fields import JsonObject
+from frazil.format.metadata import TableMetadata
+from frazil.format.schema import Schema
+from frazil.format.snapshots import Snapshot
+from frazil.format.types import PrimitiveType
+from frazil.planning.changes import appended_files
+from frazil.planning.changes_range import snapshot_range
+from frazil.planning.plan import plan
+from frazil.planning.scan_plan import ScanPlan
+from frazil.serve.answers import Answer, HttpError, bad_request, ok
+from frazil.serve.calls import Call, reading
+from frazil.serve.scans.content_files import STATISTICS, scan_tasks
+from frazil.serve.scans.filters import filter_of
+from frazil.serve.service import ServedCatalog
+
+_LARGEST_TASK: Final = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """What a client asks for, with every default filled in.
+
+    Attributes:
+        snapshot_id: what is read; None where the table is empty.
+        start_id: of an incremental scan; its end is the snapshot.
+        filter: JSON.
+        case_sensitive: how columns are found.
+        by_snapshot: whether the snapshot's schema is read by.
+        fields: names of the columns whose statistics are wanted.
+    """
+
+    snapshot_id: int | None
+    start_id: int | None
+    filter: Any
+    case_sensitive: bool
+    by_snapshot: bool
+    fields: tuple[str, ...]
+
+
+def plan_scan(served: ServedCatalog, call: Call) -> Answer:
+    """Plan a scan: its first files, and what the others are fetched by."""
+    body = call.body()
+    table = served.catalog.load_table(call.table)
+    with reading():
+        scan = _scan_of(body, table.metadata)
+    found, is_exact, ids = _planned(served, call, table, scan)
+    size = served.settings.tasks_per_answer
+    first = _tasks(table.metadata, found, ids, 0, size, is_exact=is_exact)
+    beyond = range(size, found.file_count, size)
+    tasks = [_task_text(table.metadata, scan, start, start + size) for start in beyond]
+    more = {"plan-tasks": tasks} if tasks else {}
+    return ok({"status": "completed", "plan-id": str(uuid4()), **first, **more})
+
+
+def fetch_tasks(served: ServedCatalog, call: Call) -> Answer:
+    """Answer with the files that a plan task stands for."""
+    body = call.body()
+    with reading():
+        text = body.string("plan-task")
+    table = served.catalog.load_table(call.table)
+    scan, start, stop = _of_task_text(text, table.metadata)
+    if stop - start > served.settings.tasks_per_answer:
+        raise _no_such_task()
+    found, is_exact, ids = _planned(served, call, table, scan)
+    return ok(_tasks(table.metadata, found, ids, start, stop, is_exact=is_exact))
+
+
+def no_such_plan(served: ServedCatalog, call: Call) -> Answer:
+    """Answer that nothing is held for the client: every plan was complete when it was answered."""
+    served.catalog.metadata_location(call.table)
+    raise HttpError(404, "NoSuchPlanIdException", "this server holds no plans")
+
+
+def _scan_of(body: JsonObject, metadata: TableMetadata) -> _Scan:
+    snapshot_id = body.optional_snapshot_id("snapshot-id")
+    start_id = body.optional_snapshot_id("start-snapshot-id")
+    end_id = body.optional_snapshot_id("end-snapshot-id")
+    if snapshot_id is not None and (start_id is not None or end_id is not None):
+        raise ValidationError("a scan is of one snapshot or of those between two, not of both")
+    if start_id is not None and end_id is None:
+        raise ValidationError("a scan from start-snapshot-id needs end-snapshot-id")
+    if end_id is not None and start_id is None:
+        raise ValidationError("a scan to end-snapshot-id needs start-snapshot-id")
+    chosen = end_id if end_id is not None else snapshot_id
+    if chosen is None:
+        chosen = metadata.current_snapshot_id
+    else:
+        metadata.snapshot_by_id(chosen)
+    return _Scan(
+        snapshot_id=chosen,
+        start_id=start_id,
+        filter=body.fields.get("filter"),
+        case_sensitive=_flag(body, "case-sensitive", default=True),
+        by_snapshot=_flag(body, "use-snapshot-schema", default=False),
+        fields=body.strings("stats-fields") if "stats-fields" in body else (),
+    )
+
+
+def _planned(
+    served: ServedCatalog, call: Call, table: LoadedTable, scan: _Scan
+) -> tuple[ScanPlan, bool, list[int]]:
+    """The plan of a scan, whether its filter is exact, and the fields of its statistics."""
+    metadata = table.metadata
+    snapshot = None if scan.snapshot_id is None else metadata.snapshot_by_id(scan.snapshot_id)
+    schema = _schema_of(metadata, snapshot, scan)
+    where = filter_of(scan.filter, schema, case_sensitive=scan.case_sensitive)
+    ids = _field_ids(schema, scan)
+    statistics = dict.fromkeys(STATISTICS, frozenset(ids)) if ids else None
+    io = served.io_to_plan(call.principal, table)
+    if scan.start_id is None or snapshot is None:
+        found = plan(
+            metadata, snapshot, io, where=where.where, schema=schema, statistics=statistics
+        )
+        return found, where.is_exact, ids
+    between = snapshot_range(
+        metadata, from_snapshot_id=scan.start_id, to_snapshot_id=scan.snapshot_id
+    )
+    found = appended_files(
+        metadata, between.snapshots, io, where=where.where, schema=schema, statistics=statistics
+    )
+    return found, where.is_exact, ids
+
+
+def _schema_of(metadata: TableMetadata, snapshot: Snapshot | None, scan: _Scan) -> Schema:
+    if not scan.by_snapshot or snapshot is None or snapshot.schema_id is None:
+        return metadata.schema
+    return metadata.schema_by_id(snapshot.schema_id)
+
+
+def _field_ids(schema: Schema, scan: _Scan) -> list[int]:
+    """The columns whose statistics are wanted; those have none that are not of a single value."""
+    found = []
+    for name in scan.fields:
+        field = schema.field_or_none(name, case_sensitive=scan.case_sensitive)
+        if field is None:
+            raise PredicateError(f"there is no column {name[:100]!r} to send statistics of")
+        if isinstance(field.field_type, PrimitiveType):
+            found.append(field.field_id)
+    return sorted(set(found))
+
+
+def _tasks(
+    metadata: TableMetadata,
+    found: ScanPlan,
+    ids: list[int],
+    start: int,
+    stop: int,
+    *,
+    is_exact: bool,
+) -> dict[str, Any]:
+    keep = found.files.select(pl.int_range(pl.len()).is_between(start, stop, closed="left"))
+    part = found.where_files(keep.to_series())
+    return scan_tasks(metadata, part, statistics=ids, is_exact=is_exact)
+
+
+def _task_text(metadata: TableMetadata, scan: _Scan, start: int, stop: int) -> str:
+    content = {
+        "table": metadata.table_uuid,
+        "snapshot": scan.snapshot_id,
+        "start": scan.start_id,
+        "schema": metadata.current_schema_id,
+        "filter": scan.filter,
+        "case": scan.case_sensitive,
+        "by-snapshot": scan.by_snapshot,
+        "fields": list(scan.fields),
+        "from": start,
+        "to": stop,
+    }
+    packed = zlib.compress(json.dumps(content).encode())
+    return base64.urlsafe_b64encode(packed).decode()
+
+
+def _of_task_text(text: str, metadata: TableMetadata) -> tuple[_Scan, int, int]:
+    """What a plan task stands for; the client may have made it itself."""
+    try:
+        packed = base64.b64decode(text, altchars=b"-_", validate=True)
+        unpacker = zlib.decompressobj()
+        content = json.loads(unpacker.decompress(packed, _LARGEST_TASK))
+        fields = JsonObject(content)
+        start, stop = fields.integer("from"), fields.integer("to")
+        scan = _Scan(
+            snapshot_id=fields.optional_snapshot_id("snapshot"),
+            start_id=fields.optional_snapshot_id("start"),
+            filter=fields.fields.get("filter"),
+            case_sensitive=_flag(fields, "case", default=True),
+            by_snapshot=_flag(fields, "by-snapshot", default=False),
+            fields=fields.strings("fields"),
+        )
+    except (binascii.Error, zlib.error, ValueError, RecursionError):
+        raise _no_such_task() from None
+    of_this = fields.fields.get("table") == metadata.table_uuid
+    known = scan.snapshot_id in metadata.snapshots_by_id
+    # By another schema the filter may mean another column.
+    same_schema = fields.fields.get("schema") == metadata.current_schema_id
+    if not (of_this and known and same_schema and 0 <= start < stop):
+        raise _no_such_task()
+    return scan, start, stop
+
+
+def _no_such_task() -> HttpError:
+    return HttpError(
+        404, "NoSuchPlanTaskException", "there is no such plan task: plan the scan again"
+    )
+
+
+def _flag(body: JsonObject, name: str, *, default: bool) -> bool:
+    value = body.fields.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, bool):
+        raise bad_request(f"{name} must be true or false")
+    return value

@@ -1,0 +1,137 @@
+"""A catalog as the server uses it: for each client, with the places that the client may use."""
+
+from __future__ import annotations
+
+import copy
+from typing import Final
+
+from frazil.catalog.identifiers import Identifier, shown
+from frazil.catalog.protocol import Capability, Catalog, LoadedTable
+from frazil.errors import ConfigurationError, FrazilError
+from frazil.serve.access import Principal
+from frazil.serve.answers import forbidden
+from frazil.serve.places import ANYWHERE, ConfinedIO, Places, folders_of
+from frazil.serve.settings import ServeSettings
+from frazil.storage.caches import BoundedCache
+from frazil.storage.files import FileIO
+from frazil.storage.paths import is_secret, join, normalize_location, parent_of
+from frazil.storage.stores.remote_options import is_storage_property
+
+_CACHED_BYTES: Final = 64 << 20
+_TOLD_TO_CLIENTS: Final = ("s3.endpoint", "s3.region", "s3.path-style-access", "client.region")
+_FOR_A_TABLE: Final = "t"
+
+
+class ServedCatalog:
+    """A catalog, and what clients may do with it.
+
+    Files are opened in the warehouse alone, unless the settings allow any location. Where a client
+    may use some namespaces only, what it changes and plans is confined to their folders and the
+    table's own.
+
+    Args:
+        catalog: Frazil's; its `io` is replaced by a confined one.
+        settings: of the server.
+
+    Raises:
+        ConfigurationError: the catalog has no warehouse, and not any location is allowed.
+    """
+
+    def __init__(self, catalog: Catalog, settings: ServeSettings) -> None:
+        self.catalog = catalog
+        self.settings = settings
+        self.bodies: BoundedCache[bytes] = BoundedCache(_CACHED_BYTES)
+        warehouse = catalog.properties.get("warehouse")
+        self.warehouse = normalize_location(warehouse) if warehouse else None
+        self._places = ANYWHERE
+        if not settings.any_location:
+            if self.warehouse is None:
+                raise ConfigurationError(
+                    "the catalog has no warehouse, so every place of a table would be outside "
+                    "of it: give --warehouse, or --any-location to trust the clients"
+                )
+            self._places = Places.below(self.warehouse)
+            catalog.io = ConfinedIO(
+                catalog.io.properties,
+                reads=self._places,
+                writes=self._places,
+                caches=catalog.io.caches,
+            )
+
+    def can_change(self, capability: Capability = Capability.CHANGES) -> bool:
+        """Whether clients may change the catalog in a way."""
+        return not self.settings.read_only and self.catalog.can(capability)
+
+    def require_read(self, principal: Principal, namespace: Identifier) -> None:
+        """Check that a client may read a namespace; HttpError where not."""
+        if not principal.may_read(namespace):
+            raise forbidden(f"this token may not read {shown(namespace)}")
+
+    def require_write(self, principal: Principal, namespace: Identifier) -> None:
+        """Check that a client may change a namespace; HttpError where not."""
+        if not principal.may_write(namespace):
+            raise forbidden(f"this token may not change {shown(namespace)}")
+
+    def places_to_write(self, principal: Principal) -> Places:
+        """Return where a client may put files and say that some are."""
+        if principal.writes_everything:
+            return self._places
+        return Places.below(*(self._folder_of(each) for each in principal.writes))
+
+    def catalog_for(self, principal: Principal, *tables: LoadedTable) -> Catalog:
+        """Return the catalog as a client may change it.
+
+        Args:
+            principal: the client.
+            tables: what it changes; their own folders may be used as well.
+        """
+        if principal.writes_everything:
+            return self.catalog
+        own = (folder for table in tables for folder in folders_of(table.metadata))
+        places = self.places_to_write(principal).beside(*own)
+        view = copy.copy(self.catalog)
+        view.io = ConfinedIO(self.catalog.io.properties, reads=places, writes=places)
+        return view
+
+    def io_to_plan(self, principal: Principal, table: LoadedTable) -> FileIO:
+        """Return the files of a table as a scan of a client may open them."""
+        if principal.reads_everything:
+            return table.io
+        granted = principal.reads | principal.writes
+        places = Places.below(
+            *(self._folder_of(each) for each in granted), *folders_of(table.metadata)
+        )
+        return ConfinedIO(table.io.properties, reads=places, writes=Places(()))
+
+    def client_properties(self) -> dict[str, str]:
+        """Return what every client is told of the store; none of it is a secret."""
+        properties = self.catalog.properties
+        found = {name: properties[name] for name in _TOLD_TO_CLIENTS if name in properties}
+        return {name: value for name, value in found.items() if "@" not in value}
+
+    def credentials_for(self, principal: Principal) -> list[dict[str, object]]:
+        """Return the store's credentials for a client, none unless they are to be given.
+
+        They open the whole store, so only those get them who may change the whole catalog.
+        """
+        if not self.settings.vend_credentials or not principal.writes_everything:
+            return []
+        if self.settings.read_only or self.warehouse is None:
+            return []
+        config = {
+            name: value
+            for name, value in self.catalog.properties.items()
+            if is_storage_property(name)
+        }
+        if not any(is_secret(name) for name in config):
+            return []
+        return [{"prefix": self.warehouse, "config": config}]
+
+    def _folder_of(self, namespace: Identifier) -> str:
+        """Where new tables of a namespace lie."""
+        try:
+            return parent_of(self.catalog.default_table_location((*namespace, _FOR_A_TABLE)))
+        except FrazilError:
+            if self.warehouse is None:
+                raise
+            return join(self.warehouse, *namespace)

@@ -1,0 +1,232 @@
+"""Requests about tables, but for commits."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import re
+from dataclasses import replace
+from typing import Any, Final
+
+from frazil.catalog.identifiers import shown
+from frazil.catalog.metadata_files import read_metadata
+from frazil.catalog.protocol import Capability, LoadedTable
+from frazil.errors import InvalidFormatError, MissingFileError, NoSuchTableError
+from frazil.format.metadata import TableMetadata, metadata_to_bytes, metadata_to_json
+from frazil.format.new_table import new_table_metadata
+from frazil.format.partitions.partitioning import UNPARTITIONED, PartitionSpec
+from frazil.format.schema import Schema
+from frazil.format.sorting import UNSORTED, SortOrder
+from frazil.serve.access import Principal
+from frazil.serve.answers import NOTHING, Answer, HttpError, bad_request, ok
+from frazil.serve.calls import Call, identifier_of, page_of, reading, table_name_of
+from frazil.serve.service import ServedCatalog
+
+_LOG = logging.getLogger("frazil.serve")
+_UNIQUE_NAME: Final = re.compile(
+    r"\d+-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(\.gz)?\.metadata\.json(\.gz)?"
+)
+"""Names of metadata files that are never made twice, unlike ``v1.metadata.json``."""
+
+ALL, REFS = "all", "refs"
+
+
+def list_tables(served: ServedCatalog, call: Call) -> Answer:
+    """Answer with the tables of a namespace."""
+    found = served.catalog.list_tables(call.namespace)
+    page, more = page_of(call, found, lambda each: {"namespace": list(each[:-1]), "name": each[-1]})
+    return ok({"identifiers": page, **more})
+
+
+def create_table(served: ServedCatalog, call: Call) -> Answer:
+    """Make a table, or say what one would be that is staged."""
+    body = call.body()
+    with reading():
+        name = table_name_of(body.string("name"))
+        schema = body.parsed("schema", Schema.from_json)
+        spec, order = UNPARTITIONED, UNSORTED
+        if "partition-spec" in body:
+            spec = body.parsed("partition-spec", PartitionSpec.from_json)
+        if "write-order" in body:
+            order = body.parsed("write-order", SortOrder.from_json)
+        properties = body.string_map("properties") if "properties" in body else {}
+        location = body.optional_string("location")
+        is_staged = _boolean(body.fields.get("stage-create"), "stage-create")
+    identifier = (*call.namespace, name)
+    places = served.places_to_write(call.principal)
+    place = location or served.catalog.default_table_location(identifier)
+    places.require(place, "the location")
+    places.require_properties(properties)
+    with reading():
+        metadata = new_table_metadata(schema, spec, order, location=place, properties=properties)
+    catalog = served.catalog_for(call.principal)
+    if is_staged:
+        staged = catalog.stage_table(identifier, metadata)
+        return _table_answer(served, call.principal, staged.metadata, None)
+    return loaded_answer(served, call.principal, catalog.create_table(identifier, metadata))
+
+
+def load_table(served: ServedCatalog, call: Call) -> Answer:
+    """Answer with a table's metadata, or that it is still the one that the client has."""
+    mode = call.query.get("snapshots", ALL)
+    if mode not in (ALL, REFS):
+        raise bad_request("snapshots must be all or refs")
+    known = {each.strip().removeprefix("W/") for each in _held(call)}
+    if known:
+        location = served.catalog.metadata_location(call.table)
+        if _is_unique(location) and _etag(location, None, mode) in known:
+            return Answer(304, headers={"ETag": _etag(location, None, mode)})
+    table = served.catalog.load_table(call.table)
+    answer = loaded_answer(served, call.principal, table, mode=mode)
+    if answer.headers["ETag"] in known:
+        return Answer(304, headers=answer.headers)
+    return answer
+
+
+def table_exists(served: ServedCatalog, call: Call) -> Answer:
+    """Answer whether there is a table."""
+    if not served.catalog.table_exists(call.table):
+        raise NoSuchTableError("there is no such table")
+    return NOTHING
+
+
+def drop_table(served: ServedCatalog, call: Call) -> Answer:
+    """Remove a table, and its files where the client asks for it."""
+    if call.flag("purgeRequested"):
+        table = served.catalog.load_table(call.table)
+        served.catalog_for(call.principal, table).purge_table(call.table)
+    else:
+        served.catalog.drop_table(call.table)
+    return NOTHING
+
+
+def register_table(served: ServedCatalog, call: Call) -> Answer:
+    """Make a table of a metadata file that lies where the client may use files."""
+    body = call.body()
+    with reading():
+        name = table_name_of(body.string("name"))
+        location = body.string("metadata-location")
+        if _boolean(body.fields.get("overwrite"), "overwrite"):
+            raise HttpError(
+                400, "UnsupportedOperationException", "a table that exists is not overwritten"
+            )
+    places = served.places_to_write(call.principal)
+    places.require(location, "the metadata location")
+    catalog = served.catalog_for(call.principal)
+    try:
+        places.require_metadata(read_metadata(catalog.io, location))
+        table = catalog.register_table((*call.namespace, name), location)
+    except (MissingFileError, InvalidFormatError):
+        # What the file holds is not told: it may be any file.
+        raise bad_request("the metadata location is no metadata file of a table") from None
+    return loaded_answer(served, call.principal, table)
+
+
+def rename_table(served: ServedCatalog, call: Call) -> Answer:
+    """Give a table another name."""
+    body = call.body()
+    with reading():
+        source, target = body.object("source"), body.object("destination")
+    old, new = identifier_of(source), identifier_of(target)
+    for each in (old, new):
+        served.require_write(call.principal, each[:-1])
+    if not served.catalog.can(Capability.RENAMES):
+        raise served.catalog.unsupported(Capability.RENAMES)
+    served.catalog.rename_table(old, new)
+    return NOTHING
+
+
+def report_metrics(served: ServedCatalog, call: Call) -> Answer:
+    """Take a report of a scan or a commit into the log."""
+    body = call.body()
+    with reading():
+        kind, snapshot_id = body.string("report-type"), body.optional_long("snapshot-id")
+        operation = body.optional_string("operation")
+    if not served.catalog.table_exists(call.table):
+        raise NoSuchTableError("there is no such table")
+    report = {"report": kind, "table": shown(call.table), "snapshot": snapshot_id}
+    _LOG.info("%s", json.dumps({**report, **({"operation": operation} if operation else {})}))
+    return NOTHING
+
+
+def load_credentials(served: ServedCatalog, call: Call) -> Answer:
+    """Answer with the store's credentials, none unless they are to be given."""
+    if not served.catalog.table_exists(call.table):
+        raise NoSuchTableError("there is no such table")
+    return ok({"storage-credentials": served.credentials_for(call.principal)})
+
+
+def loaded_answer(
+    served: ServedCatalog, principal: Principal, table: LoadedTable, *, mode: str = ALL
+) -> Answer:
+    """Return the answer that sends a table, with its ETag."""
+    unique = _is_unique(table.metadata_location)
+    tag = _etag(table.metadata_location, None if unique else table.metadata, mode)
+    key = (tag, mode)
+    body = served.bodies.get(key)
+    if body is None:
+        metadata = table.metadata if mode == ALL else _with_referenced_snapshots(table.metadata)
+        body = _metadata_text(metadata)
+        served.bodies.put(key, body, len(body))
+    return _table_answer(served, principal, body, table.metadata_location, headers={"ETag": tag})
+
+
+def _table_answer(
+    served: ServedCatalog,
+    principal: Principal,
+    metadata: TableMetadata | bytes,
+    location: str | None,
+    *,
+    headers: dict[str, str] | None = None,
+) -> Answer:
+    text = metadata if isinstance(metadata, bytes) else _metadata_text(metadata)
+    beside: dict[str, Any] = {"config": served.client_properties()}
+    if location is not None:
+        beside["metadata-location"] = location
+    credentials = served.credentials_for(principal)
+    if credentials:
+        beside["storage-credentials"] = credentials
+    # The metadata's text is made once; JSON's parser and writer need not see it again.
+    begin = json.dumps(beside).encode().removesuffix(b"}")
+    return Answer(200, begin + b', "metadata": ' + text + b"}", headers or {})
+
+
+def _metadata_text(metadata: TableMetadata) -> bytes:
+    """The metadata's JSON; the protocol has no null where a file has one for no snapshot."""
+    if metadata.current_snapshot_id is not None:
+        return metadata_to_bytes(metadata)
+    fields = metadata_to_json(metadata)
+    return json.dumps({key: each for key, each in fields.items() if each is not None}).encode()
+
+
+def _with_referenced_snapshots(metadata: TableMetadata) -> TableMetadata:
+    """The table with the snapshots alone that a branch or a tag is at."""
+    wanted = {ref.snapshot_id for ref in metadata.refs.values()}
+    wanted.add(metadata.current_snapshot_id or -1)
+    kept = tuple(each for each in metadata.snapshots if each.snapshot_id in wanted)
+    return replace(metadata, snapshots=kept)
+
+
+def _held(call: Call) -> list[str]:
+    """The tags that the client has."""
+    header = call.headers.get("if-none-match", "")
+    return [each for each in header.split(",") if each.strip()]
+
+
+def _is_unique(location: str) -> bool:
+    return _UNIQUE_NAME.fullmatch(location.rpartition("/")[2]) is not None
+
+
+def _etag(location: str, metadata: TableMetadata | None, mode: str) -> str:
+    """The tag of what an answer holds; of a file whose name may come again, with its table."""
+    parts = [location, mode]
+    if metadata is not None:
+        parts += [str(metadata.table_uuid), str(metadata.last_updated_ms)]
+    return f'"{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:32]}"'
+
+
+def _boolean(value: Any, name: str) -> bool:
+    if value is not None and not isinstance(value, bool):
+        raise bad_request(f"{name} must be true or false")
+    return bool(value)

@@ -1,0 +1,191 @@
+"""Servers for tests, and a check of every exchange against the specification's OpenAPI file."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import httpx
+import yaml
+from openapi_core import Config, OpenAPI
+from openapi_core.testing import MockRequest, MockResponse
+
+from frazil.catalog.config import load_catalog
+from frazil.catalog.protocol import Catalog
+from frazil.serve.access import Tokens
+from frazil.serve.server import CatalogServer
+from frazil.serve.settings import Listening, ServeSettings
+
+SPECIFICATION = Path(__file__).parent.parent / "rest-catalog-open-api.yaml"
+SCHEMA = {
+    "type": "struct",
+    "fields": [
+        {"id": 1, "name": "id", "type": "long", "required": True},
+        {"id": 2, "name": "city", "type": "string", "required": False},
+    ],
+}
+
+
+def specification_file() -> dict[str, Any]:
+    """The specification's file; ``nullable`` is a word of OpenAPI 3.0 that 3.1 does not know."""
+    content = yaml.load(SPECIFICATION.read_text(), yaml.CSafeLoader)
+    waiting = [content]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            if each.pop("nullable", False) is True and isinstance(each.get("type"), str):
+                each["type"] = [each["type"], "null"]
+            waiting.extend(each.values())
+        elif isinstance(each, list):
+            waiting.extend(each)
+    return content
+
+
+@cache
+def specification() -> OpenAPI:
+    """The specification; that the file itself is valid is not tested here."""
+    return OpenAPI.from_dict(specification_file(), config=Config(spec_validator_cls=None))
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A request and its answer, as the server has seen them."""
+
+    method: str
+    path: str
+    query: dict[str, str]
+    body: bytes
+    status: int
+    content: bytes
+    content_type: str
+
+    def check(self) -> None:
+        """Validate the answer against the specification."""
+        if self.path == "/health" or self.method == "HEAD" or self.status == 304:
+            return
+        request = MockRequest(
+            "https://localhost/",
+            self.method.lower(),
+            self._with_prefix(),
+            args=self.query,
+            data=self.body or None,
+        )
+        content = self.content.decode() if self.content else ""
+        response = MockResponse(
+            data=content.encode(), status_code=self.status, content_type=self.content_type
+        )
+        specification().validate_response(request, response)
+
+    def _with_prefix(self) -> str:
+        rest = self.path.removeprefix("/v1/")
+        beside = rest == "config" or rest.startswith("oauth/")
+        return self.path if beside else f"/v1/prefix/{rest}"
+
+
+@dataclass
+class Recorder:
+    """An ASGI application around the server's, which keeps every exchange."""
+
+    app: Any
+    exchanges: list[Exchange] = field(default_factory=list)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        asked, answered, status, kind = bytearray(), bytearray(), [0], [""]
+
+        async def received() -> Any:
+            message = await receive()
+            asked.extend(message.get("body", b""))
+            return message
+
+        async def sent(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                status[0] = message["status"]
+                headers = {name.lower(): value for name, value in message["headers"]}
+                kind[0] = headers.get(b"content-type", b"").decode()
+            answered.extend(message.get("body", b""))
+            await send(message)
+
+        await self.app(scope, received, sent)
+        query = dict(httpx.QueryParams(scope["query_string"].decode()))
+        self.exchanges.append(
+            Exchange(
+                scope["method"],
+                scope["raw_path"].decode(),
+                query,
+                bytes(asked),
+                status[0],
+                bytes(answered),
+                kind[0],
+            )
+        )
+
+
+@dataclass
+class Running:
+    """A server that runs."""
+
+    uri: str
+    catalog: Catalog
+    recorder: Recorder
+
+    def client(self, token: str | None = None, **more: Any) -> httpx.Client:
+        """A client of HTTP for it."""
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        return httpx.Client(base_url=self.uri, headers=headers, timeout=30, **more)
+
+    def check_exchanges(self) -> int:
+        """Validate every answer so far; how many there were."""
+        for exchange in self.recorder.exchanges:
+            exchange.check()
+        return len(self.recorder.exchanges)
+
+
+@contextmanager
+def running(
+    catalog: Catalog,
+    settings: ServeSettings | None = None,
+    *,
+    tokens: Tokens | None = None,
+    port: int = 0,
+) -> Iterator[Running]:
+    """A server of a catalog in a thread of this process, on a free port."""
+    server = CatalogServer(catalog, settings, listening=Listening(port=port), tokens=tokens)
+    config = server._server.config
+    recorder = Recorder(config.loaded_app)
+    config.loaded_app = recorder
+    thread = threading.Thread(target=server.serve, name="serve", daemon=True)
+    thread.start()
+    try:
+        yield Running(server.uri, catalog, recorder)
+    finally:
+        server.stop()
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+def sql_catalog(folder: Path, **more: str) -> Catalog:
+    """A catalog on SQLite in a folder."""
+    return load_catalog("lake", warehouse=str(folder), **more)
+
+
+def namespace(client: httpx.Client, *levels: str, **properties: str) -> None:
+    """Make a namespace."""
+    body = {"namespace": list(levels), "properties": properties}
+    assert client.post("/v1/namespaces", json=body).status_code == 200
+
+
+def table(client: httpx.Client, levels: str, name: str, **more: Any) -> httpx.Response:
+    """Make a table; levels as they stand in a path."""
+    body = {"name": name, "schema": SCHEMA, **more}
+    return client.post(f"/v1/namespaces/{levels}/tables", json=body)
+
+
+def set_property(client: httpx.Client, path: str, key: str, value: str, **more: Any) -> Any:
+    """Commit a property to a table."""
+    updates = [{"action": "set-properties", "updates": {key: value}}]
+    return client.post(path, json={"requirements": [], "updates": updates, **more})
