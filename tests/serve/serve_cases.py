@@ -33,17 +33,18 @@ SCHEMA = {
 
 def specification_file() -> dict[str, Any]:
     """The specification's file; ``nullable`` is a word of OpenAPI 3.0 that 3.1 does not know."""
-    content = yaml.load(SPECIFICATION.read_text(), yaml.CSafeLoader)
-    waiting = [content]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, dict):
-            if each.pop("nullable", False) is True and isinstance(each.get("type"), str):
-                each["type"] = [each["type"], "null"]
-            waiting.extend(each.values())
-        elif isinstance(each, list):
-            waiting.extend(each)
-    return content
+    return _as_of_3_1(yaml.load(SPECIFICATION.read_text(), yaml.CSafeLoader))
+
+
+def _as_of_3_1(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_as_of_3_1(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    found = {str(key): _as_of_3_1(each) for key, each in value.items()}
+    if found.get("nullable") is True and isinstance(found.get("type"), str):
+        found["type"] = [found["type"], "null"]
+    return found
 
 
 @cache
@@ -83,7 +84,7 @@ class Exchange:
 
     def _with_prefix(self) -> str:
         rest = self.path.removeprefix("/v1/")
-        beside = rest == "config" or rest.startswith("oauth/")
+        beside = rest == "config" or rest.startswith(("oauth/", "lake/"))
         return self.path if beside else f"/v1/prefix/{rest}"
 
 
