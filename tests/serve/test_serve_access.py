@@ -69,7 +69,7 @@ def _all_forbidden(client: httpx.Client, levels: str) -> None:
     there = {"namespace": ["sales"], "name": "x"}
     commit = {"identifier": named, "requirements": [], "updates": []}
     for method, path, body in (
-        ("POST", "/v1/namespaces", {"namespace": levels.split("%1F") + ["x"]}),
+        ("POST", "/v1/namespaces", {"namespace": [*levels.split("%1F"), "x"]}),
         ("DELETE", url, None),
         ("POST", f"{url}/properties", {"updates": {"k": "v"}}),
         ("POST", f"{url}/tables", {"name": "n", "schema": {"type": "struct", "fields": []}}),
@@ -187,7 +187,8 @@ def test_metadata_that_names_files_of_others_is_not_registered(
         broken.write_text("not for you")
         body = {"name": "m", "metadata-location": str(broken)}
         answer = client.post("/v1/namespaces/sales/register", json=body)
-        assert answer.status_code == 400 and "not for" not in answer.text
+        assert answer.status_code == 400
+        assert "not for" not in answer.text
 
 
 def test_any_location_where_it_is_allowed(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,7 @@ def test_duckdb_reads_and_writes(server: Running) -> None:
     made.append(ROWS)
     with made.update_schema() as update:
         update.rename_column("city", "town").add_column("more", StringType())
-    with _duckdb(server) as connection:
+    with duckdb_of(server) as connection:
         read = "SELECT id, town, more FROM lake.db.t ORDER BY id"
         assert connection.execute(read).fetchall() == [
             (1, "a", None),
@@ -102,12 +103,11 @@ def test_duckdb_reads_and_writes(server: Running) -> None:
             (3, "c", None),
             (4, "d", "x"),
         ]
-        connection.execute("CREATE TABLE lake.db.u AS SELECT 7 AS id")
     assert pyiceberg(server).load_table("db.t").scan().to_arrow().num_rows == 3
-    assert server.catalog.load_table("db.u").metadata.current_snapshot_id is not None
 
 
-def _duckdb(server: Running) -> duckdb.DuckDBPyConnection:
+def duckdb_of(server: Running) -> duckdb.DuckDBPyConnection:
+    """DuckDB with the server as the database `lake`."""
     connection = duckdb.connect(config={"allow_unsigned_extensions": "true"})
     modules = {
         "avro": duckdb_extension_avro,
@@ -222,17 +222,16 @@ def test_a_server_that_is_killed_and_started_again(tmp_path: Path) -> None:
             table(client, "a", "t")
         with ThreadPoolExecutor(1) as pool:
 
+            def commit(number: int) -> int:
+                with httpx.Client(base_url=url) as client:
+                    path = "/v1/namespaces/a/tables/t"
+                    return set_property(client, path, f"k{number}", "v").status_code
+
             def commits() -> None:
-                for i in range(12):
-                    with httpx.Client(base_url=url) as client:
-                        path = "/v1/namespaces/a/tables/t"
-                        sent.append(f"k{i}")
-
-                        def once(i: int = i, client: httpx.Client = client) -> int:
-                            return set_property(client, path, f"k{i}", "v").status_code
-
-                        if _until(once) == 200:
-                            done.append(f"k{i}")
+                for number in range(12):
+                    sent.append(f"k{number}")
+                    if _until(partial(commit, number)) == 200:
+                        done.append(f"k{number}")
 
             work = pool.submit(commits)
             while len(done) < 3:
@@ -271,4 +270,5 @@ def test_a_client_that_is_gone_before_its_answer(server: Running) -> None:
     while "k" not in server.catalog.load_table("a.t").metadata.properties:
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    server.recorder.exchanges[:] = [each for each in server.recorder.exchanges if each.status < 499]
+    answered = [each for each in server.recorder.exchanges if each.status]
+    server.recorder.exchanges[:] = answered

@@ -38,7 +38,8 @@ def test_namespaces(server: Running, client: httpx.Client) -> None:
     below = "b%20c%2Fd" if server.catalog.kind == "sql" else "b%20c"
     assert client.get("/v1/namespaces").json()["namespaces"] == [["a"]]
     listed = client.get("/v1/namespaces", params={"parent": "a"}).json()["namespaces"]
-    assert len(listed) == 1 and listed[0][0] == "a"
+    assert len(listed) == 1
+    assert listed[0][0] == "a"
     assert client.head(f"/v1/namespaces/a%1F{below}").status_code == 204
     assert client.head("/v1/namespaces/none").status_code == 404
     assert client.get("/v1/namespaces/none").json()["error"]["type"] == "NoSuchNamespaceException"
@@ -111,7 +112,8 @@ def test_what_a_client_has_is_not_sent_again(server: Running, client: httpx.Clie
     held = {"If-None-Match": f'"other", W/{first}'}
     assert client.get(url, headers=held).status_code == 304
     refs = client.get(url, params={"snapshots": "refs"}, headers={"If-None-Match": first})
-    assert refs.status_code == 200 and refs.headers["etag"] != first
+    assert refs.status_code == 200
+    assert refs.headers["etag"] != first
     second = set_property(client, url, "k", "v").headers["etag"]
     assert client.get(url, headers={"If-None-Match": first}).status_code == 200
     assert client.get(url, headers={"If-None-Match": second}).status_code == 304
@@ -125,7 +127,8 @@ def test_what_a_client_has_is_not_sent_again(server: Running, client: httpx.Clie
 def test_staged_tables(server: Running, client: httpx.Client) -> None:
     namespace(client, "a")
     staged = table(client, "a", "t", **{"stage-create": True})
-    assert staged.status_code == 200 and "metadata-location" not in staged.json()
+    assert staged.status_code == 200
+    assert "metadata-location" not in staged.json()
     url = "/v1/namespaces/a/tables/t"
     assert client.head(url).status_code == 404
     metadata = staged.json()["metadata"]
