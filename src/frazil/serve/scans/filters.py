@@ -148,7 +148,7 @@ class _Reader:
         ref = self._column(_first(value, "child", "term"))
         if ref is None:
             return self._unknown()
-        return bind(_UNARY[kind](ref), self.schema)
+        return bind(_UNARY[kind](Reference(ref.parts)), self.schema)
 
     def _set(self, value: dict[str, Any], *, is_not: bool) -> Expression:
         ref = self._column(_first(value, "child", "term"))

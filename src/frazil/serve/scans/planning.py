@@ -197,6 +197,8 @@ def _of_task_text(text: str, metadata: TableMetadata) -> tuple[_Scan, int, int]:
         packed = base64.b64decode(text, altchars=b"-_", validate=True)
         unpacker = zlib.decompressobj()
         content = json.loads(unpacker.decompress(packed, _LARGEST_TASK))
+        if not unpacker.eof:
+            raise _no_such_task()
         fields = JsonObject(content)
         start, stop = fields.integer("from"), fields.integer("to")
         scan = _Scan(
