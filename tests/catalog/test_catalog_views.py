@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from catalog_cases import made_table, new_metadata, opened, properties_of
+from pyiceberg.view.metadata import ViewMetadata as PyIcebergView
 from test_catalog_faults import QUICK_CHECKS, break_commit, silent
-from test_catalog_peers import columns, v0_database
+from test_catalog_peers import columns, peer, v0_database
 
 from frazil.catalog.pointer.sql import SqlCatalog
 from frazil.catalog.protocol import Capability, Catalog, LoadedView
@@ -35,7 +36,9 @@ from frazil.format.views import (
     AssertViewUUID,
     SqlRepresentation,
     ViewVersion,
+    parse_view_metadata,
     replacing_updates,
+    view_metadata_to_bytes,
 )
 
 SCHEMA = Schema((NestedField(1, "a", IntegerType()),))
@@ -284,6 +287,20 @@ def test_no_answer_can_be_had(sql: SqlCatalog) -> None:
         replaced(sql, "SELECT 2 AS a")
     assert len(files_of(view)) == 2
     assert sql_of(sql.load_view("db.v")) == "SELECT 2 AS a"
+
+
+def test_pyiceberg_beside_views(tmp_path: Path) -> None:
+    """PyIceberg knows the format, and its SQL catalog takes no view for a table."""
+    catalog = opened(properties_of("sqlite", tmp_path))
+    made_view(catalog, comment="one")
+    made_table(catalog, "db.t")
+    metadata = replaced(catalog, "SELECT 2 AS a").metadata
+    theirs = PyIcebergView.model_validate_json(view_metadata_to_bytes(metadata))
+    assert theirs.versions[1].representations[0].root.sql == "SELECT 2 AS a"
+    assert parse_view_metadata(theirs.model_dump_json(by_alias=True).encode()) == metadata
+    other = peer(tmp_path)
+    assert other.list_tables("db") == [("db", "t")]
+    assert not other.table_exists("db.v")
 
 
 def test_the_older_schema_has_no_views(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pyspark.sql import types as S
 from frazil.catalog.identifiers import shown
 from frazil.catalog.views import LoadedView
 from frazil.errors import SchemaMismatchError
+from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.session.facts import type_support
 from frazil.spark.types import COMMENT_KEY, type_to_spark
 
@@ -47,9 +48,11 @@ def as_the_view_says(spark: SparkSession, view: LoadedView, rows: DataFrame) -> 
     """
     fields = view.metadata.schema.fields
     places = _places(view, rows.schema.names)
-    # Columns of one name can be told apart by their places alone.
-    own = [f"column_{place}" for place in range(len(rows.schema.names))]
-    given = rows.schema.fields
+    given, own = rows.schema.fields, rows.schema.names
+    if len({name.lower() for name in own}) < len(own):
+        # Columns of one name can be told apart by their places alone.
+        own = [f"column_{place}" for place in range(len(own))]
+        rows = rows.toDF(*own)
     columns = []
     for field, place in zip(fields, places, strict=True):
         wanted = type_to_spark(field.field_type, support=type_support(spark))
@@ -60,11 +63,11 @@ def as_the_view_says(spark: SparkSession, view: LoadedView, rows: DataFrame) -> 
                 f"the column {field.name} is {wanted.simpleString()}, and its query gives "
                 f"{found.simpleString()} now",
             )
-        column = F.col(own[place])
+        column = F.col(quote_name_always([own[place]]))
         metadata = {COMMENT_KEY: field.doc} if field.doc else {}
         cast = column if found == wanted else column.cast(wanted)
         columns.append(cast.alias(field.name, metadata=metadata))
-    return rows.toDF(*own).select(*columns)
+    return rows.select(*columns)
 
 
 def _places(view: LoadedView, given: Sequence[str]) -> list[int]:

@@ -276,7 +276,7 @@ def drop_table(context: SqlContext, reader: WordReader) -> None:
         else:
             context.catalog.drop_table(name)
     except (NoSuchTableError, NoSuchNamespaceError):
-        if not if_exists:
+        if not if_exists or context.catalog.view_exists(name):
             raise
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from frazil.catalog.identifiers import Identifier
-from frazil.errors import NoSuchNamespaceError, NoSuchViewError
+from frazil.errors import NoSuchNamespaceError, NoSuchViewError, ViewAlreadyExistsError
 from frazil.format.changes import SetProperties
 from frazil.spark.sql.binding.view_definition import (
     ViewColumn,
@@ -56,8 +56,13 @@ def create_view(context: SqlContext, reader: WordReader) -> None:
         return
     if replaces:
         create_or_replace_view(context, name, definition)
-    else:
+        return
+    try:
         make_view(context, name, definition)
+    except ViewAlreadyExistsError:
+        # Another may have made it since.
+        if not if_not_exists or not context.catalog.view_exists(name):
+            raise
 
 
 def alter_view(context: SqlContext, reader: WordReader) -> None:
@@ -94,7 +99,7 @@ def drop_view(context: SqlContext, reader: WordReader) -> None:
     try:
         context.catalog.drop_view(name)
     except (NoSuchViewError, NoSuchNamespaceError):
-        if not if_exists:
+        if not if_exists or context.catalog.table_exists(name):
             raise
 
 
