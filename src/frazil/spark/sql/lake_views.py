@@ -79,7 +79,7 @@ class ViewCommands(ABC):
             UnsupportedError: the catalog has no views.
 
         Examples:
-            >>> lake.create_view("db.far", "SELECT id, city FROM db.trips WHERE km > 100")
+            >>> lake.create_view("db.dear", "SELECT id, city FROM db.trips WHERE fare > 100")
         """
         return self._made(create_view, identifier, sql, properties)
 
@@ -96,19 +96,19 @@ class ViewCommands(ABC):
             ViewAlreadyExistsError: a table has the name; and the errors of `create_view`.
 
         Examples:
-            >>> lake.create_or_replace_view("db.far", "SELECT id FROM db.trips WHERE km > 200")
+            >>> lake.create_or_replace_view("db.late", "SELECT id FROM db.trips WHERE fare > 9")
         """
         return self._made(create_or_replace_view, identifier, sql, properties)
 
     def load_view(self, identifier: str | Sequence[str]) -> View:
-        """Return what a view is; `sql` with ``SELECT * FROM`` its name reads its rows.
+        """Return what a view is; ``SELECT * FROM`` its name in `Lake.sql` reads its rows.
 
         Raises:
             NoSuchViewError: there is none.
             UnsupportedError: the catalog has no views.
 
         Examples:
-            >>> lake.load_view("db.far").sql
+            >>> lake.load_view("db.dear").sql
         """
         return _view(self.catalog.load_view(identifier))
 
