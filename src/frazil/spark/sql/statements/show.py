@@ -93,8 +93,10 @@ def _properties(context: SqlContext, reader: WordReader) -> DataFrame:
     parts = reader.names("the name of a table")
     found = context.find(parts)
     if isinstance(found, NamedView):
-        what = f"View {found.view.metadata.location}"
-        facts = dict(shown_view_properties(found.view.metadata))
+        kept = found.view.metadata
+        what, facts = f"View {kept.location}", dict(shown_view_properties(kept))
+        # One that is asked for by its name is told, whatever is shown of all.
+        facts |= {} if not reader.sees("(") else kept.properties
     else:
         metadata = context.load(parts).metadata
         what, facts = f"Table {metadata.location}", dict(shown_properties(metadata))

@@ -12,7 +12,8 @@ from frazil.spark.sql.binding.view_columns import ENGINE_VERSIONS, QUERY_COLUMN_
 from frazil.spark.sql.context import SqlContext
 from frazil.spark.types import type_to_spark
 
-_HIDDEN: Final = frozenset({QUERY_COLUMN_NAMES, *ENGINE_VERSIONS})
+_HIDDEN: Final = frozenset({"comment", QUERY_COLUMN_NAMES, *ENGINE_VERSIONS})
+"""Properties that Java's runtime does not show among the others."""
 
 
 def shown_view_properties(metadata: ViewMetadata) -> list[tuple[str, str]]:
@@ -44,7 +45,6 @@ def create_view_statement(context: SqlContext, view: LoadedView) -> str:
     pairs = [
         f"  {string_text(key)} = {string_text(value)}"
         for key, value in shown_view_properties(metadata)
-        if key != "comment"
     ]
     lines.append("TBLPROPERTIES (\n" + ",\n".join(pairs) + ")")
     lines.append(f"AS\n{metadata.current_version.sql_for(DIALECT) or ''}")
