@@ -152,7 +152,7 @@ def test_a_view_runs_nothing_but_a_query(lake, spark):
             lake.sql("SELECT * FROM db.v").collect()
         assert type(raised.value).__name__ in ("SqlSyntaxError", "ParseException"), text
         lake.catalog.drop_view("db.v")
-    assert lake.load_table("db.t").current_snapshot() is None
+    assert lake.load_table("db.t").metadata.current_snapshot_id is None
 
 
 def test_circles_that_a_rename_makes(lake):
