@@ -10,7 +10,7 @@ from transaction_cases import ROWS, both, collected, frame, make_tables
 import frazil
 
 
-def main(remote: str, warehouse: str) -> None:
+def main(warehouse: str, remote: str) -> None:
     """By statements and by methods."""
     spark = SparkSession.builder.remote(remote).getOrCreate()
     lake = frazil.connect(spark, warehouse=warehouse)

@@ -28,7 +28,7 @@ def test_statements_between_are_one_commit(lake):
         "INSERT INTO db.a VALUES (3, 30)",
         "UPDATE lake.db.a SET n = n + 1 WHERE id = 3",
         "MERGE INTO db.b USING db.a ON b.id = a.id WHEN NOT MATCHED THEN INSERT *",
-        "ALTER TABLE db.b ADD COLUMN s STRING DEFAULT 'new'",
+        "ALTER TABLE db.b ADD COLUMN s STRING",
         "CREATE TABLE db.c AS SELECT * FROM db.b",
         "CREATE TABLE db.d LIKE db.a",
         "INSERT INTO db.d SELECT id, n FROM db.c",

@@ -81,9 +81,8 @@ class JoinedPort(SparkTransactionPort):
     def run(self, operation: Operation) -> None:
         """Add an operation."""
         self._by.check(self.name)
-        if self._batch is not None:
-            batch, self._batch = self._batch, None
-            super().run(mark(batch))
+        if self._batch is not None and not self._operations:
+            super().run(mark(self._batch))
         super().run(operation)
 
 
