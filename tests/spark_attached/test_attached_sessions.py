@@ -44,7 +44,7 @@ def test_detaching_leaves_everything_as_it_was(spark, tmp_path):
         assert members() == before
         assert dict(spark.conf.getAll) == settings_of_lakes
         lake.detach()
-        with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        with pytest.raises(AnalysisException, match="lake"):
             spark.table("lake.db.nothing")
         assert spark.catalog.currentCatalog() == "spark_catalog"
         lake.attach(name="lake")
@@ -84,7 +84,7 @@ def test_every_object_of_a_session_is_the_session(spark, lake, rows):
     same = [SparkSession.builder.getOrCreate(), SparkSession.getActiveSession(), rows.sparkSession]
     assert [each.table("lake.db.t").count() for each in same] == [5, 5, 5]
     another = spark.newSession()
-    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+    with pytest.raises(AnalysisException, match="lake"):
         another.table("lake.db.t")
     with pytest.raises(AnalysisException):
         another.range(1).writeTo("lake.db.t").append()
@@ -127,7 +127,7 @@ def test_a_writer_of_before_and_an_exception_in_the_middle(spark, lake, rows):
     with pytest.raises(UnsupportedError):
         rows.write.sortBy("id").saveAsTable("lake.db.t", mode="append")
     lake.detach()
-    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+    with pytest.raises(AnalysisException, match="lake"):
         reader.table("lake.db.t")
     lake.attach(name="lake")
     assert reader.table("lake.db.t").count() == 5

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.session.facts import is_connect
+
+_OPERATORS: Final[Mapping[str, Callable[..., Any]]] = {
+    "=": operator.eq,
+    "<=>": Column.eqNullSafe,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "and": operator.and_,
+    "or": operator.or_,
+    "not": operator.invert,
+    "!": operator.invert,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "%": operator.mod,
+}
+"""What stands between columns, by the names that Spark calls it by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +73,9 @@ class SourceColumns:
         match _kind(node):
             case "UnresolvedFunction":
                 inner = [self._renamed(each, own) for each in _each(node.arguments())]
+                called = _OPERATORS.get(node.functionName())
+                if called is not None:
+                    return called(*inner)
                 return F.call_function(node.functionName(), *inner)
             case "UnresolvedAttribute":
                 return F.col(quote_name_always(list(_each(node.nameParts()))))

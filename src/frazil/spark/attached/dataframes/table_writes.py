@@ -24,6 +24,7 @@ from frazil.spark.row_level.values.names import SOURCE, TARGET
 from frazil.spark.row_level.writes import Append, Overwrite, OverwritePartitions
 from frazil.spark.sql.statements.insert import assigned, in_order, is_dynamic
 from frazil.spark.sql.statements.target import StatementTarget, target_of
+from frazil.storage.files import normalize_location
 from frazil.table.operations import TableOperations
 
 Command = Append | Overwrite | OverwritePartitions
@@ -136,8 +137,17 @@ class TableWrite:
         context, name = self._named()
         if not self.exists():
             raise NoSuchTableError(f"there is no table {shown(name)} in {context.name} to replace")
+        port = context.loaded(context.catalog, name).port
+        base = port.newest()
         properties = dict(self.properties)
-        fixed = [key for key in ("location", "format-version") if key in properties]
+        given = self.given.copy()
+        location = properties.pop("location", given.take("path") or given.take("location"))
+        version = properties.pop("format-version", None)
+        kept = {
+            "location": location is None or normalize_location(location) == base.location,
+            "format-version": version is None or version == str(base.format_version),
+        }
+        fixed = [key for key, is_kept in kept.items() if not is_kept]
         if fixed:
             raise UnsupportedError(
                 f"{shown(name)} exists: replacing keeps its {' and '.join(fixed)}"
@@ -146,8 +156,8 @@ class TableWrite:
             rows=self.rows,
             partition_by=self.partition_by,
             properties=properties,
-            options=self._own_options(self.given.copy()),
-        ).run(context.load(self.parts).port)
+            options=self._own_options(given),
+        ).run(port)
 
     def create_or_replace(self) -> None:
         """Call `replace_table` where the table is there, else `create`."""

@@ -220,11 +220,14 @@ def constant(context: SqlContext, text: str) -> Any:
 def _replace(
     context: SqlContext, name: tuple[str, ...], definition: TableDefinition, rows: DataFrame | None
 ) -> None:
-    if definition.location is not None or definition.format_version is not None:
-        fixed = "location" if definition.location is not None else "format-version"
-        raise ValidationError(f"{'.'.join(name)} exists: replacing keeps its {fixed}")
     port = context.load(name).port
-    refuse_replacement(context.spark, port.newest())
+    base = port.newest()
+    location, version = definition.location, definition.format_version
+    if location is not None and normalize_location(location) != base.location:
+        raise ValidationError(f"{'.'.join(name)} exists: replacing keeps its location")
+    if version is not None and version != str(base.format_version):
+        raise ValidationError(f"{'.'.join(name)} exists: replacing keeps its format-version")
+    refuse_replacement(context.spark, base)
     partition_by, properties = definition.partition_by, definition.own_properties
     if rows is not None:
         ReplaceTable(rows=rows, partition_by=partition_by, properties=properties).run(port)
