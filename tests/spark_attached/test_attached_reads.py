@@ -43,6 +43,7 @@ def test_queries_over_two_lakes_and_spark(tables, spark, query):
 
 def test_parameters_and_what_stands_in_braces(tables, spark, rows):
     text = "SELECT id FROM lake.db.t WHERE id = :i"
+    assert spark.sql("SELECT * FROM {names} JOIN lake.db.t USING (id)", names=rows).count() == 5
     assert spark.sql(text, {"i": 3}).collect()[0].id == 3
     assert spark.sql("SELECT id FROM lake.db.t WHERE id = ?", [4]).collect()[0].id == 4
     given = rows.withColumnRenamed("n", "m")
@@ -168,6 +169,10 @@ def test_the_catalog(tables, spark):
     for missing in (catalog.getTable, catalog.listColumns):
         with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
             missing("lake.db.no")
+    if hasattr(catalog, "createDatabase"):  # Since Spark 4.2.
+        catalog.createDatabase("lake.more", ifNotExists=True)
+        assert catalog.databaseExists("lake.more")
+        catalog.dropDatabase(dbName="lake.more", cascade=True)
     catalog.setCurrentCatalog("lake")
     assert [each.name for each in catalog.listDatabases()] == ["db"]
     assert catalog.tableExists("db.u")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from inspect import signature
 from typing import Any, Final
 
 from pyspark.sql import SparkSession
@@ -259,14 +260,14 @@ def _by_statement(
 ) -> Ours:
     """A method that a statement of SQL does: text of it, from the quoted name and arguments."""
 
-    def method(
-        names: SessionNames, plain: Plain, catalog: Any, name: str, *args: Any, **kwargs: Any
-    ) -> Any:
+    def method(names: SessionNames, plain: Plain, catalog: Any, *args: Any, **kwargs: Any) -> Any:
+        given = signature(plain).bind(catalog, *args, **kwargs).arguments
+        (_, _), (_, name), *others = given.items()
         parts = _parts(names, name)
         if parts is None:
-            return plain(catalog, name, *args, **kwargs)
+            return plain(catalog, *args, **kwargs)
         spark: SparkSession = catalog._sparkSession
-        text = statement(quote_name_always(parts), *args, **kwargs)
+        text = statement(quote_name_always(parts), **dict(others))
         rows = run_statement(names, type(spark).sql, spark, text)
         return None if result is None else result(rows)
 

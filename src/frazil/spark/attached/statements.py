@@ -31,6 +31,7 @@ def run_statement(
     names: SessionNames,
     plain: Plain,
     spark: SparkSession,
+    /,
     sqlQuery: str,
     args: Args = None,
     **kwargs: Any,

@@ -44,4 +44,6 @@ def passed_on(context: SqlContext, text: str, args: Args = None) -> DataFrame:
         bound = bind_tables(context, text, words_of(text))
     except (ParseException, SqlSyntaxError):
         return context.spark.sql(text, args)  # type: ignore[arg-type]
+    if not bound.relations and not bound.frames:
+        return context.spark.sql(text, args)  # type: ignore[arg-type]
     return bound.run(args, bound.all_rows())
