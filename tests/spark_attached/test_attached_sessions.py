@@ -130,9 +130,7 @@ def test_a_writer_of_before_and_an_exception_in_the_middle(spark, lake, rows):
     with pytest.raises(AnalysisException, match="lake"):
         reader.table("lake.db.t")
     lake.attach(name="lake")
-    assert reader.table("lake.db.t").count() == 5
-    other = spark.read
-    assert other.table("lake.db.t").count() == 5
+    assert spark.read.table("lake.db.t").count() == 5
 
 
 def test_streams(spark, lake, rows, tmp_path):
