@@ -181,6 +181,8 @@ def test_a_server_without_etags_or_endpoints(server: Server, connect: Connect) -
     assert catalog.can(Capability.MULTI_TABLE_COMMITS)
     server.names_endpoints = True
     del server.routes["POST transactions/commit"]
+    with pytest.raises(UnsupportedError, match="transactions/commit"):
+        connect().commit_tables([TableCommit(("db", "t"), (), (SetProperties({"z": "1"}),))])
     assert not connect().can(Capability.MULTI_TABLE_COMMITS)
 
 

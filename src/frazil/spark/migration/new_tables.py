@@ -168,11 +168,12 @@ def _created(
     ignore_missing_files: bool,
 ) -> LoadedTable:
     staged = catalog.stage_table(identifier, metadata)
-    importer = Importer(spark, staged.io, metadata, shown(identifier), parallelism)
+    # A server may have chosen the place, and given out ids of its own.
+    importer = Importer(spark, staged.io, staged.metadata, shown(identifier), parallelism)
     files = files_of_table(spark, staged.io, source, ignore_missing_files=ignore_missing_files)
     imported = importer.files_of(FileSource(str(source), source.file_format, files))
     with CreateTransaction(catalog, staged) as transaction:
-        transaction.port.run(learn_names(metadata, imported.names))
+        transaction.port.run(learn_names(staged.metadata, imported.names))
         transaction.files.append(imported.entries, snapshot_properties=engine_summary(spark))
     return transaction.created
 
