@@ -43,13 +43,14 @@ def test_a_tables_life(spark: Any, lake: Lake, version: int) -> None:
     table.append(spark.createDataFrame([(1, "a"), (2, "b"), (3, "b")], "id bigint, s string"))
     table.delete("id = 2")
     table.update({"s": "'c'"}, where="id = 3")
-    table.add_column("n", "int")
+    with table.update_schema() as change:
+        change.add_column("n", "int")
     assert java_rows(spark, name) == [(1, "a", None), (3, "c", None)]
     spark.sql(f"INSERT INTO java_sql.db.{name} VALUES (4, 'd', 5)")
-    assert sorted(tuple(row) for row in table.refresh().to_df().collect())[-1] == (4, "d", 5)
+    assert sorted(tuple(row) for row in table.refresh().scan().to_df().collect())[-1] == (4, "d", 5)
     table.create_branch("audit")
     table.maintenance.expire_snapshots(older_than="2100-01-01")
-    assert len(table.inspect.snapshots()) == 1
+    assert len(table.metadata.snapshots) == 1
     with pytest.raises(TableAlreadyExistsError):
         lake.create_table(f"db.{name}", "id bigint")
     lake.rename_table(f"db.{name}", f"db.{name}_b")

@@ -47,6 +47,14 @@ def test_what_values_share_counts_once_and_stays_one_object() -> None:
     assert cache.size_in_bytes == 0
 
 
+def test_what_is_removed_leaves_its_room() -> None:
+    cache = BoundedCache[str](max_bytes=3)
+    cache.put("a", "A", 3)
+    cache.remove("a")
+    cache.remove("a")
+    assert (cache.get("a"), cache.size_in_bytes) == (None, 0)
+
+
 def test_threads_leave_a_true_account() -> None:
     cache = BoundedCache[int](max_bytes=500)
 
