@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     __version__: str
     from frazil import changes, errors
     from frazil.errors import (
+        AccessDeniedError,
         AlreadyExistsError,
         CommitError,
         CommitFailedError,
@@ -89,6 +90,7 @@ if TYPE_CHECKING:
     from frazil.table.updates.spec import UpdateSpec
 
 __all__ = [
+    "AccessDeniedError",
     "AddFilesResult",
     "Aggregation",
     "AlreadyExistsError",
