@@ -55,7 +55,7 @@ def java(spark: Any, server: CatalogServer) -> Any:
 @pytest.fixture(scope="module")
 def lake(java: Any, folder: Path) -> Lake:
     """The same catalog by Frazil itself."""
-    return connect(java, "lake", warehouse=str(folder / "lake"))
+    return connect(java, name="lake", warehouse=str(folder / "lake"))
 
 
 def rows(frame: Any) -> list[tuple[Any, ...]]:
