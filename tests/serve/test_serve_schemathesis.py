@@ -28,12 +28,30 @@ CHECKS = [
     content_type_conformance,
     response_schema_conformance,
 ]
-SERVED = (
-    "getConfig listNamespaces createNamespace loadNamespaceMetadata namespaceExists dropNamespace "
-    "updateProperties listTables createTable registerTable loadTable updateTable dropTable "
-    "tableExists renameTable loadCredentials reportMetrics commitTransaction planTableScan "
-    "fetchPlanningResult cancelPlanning fetchScanTasks"
-).split()
+SERVED = [
+    "getConfig",
+    "listNamespaces",
+    "createNamespace",
+    "loadNamespaceMetadata",
+    "namespaceExists",
+    "dropNamespace",
+    "updateProperties",
+    "listTables",
+    "createTable",
+    "registerTable",
+    "loadTable",
+    "updateTable",
+    "dropTable",
+    "tableExists",
+    "renameTable",
+    "loadCredentials",
+    "reportMetrics",
+    "commitTransaction",
+    "planTableScan",
+    "fetchPlanningResult",
+    "cancelPlanning",
+    "fetchScanTasks",
+]
 
 
 def _schema() -> Any:
