@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -102,8 +103,9 @@ def test_java_makes_tables_of_queries_renames_and_drops(java: Any, lake: Lake) -
     assert ("db", "other") not in lake.catalog.list_tables("db")
 
 
-def test_java_reads_a_plan_of_the_server(java: Any, lake: Lake) -> None:
+def test_java_reads_a_plan_of_the_server(java: Any, caplog: pytest.LogCaptureFixture) -> None:
     """Java's client takes the files and their deletes from the server."""
+    caplog.set_level(logging.INFO, "frazil.serve")
     name = f"{CATALOG}.db.planned"
     java.sql(
         f"CREATE TABLE {name} (id bigint, city string) USING iceberg "
@@ -121,6 +123,7 @@ def test_java_reads_a_plan_of_the_server(java: Any, lake: Lake) -> None:
     java.conf.set(key, "org.apache.iceberg.spark.SparkCatalog")
     frame = java.table(f"{CATALOG}_planned.db.planned").where("id > 12")
     assert rows(frame.select("id")) == [(each,) for each in range(13, 30) if each % 3]
+    assert "/tables/planned/plan 200" in caplog.text
 
 
 def _duckdb(server: CatalogServer) -> Any:

@@ -22,7 +22,7 @@ from frazil.serve.server import CatalogServer
 from frazil.serve.settings import Listening, ServeSettings
 
 SPECIFICATION = Path(__file__).parent.parent / "rest-catalog-open-api.yaml"
-SCHEMA = {
+SCHEMA: dict[str, Any] = {
     "type": "struct",
     "fields": [
         {"id": 1, "name": "id", "type": "long", "required": True},

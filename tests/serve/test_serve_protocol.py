@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from serve_cases import Running, namespace, running, set_property, sql_catalog, table
+from serve_cases import SCHEMA, Running, namespace, running, set_property, sql_catalog, table
 
 from frazil.catalog.config import load_catalog
 
@@ -235,3 +235,18 @@ def test_the_list_of_endpoints(server: Running, client: httpx.Client) -> None:
     warehouse = server.catalog.properties["warehouse"]
     assert client.get("/v1/config", params={"warehouse": warehouse}).status_code == 200
     assert client.get("/health").json() == {"status": "ok"}
+
+
+def test_a_schema_with_the_last_id_that_java_sends(client: httpx.Client) -> None:
+    """Java replaces a table with the highest id of its new schema, below the table's own."""
+    namespace(client, "a")
+    assert table(client, "a", "t").status_code == 200
+    schema = {"type": "struct", "schema-id": 1, "fields": SCHEMA["fields"][:1]}
+    updates = [
+        {"action": "add-schema", "schema": schema, "last-column-id": 1},
+        {"action": "set-current-schema", "schema-id": -1},
+    ]
+    body = {"requirements": [], "updates": updates}
+    done = client.post("/v1/namespaces/a/tables/t", json=body)
+    assert done.status_code == 200, done.text
+    assert done.json()["metadata"]["last-column-id"] == 2

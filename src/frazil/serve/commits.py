@@ -7,13 +7,15 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from frazil.catalog.identifiers import Identifier
 from frazil.catalog.protocol import Capability, Catalog, LoadedTable, TableCommit
 from frazil.errors import CommitFailedError, NoSuchTableError, OutdatedUpdateError
 from frazil.format.changes import (
+    AddSchema,
     AssertCreate,
+    Update,
     check_requirements,
     requirement_from_json,
     update_from_json,
@@ -83,10 +85,24 @@ def _commit_of(body: JsonObject, table: Identifier | None) -> _Wanted:
         named = identifier_of(fields)
     with reading():
         requirements = tuple(requirement_from_json(each) for each in body.array("requirements"))
-        updates = tuple(update_from_json(each) for each in body.array("updates"))
+        updates = tuple(_update_of(each) for each in body.array("updates"))
     target = table or named
     assert target is not None
     return _Wanted(TableCommit(target, requirements, updates), named)
+
+
+def _update_of(value: Any) -> Update:
+    """An update of a body.
+
+    Java sends the highest id of a schema as the table's last one, also where the table has given
+    out higher ids; the field is deprecated, and without it the table's own counts.
+    """
+    update = update_from_json(value)
+    if isinstance(update, AddSchema):
+        last = update.last_column_id
+        if last is not None and last <= update.schema.highest_field_id:
+            return AddSchema(update.schema)
+    return update
 
 
 def _for_tables(
