@@ -6,6 +6,8 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from pyspark.sql import types as S
+
 from frazil.catalog.identifiers import Identifier, shown
 from frazil.catalog.protocol import Capability, LoadedView
 from frazil.errors import (
@@ -75,11 +77,16 @@ class ViewDefinition:
                 f"{len(given.names)}: {given.names}"
             )
         _refuse_same_names(context, names)
-        made = query_schema_from_spark(given)
+        # The query's own names may be twice there.
+        named = [
+            S.StructField(new, one.dataType, one.nullable, one.metadata)
+            for one, new in zip(given.fields, names, strict=True)
+        ]
+        made = query_schema_from_spark(S.StructType(named))
         comments = {each.name: each.comment for each in self.columns}
         fields = [
-            replace(one, name=new, doc=comments.get(new) if self.columns else one.doc)
-            for one, new in zip(made.fields, names, strict=True)
+            replace(one, doc=comments.get(one.name) if self.columns else one.doc)
+            for one in made.fields
         ]
         summary = {"engine-name": "spark", "engine-version": context.spark.version}
         version = ViewVersion(
