@@ -97,7 +97,7 @@ def test_java_makes_tables_of_queries_renames_and_drops(java: Any, lake: Lake) -
     assert lake.load_table("db.made").to_df().count() == 10
     java.sql(f"CREATE OR REPLACE TABLE {name} USING iceberg AS SELECT id FROM range(3)")
     assert rows(lake.load_table("db.made").to_df()) == [(0,), (1,), (2,)]
-    java.sql(f"ALTER TABLE {name} RENAME TO {CATALOG}.db.other")
+    java.sql(f"ALTER TABLE {name} RENAME TO db.other")
     assert ("db", "other") in lake.catalog.list_tables("db")
     java.sql(f"DROP TABLE {CATALOG}.db.other PURGE")
     assert ("db", "other") not in lake.catalog.list_tables("db")
