@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.new_table import new_table_metadata
 from frazil.format.schema import Schema
 from frazil.format.types import LongType, NestedField, StringType
+from frazil.serve.server import CatalogServer
+from frazil.serve.settings import Listening, ServeSettings
 from requirements_catalog import RequirementsCatalog
 from rest_server import Server, served
 
@@ -27,7 +30,7 @@ SERVED: dict[str, Catalog] = {}
 """The catalogs behind servers of this process, by the servers' addresses."""
 KINDS = ("filesystem", "sqlite", "postgres")
 LIKE_A_SERVER = ("requirements",)
-BEHIND_A_SERVER = ("rest",)
+BEHIND_A_SERVER = ("rest", "serve")
 S3_KINDS = ("filesystem on s3",)
 
 
@@ -65,14 +68,39 @@ def place_of(catalog: Catalog, name: str = "db.t") -> str:
 
 
 @contextmanager
-def rest_properties(folder: Path) -> Iterator[dict[str, str]]:
-    """The properties of a catalog whose server has its tables in the folder."""
+def rest_properties(folder: Path, kind: str = "rest") -> Iterator[dict[str, str]]:
+    """The properties of a catalog whose server has its tables in the folder.
+
+    Args:
+        kind: ``rest`` for the tests' small server, ``serve`` for Frazil's own.
+    """
+    if kind == "serve":
+        with serve_properties(folder) as properties:
+            yield properties
+        return
     behind = RequirementsCatalog("behind", properties_of("sqlite", folder))
     with served(Server(behind)) as server:
         SERVED[server.address] = behind
         yield {"type": "rest", "uri": server.address}
         del SERVED[server.address]
     behind.close()
+
+
+@contextmanager
+def serve_properties(folder: Path) -> Iterator[dict[str, str]]:
+    """The properties of a catalog behind Frazil's own server."""
+    behind = opened(properties_of("sqlite", folder), "behind")
+    server = CatalogServer(behind, ServeSettings(any_location=True), listening=Listening(port=0))
+    thread = threading.Thread(target=server.serve, daemon=True)
+    thread.start()
+    SERVED[server.uri] = behind
+    try:
+        yield {"type": "rest", "uri": server.uri}
+    finally:
+        del SERVED[server.uri]
+        server.stop()
+        thread.join(20)
+        assert not thread.is_alive()
 
 
 def new_metadata(catalog: Catalog, name: str | tuple[str, ...], **properties: str) -> TableMetadata:

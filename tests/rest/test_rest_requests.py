@@ -64,7 +64,7 @@ class Answered:
 @pytest.fixture(scope="module")
 def protocol() -> OpenAPI:
     """The protocol's description."""
-    text = Path(__file__).with_name("rest-catalog-open-api.yaml").read_text()
+    text = (Path(__file__).parent.parent / "rest-catalog-open-api.yaml").read_text()
     spec = json.loads(json.dumps(yaml.safe_load(text)))
     accept_nulls(spec)
     # The text says that the first request for pages has an empty token.
