@@ -35,7 +35,7 @@ _OUTCOME_UNKNOWN: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """What is sent back.
 
     Attributes:
@@ -51,7 +51,7 @@ class Answer:
     error: str | None = None
 
 
-NOTHING: Final = Answer(204)
+NOTHING: Final = HttpAnswer(204)
 
 
 class HttpError(Exception):
@@ -68,14 +68,14 @@ class HttpError(Exception):
         self.answer = error_answer(status, kind, message, headers)
 
 
-def ok(value: Any, headers: Mapping[str, str] | None = None) -> Answer:
+def ok(value: Any, headers: Mapping[str, str] | None = None) -> HttpAnswer:
     """Return the answer that sends a value as JSON."""
-    return Answer(200, json.dumps(value).encode(), headers or {})
+    return HttpAnswer(200, json.dumps(value).encode(), headers or {})
 
 
 def error_answer(
     status: int, kind: str, message: str, headers: Mapping[str, str] | None = None
-) -> Answer:
+) -> HttpAnswer:
     """Return the answer of an error.
 
     Args:
@@ -89,7 +89,7 @@ def error_answer(
     model = {"message": shown, "type": kind, "code": status}
     # The specification has the model of this one status without its wrapper; clients have not.
     content = {"error": model, **model} if status == 406 else {"error": model}
-    return Answer(status, json.dumps(content).encode(), headers or {}, kind)
+    return HttpAnswer(status, json.dumps(content).encode(), headers or {}, kind)
 
 
 def forbidden(message: str) -> HttpError:
@@ -108,7 +108,7 @@ def answer_of_error(
     secrets: Mapping[str, str],
     documented: frozenset[int],
     may_have_taken_place: bool,
-) -> Answer:
+) -> HttpAnswer:
     """Return the answer of an error that a catalog, a table or a plan raised.
 
     Args:
@@ -137,7 +137,7 @@ def answer_of_error(
     return _failure(error, message, may_have_taken_place=may_have_taken_place)
 
 
-def _failure(error: Exception, message: str, *, may_have_taken_place: bool) -> Answer:
+def _failure(error: Exception, message: str, *, may_have_taken_place: bool) -> HttpAnswer:
     """An error that is the server's: its text may name hosts and folders, so the log has it."""
     if may_have_taken_place or isinstance(error, CommitStateUnknownError):
         return error_answer(500, "CommitStateUnknownException", _OUTCOME_UNKNOWN)

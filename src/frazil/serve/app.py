@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from frazil.serve.access import ANYBODY, Principal, Tokens
 from frazil.serve.answers import (
-    Answer,
+    HttpAnswer,
     HttpError,
     answer_of_error,
     bad_request,
@@ -32,7 +32,7 @@ from frazil.storage.paths import redact
 _LOG = logging.getLogger("frazil.serve")
 _HEALTH: Final = "/health"
 _LONGEST_LOGGED: Final = 300
-_DISCONNECTED: Final = Answer(499, error="ClientDisconnect")
+_DISCONNECTED: Final = HttpAnswer(499, error="ClientDisconnect")
 _CLOSE: Final = {"Connection": "close"}
 
 
@@ -71,7 +71,7 @@ class ServeApp:
         self._threads.shutdown()
         self._served.catalog.close()
 
-    async def _answered(self, request: Request, who: list[str]) -> Answer:
+    async def _answered(self, request: Request, who: list[str]) -> HttpAnswer:
         try:
             path = request.scope["raw_path"].decode("ascii", "replace")
             if path == _HEALTH and request.method in ("GET", "HEAD"):
@@ -152,7 +152,7 @@ class ServeApp:
             raise bad_request(text, _CLOSE) from None
         return bytes(content)
 
-    async def _worked_on(self, endpoint: Endpoint, call: Call) -> Answer:
+    async def _worked_on(self, endpoint: Endpoint, call: Call) -> HttpAnswer:
         """The answer of a thread. What it does goes on whatever becomes of the client."""
         if self._running >= self._most:
             raise HttpError(
@@ -171,7 +171,7 @@ class ServeApp:
     def _ended(self, _work: object) -> None:
         self._running -= 1
 
-    def _work(self, endpoint: Endpoint, call: Call) -> Answer:
+    def _work(self, endpoint: Endpoint, call: Call) -> HttpAnswer:
         secrets = self._served.catalog.properties
         try:
             return endpoint.handler(self._served, call)
@@ -187,7 +187,7 @@ class ServeApp:
                 _LOG.error("%s %s: %s", answer.status, type(error).__name__, text)
             return answer
 
-    def _log(self, request: Request, answer: Answer, who: str, seconds: float) -> None:
+    def _log(self, request: Request, answer: HttpAnswer, who: str, seconds: float) -> None:
         raw = request.scope["raw_path"].decode("ascii", "backslashreplace")
         shown = raw if len(raw) <= _LONGEST_LOGGED else f"{raw[:_LONGEST_LOGGED]}…"
         client = request.client.host if request.client else "-"
@@ -203,7 +203,7 @@ class ServeApp:
         )
 
 
-def _response(answer: Answer) -> Response:
+def _response(answer: HttpAnswer) -> Response:
     media = "application/json" if answer.body is not None else None
     return Response(answer.body, answer.status, dict(answer.headers), media)
 

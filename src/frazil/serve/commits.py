@@ -21,7 +21,7 @@ from frazil.format.changes import (
     update_from_json,
 )
 from frazil.format.json_fields import JsonObject
-from frazil.serve.answers import NOTHING, Answer, bad_request
+from frazil.serve.answers import NOTHING, HttpAnswer, bad_request
 from frazil.serve.calls import Call, identifier_of, reading
 from frazil.serve.places import Places, folders_of
 from frazil.serve.service import ServedCatalog
@@ -33,7 +33,7 @@ _TRIES: Final = 20
 _LONGEST_PAUSE_SECONDS: Final = 0.2
 
 
-def commit_table(served: ServedCatalog, call: Call) -> Answer:
+def commit_table(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Commit to a table, or make one that was staged."""
     wanted = _commit_of(call.body(), call.table)
     if wanted.named not in (None, call.table):
@@ -48,7 +48,7 @@ def commit_table(served: ServedCatalog, call: Call) -> Answer:
     return loaded_answer(served, call.principal, _retried(once, catalog, [commit]))
 
 
-def commit_transaction(served: ServedCatalog, call: Call) -> Answer:
+def commit_transaction(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Commit to several tables, all or none."""
     body = call.body()
     with reading():

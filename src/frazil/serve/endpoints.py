@@ -9,12 +9,12 @@ from typing import Final, TypeAlias
 from frazil.catalog.identifiers import Identifier
 from frazil.catalog.protocol import Capability
 from frazil.serve import commits, namespaces, tables
-from frazil.serve.answers import Answer, HttpError, ok
+from frazil.serve.answers import HttpAnswer, HttpError, ok
 from frazil.serve.calls import Call, decoded, namespace_of, table_name_of
 from frazil.serve.scans import planning
 from frazil.serve.service import ServedCatalog
 
-Handler: TypeAlias = Callable[[ServedCatalog, Call], Answer]
+Handler: TypeAlias = Callable[[ServedCatalog, Call], HttpAnswer]
 
 _NAMESPACES: Final = "namespaces"
 _NAMESPACE: Final = "namespaces/{namespace}"
@@ -69,7 +69,7 @@ class Route:
     name: str
 
 
-def _config(served: ServedCatalog, call: Call) -> Answer:
+def _config(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Answer with what clients need to know of the server."""
     wanted = call.query.get("warehouse")
     known = {served.catalog.name, served.warehouse, served.catalog.properties.get("warehouse")}

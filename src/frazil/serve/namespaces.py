@@ -8,7 +8,7 @@ from frazil.catalog.identifiers import Identifier
 from frazil.catalog.protocol import Capability
 from frazil.errors import NoSuchNamespaceError
 from frazil.serve.access import Principal
-from frazil.serve.answers import NOTHING, Answer, HttpError, bad_request, forbidden, ok
+from frazil.serve.answers import NOTHING, HttpAnswer, HttpError, bad_request, forbidden, ok
 from frazil.serve.calls import Call, checked_namespace, namespace_of, page_of, reading
 from frazil.serve.service import ServedCatalog
 
@@ -17,7 +17,7 @@ _LONGEST_KEY: Final = 255
 _LONGEST_VALUE: Final = 1000
 
 
-def list_namespaces(served: ServedCatalog, call: Call) -> Answer:
+def list_namespaces(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Answer with the namespaces below one, those alone that the client may see."""
     text = call.query.get("parent", "")
     parent: Identifier = namespace_of(text) if text else ()
@@ -29,7 +29,7 @@ def list_namespaces(served: ServedCatalog, call: Call) -> Answer:
     return ok({"namespaces": page, **more})
 
 
-def create_namespace(served: ServedCatalog, call: Call) -> Answer:
+def create_namespace(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Make a namespace."""
     body = call.body()
     with reading():
@@ -43,26 +43,26 @@ def create_namespace(served: ServedCatalog, call: Call) -> Answer:
     return ok({"namespace": list(namespace), "properties": held})
 
 
-def load_namespace(served: ServedCatalog, call: Call) -> Answer:
+def load_namespace(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Answer with a namespace's properties."""
     properties = served.catalog.load_namespace_properties(call.namespace)
     return ok({"namespace": list(call.namespace), "properties": properties})
 
 
-def namespace_exists(served: ServedCatalog, call: Call) -> Answer:
+def namespace_exists(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Answer whether there is a namespace."""
     if not served.catalog.namespace_exists(call.namespace):
         raise NoSuchNamespaceError("there is no such namespace")
     return NOTHING
 
 
-def drop_namespace(served: ServedCatalog, call: Call) -> Answer:
+def drop_namespace(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Remove an empty namespace."""
     served.catalog.drop_namespace(call.namespace)
     return NOTHING
 
 
-def update_properties(served: ServedCatalog, call: Call) -> Answer:
+def update_properties(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Set and remove properties of a namespace."""
     body = call.body()
     with reading():

@@ -19,7 +19,7 @@ from frazil.format.partitions.partitioning import UNPARTITIONED, PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.sorting import UNSORTED, SortOrder
 from frazil.serve.access import Principal
-from frazil.serve.answers import NOTHING, Answer, HttpError, bad_request, ok
+from frazil.serve.answers import NOTHING, HttpAnswer, HttpError, bad_request, ok
 from frazil.serve.calls import Call, identifier_of, page_of, reading, table_name_of
 from frazil.serve.service import ServedCatalog
 
@@ -32,14 +32,14 @@ _UNIQUE_NAME: Final = re.compile(
 ALL, REFS = "all", "refs"
 
 
-def list_tables(served: ServedCatalog, call: Call) -> Answer:
+def list_tables(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Answer with the tables of a namespace."""
     found = served.catalog.list_tables(call.namespace)
     page, more = page_of(call, found, lambda each: {"namespace": list(each[:-1]), "name": each[-1]})
     return ok({"identifiers": page, **more})
 
 
-def create_table(served: ServedCatalog, call: Call) -> Answer:
+def create_table(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Make a table, or say what one would be that is staged."""
     body = call.body()
     with reading():
@@ -67,7 +67,7 @@ def create_table(served: ServedCatalog, call: Call) -> Answer:
     return loaded_answer(served, call.principal, catalog.create_table(identifier, metadata))
 
 
-def load_table(served: ServedCatalog, call: Call) -> Answer:
+def load_table(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Answer with a table's metadata, or that it is still the one that the client has."""
     mode = call.query.get("snapshots", ALL)
     if mode not in (ALL, REFS):
@@ -76,22 +76,22 @@ def load_table(served: ServedCatalog, call: Call) -> Answer:
     if known:
         location = served.catalog.metadata_location(call.table)
         if _is_unique(location) and _etag(location, None, mode) in known:
-            return Answer(304, headers={"ETag": _etag(location, None, mode)})
+            return HttpAnswer(304, headers={"ETag": _etag(location, None, mode)})
     table = served.catalog.load_table(call.table)
     answer = loaded_answer(served, call.principal, table, mode=mode)
     if answer.headers["ETag"] in known:
-        return Answer(304, headers=answer.headers)
+        return HttpAnswer(304, headers=answer.headers)
     return answer
 
 
-def table_exists(served: ServedCatalog, call: Call) -> Answer:
+def table_exists(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Answer whether there is a table."""
     if not served.catalog.table_exists(call.table):
         raise NoSuchTableError("there is no such table")
     return NOTHING
 
 
-def drop_table(served: ServedCatalog, call: Call) -> Answer:
+def drop_table(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Remove a table, and its files where the client asks for it."""
     if call.flag("purgeRequested"):
         table = served.catalog.load_table(call.table)
@@ -101,7 +101,7 @@ def drop_table(served: ServedCatalog, call: Call) -> Answer:
     return NOTHING
 
 
-def register_table(served: ServedCatalog, call: Call) -> Answer:
+def register_table(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Make a table of a metadata file that lies where the client may use files."""
     body = call.body()
     with reading():
@@ -123,7 +123,7 @@ def register_table(served: ServedCatalog, call: Call) -> Answer:
     return loaded_answer(served, call.principal, table)
 
 
-def rename_table(served: ServedCatalog, call: Call) -> Answer:
+def rename_table(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Give a table another name."""
     body = call.body()
     with reading():
@@ -137,7 +137,7 @@ def rename_table(served: ServedCatalog, call: Call) -> Answer:
     return NOTHING
 
 
-def report_metrics(served: ServedCatalog, call: Call) -> Answer:
+def report_metrics(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Take a report of a scan or a commit into the log."""
     body = call.body()
     with reading():
@@ -150,7 +150,7 @@ def report_metrics(served: ServedCatalog, call: Call) -> Answer:
     return NOTHING
 
 
-def load_credentials(served: ServedCatalog, call: Call) -> Answer:
+def load_credentials(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Answer with the store's credentials, none unless they are to be given."""
     if not served.catalog.table_exists(call.table):
         raise NoSuchTableError("there is no such table")
@@ -159,7 +159,7 @@ def load_credentials(served: ServedCatalog, call: Call) -> Answer:
 
 def loaded_answer(
     served: ServedCatalog, principal: Principal, table: LoadedTable, *, mode: str = ALL
-) -> Answer:
+) -> HttpAnswer:
     """Return the answer that sends a table, with its ETag."""
     unique = _is_unique(table.metadata_location)
     tag = _etag(table.metadata_location, None if unique else table.metadata, mode)
@@ -179,7 +179,7 @@ def _table_answer(
     location: str | None,
     *,
     headers: dict[str, str] | None = None,
-) -> Answer:
+) -> HttpAnswer:
     text = metadata if isinstance(metadata, bytes) else _metadata_text(metadata)
     beside: dict[str, Any] = {"config": served.client_properties()}
     if location is not None:
@@ -189,7 +189,7 @@ def _table_answer(
         beside["storage-credentials"] = credentials
     # The metadata's text is made once; JSON's parser and writer need not see it again.
     begin = json.dumps(beside).encode().removesuffix(b"}")
-    return Answer(200, begin + b', "metadata": ' + text + b"}", headers or {})
+    return HttpAnswer(200, begin + b', "metadata": ' + text + b"}", headers or {})
 
 
 def _metadata_text(metadata: TableMetadata) -> bytes:

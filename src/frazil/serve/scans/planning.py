@@ -28,7 +28,7 @@ from frazil.planning.changes import appended_files
 from frazil.planning.changes_range import snapshot_range
 from frazil.planning.plan import plan
 from frazil.planning.scan_plan import ScanPlan
-from frazil.serve.answers import Answer, HttpError, bad_request, ok
+from frazil.serve.answers import HttpAnswer, HttpError, bad_request, ok
 from frazil.serve.calls import Call, reading
 from frazil.serve.scans.content_files import STATISTICS, scan_tasks
 from frazil.serve.scans.filters import filter_of
@@ -58,7 +58,7 @@ class _Scan:
     fields: tuple[str, ...]
 
 
-def plan_scan(served: ServedCatalog, call: Call) -> Answer:
+def plan_scan(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Plan a scan: its first files, and what the others are fetched by."""
     body = call.body()
     table = served.catalog.load_table(call.table)
@@ -73,7 +73,7 @@ def plan_scan(served: ServedCatalog, call: Call) -> Answer:
     return ok({"status": "completed", "plan-id": str(uuid4()), **first, **more})
 
 
-def fetch_tasks(served: ServedCatalog, call: Call) -> Answer:
+def fetch_tasks(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Answer with the files that a plan task stands for."""
     body = call.body()
     with reading():
@@ -86,7 +86,7 @@ def fetch_tasks(served: ServedCatalog, call: Call) -> Answer:
     return ok(_tasks(table.metadata, found, ids, start, stop, is_exact=is_exact))
 
 
-def no_such_plan(served: ServedCatalog, call: Call) -> Answer:
+def no_such_plan(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Answer that nothing is held for the client: every plan was complete when it was answered."""
     served.catalog.metadata_location(call.table)
     raise HttpError(404, "NoSuchPlanIdException", "this server holds no plans")

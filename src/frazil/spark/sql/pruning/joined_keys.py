@@ -21,7 +21,7 @@ from frazil.format.values import from_bytes, to_python
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.session import costs
 from frazil.spark.sql.binding.relations import QueriedTable
-from frazil.spark.sql.pruning.plan_reads import JoinedKey, PlanReads, Read
+from frazil.spark.sql.pruning.plan_reads import JoinedKey, PlanReads, TableRead
 
 _KEY_TYPES: Final = (I.IntegerType, I.LongType, I.DateType, I.StringType, I.DecimalType)
 """Types whose values are equal in a join where they are equal in a predicate."""
@@ -30,8 +30,8 @@ _SAMPLES: Final = 3
 
 
 def with_joined_keys(
-    asked: PlanReads, own: Mapping[Read, Expression], tables: Mapping[int, QueriedTable]
-) -> dict[Read, Expression]:
+    asked: PlanReads, own: Mapping[TableRead, Expression], tables: Mapping[int, QueriedTable]
+) -> dict[TableRead, Expression]:
     """Return what is asked of each read, with what the keys of small tables say of it.
 
     Args:
@@ -46,7 +46,7 @@ def with_joined_keys(
         MissingFileError, StorageError: files of a small side cannot be read.
     """
     sides = _Sides(own, tables)
-    wanted: dict[Read, list[Expression]] = {read: [own[read]] for read in asked.reads}
+    wanted: dict[TableRead, list[Expression]] = {read: [own[read]] for read in asked.reads}
     for key in asked.keys:
         if sides.are_worth_reading(key):
             wanted[key.read].append(sides.one_of_the_keys(key))
@@ -57,7 +57,7 @@ def with_joined_keys(
 class _Sides:
     """The sides of a query's joins, with what was found out of them."""
 
-    own: Mapping[Read, Expression]
+    own: Mapping[TableRead, Expression]
     tables: Mapping[int, QueriedTable]
     plans: dict[tuple[int, str | None], ScanPlan] = field(default_factory=dict)
     keys: dict[tuple[int, str | None, str], list[Any] | None] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class _Sides:
         schema = self.tables[key.read.place].scan.schema
         return bind(_column(key.column).is_in(values), schema)
 
-    def _few_files_hold_a_value(self, read: Read, column: str) -> bool:
+    def _few_files_hold_a_value(self, read: TableRead, column: str) -> bool:
         """Whether most files can do without a value: tried with some that are in the table."""
         table, own = self.tables[read.place], self.own[read]
         schema = table.scan.schema
@@ -110,13 +110,13 @@ class _Sides:
         ]
         return bool(held) and 2 * sum(held) <= len(held) * whole.file_count
 
-    def _plan_of(self, read: Read) -> ScanPlan:
+    def _plan_of(self, read: TableRead) -> ScanPlan:
         known = (read.place, read.condition)
         if known not in self.plans:
             self.plans[known] = self.tables[read.place].plan(self.own[read])
         return self.plans[known]
 
-    def _type_of(self, read: Read, column: str) -> IcebergType | None:
+    def _type_of(self, read: TableRead, column: str) -> IcebergType | None:
         for each in self.tables[read.place].scan.schema.fields:
             if each.name == column:
                 return each.field_type

@@ -24,7 +24,7 @@ _LEFT_ALONE: Final = frozenset({"LeftSemi", "LeftAnti", "ExistenceJoin"})
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class TableRead:
     """One read of a table in a plan.
 
     Attributes:
@@ -48,9 +48,9 @@ class JoinedKey:
             lets through.
     """
 
-    read: Read
+    read: TableRead
     column: str
-    source: Read
+    source: TableRead
     source_column: str
 
 
@@ -64,7 +64,7 @@ class AskedAggregate:
         names: of the columns of the row.
     """
 
-    read: Read
+    read: TableRead
     measures: tuple[tuple[str, str | None], ...]
     names: tuple[str, ...]
 
@@ -73,18 +73,18 @@ class AskedAggregate:
 class PlanReads:
     """The reads of a plan, the joins between them, and what is asked where it is one row."""
 
-    reads: tuple[Read, ...] = ()
+    reads: tuple[TableRead, ...] = ()
     keys: tuple[JoinedKey, ...] = ()
     aggregate: AskedAggregate | None = None
 
 
 @dataclass(slots=True)
 class _Found:
-    reads: list[Read] = field(default_factory=list)
+    reads: list[TableRead] = field(default_factory=list)
     keys: list[JoinedKey] = field(default_factory=list)
 
 
-_Columns = Mapping[int, tuple[Read, str]]
+_Columns = Mapping[int, tuple[TableRead, str]]
 """Columns of reads by the ids that a node's output has for them, as they were read."""
 
 
@@ -124,7 +124,7 @@ def _columns_of(
     return below[0] if kind in _ROW_BY_ROW else {}
 
 
-def _aggregate(node: Any, read: Read) -> AskedAggregate | None:
+def _aggregate(node: Any, read: TableRead) -> AskedAggregate | None:
     """What a plan over one read asks for, where it is counts, minima and maxima alone."""
     if node.nodeName() != "Aggregate" or node.groupingExpressions().size():
         return None
@@ -164,14 +164,14 @@ def _measure(expression: Any) -> tuple[str, str | None] | None:
 def _read(node: Any, above: Any, place: int | None, found: _Found) -> _Columns:
     if place is None:
         return {}
-    read = Read(len(found.reads), place, None if above is None else _condition(above))
+    read = TableRead(len(found.reads), place, None if above is None else _condition(above))
     found.reads.append(read)
     return {each.exprId().id(): (read, str(each.name())) for each in _each(node.output())}
 
 
 def _passed_on(expressions: Any, below: _Columns) -> _Columns:
     """Columns that a list of named expressions passes on as they are, also under another name."""
-    columns: dict[int, tuple[Read, str]] = {}
+    columns: dict[int, tuple[TableRead, str]] = {}
     for each in _each(expressions):
         of = each.child() if each.nodeName() == "Alias" else each
         if _is(of) and of.exprId().id() in below:
