@@ -7,10 +7,10 @@ from pyspark.sql import DataFrame
 
 from frazil.errors import SqlSyntaxError
 from frazil.format.predicates import AlwaysTrue
-from frazil.spark.sql.binding.bound_text import bind_tables
+from frazil.spark.sql.binding.bound_text import BoundText, bind_tables
 from frazil.spark.sql.context import SqlContext
 from frazil.spark.sql.parameters import Args
-from frazil.spark.sql.pruning.asked import asked_of_tables
+from frazil.spark.sql.pruning.asked import AskedOfTables, asked_of_tables
 from frazil.spark.words import words_of
 
 
@@ -30,9 +30,13 @@ def query(context: SqlContext, text: str, args: Args = None) -> DataFrame:
     row = asked.row_of_metadata()
     if row is not None:
         return row
-    where = asked.wanted_rows()
-    rows = {name: each.rows(where.get(name, AlwaysTrue())) for name, each in bound.tables.items()}
-    return bound.run(args, rows)
+    return bound.run(args, _rows(bound, asked))
+
+
+def wanted_rows(context: SqlContext, bound: BoundText) -> dict[str, DataFrame]:
+    """Return the rows of a query's tables by their names, from the files that it would open."""
+    asked = asked_of_tables(context.spark, bound, None)
+    return bound.all_rows() if asked is None else _rows(bound, asked)
 
 
 def passed_on(context: SqlContext, text: str, args: Args = None) -> DataFrame:
@@ -47,3 +51,8 @@ def passed_on(context: SqlContext, text: str, args: Args = None) -> DataFrame:
     if not bound.relations and not bound.frames:
         return context.spark.sql(text, args)  # type: ignore[arg-type]
     return bound.run(args, bound.all_rows())
+
+
+def _rows(bound: BoundText, asked: AskedOfTables) -> dict[str, DataFrame]:
+    where = asked.wanted_rows()
+    return {name: each.rows(where.get(name, AlwaysTrue())) for name, each in bound.tables.items()}

@@ -10,7 +10,7 @@ from frazil.errors import UnsupportedError
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.sql.binding.bound_text import bind_tables
 from frazil.spark.sql.context import NamedView, SqlContext
-from frazil.spark.sql.query import query
+from frazil.spark.sql.query import query, wanted_rows
 from frazil.spark.sql.results import table_of
 from frazil.spark.words import WordReader, words_of
 
@@ -86,7 +86,7 @@ def explain(context: SqlContext, reader: WordReader) -> DataFrame | None:
             "that it is made of"
         )
     bound = bind_tables(context, text, words)
-    explained = replace(bound, text=head + bound.text).run(None, bound.all_rows())
+    explained = replace(bound, text=head + bound.text).run(None, wanted_rows(context, bound))
     plan = str(explained.collect()[0][0])
     for name, said in bound.names.items():
         plan = plan.replace(name, said)
