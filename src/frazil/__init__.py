@@ -66,13 +66,13 @@ if TYPE_CHECKING:
         PositionDeletesResult,
     )
     from frazil.spark.lake import Lake, connect, open_table
+    from frazil.spark.lake.views import View
     from frazil.spark.lake_transaction.transaction import LakeTransaction
     from frazil.spark.migration.add_files import AddFilesResult
     from frazil.spark.optimizing.results import OptimizeResult
     from frazil.spark.row_level.figures import ChangeResult
     from frazil.spark.row_level.merging.builder import MergeBuilder
     from frazil.spark.scan import Scan
-    from frazil.spark.sql.lake_views import View
     from frazil.spark.table import Table
     from frazil.spark.transaction.table import TableTransaction, TransactionTable
     from frazil.spark.upkeep.stats_results import PartitionStatsResult, TableStatsResult
@@ -209,7 +209,7 @@ _HOMES: Final = {
     "TransactionTable": "frazil.spark.transaction.table",
     "UpdateSchema": "frazil.table.updates.schema",
     "UpdateSpec": "frazil.table.updates.spec",
-    "View": "frazil.spark.sql.lake_views",
+    "View": "frazil.spark.lake.views",
     "col": "frazil.format.predicates",
     "connect": "frazil.spark.lake",
     "load_ipython_extension": "frazil.spark.attached.notebook",

@@ -176,6 +176,7 @@ def test_a_frame_that_is_kept_does_not_change(sides, spark):
     sides.sql("CREATE TABLE db.kept (id INT)")
     sides.sql("INSERT INTO db.kept VALUES (1)")
     before = sides.sql("SELECT * FROM db.kept")
+    assert [tuple(row) for row in sides.table("db.kept").collect()] == [(1,)]
     sides.sql("INSERT INTO db.kept VALUES (2)")
     assert before.count() == 1
     assert sides.sql("SELECT * FROM db.kept").count() == 2

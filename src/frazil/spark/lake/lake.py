@@ -16,23 +16,23 @@ from frazil.catalog.protocol import Catalog
 from frazil.catalog.static import StaticCatalog
 from frazil.errors import (
     ConfigurationError,
-    NamespaceAlreadyExistsError,
     NoSuchNamespaceError,
     NoSuchTableError,
     TableAlreadyExistsError,
     ValidationError,
 )
-from frazil.spark.attached.lake_sessions import SessionCommands
 from frazil.spark.creation import CreateKwargs, CreateTable
-from frazil.spark.lake_migration import MigrationCommands
-from frazil.spark.lake_transaction.methods import LakeTransactions
+from frazil.spark.lake.migration import MigrationCommands
+from frazil.spark.lake.namespaces import NamespaceCommands
+from frazil.spark.lake.sessions import SessionCommands
+from frazil.spark.lake.transactions import LakeTransactions
+from frazil.spark.lake.views import ViewCommands
 from frazil.spark.procedures.call import call
 from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.row_level.writes import Rows
 from frazil.spark.schemas.schema_like import SchemaLike
 from frazil.spark.session.facts import prepare_session, take_cache_sizes
 from frazil.spark.sql.context import CurrentNamespace, SqlContext
-from frazil.spark.sql.lake_views import ViewCommands
 from frazil.spark.sql.run import run_sql
 from frazil.spark.stream.source.options import StreamSettings
 from frazil.spark.table import Table
@@ -117,7 +117,14 @@ def open_table(
     return Table(session, catalog, catalog.load_table(catalog.identifier))
 
 
-class Lake(OnDriver, LakeTransactions, MigrationCommands, SessionCommands, ViewCommands):
+class Lake(
+    OnDriver,
+    LakeTransactions,
+    MigrationCommands,
+    NamespaceCommands,
+    SessionCommands,
+    ViewCommands,
+):
     """Namespaces and tables of one catalog, with a Spark session to fill and read them.
 
     Identifiers are ``"namespace.table"`` or tuples of names.
@@ -152,49 +159,6 @@ class Lake(OnDriver, LakeTransactions, MigrationCommands, SessionCommands, ViewC
         self.detach()
         self._transactions.close()
         self.catalog.close()
-
-    # -- namespaces ------------------------------------------------------------------------------
-
-    def create_namespace(
-        self, namespace: str | Sequence[str], properties: Mapping[str, str] | None = None
-    ) -> None:
-        """Make a namespace; NamespaceAlreadyExistsError if it is there."""
-        self.catalog.create_namespace(namespace, properties)
-
-    def create_namespace_if_not_exists(
-        self, namespace: str | Sequence[str], properties: Mapping[str, str] | None = None
-    ) -> None:
-        """Make a namespace unless it is there."""
-        try:
-            self.catalog.create_namespace(namespace, properties)
-        except NamespaceAlreadyExistsError:
-            return
-
-    def drop_namespace(self, namespace: str | Sequence[str]) -> None:
-        """Remove an empty namespace; NamespaceNotEmptyError if it holds anything."""
-        self.catalog.drop_namespace(namespace)
-
-    def list_namespaces(self, parent: str | Sequence[str] = ()) -> list[Identifier]:
-        """Return the namespaces directly below a namespace, or the top ones."""
-        return self.catalog.list_namespaces(parent)
-
-    def namespace_exists(self, namespace: str | Sequence[str]) -> bool:
-        """Return whether there is a namespace of that name."""
-        return self.catalog.namespace_exists(namespace)
-
-    def load_namespace_properties(self, namespace: str | Sequence[str]) -> dict[str, str]:
-        """Return a namespace's properties; NoSuchNamespaceError if it is not there."""
-        return self.catalog.load_namespace_properties(namespace)
-
-    def update_namespace_properties(
-        self,
-        namespace: str | Sequence[str],
-        *,
-        updates: Mapping[str, str] | None = None,
-        removals: Sequence[str] = (),
-    ) -> None:
-        """Set and remove properties of a namespace in one step."""
-        self.catalog.update_namespace_properties(namespace, updates=updates, removals=removals)
 
     # -- tables ----------------------------------------------------------------------------------
 
@@ -304,6 +268,20 @@ class Lake(OnDriver, LakeTransactions, MigrationCommands, SessionCommands, ViewC
             >>> trips = lake.load_table("db.trips")
         """
         return Table(self.spark, self.catalog, self.catalog.load_table(identifier))
+
+    def table(self, identifier: str | Sequence[str]) -> DataFrame:
+        """Return the table's rows as a DataFrame, as `SparkSession.table` does.
+
+        Every file is read, since ``DataFrame.where`` comes after the files were chosen: for a part
+        of the rows use ``load_table(…).scan(where=…)`` or `sql`, which open what they need.
+
+        Raises:
+            NoSuchTableError: there is no such table.
+
+        Examples:
+            >>> lake.table("db.trips").groupBy("city").count().show()
+        """
+        return self.load_table(identifier).to_df()
 
     def read_stream(
         self,
