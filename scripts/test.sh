@@ -3,7 +3,7 @@
 # share a session are in the first two, so that the third starts none.
 set -u
 python=${1:-.venv/bin/python}
-tables="tests/cli tests/conformance tests/spark_conditions tests/spark_read tests/spark_rows tests/spark_table tests/spark_write"
+tables="tests/cli tests/conformance tests/spark_attached tests/spark_conditions tests/spark_read tests/spark_rows tests/spark_table tests/spark_transactions tests/spark_write"
 streams="tests/spark_changes tests/spark_compaction tests/spark_deletes tests/spark_sql tests/spark_stream tests/spark_upserts"
 other=""
 for folder in tests/*/; do
