@@ -47,8 +47,8 @@ class LakeTransactions:
 
         Examples:
             >>> with lake.transaction() as tx:
-            ...     tx.table("db.orders").append(orders)
-            ...     tx.sql("DELETE FROM db.waiting WHERE id IN (SELECT id FROM db.orders)")
+            ...     tx.create_table_as_select("db.costly", df.where("fare > 99"))
+            ...     tx.sql("DELETE FROM db.trips WHERE fare > 99")
         """
         tables = JoinedTables(self.spark, self.catalog, isolation=isolation)
         return LakeTransaction(tables, self._current)
@@ -82,7 +82,7 @@ class LakeTransactions:
             CommitStateUnknownError: the outcome is unknown; it is not run again.
 
         Examples:
-            >>> lake.run_transaction(lambda tx: tx.sql("DELETE FROM db.stock WHERE n = 0"))
+            >>> lake.run_transaction(lambda tx: tx.sql("DELETE FROM db.trips WHERE fare = 0"))
         """
         if retries is not None and (not isinstance(retries, int) or retries < 0):
             raise ConfigurationError(f"retries is a number of tries from 0 on, not {retries!r}")

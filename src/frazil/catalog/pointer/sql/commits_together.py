@@ -89,7 +89,9 @@ class CommitsTogether(PointerCatalog):
                 lambda connection: self._move_all(connection, moves),
                 took_place=lambda: self._all_took_place(moving),
                 properties=properties,
-                taken=TableAlreadyExistsError(f"a table of {made} exists in {self.name}")
+                taken=TableAlreadyExistsError(
+                    f"a table of {made} exists in {self.name}, or a view of that name"
+                )
                 if made
                 else None,
                 sending=sending,
