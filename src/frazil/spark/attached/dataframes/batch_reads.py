@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -12,6 +11,7 @@ from frazil.catalog.static import StaticCatalog
 from frazil.errors import UnsupportedError, ValidationError
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.attached.dataframes.java_options import Given, read_choice
+from frazil.spark.attached.dataframes.lake_reads import ReadsLakes
 from frazil.spark.attached.names import SessionNames, context_of
 from frazil.spark.attached.sparks_errors import sparks_errors
 from frazil.spark.attached.statements import Plain
@@ -20,76 +20,14 @@ from frazil.spark.sql.context import NamedTable, NamedView
 from frazil.spark.sql.query import query
 from frazil.spark.table import Table
 
-if TYPE_CHECKING:
-    from pyspark.sql.readwriter import DataFrameReader
-else:
-    DataFrameReader = object
 
-FORMAT: Final = "iceberg"
+class LakeReader(ReadsLakes):
+    """Spark's reader, which reads tables of lakes too, by name or by folder."""
 
-
-class LakeReader(DataFrameReader):
-    """Spark's reader, which reads tables of lakes too."""
-
-    def begin(self, names: SessionNames, spark: SparkSession) -> None:
-        """Begin to remember what is asked for."""
-        self._frazil_names = names
-        self._frazil_session = spark
-        self._frazil_format: str | None = None
-        self._frazil_given = Given()
-        self._frazil_has_schema = False
-
-    def format(self, source: str) -> LakeReader:
-        """Set what is read; ``iceberg`` is a table of a lake, or a table's folder."""
-        self._frazil_format = source
-        super().format(source)
-        return self
-
-    def schema(self, schema: Any) -> LakeReader:
-        """Set the columns; a table has its own."""
-        self._frazil_has_schema = True
-        super().schema(schema)
-        return self
-
-    def option(self, key: str, value: Any) -> LakeReader:
-        """Set an option."""
-        self._frazil_given.note(key, value)
-        super().option(key, value)
-        return self
-
-    def options(self, **options: Any) -> LakeReader:
-        """Set options."""
-        for key, value in options.items():
-            self._frazil_given.note(key, value)
-        super().options(**options)
-        return self
-
-    def table(self, tableName: str) -> DataFrame:
-        """Return the rows of a table."""
-        parts = self._frazil_names.parts_of(tableName)
-        rows = None if parts is None else self._frazil_rows(parts)
-        return super().table(tableName) if rows is None else rows
-
-    def load(
-        self,
-        path: Any = None,
-        format: str | None = None,
-        schema: Any = None,
-        **options: Any,
-    ) -> DataFrame:
-        """Return the rows of what lies at a place, or of a table."""
-        if not is_iceberg(format or self._frazil_format):
-            return super().load(path, format, schema, **options)
-        for key, value in options.items():
-            self._frazil_given.note(key, value)
-        self._frazil_has_schema = self._frazil_has_schema or schema is not None
-        place = path if path is not None else self._frazil_given.values.get("path")
-        if isinstance(place, str) and is_folder(place):
-            with sparks_errors():
-                return self._frazil_read(NamedTable(table_at(self._frazil_session, place)))
-        parts = self._frazil_names.parts_of(place)
-        rows = None if parts is None else self._frazil_rows(parts)
-        return super().load(path, format, schema, **options) if rows is None else rows
+    def _frazil_at(self, place: str) -> DataFrame:
+        """The rows of a table by its folder."""
+        with sparks_errors():
+            return self._frazil_read(NamedTable(table_at(self._frazil_session, place)))
 
     def _frazil_rows(self, parts: Identifier) -> DataFrame | None:
         """The rows of a lake's table; None where the name is that of a temporary view."""
@@ -102,10 +40,7 @@ class LakeReader(DataFrameReader):
             return None if named is None else self._frazil_read(named).alias(parts[-1])
 
     def _frazil_read(self, named: NamedTable) -> DataFrame:
-        if self._frazil_has_schema:
-            raise UnsupportedError(
-                "a table has its own columns: leave schema(…) out, and choose with select(…)"
-            )
+        self._frazil_refuse_schema()
         return rows_of_choice(named, self._frazil_given)
 
 
@@ -184,13 +119,3 @@ def table_at(spark: SparkSession, place: str) -> Table:
     prepare_session(spark)
     catalog = StaticCatalog(os.fspath(place), {})
     return Table(spark, catalog, catalog.load_table(catalog.identifier))
-
-
-def is_iceberg(source: str | None) -> bool:
-    """Return whether a format is that of lakes' tables."""
-    return source is not None and source.lower() == FORMAT
-
-
-def is_folder(place: str) -> bool:
-    """Return whether what is loaded is a place, not a name."""
-    return "/" in place

@@ -12,8 +12,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from frazil.catalog.identifiers import Identifier, shown
 from frazil.errors import ConfigurationError, TableAlreadyExistsError, UnsupportedError
 from frazil.format.predicates.sql.quoting import quote_name
-from frazil.spark.attached.dataframes.batch_reads import is_iceberg
 from frazil.spark.attached.dataframes.java_options import Given, write_choice
+from frazil.spark.attached.dataframes.lake_reads import is_iceberg
 from frazil.spark.attached.dataframes.table_writes import TableWrite, refuse_other_formats
 from frazil.spark.attached.names import SessionNames, context_of
 from frazil.spark.attached.sparks_errors import sparks_errors

@@ -11,8 +11,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from frazil.catalog.identifiers import Identifier, shown
 from frazil.errors import NoSuchTableError, TableAlreadyExistsError, UnsupportedError
 from frazil.format.schema import Schema
-from frazil.spark.attached.dataframes.batch_reads import is_iceberg
 from frazil.spark.attached.dataframes.java_options import Given, WriteChoice, write_choice
+from frazil.spark.attached.dataframes.lake_reads import is_iceberg
 from frazil.spark.attached.names import AttachedContext, SessionNames, context_of
 from frazil.spark.creation import CreateTable, ReplaceTable
 from frazil.spark.port import SparkPort

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame
 from frazil.catalog.identifiers import Identifier, shown
 from frazil.errors import TableAlreadyExistsError, UnsupportedError, ValidationError
 from frazil.format.predicates.sql.quoting import quote_name
-from frazil.spark.attached.dataframes.batch_reads import is_folder, is_iceberg
 from frazil.spark.attached.dataframes.java_options import Given
+from frazil.spark.attached.dataframes.lake_reads import is_folder, is_iceberg
 from frazil.spark.attached.dataframes.table_writes import TableWrite, refuse_other_formats
 from frazil.spark.attached.names import SessionNames
 from frazil.spark.attached.sparks_errors import sparks_errors
