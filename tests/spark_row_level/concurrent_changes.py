@@ -139,9 +139,8 @@ def conflicts(first, rival, place, isolation, mode):
     """Whether the first writer must be refused, from what the specification and the docs say.
 
     An append fits every table. Nothing that happened to other files matters. Serializable isolation
-    refuses added rows that the first writer's condition may match; a file that another wrote anew
-    for other rows of it holds none that match. A file that the first writer replaces, or
-    whose rows it read to write them anew, must be as it was.
+    refuses added rows that the first writer's condition matches. A file that the first writer
+    replaces must be as it was. Rows that both mark in a file as deleted are told apart.
     """
     if first == "append":
         return False
@@ -151,16 +150,19 @@ def conflicts(first, rival, place, isolation, mode):
         # An overwrite judges the deletes of others by their partition alone.
         by_partition = rival in ("delete", "update", "merge") and mode == "merge-on-read"
         return first == "overwrite" and by_partition and place == "same partition"
+    marked = ("delete", "update", "merge")
+    if mode == "merge-on-read" and first in marked and rival in marked:
+        # Each marks rows where they are: only the same row is a conflict.
+        if place == "same file" or (first == "delete" and isolation == "snapshot"):
+            return False
+        return first != "delete" or rival != "delete"
     if first != "delete" or (mode == "copy-on-write" and isolation == "serializable"):
         return True
     if isolation == "snapshot":
         # It is made again on the new snapshot.
         return False
     # Serializable, merge-on-read: positions are marked in files that must be there.
-    if rival in ("overwrite", "rewrite"):
-        return True
-    # Deletes of other rows of the file are taken over: it is made again on the new snapshot.
-    return rival != "delete" and place == "same row"
+    return True
 
 
 def rows_after(first, rival, place, isolation, *, refused):

@@ -130,6 +130,11 @@ MANIFEST_CODEC: Final = Property(
 SUMMARY_PARTITION_LIMIT: Final = Property("write.summary.partition-limit", _COUNT, 0)
 NAME_MAPPING: Final = Property("schema.name-mapping.default", optional(MAPPING), None)
 
+ROW_LEVEL_CONFLICTS: Final = Property("frazil.commit.row-level-conflicts", FLAG, default=True)
+MOST_TESTED_BYTES: Final = Property(
+    "frazil.commit.row-level-conflicts.max-tested-bytes", _LONG_BYTES, 256 * _MEBIBYTE
+)
+
 RETRIES: Final = Property("commit.retry.num-retries", _COUNT, 4)
 RETRY_MIN_WAIT: Final = Property("commit.retry.min-wait-ms", _MILLISECONDS, 100)
 RETRY_MAX_WAIT: Final = Property("commit.retry.max-wait-ms", _MILLISECONDS, 60_000)

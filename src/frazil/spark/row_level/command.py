@@ -12,10 +12,12 @@ from pyspark.sql import DataFrame
 from frazil.format.manifests import DataFile
 from frazil.format.predicates.expressions import Expression
 from frazil.format.properties.commands import COMMANDS
+from frazil.format.properties.table import ROW_LEVEL_CONFLICTS
 from frazil.planning.removal import data_files
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.delete_files.write import WrittenDeletes, write_deletes
 from frazil.spark.port import SparkPort
+from frazil.spark.row_level.compared_rows import ComparedRows, CountMatching
 from frazil.spark.row_level.figures import ChangeResult, files_skipped, summary_entries
 from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.row_level.start import Start
@@ -26,6 +28,19 @@ from frazil.table.file_changes import FileChanges
 from frazil.table.snapshots.producer import SnapshotSettings
 
 MERGE_ON_READ: Final = "merge-on-read"
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """How a command tests rows that others added since it read the table.
+
+    Attributes:
+        count: counts those of some files that it would have been about.
+        beside: names of columns that then stand beside the table's.
+    """
+
+    count: CountMatching
+    beside: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,12 +164,16 @@ class Command(Start):
     def commit_added(
         self,
         added: Sequence[DataFile],
-        plan: ScanPlan,
+        target: Target,
         where: Expression,
         figures: Mapping[str, int],
+        *,
+        tested: Tested | None = None,
     ) -> ChangeResult:
         """Commit new rows alone; rows that others added meanwhile and that match conflict."""
-        validation = self._validation(where, check_deletes=False)
+        plan = target.plan
+        rows = self._compared(target, (), where, tested)
+        validation = self._validation(where, rows, check_deletes=False)
         self._commit(
             added,
             (),
@@ -173,15 +192,19 @@ class Command(Start):
         where: Expression,
         figures: Mapping[str, int],
         mode: str | None = None,
+        *,
+        tested: Tested | None = None,
     ) -> ChangeResult:
         """Commit files in place of others.
 
         Args:
             removed: the ordinals of files that go.
             where: which rows the command is about.
+            tested: how rows that others add are tested.
         """
         gone = data_files(self.base, target.plan, removed)
-        validation = self._validation(where, check_deletes=True)
+        rows = self._compared(target, (), where, tested)
+        validation = self._validation(where, rows, check_deletes=True)
         self._commit(
             added,
             (),
@@ -203,13 +226,16 @@ class Command(Start):
         figures: Mapping[str, int],
         removed: Collection[int] = (),
         changed: Collection[int] = (),
+        *,
+        tested: Tested | None = None,
     ) -> ChangeResult:
         """Commit new rows and deletes of rows.
 
         Args:
-            changed: the ordinals of files whose rows were read to make new ones: what others delete
-                of them meanwhile conflicts.
+            changed: the ordinals of files whose rows were read to make new ones: where others
+                delete the same rows meanwhile, that conflicts.
             removed: the ordinals of files that go as a whole.
+            tested: how rows that others add are tested.
         """
         gone = data_files(self.base, target.plan, removed)
         read = set(changed)
@@ -217,7 +243,8 @@ class Command(Start):
             # Who changed a row first has changed it: a delete of its old form would miss the new.
             read |= target.ordinals_of(deletes.referenced_paths)
         whose_rows = data_files(self.base, target.plan, read)
-        validation = self._validation(where, check_deletes=bool(read))
+        rows = self._compared(target, deletes.added, where, tested)
+        validation = self._validation(where, rows, check_deletes=bool(read))
         self._commit(
             added,
             deletes.paths,
@@ -256,7 +283,30 @@ class Command(Start):
         summary = {**given, **summary_entries(self.name, figures)}
         commit({**self.settings, "own_files": own, "snapshot_properties": summary})
 
-    def _validation(self, where: Expression, *, check_deletes: bool) -> Validation:
+    def _compared(
+        self,
+        target: Target,
+        deletes: Sequence[DataFile],
+        where: Expression,
+        tested: Tested | None,
+    ) -> ComparedRows | None:
+        """What is read where others changed the same files; None where files alone decide."""
+        if not ROW_LEVEL_CONFLICTS.of(self.base.properties):
+            return None
+        return ComparedRows(
+            spark=target.spark,
+            metadata=self.base,
+            io=self.port.io,
+            plan=target.plan,
+            deletes=deletes,
+            where=where,
+            count_matching=None if tested is None else tested.count,
+            beside=() if tested is None else tested.beside,
+        )
+
+    def _validation(
+        self, where: Expression, rows: ComparedRows | None, *, check_deletes: bool
+    ) -> Validation:
         return Validation(
             self.snapshot_id,
             self.isolation,
@@ -265,6 +315,7 @@ class Command(Start):
             case_sensitive=self.case_sensitive,
             read_files=tuple(self.decisive),
             operation=self.name,
+            rows=rows,
         )
 
     def _figures(

@@ -18,7 +18,7 @@ from frazil.format.types import NestedField
 from frazil.spark.conditions import Condition
 from frazil.spark.delete_files.write import WrittenDeletes
 from frazil.spark.port import SparkPort
-from frazil.spark.row_level.command import Command
+from frazil.spark.row_level.command import Command, Tested
 from frazil.spark.row_level.figures import ChangeResult
 from frazil.spark.row_level.in_place import in_place
 from frazil.spark.row_level.options import CommitOptions
@@ -105,7 +105,9 @@ class _Deletion:
             if not deletes.deleted_rows:
                 return self._whole_files(command, every, whole, figures)
             figures["rows_deleted"] += deletes.deleted_rows
-            return command.commit_deltas((), deletes, every, where, figures, removed=whole)
+            return command.commit_deltas(
+                (), deletes, every, where, figures, removed=whole, tested=tested_by(test)
+            )
         counts = rows_by_file(rest, test)
         if not counts:
             return self._whole_files(command, every, whole, figures)
@@ -115,7 +117,9 @@ class _Deletion:
         added = command.write(kept, rewritten, placement=placement)
         figures["rows_deleted"] += sum(counts.values())
         figures["rows_copied"] = sum(file.record_count for file in added)
-        return command.commit_rewrite(added, [*whole, *counts], every, where, figures)
+        return command.commit_rewrite(
+            added, [*whole, *counts], every, where, figures, tested=tested_by(test)
+        )
 
     def _whole_files(
         self, command: Command, every: Target, whole: list[int], figures: dict[str, int]
@@ -123,8 +127,10 @@ class _Deletion:
         """Commit what metadata alone says."""
         if not whole:
             return command.commit_nothing(every.plan)
-        where = self.condition.implied
-        return command.commit_rewrite((), whole, every, where, figures, mode="metadata")
+        where, tested = self.condition.implied, tested_by(self.condition)
+        return command.commit_rewrite(
+            (), whole, every, where, figures, mode="metadata", tested=tested
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +173,20 @@ def repeatable(target: Target, condition: Condition) -> Test:
     if not (condition.has_subquery or words is None or words.name_any_of(CLOCKS)):
         return condition
     return AtPlaces(matching_places(target, condition).localCheckpoint(), target.place)
+
+
+def tested_by(test: Test) -> Tested | None:
+    """Return how rows that others add are tested; None where a later look may say otherwise.
+
+    Args:
+        test: a condition that is `repeatable`, or the places that one has found.
+    """
+    if isinstance(test, AtPlaces) or test.has_subquery:
+        return None
+    words = words_of(test.text)
+    if not test.is_exact and (words is None or words.name_any_of(CLOCKS)):
+        return None
+    return Tested(lambda target: rows_by_file(target, test))
 
 
 CLOCKS: Final = (

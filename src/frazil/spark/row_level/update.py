@@ -21,6 +21,7 @@ from frazil.spark.row_level.delete import (
     rows_by_file,
     rows_flagged,
     rows_matching,
+    tested_by,
 )
 from frazil.spark.row_level.figures import ChangeResult
 from frazil.spark.row_level.in_place import in_place, partition_columns, without_queries
@@ -106,7 +107,13 @@ class _Change:
                 )
                 figures = {"rows_updated": sum(file.record_count for file in added)}
                 return command.commit_deltas(
-                    added, deletes, target, where, figures, changed=updated.ordinals
+                    added,
+                    deletes,
+                    target,
+                    where,
+                    figures,
+                    changed=updated.ordinals,
+                    tested=tested_by(test),
                 )
             counts = rows_by_file(target, test)
             if not counts:
@@ -120,7 +127,9 @@ class _Change:
             )
             written = sum(file.record_count for file in added)
             figures["rows_copied"] = written - figures["rows_updated"]
-            return command.commit_rewrite(added, list(counts), target, where, figures)
+            return command.commit_rewrite(
+                added, list(counts), target, where, figures, tested=tested_by(test)
+            )
 
     def _placement(
         self, command: Command, rewritten: Target, test: Test, assignments: Assignments

@@ -12,7 +12,9 @@ import polars as pl
 from frazil.errors import ConflictError
 from frazil.format.manifests import (
     Content,
+    DataFile,
     EntryStatus,
+    FileFormat,
     ManifestContent,
     ManifestFile,
 )
@@ -97,6 +99,22 @@ class ChangedFile:
     is_vector: bool
     sequence_number: int | None
     snapshot: Snapshot
+    file_format: FileFormat
+    record_count: int
+    size_in_bytes: int
+
+    def as_position_deletes(self) -> DataFile:
+        """Return the position delete file, to be read."""
+        return DataFile(
+            content=self.content,
+            file_path=self.path,
+            file_format=self.file_format,
+            spec_id=self.spec_id,
+            partition=self.partition,
+            record_count=self.record_count,
+            file_size_in_bytes=self.size_in_bytes,
+            referenced_data_file=self.about,
+        )
 
 
 class History:
@@ -216,8 +234,33 @@ class History:
         more = ", …" if len(of_snapshot) > _SHOWN else ""
         by = f" ({snapshot.operation})" if snapshot.operation else ""
         raise error(
-            f"the {self._operation} read {_called(self._from_snapshot)}, and since then another "
-            f"commit, snapshot {snapshot.snapshot_id}{by}, has {what}: {', '.join(shown)}{more}; "
+            self._refusal(
+                f"another commit, snapshot {snapshot.snapshot_id}{by}, has {what}: "
+                f"{', '.join(shown)}{more}"
+            )
+        )
+
+    def refuse_rows(self, count: int, path: str) -> None:
+        """Refuse the operation if others deleted or changed rows that it changes too.
+
+        Args:
+            count: how many of the data file `path`.
+
+        Raises:
+            ConflictError: there are any.
+        """
+        if count:
+            numbers = ", ".join(str(each.snapshot_id) for each in self.snapshots[:_SHOWN])
+            raise ConflictError(
+                self._refusal(
+                    f"other commits, of snapshots {numbers} (the newest first), have deleted or "
+                    f"changed {count} rows of {path} that this {self._operation} changes too"
+                )
+            )
+
+    def _refusal(self, what: str) -> str:
+        return (
+            f"the {self._operation} read {_called(self._from_snapshot)}, and since then {what}; "
             f"run the {self._operation} again on the current snapshot"
         )
 
@@ -258,11 +301,16 @@ class History:
             ABOUT,
             is_vector().alias("is_vector"),
             "sequence_number",
+            "file_format",
+            "record_count",
+            "file_size_in_bytes",
         )
         partitions = partition_tuples(metadata, manifest.partition_spec_id, found)
         return [
-            ChangedFile(path, Content(content), spec_id, partition, about, vector, number, snapshot)
-            for (path, content, spec_id, about, vector, number), partition in zip(
+            ChangedFile(
+                path, Content(content), spec_id, partition, about, vector, number, snapshot, *read
+            )
+            for (path, content, spec_id, about, vector, number, *read), partition in zip(
                 columns.iter_rows(), partitions, strict=True
             )
         ]

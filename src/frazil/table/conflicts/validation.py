@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Final, Literal, get_args
 
 from frazil.errors import ReplacedDeletesError, ValidationError
 from frazil.format.manifests import (
@@ -13,10 +13,15 @@ from frazil.format.manifests import (
 )
 from frazil.format.predicates.expressions import AlwaysTrue
 from frazil.table.conflicts.history import EVERYWHERE, ChangedFile, History, Scope
+from frazil.table.conflicts.rows import OperationRows
 from frazil.table.manifests.file_keys import PartitionSet
 from frazil.table.manifests.row_filter import Predicate
 
 Isolation = Literal["serializable", "snapshot"]
+
+_DELETES_OF_READ_FILES: Final = (
+    "added deletes for data files of which this operation read or replaces rows"
+)
 
 
 def isolation_named(name: str) -> Isolation:
@@ -52,6 +57,8 @@ class Validation:
             removed of them conflicts, as `serializable` asks.
         operation: what errors call the operation, such as ``merge``; unless given, what its
             snapshot's summary says.
+        rows: reads the rows that both the operation and others changed, so that changes of
+            different rows of a data file do not conflict; without it they do.
     """
 
     from_snapshot: int | None
@@ -62,14 +69,10 @@ class Validation:
     case_sensitive: bool = True
     read_files: tuple[DataFile, ...] = ()
     operation: str | None = None
+    rows: OperationRows | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "isolation", isolation_named(self.isolation))
-
-
-def check_no_added_data(history: History, scope: Scope) -> None:
-    """Refuse data that was added where the operation read (serializable isolation)."""
-    history.refuse(history.added_data(scope), f"added data files {scope}")
 
 
 def check_no_added_deletes(history: History, scope: Scope) -> None:
@@ -159,29 +162,51 @@ def check_no_new_deletes_for(
         equality_deletes_still_apply: the files that take their place keep the old data sequence
             number, so that newer equality deletes reach them as well (rule 178).
     """
-    files = tuple(data_files)
-    if not files:
-        return
-    paths = frozenset(file.file_path for file in files)
-    partitions = PartitionSet((file.spec_id, file.partition) for file in files)
-
-    def reaches(delete: ChangedFile) -> bool:
-        if delete.content is Content.EQUALITY_DELETES:
-            if equality_deletes_still_apply:
-                return False
-            # An equality delete of an unpartitioned spec is global (rule 178).
-            return (
-                history.is_unpartitioned(delete.spec_id)
-                or (delete.spec_id, delete.partition) in partitions
-            )
-        if delete.about is not None:
-            return delete.about in paths
-        return (delete.spec_id, delete.partition) in partitions
-
+    reached = Reached(history, data_files)
     history.refuse(
-        (delete for delete in history.added_deletes(EVERYWHERE) if reaches(delete)),
-        "added deletes for data files of which this operation read or replaces rows",
+        (
+            delete
+            for delete in reached.added_deletes()
+            if not (equality_deletes_still_apply and delete.content is Content.EQUALITY_DELETES)
+        ),
+        _DELETES_OF_READ_FILES,
     )
+
+
+def check_no_new_equality_deletes_for(history: History, data_files: Iterable[DataFile]) -> None:
+    """Refuse equality deletes that were added to data files of which the operation changes rows."""
+    reached = Reached(history, data_files)
+    history.refuse(
+        (each for each in reached.added_deletes() if each.content is Content.EQUALITY_DELETES),
+        _DELETES_OF_READ_FILES,
+    )
+
+
+class Reached:
+    """Data files, to ask which deletes of others may be about them.
+
+    Args:
+        history: what was committed since the operation read the files.
+        data_files: the files.
+    """
+
+    def __init__(self, history: History, data_files: Iterable[DataFile]) -> None:
+        files = tuple(data_files)
+        self._history = history
+        self._paths = frozenset(file.file_path for file in files)
+        self._partitions = PartitionSet((file.spec_id, file.partition) for file in files)
+
+    def added_deletes(self) -> Iterator[ChangedFile]:
+        """The deletes that others added."""
+        if self._paths:
+            yield from filter(self._is_reached_by, self._history.added_deletes(EVERYWHERE))
+
+    def _is_reached_by(self, delete: ChangedFile) -> bool:
+        in_partition = (delete.spec_id, delete.partition) in self._partitions
+        if delete.content is Content.EQUALITY_DELETES:
+            # An equality delete of an unpartitioned spec is global (rule 178).
+            return in_partition or self._history.is_unpartitioned(delete.spec_id)
+        return in_partition if delete.about is None else delete.about in self._paths
 
 
 def check_no_added_vectors(history: History, data_files: Iterable[str]) -> None:

@@ -86,6 +86,18 @@ class ManifestFilter:
         else:
             self._key_partitions.add(file.spec_id, file.partition)
 
+    def choose_only_files(self, files: Iterable[DataFile]) -> None:
+        """Remove these files in place of those that were chosen by identity so far."""
+        chosen = {file_key(file): file for file in files}
+        if chosen.keys() == self._keys.keys():
+            return
+        self._keys.clear()
+        self._listed_in.clear()
+        self._key_partitions = PartitionSet()
+        self._results.clear()
+        for file in chosen.values():
+            self.choose_file(file)
+
     def choose_path(self, path: str) -> None:
         """Remove the file of this path; it must be there (rules 211, 212)."""
         self._paths.add(path)

@@ -16,7 +16,7 @@ from frazil.storage.files import FileIO
 from frazil.table.commit.operation import Changes, CompositeOperation, Operation
 from frazil.table.commit.requirements import updates_requiring
 from frazil.table.conflicts.history import Scope
-from frazil.table.conflicts.validation import check_no_added_data
+from frazil.table.conflicts.rows import AddedData
 from frazil.table.manifests.file_keys import PartitionSet
 from frazil.table.manifests.files import read_entries
 from frazil.table.manifests.row_filter import RowFilter
@@ -103,7 +103,7 @@ class CherryPick(MergingProducer):
         partitions = PartitionSet((file.spec_id, file.partition) for file in self.added_data.files)
         everything = any(base.spec_by_id(spec).is_unpartitioned for spec in partitions.spec_ids)
         scope = Scope(RowFilter(AlwaysTrue()), None if everything else partitions)
-        check_no_added_data(self.history(base, parent, start), scope)
+        AddedData(None).check(self.history(base, parent, start), scope, base, parent)
 
     @property
     def made_snapshots(self) -> frozenset[int]:

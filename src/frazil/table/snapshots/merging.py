@@ -75,6 +75,15 @@ class AddedFiles:
             status=EntryStatus.ADDED, sequence_number=data_sequence_number, data_file=new
         )
 
+    def hold(self, files: Sequence[DataFile]) -> None:
+        """Have these files in place of those that were added, for this try and later ones."""
+        if {file_key(file) for file in files} == self._entries.keys():
+            return
+        self._entries.clear()
+        self._manifests.clear()
+        for file in files:
+            self.add(file)
+
     def manifests(self, metadata: TableMetadata, snapshot_id: int) -> list[ManifestFile]:
         """Return the manifests of the added files.
 

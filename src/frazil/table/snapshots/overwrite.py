@@ -13,9 +13,9 @@ from frazil.format.snapshots import APPEND, DELETE, OVERWRITE, Snapshot
 from frazil.format.snapshots.summaries import REPLACE_PARTITIONS
 from frazil.storage.files import FileIO
 from frazil.table.conflicts.history import Scope
+from frazil.table.conflicts.rows import AddedData
 from frazil.table.conflicts.validation import (
     Validation,
-    check_no_added_data,
     check_no_added_deletes,
     check_no_new_deletes_for,
     check_no_removed_data,
@@ -53,6 +53,7 @@ class OverwriteFiles(MergingProducer):
         super().__init__(io, options)
         self._where = None if where is None else RowFilter(where, case_sensitive=case_sensitive)
         self._validation = validation
+        self._added_by_others = AddedData(None if validation is None else validation.rows)
         self._removes_by_name = False
         for file in added:
             self.added_data.add(file)
@@ -86,7 +87,7 @@ class OverwriteFiles(MergingProducer):
             return
         scope = self._scope(options)
         if options.isolation == "serializable":
-            check_no_added_data(history, scope)
+            self._added_by_others.check(history, scope, base, parent)
             check_read_rows_stay(history, options.read_files)
         if not options.check_deletes:
             return
@@ -178,6 +179,7 @@ class ReplacePartitions(MergingProducer):
         snapshot_properties = {**options.snapshot_properties, REPLACE_PARTITIONS: "true"}
         super().__init__(io, replace(options, snapshot_properties=snapshot_properties))
         self._validation = validation
+        self._added_by_others = AddedData(None)
         self._touched = PartitionSet()
         self._chosen_for_spec: int | None = None
         for file in added:
@@ -197,7 +199,7 @@ class ReplacePartitions(MergingProducer):
         history = self.history(base, parent, options.from_snapshot, operation=options.operation)
         scope = self._scope(base)
         if options.isolation == "serializable":
-            check_no_added_data(history, scope)
+            self._added_by_others.check(history, scope, base, parent)
         if options.check_deletes:
             check_no_removed_data(history, scope)
             check_no_added_deletes(history, scope)

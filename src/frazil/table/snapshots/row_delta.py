@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from frazil.errors import ConflictError, ValidationError
-from frazil.format.manifests import Content, DataFile, ManifestContent, ManifestFile
+from frazil.format.manifests import Content, DataFile, ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import APPEND, DELETE, OVERWRITE, Snapshot
 from frazil.storage.files import FileIO
-from frazil.table.conflicts.history import Scope
+from frazil.table.conflicts.history import History, Scope
+from frazil.table.conflicts.rows import AddedData
 from frazil.table.conflicts.validation import (
     Validation,
     check_data_files_exist,
-    check_no_added_data,
     check_no_added_deletes,
     check_no_added_vectors,
     check_no_new_deletes_for,
+    check_no_new_equality_deletes_for,
     check_read_rows_stay,
     check_replaced_files_exist,
 )
-from frazil.table.manifests.entry_columns import ABOUT, is_live, is_vector, read_entry_columns
 from frazil.table.manifests.file_keys import PartitionSet, file_key, referenced_data_file
 from frazil.table.manifests.row_filter import RowFilter
+from frazil.table.snapshots.joined_deletes import JoinedDeletes, live_deletes_about
 from frazil.table.snapshots.merging import MergingProducer
 from frazil.table.snapshots.producer import DEFAULT_OPTIONS, SnapshotOptions
 
@@ -31,7 +32,8 @@ class RowDelta(MergingProducer):
     """Merge-on-read changes: new data files, new delete files or vectors, replaced deletes.
 
     A new deletion vector replaces the vector (and the position delete files about that data file
-    alone) that was there; name those in `removed_deletes` (rule 217).
+    alone) that was there; name those in `removed_deletes` (rule 217). What others delete of the
+    same data files meanwhile is taken in where the validation has `rows`.
 
     Args:
         changed: the data files whose rows were read to make the new ones. Where they are named,
@@ -59,6 +61,7 @@ class RowDelta(MergingProducer):
         self._new_vectors: dict[str, DataFile] = {}
         self._about: set[str] = set(referenced_data_files)
         self._changed = None if changed is None else tuple(changed)
+        self._added_by_others = AddedData(None if validation is None else validation.rows)
         for file in added:
             self.added_data.add(file)
         for file in added_deletes:
@@ -68,6 +71,14 @@ class RowDelta(MergingProducer):
             self.removed_data.choose_file(file)
         for file in removed_deletes:
             self.removed_deletes.choose_file(file)
+        self._joined: JoinedDeletes | None = None
+        if validation is not None and validation.rows is not None:
+            self._joined = JoinedDeletes(
+                validation.rows,
+                added=self.added_deletes.files,
+                removed=self.removed_deletes.chosen_files,
+            )
+        self._rivals = 0
         both = self._about & {file.file_path for file in self.removed_data.chosen_files}
         if both:
             raise ValidationError(
@@ -97,16 +108,20 @@ class RowDelta(MergingProducer):
             RowFilter(options.conflict_filter, case_sensitive=options.case_sensitive), partitions
         )
         if options.isolation == "serializable":
-            check_no_added_data(history, scope)
+            self._added_by_others.check(history, scope, base, parent)
             check_read_rows_stay(history, options.read_files)
         if options.check_deletes:
             if self._changed is None:
                 check_no_added_deletes(history, scope)
             check_no_new_deletes_for(
-                history,
-                (*self.removed_data.chosen_files, *(self._changed or ())),
-                equality_deletes_still_apply=False,
+                history, self.removed_data.chosen_files, equality_deletes_still_apply=False
             )
+        changed = (self._changed or ()) if options.check_deletes else ()
+        if self._joined is not None:
+            check_no_new_equality_deletes_for(history, changed)
+            self._follow(self._joined, history, base, parent, changed)
+            return
+        check_no_new_deletes_for(history, changed, equality_deletes_still_apply=False)
         # The last: who deletes rows alone may do so again where nothing else contradicts.
         check_no_added_vectors(history, self._new_vectors)
         check_replaced_files_exist(
@@ -118,6 +133,30 @@ class RowDelta(MergingProducer):
         if self._new_vectors:
             self._check_one_vector_a_file(base, parent)
         return super().manifests(base, parent)
+
+    def summary(self, base: TableMetadata, parent: Snapshot | None) -> Mapping[str, str]:
+        """The counts, and what was compared with the changes of others."""
+        counts = super().summary(base, parent)
+        if not self._rivals or self._joined is None:
+            return counts
+        return {
+            **counts,
+            "frazil.row-level-conflicts.snapshots": str(self._rivals),
+            "frazil.row-level-conflicts.shared-files": str(len(self._joined.shared)),
+            "frazil.row-level-conflicts.tested-files": str(self._added_by_others.tested_files),
+        }
+
+    def on_committed(self, metadata: TableMetadata) -> None:
+        """Remove what earlier tries wrote, and deletes that others' were joined with."""
+        super().on_committed(metadata)
+        if self._joined is not None and self._joined.unused_paths:
+            self.files.io.delete_many(self._joined.unused_paths)
+
+    def on_abandoned(self) -> None:
+        """Remove what tries wrote too."""
+        super().on_abandoned()
+        if self._joined is not None and self._joined.made_paths:
+            self.files.io.delete_many(self._joined.made_paths)
 
     def _note(self, delete: DataFile) -> None:
         if delete.content is not Content.POSITION_DELETES:
@@ -131,26 +170,41 @@ class RowDelta(MergingProducer):
                 raise ValidationError(f"two deletion vectors were given for {about}; merge them")
             self._new_vectors[about] = delete
 
+    def _follow(
+        self,
+        joined: JoinedDeletes,
+        history: History,
+        base: TableMetadata,
+        parent: Snapshot | None,
+        changed: Sequence[DataFile],
+    ) -> None:
+        """Take in what others deleted of the same data files."""
+        joined.follow(history, self._live_deletes(base, parent, self._about), base, changed)
+        self.added_deletes.hold(joined.added)
+        self.removed_deletes.choose_only_files(joined.removed)
+        self._new_vectors = {
+            file.referenced_data_file: file
+            for file in joined.added
+            if file.is_deletion_vector and file.referenced_data_file is not None
+        }
+        self._rivals = len(history.snapshots)
+
+    def _live_deletes(
+        self, base: TableMetadata, parent: Snapshot | None, about: Collection[str]
+    ) -> list[DataFile]:
+        partitions = PartitionSet(
+            (each.spec_id, each.partition) for each in self.added_deletes.files
+        )
+        manifests = self.files.manifests_of(parent)
+        return live_deletes_about(self.files, base, manifests, about, partitions)
+
     def _check_one_vector_a_file(self, base: TableMetadata, parent: Snapshot | None) -> None:
         """Look through live deletes by referenced file alone: rule 217 knows no filter."""
         replaced = {file_key(file) for file in self.removed_deletes.chosen_files}
-        partitions = PartitionSet(
-            (vector.spec_id, vector.partition) for vector in self._new_vectors.values()
-        )
-        for manifest in self.files.manifests_of(parent):
-            if manifest.content is not ManifestContent.DELETES or not manifest.has_live_files:
-                continue
-            if not partitions.may_be_in(base, manifest):
-                continue
-            entries = read_entry_columns(self.files.io, base, manifest)
-            about_ours = entries.filter(
-                is_live(entries) & entries[ABOUT].is_in(list(self._new_vectors))
-            ).filter(is_vector())
-            for path, offset, about in about_ours.select(
-                "file_path", "content_offset", ABOUT
-            ).iter_rows():
-                if (path, offset) not in replaced:
-                    raise ConflictError(
-                        f"{about} has a deletion vector in {path} that this operation does not "
-                        "replace; there is at most one a data file, merge the two"
-                    )
+        for file in self._live_deletes(base, parent, self._new_vectors):
+            if file.is_deletion_vector and file_key(file) not in replaced:
+                raise ConflictError(
+                    f"{file.referenced_data_file} has a deletion vector in {file.file_path} that "
+                    "this operation does not replace; there is at most one a data file, merge the "
+                    "two"
+                )

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from frazil.format.predicates.sql.implied import words_of
 from frazil.format.predicates.sql.quoting import quote_name_always
-from frazil.spark.row_level.delete import CLOCKS
 from frazil.spark.row_level.in_place import in_place, partition_columns, without_queries
 from frazil.spark.row_level.merging.clauses.clause import Do, When
 from frazil.spark.row_level.merging.clauses.flags import first_number, written_by_clause
 from frazil.spark.row_level.merging.keys.key_filter import KeyFilter, pays
 from frazil.spark.row_level.merging.matches.by_file import FileMatches
-from frazil.spark.row_level.merging.matches.matching import Matching
+from frazil.spark.row_level.merging.matches.matching import Matching, is_steady
 from frazil.spark.row_level.merging.written import WrittenChanges
 from frazil.spark.row_level.target import Target
 from frazil.spark.row_level.values.expressions import condition_column
@@ -33,14 +31,7 @@ def takes_one_join(matching: Matching) -> bool:
     if matching.command.merges_on_read or matching.merge.of_kind(When.BY_SOURCE):
         return False
     merge = matching.merge
-    return all(_is_steady(each) for each in (merge.on, *merge.conditions(When.MATCHED)))
-
-
-def _is_steady(condition: str | Column) -> bool:
-    if not isinstance(condition, str):
-        return False
-    words = words_of(condition)
-    return words is not None and not words.has_query and not words.name_any_of(CLOCKS)
+    return all(is_steady(each) for each in (merge.on, *merge.conditions(When.MATCHED)))
 
 
 def rewritten_in_one_join(matching: Matching, target: Target) -> WrittenChanges | None:

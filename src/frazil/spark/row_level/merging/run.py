@@ -105,15 +105,20 @@ def _committed(
     matching: Matching, target: Target, where: Expression, done: WrittenChanges
 ) -> ChangeResult:
     command, counts, added = matching.command, done.counts, done.added
-    if matching.merge.of_kind(When.NOT_MATCHED):
-        # A match is why a row of the source is not added.
-        command.decided_by(target, counts.matched_files)
+    inserts = bool(matching.merge.of_kind(When.NOT_MATCHED))
+    marks = done.deletes is not None
+    if inserts:
+        # A match is why a row of the source is not added. Where it changes it is looked at itself.
+        command.decided_by(target, counts.unchanged_files if marks else counts.matched_files)
     figures = counts.figures(added=done.rows, copied=done.copied)
+    tested = matching.tested()
     if done.deletes is not None:
-        changed = counts.updated_files
-        return command.commit_deltas(added, done.deletes, target, where, figures, changed=changed)
+        changed = counts.files if inserts else counts.updated_files
+        return command.commit_deltas(
+            added, done.deletes, target, where, figures, changed=changed, tested=tested
+        )
     if not counts.is_empty:
-        return command.commit_rewrite(added, counts.files, target, where, figures)
+        return command.commit_rewrite(added, counts.files, target, where, figures, tested=tested)
     if not done.rows:
         return command.commit_nothing(target.plan)
-    return command.commit_added(added, target.plan, where, figures)
+    return command.commit_added(added, target, where, figures, tested=tested)

@@ -22,7 +22,7 @@ from frazil.spark.row_level.merging.keys.collected import collected_pairs, most_
 from frazil.spark.row_level.merging.keys.key_filter import KeyFilter
 from frazil.spark.row_level.merging.matches.by_key import matches_by_key
 from frazil.spark.row_level.merging.matches.by_place import inserted_beside_pairs
-from frazil.spark.row_level.merging.matches.counts import CLAUSE, MatchCounts
+from frazil.spark.row_level.merging.matches.counts import CLAUSE, MatchCounts, files_of_matches
 from frazil.spark.row_level.merging.matches.matching import Matching
 from frazil.spark.row_level.target import Target
 from frazil.spark.session.few_rows import Longs, tasks_of_scan
@@ -82,7 +82,7 @@ class FileMatches:
         counts = MatchCounts(
             clauses=tuple(matching.merge.clauses),
             rows=rows.drop("moved").drop_nulls("clause"),
-            matched_files=frozenset(rows["file"].to_list()),
+            **files_of_matches(rows),
             pairs=int(rows["rows"].sum()),
             most_matches=1,
         )

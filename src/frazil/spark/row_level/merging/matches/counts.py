@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypedDict
 
 import polars as pl
 from pyspark.sql import DataFrame
@@ -24,6 +24,7 @@ class MatchCounts:
     Attributes:
         rows: ``file``, ``clause`` and ``rows``.
         matched_files: files with rows that match or that a clause is about.
+        unchanged_files: those with rows that match and that no clause is about.
         pairs: rows of the table with rows of the source, and rows without.
         most_matches: of a row of the table with rows of the source.
     """
@@ -31,6 +32,7 @@ class MatchCounts:
     clauses: Sequence[Clause]
     rows: pl.DataFrame
     matched_files: frozenset[int]
+    unchanged_files: frozenset[int]
     pairs: int
     most_matches: int
 
@@ -49,9 +51,13 @@ class MatchCounts:
             .toArrow()
         )
         rows = pl.DataFrame(pl.from_arrow(counted))
-        most = max(rows["most"].to_list(), default=0)
-        files = frozenset(rows["file"].to_list())
-        return cls(tuple(clauses), rows.drop_nulls("clause"), files, int(rows["pairs"].sum()), most)
+        return cls(
+            clauses=tuple(clauses),
+            rows=rows.drop_nulls("clause"),
+            **files_of_matches(rows),
+            pairs=int(rows["pairs"].sum()),
+            most_matches=max(rows["most"].to_list(), default=0),
+        )
 
     @property
     def is_empty(self) -> bool:
@@ -108,3 +114,23 @@ class MatchCounts:
             if clause.do is do and (when is None or clause.when is when)
         ]
         return self.rows.filter(pl.col("clause").is_in(wanted))
+
+
+class FilesOfMatches(TypedDict):
+    """See `MatchCounts`."""
+
+    matched_files: frozenset[int]
+    unchanged_files: frozenset[int]
+
+
+def files_of_matches(rows: pl.DataFrame) -> FilesOfMatches:
+    """Return the files of matches.
+
+    Args:
+        rows: the `file` and the `clause` of matches, null where no clause is about a row.
+    """
+    unchanged = rows.filter(pl.col("clause").is_null())
+    return {
+        "matched_files": frozenset(rows["file"].to_list()),
+        "unchanged_files": frozenset(unchanged["file"].to_list()),
+    }

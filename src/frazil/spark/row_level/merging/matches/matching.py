@@ -9,9 +9,11 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from frazil.format.predicates.sql.implied import words_of
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.types import NestedField
-from frazil.spark.row_level.command import Command
+from frazil.spark.row_level.command import Command, Tested
+from frazil.spark.row_level.delete import CLOCKS
 from frazil.spark.row_level.merging.clauses.checked import CheckedClauses
 from frazil.spark.row_level.merging.clauses.clause import When
 from frazil.spark.row_level.merging.clauses.flags import first_that_holds, values_by_clause
@@ -105,6 +107,21 @@ class Matching:
         rows = rows if passing is None else passing.passed(rows)
         return rows.alias(self.merge.target_alias).join(source, self.checked.on)
 
+    def tested(self) -> Tested | None:
+        """Return how rows that others add are tested; None where a later look may say otherwise."""
+        if self.merge.of_kind(When.BY_SOURCE) or not is_steady(self.merge.on):
+            return None
+        return Tested(self._count_matched, (*self.source.names, self.source.number))
+
+    def _count_matched(self, target: Target) -> dict[int, int]:
+        """The rows of each file that the source matches."""
+        rows = target.rows_with_files(self.fields(target, [self.merge.on]))
+        pairs = self.pairs(rows, None)
+        counted = pairs.groupBy(F.col(quote_name_always([target.file])).alias("file")).agg(
+            F.count("*").alias("rows")
+        )
+        return {row["file"]: row["rows"] for row in counted.collect()}
+
     def new_rows(self, target: Target, left: DataFrame) -> DataFrame:
         """What the clauses make of rows of the source without a match."""
         clauses = self.merge.of_kind(When.NOT_MATCHED)
@@ -124,6 +141,14 @@ class Matching:
         }
         columns = values_by_clause(after, target.schema.fields, which=F.col(clause))
         return rows.select(*columns, *empty)
+
+
+def is_steady(condition: str | Column) -> bool:
+    """Return whether another look at other rows asks the same of a condition."""
+    if not isinstance(condition, str):
+        return False
+    words = words_of(condition)
+    return words is not None and not words.has_query and not words.name_any_of(CLOCKS)
 
 
 def shuffled(rows: DataFrame) -> DataFrame:

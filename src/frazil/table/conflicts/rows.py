@@ -1,0 +1,151 @@
+"""Rows that an operation and others changed: of the same data files, and in files that were added.
+
+A file tells little: two commands may change different rows of it. What each deleted is compared as
+positions, and rows that others added are tested with the operation's own condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyroaring import BitMap64
+
+from frazil.format.manifests import DataFile
+from frazil.format.metadata import TableMetadata
+from frazil.format.snapshots import REPLACE, Snapshot
+from frazil.table.conflicts.history import EVERYWHERE, ChangedFile, History, Scope
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRows:
+    """The rows of a data file that an operation deletes.
+
+    Attributes:
+        deleted: the positions that it deletes.
+        earlier: the positions that were deleted when it read the table.
+    """
+
+    deleted: BitMap64
+    earlier: BitMap64
+
+
+@dataclass(frozen=True, slots=True)
+class SharedFile:
+    """A data file of which an operation and others delete rows.
+
+    Attributes:
+        path: the data file.
+        own: what the operation does to it.
+        now: the positions that are deleted by now, those of others among them.
+    """
+
+    path: str
+    own: OwnRows
+    now: BitMap64
+
+    @property
+    def deleted_by_both(self) -> int:
+        """How many rows the operation and others delete."""
+        return len(self.now & (self.own.deleted - self.own.earlier))
+
+    @property
+    def deleted(self) -> BitMap64:
+        """All that is deleted when the operation has come after the others."""
+        return self.own.earlier | self.own.deleted | self.now
+
+
+class OperationRows(Protocol):
+    """Reads the rows that decide whether an operation and others contradict each other."""
+
+    def own(self, paths: Collection[str]) -> Mapping[str, OwnRows]:
+        """Return what the operation deletes of these data files."""
+
+    def deleted_by(
+        self, deletes: Sequence[DataFile], paths: Collection[str]
+    ) -> Mapping[str, BitMap64]:
+        """Return the positions that position deletes or vectors delete of these data files."""
+
+    def write_vectors(
+        self, metadata: TableMetadata, deleted: Mapping[str, BitMap64]
+    ) -> Sequence[DataFile]:
+        """Write deletion vectors of data files, which become part of the operation."""
+
+    def matching(
+        self, metadata: TableMetadata, head: Snapshot | None, paths: Collection[str]
+    ) -> Mapping[str, int] | None:
+        """Count the rows of live data files that the operation would have been about.
+
+        Returns:
+            how many by path, without files that have none; None where nobody can tell, or where it
+            would take too long.
+        """
+
+
+def shared_files(
+    rows: OperationRows, deletes: Sequence[DataFile], paths: Collection[str]
+) -> list[SharedFile]:
+    """Return the data files of which an operation and these deletes delete rows."""
+    now = rows.deleted_by(deletes, paths)
+    own = rows.own(now.keys())
+    return [SharedFile(path, own[path], now[path]) for path in now if path in own]
+
+
+class AddedData:
+    """Whether data files that others added hold rows that an operation would have been about.
+
+    What was looked into once is not looked into again by a later try.
+
+    Args:
+        rows: tests rows; without it a file conflicts when metadata allows it to hold such rows.
+    """
+
+    def __init__(self, rows: OperationRows | None) -> None:
+        self._rows = rows
+        self._without: set[str] = set()
+
+    @property
+    def tested_files(self) -> int:
+        """How many data files were found to hold no such row."""
+        return len(self._without)
+
+    def check(
+        self, history: History, scope: Scope, metadata: TableMetadata, head: Snapshot | None
+    ) -> None:
+        """Refuse data that was added where the operation read (serializable isolation).
+
+        Raises:
+            ConflictError: there is some.
+        """
+        added = [file for file in history.added_data(scope) if file.path not in self._without]
+        if added and self._rows is not None:
+            added = self._that_match(self._rows, history, added, metadata, head)
+        history.refuse(added, f"added data files {scope}")
+
+    def _that_match(
+        self,
+        rows: OperationRows,
+        history: History,
+        added: Sequence[ChangedFile],
+        metadata: TableMetadata,
+        head: Snapshot | None,
+    ) -> list[ChangedFile]:
+        paths = {file.path for file in added}
+        rewritten = _rewritten(history, paths)
+        counts = rows.matching(metadata, head, paths - rewritten)
+        if counts is None:
+            return list(added)
+        found = counts.keys() | rewritten
+        self._without |= paths - found
+        return [file for file in added if file.path in found]
+
+
+def _rewritten(history: History, paths: Iterable[str]) -> set[str]:
+    """Files whose rows are in others by now, where they would have to be looked for."""
+    if all(snapshot.operation != REPLACE for snapshot in history.snapshots):
+        return set()
+    removed = {
+        file.path for file in history.removed_data(EVERYWHERE) if file.snapshot.operation == REPLACE
+    }
+    return removed.intersection(paths)

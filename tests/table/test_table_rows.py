@@ -1,0 +1,221 @@
+"""Operations that delete rows of the same data files at once, against sets of rows.
+
+The delete files exist in manifests alone; what they delete is in a dictionary of the test.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyroaring import BitMap64
+from table_cases import data_file, live_entries, make_table, open_catalog, position_deletes, vector
+
+from ci_share import examples
+from frazil.errors import ConflictError
+from frazil.format.manifests import Content, DataFile
+from frazil.table.conflicts.rows import OwnRows
+from frazil.table.conflicts.validation import Validation
+from frazil.table.handle import TableHandle
+
+FILES = ("a", "b")
+ROWS = 6
+Rows = dict[str, set[int]]
+Key = tuple[str, int | None]
+# A snapshot, what is deleted in it, and its delete files.
+Seen = tuple[Any, Rows, list[DataFile]]
+
+
+def path_of(name: str) -> str:
+    return data_file(name).file_path
+
+
+class Deletes:
+    """What delete files hold."""
+
+    def __init__(self) -> None:
+        self.held: dict[Key, Rows] = {}
+        self.made = 0
+
+    def note(self, file: DataFile, rows: Rows) -> DataFile:
+        self.held[file.file_path, file.content_offset] = rows
+        return replace(file, record_count=sum(map(len, rows.values())))
+
+    def new(self, version: int, rows: Rows, *, of_partition: bool = False) -> list[DataFile]:
+        """Delete files of rows by data file."""
+        self.made += 1
+        if of_partition and version == 2:
+            return [self.note(position_deletes(f"d{self.made}"), rows)]
+        make = vector if version > 2 else position_deletes
+        return [
+            self.note(make(f"d{self.made}{name}", about=name), {path_of(name): rows[path_of(name)]})
+            for name in FILES
+            if path_of(name) in rows
+        ]
+
+    def live(self, table: TableHandle) -> tuple[Rows, list[DataFile]]:
+        """What the table's deletes delete, and the delete files, as PyIceberg reads them."""
+        rows: Rows = {}
+        files: list[DataFile] = []
+        about: list[str] = []
+        for entry in live_entries(table):
+            found = entry.data_file
+            if int(found.content) != int(Content.POSITION_DELETES):
+                continue
+            offset = getattr(found, "content_offset", None)
+            [key] = [k for k in self.held if k[0] == found.file_path and offset in (None, k[1])]
+            for path, positions in self.held[key].items():
+                rows[path] = rows.get(path, set()) | positions
+                about.append(path)
+            files.append(self.entry(key))
+        if table.metadata.format_version > 2:
+            assert len(about) == len(set(about)), "a data file has one vector at most"
+        return rows, files
+
+    def entry(self, key: Key) -> DataFile:
+        path, offset = key
+        [about, *others] = self.held[key]
+        if offset is None:
+            found = position_deletes("x", about=None)
+            return replace(found, file_path=path, referenced_data_file=None if others else about)
+        return replace(vector("x", about="x"), file_path=path, referenced_data_file=about)
+
+
+class Compared:
+    """An operation's rows, in dictionaries."""
+
+    def __init__(self, deletes: Deletes, version: int, own: Rows, earlier: Rows) -> None:
+        self._deletes, self._version, self._own, self._earlier = deletes, version, own, earlier
+
+    def own(self, paths: Collection[str]) -> Mapping[str, OwnRows]:
+        return {
+            path: OwnRows(BitMap64(self._own.get(path, ())), BitMap64(self._earlier.get(path, ())))
+            for path in paths
+        }
+
+    def deleted_by(
+        self, deletes: Sequence[DataFile], paths: Collection[str]
+    ) -> Mapping[str, BitMap64]:
+        found: dict[str, BitMap64] = {}
+        for delete in deletes:
+            held = self._deletes.held[delete.file_path, delete.content_offset]
+            for path in held.keys() & set(paths):
+                found[path] = found.get(path, BitMap64()) | BitMap64(held[path])
+        return found
+
+    def write_vectors(self, metadata: Any, deleted: Mapping[str, BitMap64]) -> list[DataFile]:
+        return self._deletes.new(3, {path: set(rows) for path, rows in deleted.items()})
+
+    def matching(self, metadata: Any, head: Any, paths: Collection[str]) -> None:
+        return None
+
+
+ROW = st.tuples(st.sampled_from(FILES), st.integers(0, ROWS - 1))
+# How far behind an operation reads, the rows that it deletes, whether it may not share a row, and
+# whether it writes one delete file for the partition, or takes earlier deletes over.
+OPERATION = st.tuples(
+    st.integers(0, 2), st.sets(ROW, min_size=1, max_size=4), st.booleans(), st.booleans()
+)
+
+
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(version=st.sampled_from([2, 3]), operations=st.lists(OPERATION, min_size=2, max_size=6))
+def test_operations_conflict_by_rows(version: int, operations: list[Any]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        table = make_table(open_catalog("filesystem", folder), version=version)
+        table.files.append([data_file(name, rows=ROWS) for name in FILES])
+        deletes = Deletes()
+        seen: list[Seen] = [(table.current_snapshot, *deletes.live(table))]
+        for behind, chosen, is_strict, of_partition in operations:
+            read = seen[-1 - min(behind, len(seen) - 1)]
+            own = still_there(chosen, read[1])
+            if not own:
+                continue
+            now, _ = deletes.live(table)
+            refused = is_strict and shared(own, read[1], now)
+            with pytest.raises(ConflictError, match="changes too") if refused else nullcontext():
+                delete(table, deletes, own, read, is_strict=is_strict, of_partition=of_partition)
+            expected = now if refused else both(now, own)
+            assert deletes.live(table)[0] == expected
+            if not refused:
+                seen.append((table.current_snapshot, *deletes.live(table)))
+
+
+def still_there(chosen: Collection[tuple[str, int]], earlier: Rows) -> Rows:
+    own: Rows = {}
+    for name, row in chosen:
+        if row not in earlier.get(path_of(name), ()):
+            own.setdefault(path_of(name), set()).add(row)
+    return own
+
+
+def shared(own: Rows, earlier: Rows, now: Rows) -> bool:
+    return any(own[path] & (now.get(path, set()) - earlier.get(path, set())) for path in own)
+
+
+def both(one: Rows, other: Rows) -> Rows:
+    return {path: one.get(path, set()) | other.get(path, set()) for path in {**one, **other}}
+
+
+def delete(
+    table: Any, deletes: Deletes, own: Rows, read: Seen, *, is_strict: bool, of_partition: bool
+) -> None:
+    """Delete rows as an engine does that read an earlier snapshot."""
+    start, earlier, files = read
+    version = table.metadata.format_version
+    replaced = [each for each in files if each.referenced_data_file in own]
+    if of_partition and version == 2:
+        replaced = []
+    held = {path: set(rows) for path, rows in own.items()}
+    for file in replaced:
+        path = str(file.referenced_data_file)
+        held[path] |= deletes.held[file.file_path, file.content_offset][path]
+    if version > 2:
+        held = {path: rows | earlier.get(path, set()) for path, rows in held.items()}
+    changed = [data_file(name, rows=ROWS) for name in FILES if path_of(name) in own]
+    table.files.row_delta(
+        added_deletes=deletes.new(version, held, of_partition=of_partition),
+        removed_deletes=replaced,
+        referenced_data_files=own,
+        changed=changed if is_strict else (),
+        validation=Validation(
+            start.snapshot_id,
+            check_deletes=is_strict,
+            rows=Compared(deletes, version, own, earlier),
+        ),
+    )
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize(("rival", "is_refused"), [(2, False), (1, True)])
+def test_a_transaction_deletes_twice_of_a_file_that_others_delete_of(
+    version: int, rival: int, is_refused: bool
+) -> None:
+    """The second step replaces what the first one wrote, which a later try writes anew."""
+    with tempfile.TemporaryDirectory() as folder:
+        catalog = open_catalog("filesystem", folder)
+        table = make_table(catalog, version=version)
+        table.files.append([data_file("a", rows=ROWS)])
+        deletes, path = Deletes(), path_of("a")
+        other = TableHandle(catalog, catalog.load_table("db.t"))
+        nothing: Seen = (table.current_snapshot, {}, [])
+
+        def steps() -> None:
+            with table.transaction() as tx:
+                how = {"is_strict": True, "of_partition": False}
+                delete(tx, deletes, {path: {0}}, nothing, **how)
+                [written] = list(deletes.held)
+                first = (tx.metadata.current_snapshot, {path: {0}}, [deletes.entry(written)])
+                delete(tx, deletes, {path: {1}}, first, **how)
+                delete(other, deletes, {path: {rival}}, nothing, **how)
+
+        with pytest.raises(ConflictError, match="1 rows of") if is_refused else nullcontext():
+            steps()
+        expected = {rival} if is_refused else {0, 1, rival}
+        assert deletes.live(table.refresh())[0] == {path: expected}
