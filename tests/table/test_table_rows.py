@@ -215,7 +215,7 @@ def test_a_transaction_deletes_twice_of_a_file_that_others_delete_of(
                 delete(tx, deletes, {path: {1}}, first, **how)
                 delete(other, deletes, {path: {rival}}, nothing, **how)
 
-        with pytest.raises(ConflictError, match="1 rows of") if is_refused else nullcontext():
+        with pytest.raises(ConflictError, match="1 row of") if is_refused else nullcontext():
             steps()
         expected = {rival} if is_refused else {0, 1, rival}
         assert deletes.live(table.refresh())[0] == {path: expected}

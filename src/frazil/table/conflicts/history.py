@@ -254,7 +254,8 @@ class History:
             raise ConflictError(
                 self._refusal(
                     f"other commits, of snapshots {numbers} (the newest first), have deleted or "
-                    f"changed {count} rows of {path} that this {self._operation} changes too"
+                    f"changed {count} row{'s' if count > 1 else ''} of {path} that this "
+                    f"{self._operation} changes too"
                 )
             )
 
