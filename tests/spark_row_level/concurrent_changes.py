@@ -158,11 +158,9 @@ def conflicts(first, rival, place, isolation, mode):
         return first != "delete" or rival != "delete"
     if first != "delete" or (mode == "copy-on-write" and isolation == "serializable"):
         return True
-    if isolation == "snapshot":
-        # It is made again on the new snapshot.
-        return False
-    # Serializable, merge-on-read: positions are marked in files that must be there.
-    return True
+    # Under snapshot isolation it is made again on the new snapshot. Under serializable, positions
+    # are marked in files that must be there.
+    return isolation != "snapshot"
 
 
 def rows_after(first, rival, place, isolation, *, refused):

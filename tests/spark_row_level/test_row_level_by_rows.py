@@ -1,0 +1,206 @@
+"""Commands that mark different rows of one data file, and rows that others add meanwhile."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from concurrent_changes import before_the_commit, first_rows, frame, make_table, shown
+
+from ci_share import one_of_each, only_in_soak
+from frazil.errors import ConflictError
+
+pytestmark = pytest.mark.spark
+
+MARKED = "merge-on-read"
+COMMANDS = {
+    "delete": lambda lake, t, row, **o: t.delete(f"id = {row}", **o),
+    "update": lambda lake, t, row, **o: t.update({"v": "concat(v, '+')"}, f"id = {row}", **o),
+    "merge": lambda lake, t, row, **o: t.upsert(frame(lake, [(row, "a", "new")]), keys="id", **o),
+}
+
+
+def after(command, rows, row):
+    if command == "delete":
+        return [each for each in rows if each[0] != row]
+    return [(n, p, v if n != row else "new" if command == "merge" else f"{v}+") for n, p, v in rows]
+
+
+def summary(table, name):
+    return table.refresh().current_snapshot.summary.get(f"frazil.row-level-conflicts.{name}")
+
+
+@pytest.mark.parametrize(
+    ("first", "rival", "version", "isolation"),
+    one_of_each(COMMANDS, COMMANDS, [2, 3], ["serializable", "snapshot"]),
+)
+def test_other_rows_of_a_file_are_no_conflict_at_any_try(lake, first, rival, version, isolation):
+    """One rival comes before the first try, another one before the second."""
+    table = make_table(lake, MARKED, version)
+    table.delete("id = 4")
+    other = lake.load_table("db.t")
+
+    def again():
+        COMMANDS[rival](lake, other, 2)
+        before_the_commit(table, lambda: COMMANDS[rival](lake, other.refresh(), 3))
+
+    before_the_commit(table, again)
+    done = COMMANDS[first](lake, table, 1, isolation=isolation, retry=0)
+    expected = [row for row in first_rows() if row[0] != 4]
+    for command, row in ((rival, 2), (rival, 3), (first, 1)):
+        expected = after(command, expected, row)
+    assert shown(lake.load_table("db.t")) == sorted(expected)
+    assert (done.rows_deleted or 0) + done.rows_updated == 1
+    assert summary(table, "snapshots") == "2"
+    if version == 3 or isolation == "snapshot" or first != "delete":
+        assert summary(table, "shared-files") == "1"
+    assert not unnamed_files(lake.load_table("db.t"))
+
+
+def unnamed_files(table):
+    """Data and delete files that no snapshot of the table names."""
+    named = {path.rsplit("/", 1)[-1] for path in table.inspect.all_files()["file_path"]}
+    data = Path(urlsplit(table.location).path) / "data"
+    return {path.name for path in data.rglob("*.*") if not path.name.startswith(".")} - named
+
+
+# What another command does after the first has read: whether metadata rules it out is not enough.
+BETWEEN, AMONG = [(5, "a", "x"), (9, "a", "y")], [(5, "a", "x"), (7, "a", "y")]
+ADDED = {
+    "append between": (
+        lambda lake, t: t.append(frame(lake, BETWEEN)),
+        False,
+    ),
+    "append": (lambda lake, t: t.append(frame(lake, AMONG)), True),
+    "append and delete": (
+        lambda lake, t: (
+            t.append(frame(lake, AMONG)),
+            t.delete("v = 'y'"),
+        ),
+        False,
+    ),
+    "append and compaction": (
+        lambda lake, t: (
+            t.append(frame(lake, AMONG)),
+            t.compact(where="p = 'a'", rewrite_all=True),
+        ),
+        True,
+    ),
+}
+TWO_KEYS = [(6, "a", "own"), (7, "a", "own")]
+TESTED = {
+    "update": lambda lake, t, **o: t.update({"v": "'own'"}, "id in (7, 12) or v = 'zzz'", **o),
+    "merge": lambda lake, t, **o: (
+        t.merge(frame(lake, [(7, "b", "own"), (14, "b", "own")]), on="target.id = source.id", **o)
+        .when_matched_update_all()
+        .when_not_matched_insert_all()
+        .execute()
+    ),
+    "delete": lambda lake, t, **o: t.delete("id in (7, 12) or v = 'zzz'", **o),
+    "insert": lambda lake, t, **o: (
+        t.merge(frame(lake, [(7, "b", "own")]), on="target.id = source.id", **o)
+        .when_not_matched_insert_all()
+        .execute()
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("command", "added", "storage"),
+    one_of_each(TESTED, ADDED, [(MARKED, 2), (MARKED, 3), ("copy-on-write", 2)]),
+)
+def test_rows_that_others_add_conflict_where_the_command_is_about_them(
+    lake, command, added, storage
+):
+    table = make_table(lake, *storage)
+    table.delete("id = 7 or id between 5 and 8")
+    rival, is_refused = ADDED[added]
+    other = lake.load_table("db.t")
+    before_the_commit(table, lambda: rival(lake, other))
+    with pytest.raises(ConflictError) if is_refused else nullcontext():
+        TESTED[command](lake, table, isolation="serializable", retry=0)
+    alone = lake.load_table("db.t")
+    if is_refused:
+        assert ("own" in {row[2] for row in shown(alone)}) is False
+        return
+    found = shown(alone)
+    assert {(5, "a", "x")} <= set(found)
+    # As if the command had come last.
+    assert len([row for row in found if row[0] == 7]) == (command in ("merge", "insert"))
+    assert summary(alone, "tested-files") in (None, "1", "2")
+
+
+REFUSED = {
+    "switched off": (
+        {"frazil.commit.row-level-conflicts": "false"},
+        lambda lake, t, **o: COMMANDS["update"](lake, t, 1, **o),
+        lambda lake, t: COMMANDS["update"](lake, t, 2),
+    ),
+    "too much to test": (
+        {"frazil.commit.row-level-conflicts.max-tested-bytes": "1"},
+        TESTED["update"],
+        lambda lake, t: t.append(frame(lake, BETWEEN)),
+    ),
+    "a sub-query": (
+        {},
+        lambda lake, t, **o: t.update(
+            {"v": "'own'"}, "id in (select id + 6 from range(2)) or v > 'zz'", **o
+        ),
+        lambda lake, t: t.append(frame(lake, [(5, "a", "x"), (9, "a", "zzz")])),
+    ),
+    "not matched by source": (
+        {},
+        lambda lake, t, **o: (
+            t.merge(frame(lake, TWO_KEYS), on="target.id = source.id", **o)
+            .when_not_matched_by_source_delete(condition="target.id > 12")
+            .execute()
+        ),
+        lambda lake, t: t.append(frame(lake, BETWEEN)),
+    ),
+    "equality deletes": (
+        {},
+        lambda lake, t, **o: COMMANDS["update"](lake, t, 1, **o),
+        lambda lake, t: t.apply_changes(
+            frame(lake, [(2, "a", "x")]), keys=["id"], mode="equality-deletes"
+        ),
+    ),
+    "the same row": (
+        {},
+        lambda lake, t, **o: COMMANDS["update"](lake, t, 1, **o),
+        lambda lake, t: COMMANDS["delete"](lake, t, 1),
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        n if n in ("switched off", "the same row", "a sub-query") else only_in_soak(n)
+        for n in REFUSED
+    ],
+)
+def test_what_cannot_be_told_by_rows_is_refused_by_files(lake, case):
+    properties, first, rival = REFUSED[case]
+    table = make_table(lake, MARKED, 3, **properties)
+    other = lake.load_table("db.t")
+    before_the_commit(table, lambda: rival(lake, other))
+    with pytest.raises(ConflictError):
+        first(lake, table, isolation="serializable", retry=0)
+    now = lake.load_table("db.t")
+    assert now.current_snapshot.snapshot_id == other.refresh().current_snapshot.snapshot_id
+    assert not unnamed_files(now)
+
+
+def test_two_commands_of_a_transaction_and_others(lake):
+    """The second command deletes of the file that the first one has written deletes of."""
+    table = make_table(lake, MARKED, 3)
+    other = lake.load_table("db.t")
+    with table.transaction() as tx:
+        tx.delete("id = 1")
+        tx.update({"v": "'own'"}, "id = 2")
+        COMMANDS["update"](lake, other, 3)
+    expected = [row for row in first_rows() if row[0] not in (1, 2, 3)]
+    assert shown(lake.load_table("db.t")) == sorted([*expected, (2, "a", "own"), (3, "a", "old+")])
+    assert not unnamed_files(lake.load_table("db.t"))
