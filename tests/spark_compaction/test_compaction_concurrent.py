@@ -69,9 +69,11 @@ def test_without_the_starting_sequence_number_such_an_upsert_takes_its_partition
     made.check()
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [2, only_in_soak(3)])
 def test_a_group_of_which_rows_are_deleted_meanwhile_is_given_up_alone(lake, version):
+    """In version 2 rows have no ids; in version 3 it is as asked."""
     made = partitioned(lake, version)
+    made.table.set_properties({"frazil.commit.row-level-conflicts": "false"})
     other = made.other()
     hear = when(2, lambda: made.delete("id = 7", lambda r: r[0] == 7, other))
     result = made.table.compact(min_input_files=2, on_progress=hear)

@@ -1,20 +1,25 @@
-"""Rewritten groups become part of the table; those that lost their files are given up."""
+"""Rewritten groups become part of the table; those that lost their files are given up.
+
+Where others only deleted rows of a group's files meanwhile, the group goes on with these deletes.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Final
 
 import polars as pl
 
 from frazil.errors import ConflictError
 from frazil.format.manifests import Content
-from frazil.format.properties.table import RETRIES
+from frazil.format.properties.table import RETRIES, RETRY_TIMEOUT
 from frazil.format.snapshots import MAIN_BRANCH, Snapshot
 from frazil.planning.plan import plan
 from frazil.planning.scan_plan import ScanPlan
+from frazil.spark.compaction.following import Follower
 from frazil.spark.compaction.results import FailedGroup
 from frazil.spark.compaction.rewriting import Rewriter, RewrittenGroup
 from frazil.spark.port import SparkPort
@@ -40,6 +45,21 @@ class Destiny:
     failures: tuple[FailedGroup, ...] = ()
     removed_deletes: int = 0
     snapshot_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _SortedOut:
+    """What a look at the branch said of groups whose commit conflicts.
+
+    Attributes:
+        snapshot_id: the snapshot that was looked at, as if the other groups had been read there.
+        lost: groups that others changed.
+        follows: whether a group got deletes that others committed.
+    """
+
+    snapshot_id: int
+    lost: tuple[RewrittenGroup, ...]
+    follows: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,9 +101,9 @@ class Committer:
     def _destinies(self, left: list[RewrittenGroup]) -> Iterator[Destiny]:
         """What becomes of groups; `left` has those that are surely not committed."""
         validated_from = self.start.snapshot_id
-        for tries_left in range(RETRIES.of(self.rewriter.metadata.properties), -1, -1):
-            if not left:
-                return
+        properties = self.rewriter.metadata.properties
+        tries_left, ends = RETRIES.of(properties), monotonic() + RETRY_TIMEOUT.of(properties) / 1000
+        while left:
             try:
                 yield self._committed(left, validated_from)
                 return
@@ -91,9 +111,13 @@ class Committer:
                 if not left:
                     raise
                 _LOG.info("a commit of %d rewritten groups conflicts: %s", len(left), error)
-                validated_from, lost = self._sorted_out(left)
+                sorted_out = self._sorted_out(left)
+                validated_from, lost = sorted_out.snapshot_id, sorted_out.lost
                 conflict = error
-            lost = lost if tries_left else tuple(left)
+            # Who could go on every time is not given up, however often others delete rows.
+            tries_left -= bool(lost) or not sorted_out.follows
+            if tries_left < 0 or monotonic() > ends:
+                lost = tuple(left)
             yield Destiny(failures=tuple(self._given_up(left, each, conflict) for each in lost))
 
     def _committed(self, left: list[RewrittenGroup], validated_from: int) -> Destiny:
@@ -104,11 +128,12 @@ class Committer:
             self.port.io,
             removed=[file for each in groups for file in each.removed],
             added=[file for each in groups for file in each.added],
+            added_deletes=[file for each in groups for file in each.deletes],
             data_sequence_number=self.start.sequence_number if keeps else None,
             from_snapshot=validated_from,
             options=snapshot_options(
                 branch=self.branch,
-                snapshot_properties=self.snapshot_properties,
+                snapshot_properties=self._properties(groups),
                 definition=Definition.of(metadata),
             ),
         )
@@ -123,31 +148,51 @@ class Committer:
             snapshot_id=operation.snapshot_id,
         )
 
-    def _sorted_out(
-        self, groups: Sequence[RewrittenGroup]
-    ) -> tuple[int, tuple[RewrittenGroup, ...]]:
+    def _properties(self, groups: Sequence[RewrittenGroup]) -> dict[str, str]:
+        """Entries of the summary, with the rows that others deleted meanwhile."""
+        moved = sum(each.moved_rows for each in groups)
+        if not moved:
+            return self.snapshot_properties
+        return {**self.snapshot_properties, "frazil.row-level-conflicts.moved-rows": str(moved)}
+
+    def _sorted_out(self, left: list[RewrittenGroup]) -> _SortedOut:
         """Compare the groups' files and deletes with those that the branch has now.
 
-        Returns:
-            the snapshot that was looked at, as if the unchanged groups had been read there, and the
-            groups that others changed.
+        Groups of whose files others deleted rows get the same deletes of their new files.
         """
         metadata = self.port.newest()
         head = branch_head(metadata, self.branch or MAIN_BRANCH)
         if head is None:
-            return self.start.snapshot_id, tuple(groups)
-        now = plan(metadata, head, self.port.io)
-        paths = {file.file_path for each in groups for file in each.removed}
-        changed = self._changed_paths(self.rewriter.target.plan, now, paths)
-        lost = [each for each in groups if any(f.file_path in changed for f in each.removed)]
-        return head.snapshot_id, tuple(lost)
+            return _SortedOut(self.start.snapshot_id, tuple(left))
+        then, now = self.rewriter.target.plan, plan(metadata, head, self.port.io)
+        paths = {file.file_path for each in left for file in each.removed}
+        gone, changed = self._gone(now, paths), self._changed_paths(then, now, paths)
+        follower = Follower(self.rewriter.target, now)
+        lost: list[RewrittenGroup] = []
+        follows = False
+        for place, each in enumerate(left):
+            own = {file.file_path for file in each.removed}
+            if own.isdisjoint(gone | changed.keys()):
+                continue
+            by_position = own.isdisjoint(gone) and not any(changed.get(path) for path in own)
+            followed = follower.followed(each) if by_position else None
+            if followed is None:
+                lost.append(each)
+                continue
+            self.rewriter.discard_deletes(each)
+            left[place], follows = followed, True
+        return _SortedOut(head.snapshot_id, tuple(lost), follows)
+
+    def _gone(self, now: ScanPlan, paths: Collection[str]) -> frozenset[str]:
+        """Those of some files that are not there any more."""
+        here = now.files.filter(pl.col("file_path").is_in(list(paths)))
+        return frozenset(paths) - frozenset(here["file_path"])
 
     def _changed_paths(
         self, then: ScanPlan, now: ScanPlan, paths: Collection[str]
-    ) -> frozenset[str]:
-        """Those of some files that are gone, or to which other deletes apply."""
+    ) -> dict[str, bool]:
+        """Those of some files to which other deletes apply, and whether others than positions."""
         wanted = pl.DataFrame({"file_path": list(paths)}, schema={"file_path": pl.String()})
-        gone = wanted.join(now.files.select("file_path"), on="file_path", how="anti")
         before, after = self._deletes_of(then, wanted), self._deletes_of(now, wanted)
         keys = before.columns
         differs = pl.concat(
@@ -156,7 +201,8 @@ class Committer:
                 after.join(before, on=keys, how="anti", nulls_equal=True),
             ]
         )
-        return frozenset(pl.concat([gone["file_path"], differs["file_path"]]))
+        others = pl.col("content") != int(Content.POSITION_DELETES)
+        return dict(differs.group_by("file_path").agg(others.any()).iter_rows())
 
     def _deletes_of(self, of: ScanPlan, wanted: pl.DataFrame) -> pl.DataFrame:
         """The deletes that apply to each of some files, as far as the new files are without them.
@@ -169,12 +215,14 @@ class Committer:
                 pl.col("sequence_number") > self.start.sequence_number
             )
             deletes = deletes.filter(~is_later)
-        named = deletes.select("delete", pl.col("file_path").alias("delete_path"), "content_offset")
+        named = deletes.select(
+            "delete", pl.col("file_path").alias("delete_path"), "content_offset", "content"
+        )
         files = of.files.select("ordinal", "file_path").join(wanted, on="file_path", how="semi")
         return (
             files.join(of.delete_index.on(files["ordinal"]).expanded(), on="ordinal")
             .join(named, on="delete")
-            .select("file_path", "delete_path", "content_offset")
+            .select("file_path", "delete_path", "content_offset", "content")
         )
 
     def _given_up(

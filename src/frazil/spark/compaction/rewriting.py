@@ -33,11 +33,15 @@ class RewrittenGroup:
         group: what was read.
         removed: its files.
         added: the new files.
+        deletes: of rows of the new files that others deleted since the old ones were read.
+        moved_rows: how many rows these delete.
     """
 
     group: FileGroup
     removed: tuple[DataFile, ...]
     added: tuple[DataFile, ...]
+    deletes: tuple[DataFile, ...] = ()
+    moved_rows: int = 0
 
     def failed(self, reason: object, *, is_conflict: bool) -> FailedGroup:
         """Return what a result says of the group if it is given up."""
@@ -148,6 +152,11 @@ class Rewriter:
     def discard(self, done: RewrittenGroup) -> None:
         """Remove the new files of a group that is given up, without hiding why it is."""
         self._remove(done.added)
+        self.discard_deletes(done)
+
+    def discard_deletes(self, done: RewrittenGroup) -> None:
+        """Remove the deletes of a group's new files; several vectors may be in one file."""
+        self._remove({file.file_path: file for file in done.deletes}.values())
 
     def _remove(self, files: Iterable[DataFile]) -> None:
         try:

@@ -1,0 +1,113 @@
+"""Rows that others delete and change while a compaction runs, in version 3."""
+
+from __future__ import annotations
+
+import pytest
+from compacted_tables import Modelled, files_in_metadata, files_on_disk, row, when
+
+from ci_share import one_of_each
+
+pytestmark = pytest.mark.spark
+
+MARKED = {f"write.{name}.mode": "merge-on-read" for name in ("delete", "update", "merge")}
+STRATEGIES = {
+    "binpack": {},
+    "sort": {"strategy": "sort", "sort_order": "id desc"},
+    "zorder": {"strategy": "sort", "sort_order": "zorder(id, part)"},
+    "early": {"partial_progress_enabled": True, "partial_progress_max_commits": 2},
+}
+
+
+def made_of(lake, **more):
+    made = Modelled(lake, version=3, by=("part",), properties=MARKED, **more)
+    made.append(*range(60), files=3)
+    made.delete("id in (2, 3)", lambda r: r[0] in (2, 3))
+    return made
+
+
+def ids(made):
+    """The row ids by the column `id`, of the table as it is."""
+    rows = made.other().scan(columns=["id", "_row_id"]).to_df().collect()
+    return {each.id: each._row_id for each in rows}
+
+
+def updated(made, table):
+    table.update({"name": "'changed'"}, "id in (8, 9)")
+    changed = [(*r[:2], "changed", *r[3:]) if r[0] in (8, 9) else r for r in made.rows.elements()]
+    made.rows = type(made.rows)(changed)
+
+
+RIVALS = {
+    "delete": lambda made, table: made.delete("id in (6, 7)", lambda r: r[0] in (6, 7), table),
+    "update": updated,
+    "whole partition": lambda made, table: made.delete(
+        "id % 2 = 1 and id < 70", lambda r: r[0] % 2 == 1, table
+    ),
+    "equality": lambda made, table: (
+        made.delete_by_keys({"id": [5, 11]}, partition=(1,), table=table),
+        table.refresh(),
+        made.delete("id = 4", lambda r: r[0] == 4, table),
+    ),
+    "converted": lambda made, table: (
+        made.delete_by_keys({"id": [5, 11]}, partition=(1,), table=table),
+        table.refresh().convert_equality_deletes(),
+    ),
+}
+
+
+@pytest.mark.parametrize(("rival", "strategy"), one_of_each(RIVALS, STRATEGIES))
+def test_a_compaction_goes_on_with_the_rows_that_others_delete(lake, rival, strategy):
+    made = made_of(lake)
+    before, other = ids(made), made.other()
+    hear = when(2, lambda: RIVALS[rival](made, other))
+    result = made.table.compact(min_input_files=2, on_progress=hear, **STRATEGIES[strategy])
+    assert (result.rewritten_data_files_count, result.failed_data_files_count) == (6, 0)
+    made.check()
+    after = ids(made)
+    assert all(after[key] == before[key] for key in after)
+    assert files_on_disk(made.table) >= files_in_metadata(made.other())
+    if rival in ("delete", "update"):
+        summaries = [each.summary for each in made.other().metadata.snapshots]
+        moved = sum(int(s.get("frazil.row-level-conflicts.moved-rows", 0)) for s in summaries)
+        # One of them is of a partition that was committed before.
+        assert moved == (1 if strategy == "early" else 2)
+    # What follows finds the deletes where they belong.
+    made.delete("id = 12", lambda r: r[0] == 12)
+    made.table.refresh().compact(rewrite_all=True)
+    made.check()
+    assert made.delete_files() == []
+
+
+def test_deletes_before_each_of_many_tries(lake):
+    """However often others are first, the group is not given up, and no file stays behind."""
+    made = made_of(lake)
+    other, real, left = made.other(), made.table.catalog.commit_table, list(range(10, 16))
+
+    def commit_table(identifier, requirements, updates, **base):
+        if left and identifier == made.table.identifier and not busy:
+            number = left.pop()
+            busy.append(True)
+            made.delete(f"id = {number}", lambda r: r[0] == number, other.refresh())
+            busy.clear()
+        return real(identifier, requirements, updates, **base)
+
+    busy = []
+    made.table.catalog.commit_table = commit_table
+    try:
+        result = made.table.compact(min_input_files=2)
+    finally:
+        made.table.catalog.commit_table = real
+    assert (result.rewritten_data_files_count, result.failed_data_files_count) == (6, 0)
+    made.check()
+    assert files_on_disk(made.table) == files_in_metadata(made.other())
+
+
+def test_the_changes_are_those_of_the_delete_alone(lake):
+    """A changelog over the compaction shows what the others did, and nothing of the compaction."""
+    made = made_of(lake)
+    other, start = made.other(), made.table.current_snapshot.snapshot_id
+    hear = when(2, lambda: made.delete("id = 6", lambda r: r[0] == 6, other))
+    made.table.compact(min_input_files=2, on_progress=hear)
+    changes = made.other().changes(start).collect()
+    assert [(each.id, each._change_type.lower()) for each in changes] == [(6, "delete")]
+    assert row(6) not in made.rows
