@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 import frazil
@@ -125,13 +126,13 @@ def _java(context: Context, beside: bool) -> Contest:
         ).collect()
         return row["rewritten_data_files_count"], row["failed_data_files_count"]
 
-    return _contest(merge, compact if beside else None, PySparkException)
+    return _contest(merge, compact if beside else None, PySparkException, Py4JJavaError)
 
 
 def _contest(
     merge: Callable[[int, int], None],
     compact: Callable[[], tuple[int, int]] | None,
-    conflict: type[Exception],
+    *conflict: type[Exception],
 ) -> Contest:
     """Run all writers, and compactions until they are done."""
     again: list[int] = []
