@@ -22,18 +22,26 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from frazil import errors
-from frazil.catalog.protocol import LoadedTable
+from frazil.catalog.protocol import LoadedTable, LoadedView
 from frazil.format.changes import check_requirements, requirement_from_json, update_from_json
+from frazil.format.json_fields import JsonObject
 from frazil.format.metadata import metadata_to_json
 from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import UNPARTITIONED, PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.sorting import UNSORTED, SortOrder
+from frazil.format.views import (
+    view_metadata_to_json,
+    view_requirement_from_json,
+    view_update_from_json,
+    view_version_from_json,
+)
 from requirements_catalog import RequirementsCatalog
 
 NAMES: list[tuple[type[Exception], int, str]] = [
     (errors.NoSuchNamespaceError, 404, "NoSuchNamespaceException"),
     (errors.NoSuchTableError, 404, "NoSuchTableException"),
+    (errors.NoSuchViewError, 404, "NoSuchViewException"),
     (errors.MissingFileError, 404, "NotFoundException"),
     (errors.NamespaceNotEmptyError, 409, "NamespaceNotEmptyException"),
     (errors.AlreadyExistsError, 409, "AlreadyExistsException"),
@@ -84,6 +92,7 @@ class Server:
     Attributes:
         config: the answer to the first request; `endpoints` is added unless `names_endpoints`.
         table: what is added to each table's answer: its config, its storage-credentials.
+        view: what is added to each view's answer.
         token: the only bearer token that is let in; None lets in all.
     """
 
@@ -93,6 +102,7 @@ class Server:
         self.config: dict[str, Any] = {"defaults": {}, "overrides": {"prefix": prefix}}
         self.names_endpoints = True
         self.table: dict[str, Any] = {}
+        self.view: dict[str, Any] = {"config": {}}
         self.credentials: list[dict[str, Any]] = []
         self.etags = True
         self.page = 2
@@ -102,7 +112,7 @@ class Server:
         self.exchanges: list[Exchange] = []
         self.address = ""
         self._lock = threading.Lock()
-        table = "namespaces/{ns}/tables/{name}"
+        table, view = "namespaces/{ns}/tables/{name}", "namespaces/{ns}/views/{name}"
         self.routes: dict[str, Callable[..., Any]] = {
             "GET namespaces": self._namespaces,
             "POST namespaces": self._create_namespace,
@@ -124,6 +134,14 @@ class Server:
             },
             "POST tables/rename": self._rename,
             "POST transactions/commit": self._transaction,
+            "GET namespaces/{ns}/views": self._views,
+            "POST namespaces/{ns}/views": self._create_view,
+            "POST namespaces/{ns}/register-view": self._register_view,
+            f"GET {view}": lambda r, ns, name: self._view(self.catalog.load_view((*ns, name))),
+            f"HEAD {view}": self._head_view,
+            f"POST {view}": self._replace_view,
+            f"DELETE {view}": lambda r, ns, name: self.catalog.drop_view((*ns, name)),
+            "POST views/rename": self._rename_view,
         }
 
     async def answer(self, request: Request) -> Response:
@@ -176,7 +194,10 @@ class Server:
             return _error(401, "NotAuthorizedException", "who are you?")
         if path == "/v1/config":
             named = [f"{r.split()[0]} /v1/{{prefix}}/{r.split()[1]}" for r in self.routes]
-            named = [r.replace("{ns}", "{namespace}").replace("{name}", "{table}") for r in named]
+            named = [r.replace("{ns}", "{namespace}") for r in named]
+            named = [
+                r.replace("s/{name}", "s/{view}" if "views" in r else "s/{table}") for r in named
+            ]
             return _json({**self.config, **({"endpoints": named} if self.names_endpoints else {})})
         parts = path.split("/")[2:]
         if self.prefix and parts.pop(0) != self.prefix:
@@ -307,6 +328,51 @@ class Server:
         body = request.scope["content"]
         names = [(*body[k]["namespace"], body[k]["name"]) for k in ("source", "destination")]
         self.catalog.rename_table(*names)
+
+    def _views(self, request: Request, ns: Any) -> Any:
+        found = self.catalog.list_views(ns)
+        items = [{"namespace": list(each[:-1]), "name": each[-1]} for each in found]
+        return self._paged(request, "identifiers", items)
+
+    def _create_view(self, request: Request, ns: Any) -> Any:
+        body = request.scope["content"]
+        made = self.catalog.create_view(
+            (*ns, body["name"]),
+            Schema.from_json(body["schema"]),
+            view_version_from_json(JsonObject(body["view-version"])),
+            location=body.get("location"),
+            properties=body["properties"],
+        )
+        return self._view(made)
+
+    def _register_view(self, request: Request, ns: Any) -> Any:
+        body = request.scope["content"]
+        name = (*ns, body["name"])
+        return self._view(self.catalog.register_view(name, body["metadata-location"]))
+
+    def _head_view(self, request: Request, ns: Any, name: str) -> None:
+        if not self.catalog.view_exists((*ns, name)):
+            raise errors.NoSuchViewError(name)
+
+    def _replace_view(self, request: Request, ns: Any, name: str) -> Any:
+        body = request.scope["content"]
+        wanted = [view_requirement_from_json(each) for each in body["requirements"]]
+        updates = [view_update_from_json(each) for each in body["updates"]]
+        with self._lock:
+            return self._view(self.catalog.commit_view((*ns, name), wanted, updates))
+
+    def _rename_view(self, request: Request) -> None:
+        body = request.scope["content"]
+        names = [(*body[k]["namespace"], body[k]["name"]) for k in ("source", "destination")]
+        self.catalog.rename_view(*names)
+
+    def _view(self, loaded: LoadedView) -> Response:
+        body = {
+            "metadata-location": loaded.metadata_location,
+            "metadata": view_metadata_to_json(loaded.metadata),
+            **self.view,
+        }
+        return _json(body)
 
     def _table(self, loaded: LoadedTable) -> Response:
         body = {

@@ -21,6 +21,7 @@ from frazil.errors import (
     NoSuchRefError,
     NoSuchSnapshotError,
     NoSuchTableError,
+    NoSuchViewError,
     StorageError,
     UnsupportedError,
     ValidationError,
@@ -156,6 +157,7 @@ def _is_lost_race(error: Exception) -> bool:
 _REFUSALS: Final[Mapping[type[FrazilError], tuple[int, str]]] = {
     NoSuchNamespaceError: (404, "NoSuchNamespaceException"),
     NoSuchTableError: (404, "NoSuchTableException"),
+    NoSuchViewError: (404, "NoSuchViewException"),
     NoSuchSnapshotError: (400, "BadRequestException"),
     NoSuchRefError: (400, "BadRequestException"),
     AlreadyExistsError: (409, "AlreadyExistsException"),

@@ -45,7 +45,7 @@ def commit_table(served: ServedCatalog, call: Call) -> HttpAnswer:
     def once() -> LoadedTable:
         return catalog.commit_table(commit.identifier, commit.requirements, commit.updates)
 
-    return loaded_answer(served, call.principal, _retried(once, catalog, [commit]))
+    return loaded_answer(served, call.principal, retried(once, lambda: _check(catalog, [commit])))
 
 
 def commit_transaction(served: ServedCatalog, call: Call) -> HttpAnswer:
@@ -65,7 +65,7 @@ def commit_transaction(served: ServedCatalog, call: Call) -> HttpAnswer:
     catalog, places = _for_tables(served, call, commits)
     for commit in commits:
         places.require_updates(commit.updates)
-    _retried(lambda: catalog.commit_tables(commits), catalog, commits)
+    retried(lambda: catalog.commit_tables(commits), lambda: _check(catalog, commits))
     return NOTHING
 
 
@@ -120,8 +120,12 @@ def _for_tables(
     return served.catalog_for(call.principal, *tables), places.beside(*own)
 
 
-def _retried(once: Callable[[], T], catalog: Catalog, commits: Sequence[TableCommit]) -> T:
+def retried(once: Callable[[], T], check: Callable[[], None]) -> T:
     """Commit again while another writer was first and the requirements hold all the same.
+
+    Args:
+        once: commits.
+        check: raises if the requirements do not hold any more.
 
     Raises:
         CommitFailedError: a requirement does not hold, or every try lost its race.
@@ -135,19 +139,19 @@ def _retried(once: Callable[[], T], catalog: Catalog, commits: Sequence[TableCom
         except CommitFailedError:
             if attempt == _TRIES:
                 raise
-            for commit in commits:
-                _check(catalog, commit)
+            check()
         longest = _LONGEST_PAUSE_SECONDS * attempt / _TRIES
         time.sleep(random.uniform(0, longest))  # noqa: S311
     raise AssertionError(_TRIES)
 
 
-def _check(catalog: Catalog, commit: TableCommit) -> None:
-    """Check the requirements of a commit against the table as it is now."""
-    try:
-        metadata = catalog.load_table(commit.identifier).metadata
-    except NoSuchTableError:
-        if not any(isinstance(each, AssertCreate) for each in commit.requirements):
-            raise
-        return
-    check_requirements(metadata, commit.requirements)
+def _check(catalog: Catalog, commits: Sequence[TableCommit]) -> None:
+    """Check the requirements of commits against the tables as they are now."""
+    for commit in commits:
+        try:
+            metadata = catalog.load_table(commit.identifier).metadata
+        except NoSuchTableError:
+            if not any(isinstance(each, AssertCreate) for each in commit.requirements):
+                raise
+            continue
+        check_requirements(metadata, commit.requirements)

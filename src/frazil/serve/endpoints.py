@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from frazil.catalog.identifiers import Identifier
 from frazil.catalog.protocol import Capability
-from frazil.serve import commits, namespaces, tables
+from frazil.serve import commits, namespaces, tables, views
 from frazil.serve.answers import HttpAnswer, HttpError, ok
 from frazil.serve.calls import Call, decoded, namespace_of, table_name_of
 from frazil.serve.scans import planning
@@ -20,6 +20,8 @@ _NAMESPACES: Final = "namespaces"
 _NAMESPACE: Final = "namespaces/{namespace}"
 _TABLES: Final = f"{_NAMESPACE}/tables"
 _TABLE: Final = f"{_NAMESPACE}/tables/{{table}}"
+_VIEWS: Final = f"{_NAMESPACE}/views"
+_VIEW: Final = f"{_NAMESPACE}/views/{{view}}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +48,13 @@ class Endpoint:
 
     @property
     def makes_tables(self) -> bool:
-        """Whether an error may leave a change of a table that has taken place."""
+        """Whether an error may leave a change of a table or view that has taken place."""
         return self.changes and self.handler in (
             commits.commit_table,
             commits.commit_transaction,
             tables.create_table,
+            views.create_view,
+            views.replace_view,
         )
 
     def is_offered(self, served: ServedCatalog) -> bool:
@@ -139,6 +143,32 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         changes=True,
         needs=_SEVERAL,
     ),
+    Endpoint("GET", _VIEWS, views.list_views, needs=Capability.VIEWS),
+    Endpoint(
+        "POST", _VIEWS, views.create_view, _many(404, 409), changes=True, needs=Capability.VIEWS
+    ),
+    Endpoint("GET", _VIEW, views.load_view, needs=Capability.VIEWS),
+    Endpoint("HEAD", _VIEW, views.view_exists, needs=Capability.VIEWS),
+    Endpoint(
+        "POST", _VIEW, views.replace_view, _many(404, 409), changes=True, needs=Capability.VIEWS
+    ),
+    Endpoint("DELETE", _VIEW, views.drop_view, changes=True, needs=Capability.VIEWS),
+    Endpoint(
+        "POST",
+        f"{_NAMESPACE}/register-view",
+        views.register_view,
+        _many(404, 409),
+        changes=True,
+        needs=Capability.VIEWS,
+    ),
+    Endpoint(
+        "POST",
+        "views/rename",
+        views.rename_view,
+        _many(404, 406, 409),
+        changes=True,
+        needs=Capability.VIEWS,
+    ),
 )
 
 
@@ -184,5 +214,6 @@ def _route(endpoint: Endpoint, parts: list[str]) -> Route:
     words = zip(endpoint.template.split("/"), parts, strict=True)
     named = {word: decoded(part) for word, part in words if word.startswith("{")}
     namespace = namespace_of(named["{namespace}"]) if "{namespace}" in named else ()
-    name = table_name_of(named["{table}"]) if "{table}" in named else ""
+    given = named.get("{table}", named.get("{view}"))
+    name = "" if given is None else table_name_of(given)
     return Route(endpoint, namespace, name)

@@ -23,6 +23,7 @@ from frazil.format.properties.table import (
     OBJECT_STORAGE_PATH,
 )
 from frazil.format.snapshots import Snapshot
+from frazil.format.views import ViewMetadata, ViewUpdate
 from frazil.storage.caches import Caches
 from frazil.storage.files import FileInfo, FileIO
 from frazil.storage.paths import is_local, local_path, normalize_location, scheme_of
@@ -90,7 +91,7 @@ class Places:
             if name in properties:
                 self.require(properties[name], f"the property {name}")
 
-    def require_updates(self, updates: Iterable[Update]) -> None:
+    def require_updates(self, updates: Iterable[Update | ViewUpdate]) -> None:
         """Check every path that updates name; what it raises is as of `require`."""
         for update in updates:
             match update:
@@ -190,8 +191,8 @@ class ConfinedIO(FileIO):
             )
 
 
-def folders_of(metadata: TableMetadata) -> tuple[str, ...]:
-    """Return the folders that a table's files lie in."""
+def folders_of(metadata: TableMetadata | ViewMetadata) -> tuple[str, ...]:
+    """Return the folders that the files of a table or a view lie in."""
     named = (metadata.properties.get(name) for name in PATH_PROPERTIES)
     return (metadata.location, *(each for each in named if each))
 

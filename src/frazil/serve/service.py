@@ -6,7 +6,7 @@ import copy
 from typing import Final
 
 from frazil.catalog.identifiers import Identifier, shown
-from frazil.catalog.protocol import Capability, Catalog, LoadedTable
+from frazil.catalog.protocol import Capability, Catalog, LoadedTable, LoadedView
 from frazil.errors import ConfigurationError, FrazilError
 from frazil.serve.access import Principal
 from frazil.serve.answers import forbidden
@@ -78,16 +78,16 @@ class ServedCatalog:
             return self._places
         return Places.below(*(self._folder_of(each) for each in principal.writes))
 
-    def catalog_for(self, principal: Principal, *tables: LoadedTable) -> Catalog:
+    def catalog_for(self, principal: Principal, *changed: LoadedTable | LoadedView) -> Catalog:
         """Return the catalog as a client may change it.
 
         Args:
             principal: the client.
-            tables: what it changes; their own folders may be used as well.
+            changed: its tables and views that it changes; their own folders may be used as well.
         """
         if principal.writes_everything:
             return self.catalog
-        own = (folder for table in tables for folder in folders_of(table.metadata))
+        own = (folder for each in changed for folder in folders_of(each.metadata))
         places = self.places_to_write(principal).beside(*own)
         view = copy.copy(self.catalog)
         view.io = ConfinedIO(self.catalog.io.properties, reads=places, writes=places)

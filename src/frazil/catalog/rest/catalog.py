@@ -18,11 +18,11 @@ from frazil.catalog.pointer.purge import refuse_purge_without_gc
 from frazil.catalog.protocol import Capability, Catalog, LoadedTable, StagedTable, TableCommit
 from frazil.catalog.rest import routes
 from frazil.catalog.rest.client import RestRequest
-from frazil.catalog.rest.commits import RestCommits, identifier_json
+from frazil.catalog.rest.commits import RestCommits
 from frazil.catalog.rest.connection import connect
 from frazil.catalog.rest.credentials import store_properties
 from frazil.catalog.rest.exchange.answers import Answer, Refusals
-from frazil.catalog.rest.namespaces import RestNamespaces, levels_of
+from frazil.catalog.rest.namespaces import RestNamespaces
 from frazil.catalog.rest.reports import CommitReport, Reporter, ScanReport
 from frazil.catalog.rest.settings import (
     PROPERTY_NAMES,
@@ -35,16 +35,17 @@ from frazil.catalog.rest.tables import (
     CHOSEN_BY_SERVER,
     TableAnswers,
     creation_request,
+    identifier_json,
     is_alike,
     is_chosen,
 )
+from frazil.catalog.rest.views import RestViewMethods, ViewAnswers
 from frazil.errors import (
     CommitFailedError,
     CommitStateUnknownError,
     FrazilError,
     NoSuchNamespaceError,
     NoSuchTableError,
-    StorageError,
     TableAlreadyExistsError,
     ValidationError,
 )
@@ -61,10 +62,11 @@ _OF_CAPABILITY: Final = {
     Capability.RENAMES: routes.RENAME_TABLE,
     Capability.TABLE_LOCATIONS: routes.CREATE_TABLE,
     Capability.MULTI_TABLE_COMMITS: routes.COMMIT_TRANSACTION,
+    Capability.VIEWS: routes.LOAD_VIEW,
 }
 
 
-class RestCatalog(OnDriver, Catalog):
+class RestCatalog(RestViewMethods, OnDriver, Catalog):
     """The catalog of a server that speaks Iceberg's REST protocol.
 
     Properties: ``uri`` (required), ``warehouse``, ``token`` or ``credential``, and others, listed
@@ -91,6 +93,7 @@ class RestCatalog(OnDriver, Catalog):
         self._namespaces = RestNamespaces(self._connection)
         self._tables = TableAnswers(self._connection, self.io)
         self._commits = RestCommits(self._connection, self._tables)
+        self._views = ViewAnswers(self._connection)
         self._reporter = Reporter()
 
     def can(self, capability: Capability) -> bool:
@@ -138,12 +141,7 @@ class RestCatalog(OnDriver, Catalog):
             f"list the tables of {shown(levels)}",
             refusals=Refusals(missing=NoSuchNamespaceError),
         )
-        found: set[Identifier] = set()
-        for each in self._namespaces.pages(request, "identifiers"):
-            if not isinstance(each, dict) or not isinstance(each.get("name"), str):
-                raise StorageError(f"cannot {request.what}: the server named a malformed table")
-            found.add((*levels_of(each.get("namespace")), each["name"]))
-        return sorted(found)
+        return self._namespaces.identifiers(request)
 
     def load_table(self, identifier: str | Sequence[str]) -> LoadedTable:
         return self._tables.load(parse_table_identifier(identifier))

@@ -12,7 +12,7 @@ from frazil.catalog.rest.connection import Connection
 from frazil.catalog.rest.exchange.answers import Answer, Refusals
 from frazil.catalog.rest.outcome import is_in
 from frazil.catalog.rest.settling import settle
-from frazil.catalog.rest.tables import TableAnswers, is_chosen
+from frazil.catalog.rest.tables import TableAnswers, identifier_json, is_chosen
 from frazil.errors import (
     AccessDeniedError,
     CommitFailedError,
@@ -114,11 +114,6 @@ class RestCommits:
         except (NoSuchTableError, NoSuchNamespaceError):
             return None
         return is_in(metadata, requirements, updates)
-
-
-def identifier_json(name: Identifier) -> dict[str, object]:
-    """Return the protocol's object of a table's name."""
-    return {"namespace": list(name[:-1]), "name": name[-1]}
 
 
 def _body(

@@ -18,6 +18,7 @@ from frazil.catalog.rest.settings import (
     MAX_RETRIES,
     NAMESPACE_SEPARATOR,
     PREFIX,
+    VIEW_ENDPOINTS,
     TransportSettings,
     custom_headers,
     tls_context,
@@ -113,7 +114,7 @@ def _connected(uri: str, properties: Mapping[str, str], transport: Transport) ->
     return Connection(
         final,
         routes.Routes.of(merged.get(PREFIX), merged.get(NAMESPACE_SEPARATOR)),
-        _endpoints(answer.get("endpoints")),
+        _endpoints(answer.get("endpoints"), merged),
         merged,
     )
 
@@ -150,9 +151,10 @@ def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _endpoints(named: object) -> frozenset[str]:
+def _endpoints(named: object, properties: Mapping[str, str]) -> frozenset[str]:
     if not isinstance(named, list) or not named:
-        return routes.DEFAULT_ENDPOINTS
+        has_views = VIEW_ENDPOINTS.of(properties)
+        return routes.DEFAULT_ENDPOINTS | (routes.VIEW_ENDPOINTS if has_views else frozenset())
     parts = [str(each).split() for each in named]
     return frozenset(f"{each[0].upper()} {each[1]}" for each in parts if len(each) == 2)
 

@@ -123,6 +123,15 @@ class RestNamespaces:
 
         settle(self._connection, request, took_place)
 
+    def identifiers(self, request: RestRequest) -> list[Identifier]:
+        """The names of tables or views that a server lists, sorted."""
+        found: set[Identifier] = set()
+        for each in self.pages(request, "identifiers"):
+            if not isinstance(each, dict) or not isinstance(each.get("name"), str):
+                raise StorageError(f"cannot {request.what}: the server answered a malformed name")
+            found.add((*levels_of(each.get("namespace")), each["name"]))
+        return sorted(found)
+
     def pages(self, request: RestRequest, name: str) -> Iterator[Any]:
         """The items of a list, page by page."""
         size = PAGE_SIZE.of(self._connection.properties)

@@ -6,7 +6,8 @@ not to have taken place only where it no longer can.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from frazil.errors import FrazilError
 from frazil.format.changes import (
@@ -18,6 +19,13 @@ from frazil.format.changes import (
     apply_updates,
 )
 from frazil.format.metadata import TableMetadata
+from frazil.format.views import (
+    AddViewVersion,
+    ViewMetadata,
+    ViewUpdate,
+    ViewVersion,
+    apply_view_updates,
+)
 
 
 def is_in(
@@ -37,6 +45,58 @@ def is_in(
     """
     seen = _seen(metadata, requirements, updates)
     return False if seen is None and is_refused else seen
+
+
+def is_in_view(metadata: ViewMetadata, updates: Sequence[ViewUpdate]) -> bool | None:
+    """Whether a commit is part of a view; None where that cannot be told.
+
+    Args:
+        metadata: the view as it is now.
+        updates: what the commit was to change.
+    """
+    added = [each.view_version for each in updates if isinstance(each, AddViewVersion)]
+    if any(_is_there(metadata, each) for each in added):
+        return True
+    try:
+        return True if apply_view_updates(metadata, updates) is metadata else None
+    except FrazilError:
+        return None
+
+
+def is_the_view(
+    made: ViewMetadata, version: ViewVersion, properties: Mapping[str, str]
+) -> bool | None:
+    """Whether a view is the one that was to be made; None where that cannot be told.
+
+    Whose it is cannot be seen, and servers date it themselves: one that says the same serves as
+    well.
+
+    Args:
+        made: the view of that name as it is now.
+        version: the first version that it was to have.
+        properties: those that it was to have.
+    """
+    if any(_says_the_same(each, version) for each in made.versions):
+        return True if properties.items() <= made.properties.items() else None
+    # Ids are given out once: one that another's version has is not ours any more.
+    return False if version.version_id in made.versions_by_id else None
+
+
+def _is_there(metadata: ViewMetadata, version: ViewVersion) -> bool:
+    """Whether the view has a version that was made at the same time, which names it."""
+    return any(
+        each.timestamp_ms == version.timestamp_ms
+        and each.is_same_as(replace(version, schema_id=each.schema_id))
+        for each in metadata.versions
+    )
+
+
+def _says_the_same(one: ViewVersion, other: ViewVersion) -> bool:
+    return (
+        one.representations == other.representations
+        and one.default_namespace == other.default_namespace
+        and one.default_catalog == other.default_catalog
+    )
 
 
 def _seen(

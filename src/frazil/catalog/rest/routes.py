@@ -12,6 +12,7 @@ from frazil.errors import ConfigurationError, ValidationError
 _BELOW: Final = "/v1/{prefix}"
 _NAMESPACE: Final = f"{_BELOW}/namespaces/{{namespace}}"
 _TABLE: Final = f"{_NAMESPACE}/tables/{{table}}"
+_VIEW: Final = f"{_NAMESPACE}/views/{{view}}"
 _UNIT_SEPARATOR: Final = "%1F"
 _OF_A_PATH: Final = "/%~:@!$&'()*+,;="
 
@@ -33,6 +34,14 @@ RENAME_TABLE: Final = f"POST {_BELOW}/tables/rename"
 REPORT_METRICS: Final = f"POST {_TABLE}/metrics"
 LOAD_CREDENTIALS: Final = f"GET {_TABLE}/credentials"
 COMMIT_TRANSACTION: Final = f"POST {_BELOW}/transactions/commit"
+LIST_VIEWS: Final = f"GET {_NAMESPACE}/views"
+CREATE_VIEW: Final = f"POST {_NAMESPACE}/views"
+LOAD_VIEW: Final = f"GET {_VIEW}"
+VIEW_EXISTS: Final = f"HEAD {_VIEW}"
+UPDATE_VIEW: Final = f"POST {_VIEW}"
+DROP_VIEW: Final = f"DELETE {_VIEW}"
+REGISTER_VIEW: Final = f"POST {_NAMESPACE}/register-view"
+RENAME_VIEW: Final = f"POST {_BELOW}/views/rename"
 
 DEFAULT_ENDPOINTS: Final = frozenset(
     {
@@ -42,6 +51,11 @@ DEFAULT_ENDPOINTS: Final = frozenset(
     }
 )
 """What the protocol says of a server that names no endpoints."""
+
+VIEW_ENDPOINTS: Final = frozenset(
+    {LIST_VIEWS, CREATE_VIEW, LOAD_VIEW, UPDATE_VIEW, DROP_VIEW, RENAME_VIEW}
+)
+"""What such a server has beside them where ``view-endpoints-supported`` is true."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +108,14 @@ class Routes:
     def table(self, name: Identifier, *below: str) -> str:
         """Return the path of a table, or of something below it."""
         return self.namespace(name[:-1], "tables", _segment(name[-1]), *below)
+
+    def views(self, levels: Identifier) -> str:
+        """Return the path of a namespace's views."""
+        return self.namespace(levels, "views")
+
+    def view(self, name: Identifier) -> str:
+        """Return the path of a view."""
+        return self.namespace(name[:-1], "views", _segment(name[-1]))
 
     def joined(self, levels: Identifier) -> str:
         """Return a namespace as one text that is not encoded.

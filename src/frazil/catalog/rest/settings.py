@@ -45,6 +45,7 @@ SNAPSHOT_LOADING: Final = Property("snapshot-loading-mode", one_of("all", "refs"
 TOKEN_REFRESH: Final = Property("token-refresh-enabled", FLAG, True)
 TOKEN_LIFETIME: Final = Property("token-expires-in-ms", optional(_MILLISECONDS), None)
 SIGV4: Final = Property("rest.sigv4-enabled", FLAG, False)
+VIEW_ENDPOINTS: Final = Property("view-endpoints-supported", FLAG, False)
 
 PROPERTY_NAMES: Final = frozenset(
     {
@@ -56,6 +57,7 @@ PROPERTY_NAMES: Final = frozenset(
             for each in (
                 *(CONNECT_TIMEOUT, READ_TIMEOUT, MAX_RETRIES, MAX_CONNECTIONS, PAGE_SIZE),
                 *(REPORTS_METRICS, SNAPSHOT_LOADING, TOKEN_REFRESH, TOKEN_LIFETIME, SIGV4),
+                VIEW_ENDPOINTS,
             )
         ),
     }

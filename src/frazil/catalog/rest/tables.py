@@ -229,6 +229,11 @@ def is_chosen(location: str) -> bool:
     return location.startswith(CHOSEN_BY_SERVER)
 
 
+def identifier_json(name: Identifier) -> dict[str, object]:
+    """Return the protocol's object of a table's or a view's name."""
+    return {"namespace": list(name[:-1]), "name": name[-1]}
+
+
 def creation_request(
     name: Identifier, metadata: TableMetadata, *, location: str | None
 ) -> dict[str, Any]:

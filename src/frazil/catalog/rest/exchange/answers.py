@@ -20,6 +20,7 @@ from frazil.errors import (
     NamespaceNotEmptyError,
     NoSuchNamespaceError,
     NoSuchTableError,
+    NoSuchViewError,
     NotFoundError,
     OutdatedUpdateError,
     StorageError,
@@ -33,6 +34,7 @@ _MISSING: Final[Mapping[str, type[FrazilError]]] = {
     "NoSuchNamespaceException": NoSuchNamespaceError,
     "NoSuchTableException": NoSuchTableError,
     "NoSuchIcebergTableException": NoSuchTableError,
+    "NoSuchViewException": NoSuchViewError,
     "NotFoundException": MissingFileError,
 }
 _CONFLICTS: Final[Mapping[str, type[FrazilError]]] = {
