@@ -15,8 +15,9 @@ import yaml
 from catalog_cases import SCHEMA, made_table, new_metadata, set_properties
 from openapi_core import Config, OpenAPI
 from openapi_core.datatypes import RequestParameters
+from view_cases import version
 
-from frazil.catalog.protocol import Capability, TableCommit
+from frazil.catalog.protocol import Capability, LoadedView, TableCommit
 from frazil.catalog.rest import RestCatalog
 from frazil.catalog.rest.reports import ScanReport
 from frazil.errors import (
@@ -26,10 +27,11 @@ from frazil.errors import (
     UnsupportedError,
     ValidationError,
 )
-from frazil.format.changes import AssertTableUUID, SetProperties
+from frazil.format.changes import AssertTableUUID, RemoveProperties, SetProperties
 from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import spec_for
 from frazil.format.sorting import order_for
+from frazil.format.views import AssertViewUUID, replacing_updates
 from frazil.table.handle import TableHandle
 from rest_server import Exchange, Server
 
@@ -133,17 +135,36 @@ def test_every_request_of_a_run_is_of_the_protocol(
     assert catalog.list_tables("c") == [("c", "again")]
     catalog.drop_table("c.again")
     catalog.purge_table("a.b.t")
+    view = make_and_change_views(catalog)
+    catalog.register_view("c.w", view.metadata_location)
+    assert catalog.list_views("c") == [("c", "w")]
+    catalog.drop_view("c.w")
     catalog.drop_namespace("c")
     assert not catalog.namespace_exists("c")
     catalog.close()
     kinds = {f"{each.method} {each.path.rpartition('/')[2]}" for each in server.exchanges}
-    assert len(kinds) > 20
+    assert len(kinds) > 25
     for each in server.exchanges:
         protocol.validate_request(Sent(each))
         if each.method != "HEAD":
             protocol.validate_response(Sent(each), Answered(each))
         if each.method in ("POST", "DELETE") and b'stage-create": true' not in each.body:
             assert each.headers["idempotency-key"][14] == "7"
+
+
+def make_and_change_views(catalog: RestCatalog) -> LoadedView:
+    """The views of `c` made, replaced, renamed, read and dropped; the last of them."""
+    catalog.create_view("c.v", SCHEMA, version("SELECT 1"), properties={"comment": "one"})
+    wanted = AssertViewUUID(catalog.load_view("c.v").metadata.view_uuid)
+    changes = replacing_updates(SCHEMA, version("SELECT 2"), properties={"k": "v"})
+    changed = catalog.commit_view("c.v", (wanted,), changes)
+    catalog.commit_view("c.v", (), (SetProperties({"a": "1"}), RemoveProperties(("k",))))
+    catalog.rename_view("c.v", "a.b.v")
+    assert catalog.list_views("c") == []
+    assert catalog.view_exists("a.b.v")
+    catalog.drop_view("a.b.v")
+    assert not catalog.view_exists("a.b.v")
+    return changed
 
 
 def test_no_more_requests_than_needed(server: Server, connect: Connect) -> None:
