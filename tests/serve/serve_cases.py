@@ -29,6 +29,15 @@ SCHEMA: dict[str, Any] = {
         {"id": 2, "name": "city", "type": "string", "required": False},
     ],
 }
+SQL = {"type": "sql", "sql": "SELECT 1", "dialect": "spark"}
+VERSION: dict[str, Any] = {
+    "version-id": 1,
+    "timestamp-ms": 1000,
+    "schema-id": 0,
+    "summary": {"engine-name": "test"},
+    "representations": [SQL],
+    "default-namespace": ["a"],
+}
 
 
 def specification_file() -> dict[str, Any]:
@@ -191,6 +200,12 @@ def table(client: httpx.Client, levels: str, name: str, **more: Any) -> httpx.Re
     """Make a table; levels as they stand in a path."""
     body = {"name": name, "schema": SCHEMA, **more}
     return client.post(f"/v1/namespaces/{levels}/tables", json=body)
+
+
+def view(client: httpx.Client, levels: str = "a", name: str = "v", **more: Any) -> httpx.Response:
+    """Make a view; levels as they stand in a path."""
+    body = {"name": name, "schema": SCHEMA, "view-version": VERSION, "properties": {}, **more}
+    return client.post(f"/v1/namespaces/{levels}/views", json=body)
 
 
 def set_property(client: httpx.Client, path: str, key: str, value: str, **more: Any) -> Any:

@@ -18,7 +18,7 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
-from serve_cases import Running, namespace, running, specification_file, sql_catalog, table
+from serve_cases import Running, namespace, running, specification_file, sql_catalog, table, view
 
 from ci_share import examples
 
@@ -51,6 +51,14 @@ SERVED = [
     "fetchPlanningResult",
     "cancelPlanning",
     "fetchScanTasks",
+    "listViews",
+    "createView",
+    "loadView",
+    "replaceView",
+    "dropView",
+    "viewExists",
+    "renameView",
+    "registerView",
 ]
 
 
@@ -59,7 +67,8 @@ def _schema() -> Any:
     content = copy.deepcopy(specification_file())
     content["security"] = []
     parameters = content["components"]["parameters"]
-    for name, values in (("namespace", ["a", "none", "ä/ö"]), ("table", ["t", "none", "u.v"])):
+    names = {"namespace": ["a", "none", "ä/ö"], "table": ["t", "none", "u.v"]}
+    for name, values in {**names, "view": ["v", "none", "t"]}.items():
         parameters[name] = {
             "name": name,
             "in": "path",
@@ -115,8 +124,10 @@ def test_requests_of_the_specification(
 
 
 def _restore(client: httpx.Client) -> None:
-    """Make the table again that requests drop and rename."""
+    """Make the table and the view again that requests drop and rename."""
     if client.head("/v1/namespaces/a").status_code == 404:
         namespace(client, "a")
     if client.head("/v1/namespaces/a/tables/t").status_code == 404:
         assert table(client, "a", "t").status_code == 200
+    if client.head("/v1/namespaces/a/views/v").status_code == 404:
+        assert view(client, "a", "v").status_code == 200

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from frazil.errors import (
@@ -87,10 +87,18 @@ def error_answer(
     """
     line = " ".join(message.split())
     shown = line if len(line) <= _LONGEST_MESSAGE else f"{line[:_LONGEST_MESSAGE]}…"
-    model = {"message": shown, "type": kind, "code": status}
-    # The specification has the model of this one status without its wrapper; clients have not.
-    content = {"error": model, **model} if status == 406 else {"error": model}
-    return HttpAnswer(status, json.dumps(content).encode(), headers or {}, kind)
+    content = {"error": {"message": shown, "type": kind, "code": status}}
+    answer = HttpAnswer(status, json.dumps(content).encode(), headers or {}, kind)
+    return with_bare_model(answer) if status == 406 else answer
+
+
+def with_bare_model(answer: HttpAnswer) -> HttpAnswer:
+    """Return the answer of an error with what it says outside of its wrapper too.
+
+    The specification has some errors without the wrapper in which clients look for them.
+    """
+    content = json.loads(answer.body or b"{}")
+    return replace(answer, body=json.dumps({**content, **content.get("error", {})}).encode())
 
 
 def forbidden(message: str) -> HttpError:

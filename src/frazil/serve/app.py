@@ -88,7 +88,7 @@ class ServeApp:
                 {name.lower(): value for name, value in request.headers.items()},
                 await self._content(request),
             )
-            return await self._worked_on(route.endpoint, call)
+            return route.endpoint.as_specified(await self._worked_on(route.endpoint, call))
         except HttpError as error:
             return error.answer
         except ClientDisconnect:

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from frazil.catalog.identifiers import Identifier
 from frazil.catalog.protocol import Capability
 from frazil.serve import commits, namespaces, tables, views
-from frazil.serve.answers import HttpAnswer, HttpError, ok
+from frazil.serve.answers import HttpAnswer, HttpError, ok, with_bare_model
 from frazil.serve.calls import Call, decoded, namespace_of, table_name_of
 from frazil.serve.scans import planning
 from frazil.serve.service import ServedCatalog
@@ -36,6 +36,7 @@ class Endpoint:
         changes: whether it changes something.
         needs: what the catalog must be able to do.
         listed: whether clients are told that the server has it.
+        bare: statuses whose errors the specification has without their wrapper.
     """
 
     method: str
@@ -45,6 +46,7 @@ class Endpoint:
     changes: bool = False
     needs: Capability | None = None
     listed: bool = True
+    bare: frozenset[int] = frozenset()
 
     @property
     def makes_tables(self) -> bool:
@@ -56,6 +58,11 @@ class Endpoint:
             views.create_view,
             views.replace_view,
         )
+
+    def as_specified(self, answer: HttpAnswer) -> HttpAnswer:
+        """Return the answer in the form that the specification has for this endpoint."""
+        is_bare = answer.error is not None and answer.status in self.bare
+        return with_bare_model(answer) if is_bare else answer
 
     def is_offered(self, served: ServedCatalog) -> bool:
         """Whether the server can do it for its catalog."""
@@ -93,6 +100,24 @@ def _config(served: ServedCatalog, call: Call) -> HttpAnswer:
 
 def _many(*statuses: int) -> frozenset[int]:
     return frozenset(statuses)
+
+
+def _of_views(
+    method: str, template: str, handler: Handler, *statuses: int, changes: bool = False
+) -> Endpoint:
+    """An endpoint of views; the specification has most of their errors without a wrapper."""
+    bare = _many() if handler is views.register_view else _many(404, 409)
+    if handler is views.replace_view:
+        bare |= _many(500, 502, 504)
+    return Endpoint(
+        method,
+        template,
+        handler,
+        _many(404, *statuses),
+        changes=changes,
+        needs=Capability.VIEWS,
+        bare=bare,
+    )
 
 
 _PROPERTIES = Capability.NAMESPACE_PROPERTIES
@@ -143,32 +168,14 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         changes=True,
         needs=_SEVERAL,
     ),
-    Endpoint("GET", _VIEWS, views.list_views, needs=Capability.VIEWS),
-    Endpoint(
-        "POST", _VIEWS, views.create_view, _many(404, 409), changes=True, needs=Capability.VIEWS
-    ),
-    Endpoint("GET", _VIEW, views.load_view, needs=Capability.VIEWS),
-    Endpoint("HEAD", _VIEW, views.view_exists, needs=Capability.VIEWS),
-    Endpoint(
-        "POST", _VIEW, views.replace_view, _many(404, 409), changes=True, needs=Capability.VIEWS
-    ),
-    Endpoint("DELETE", _VIEW, views.drop_view, changes=True, needs=Capability.VIEWS),
-    Endpoint(
-        "POST",
-        f"{_NAMESPACE}/register-view",
-        views.register_view,
-        _many(404, 409),
-        changes=True,
-        needs=Capability.VIEWS,
-    ),
-    Endpoint(
-        "POST",
-        "views/rename",
-        views.rename_view,
-        _many(404, 406, 409),
-        changes=True,
-        needs=Capability.VIEWS,
-    ),
+    _of_views("GET", _VIEWS, views.list_views),
+    _of_views("POST", _VIEWS, views.create_view, 409, changes=True),
+    _of_views("GET", _VIEW, views.load_view),
+    _of_views("HEAD", _VIEW, views.view_exists),
+    _of_views("POST", _VIEW, views.replace_view, 409, changes=True),
+    _of_views("DELETE", _VIEW, views.drop_view, changes=True),
+    _of_views("POST", f"{_NAMESPACE}/register-view", views.register_view, 409, changes=True),
+    _of_views("POST", "views/rename", views.rename_view, 406, 409, changes=True),
 )
 
 

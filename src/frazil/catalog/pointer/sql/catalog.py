@@ -41,7 +41,7 @@ from frazil.catalog.pointer.sql.schema import (
     has_type_column,
 )
 from frazil.catalog.pointer.sql.views import SqlViewMethods
-from frazil.catalog.protocol import Capability, LoadedTable
+from frazil.catalog.protocol import Capability, LoadedTable, StagedTable
 from frazil.errors import (
     CommitFailedError,
     ConfigurationError,
@@ -157,6 +157,14 @@ class SqlCatalog(SqlViewMethods, CommitsTogether):
 
         names = self._database.read(work)
         return sorted((*levels, name) for name in names if isinstance(name, str))
+
+    def stage_table(self, identifier: str | Sequence[str], metadata: TableMetadata) -> StagedTable:
+        staged = super().stage_table(identifier, metadata)
+        if self.view_exists(staged.identifier):
+            raise TableAlreadyExistsError(
+                f"there is a view {shown(staged.identifier)} in the catalog {self.name}"
+            )
+        return staged
 
     def load_table(self, identifier: str | Sequence[str]) -> LoadedTable:
         with self._naming_views(identifier):
