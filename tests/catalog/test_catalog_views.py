@@ -19,6 +19,7 @@ from catalog_cases import (
 )
 from view_cases import SCHEMA, files_of, made_view, refused, replaced, sql_of, version
 
+from ci_share import only_in_soak
 from frazil.catalog.protocol import Capability, Catalog
 from frazil.errors import (
     CommitFailedError,
@@ -166,15 +167,16 @@ def test_odd_names_and_pages(catalog: Catalog) -> None:
     assert catalog.list_views("db") == catalog.list_views("n.s") == []
 
 
-def test_concurrent_replacements_all_count(catalog: Catalog) -> None:
-    """Eight writers, each of whose 25 properties is there at the end."""
+@pytest.mark.parametrize(("writers", "commits"), [(4, 10), only_in_soak(8, 25)])
+def test_concurrent_replacements_all_count(catalog: Catalog, writers: int, commits: int) -> None:
+    """Every property of every writer is there at the end."""
     made_view(catalog)
     lost: list[BaseException] = []
 
     def write(number: int) -> None:
         own = opened(catalog.properties)
         try:
-            for commit in range(25):
+            for commit in range(commits):
                 while True:
                     try:
                         done = SetProperties({f"w{number}.{commit}": "done"})
@@ -188,14 +190,14 @@ def test_concurrent_replacements_all_count(catalog: Catalog) -> None:
         finally:
             own.close()
 
-    writers = [threading.Thread(target=write, args=(number,)) for number in range(8)]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(writers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert not lost
     metadata = catalog.load_view("db.v").metadata
-    assert len(metadata.properties) == 8 * 25
+    assert len(metadata.properties) == writers * commits
     assert len(metadata.versions) == 10
 
 
