@@ -8,9 +8,9 @@ from typing import ClassVar
 
 from frazil.catalog.identifiers import Identifier, parse_table_identifier, shown
 from frazil.catalog.metadata_files import read_metadata
-from frazil.catalog.pointer.outcome import after_the_change
-from frazil.catalog.pointer.purge import refuse_purge_without_gc, remove_files_of
+from frazil.catalog.outcome import after_the_change
 from frazil.catalog.protocol import Capability, Catalog, LoadedTable, StagedTable
+from frazil.catalog.purge import refuse_purge_without_gc, remove_files_of
 from frazil.errors import (
     CommitFailedError,
     NoSuchNamespaceError,

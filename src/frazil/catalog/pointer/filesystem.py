@@ -21,11 +21,11 @@ from frazil.catalog.identifiers import (
     shown,
 )
 from frazil.catalog.metadata_files import metadata_bytes, names_uuid, read_metadata
+from frazil.catalog.outcome import after_the_change, find_outcome
 from frazil.catalog.pointer.catalog import PointerCatalog
-from frazil.catalog.pointer.outcome import after_the_change, find_outcome
-from frazil.catalog.pointer.purge import refuse_purge_without_gc, remove_files_of
 from frazil.catalog.pointer.versions import EXTENSIONS, VersionFolder
 from frazil.catalog.protocol import LoadedTable
+from frazil.catalog.purge import refuse_purge_without_gc, remove_files_of
 from frazil.errors import (
     AlreadyExistsError,
     CommitFailedError,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from frazil.catalog.metadata_files import read_metadata
-from frazil.catalog.pointer.outcome import after_the_change
+from frazil.catalog.outcome import after_the_change
 from frazil.errors import (
     InvalidFormatError,
     MissingFileError,

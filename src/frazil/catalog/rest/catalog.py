@@ -14,8 +14,8 @@ from frazil.catalog.identifiers import (
     parse_table_identifier,
     shown,
 )
-from frazil.catalog.pointer.purge import refuse_purge_without_gc
 from frazil.catalog.protocol import Capability, Catalog, LoadedTable, StagedTable, TableCommit
+from frazil.catalog.purge import refuse_purge_without_gc
 from frazil.catalog.rest import routes
 from frazil.catalog.rest.client import RestRequest
 from frazil.catalog.rest.commits import RestCommits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from frazil.catalog.pointer.outcome import find_outcome
+from frazil.catalog.outcome import find_outcome
 from frazil.catalog.rest.client import RestRequest
 from frazil.catalog.rest.connection import Connection
 from frazil.catalog.rest.exchange.answers import Answer, LostAnswerError

@@ -22,7 +22,7 @@ from frazil.catalog.identifiers import (
     shown,
 )
 from frazil.catalog.metadata_files import metadata_bytes
-from frazil.catalog.pointer.outcome import Sending, new_metadata_file
+from frazil.catalog.outcome import Sending, new_metadata_file
 from frazil.catalog.pointer.pointer_race import PointerRace
 from frazil.catalog.pointer.sql.commits_together import CommitsTogether
 from frazil.catalog.pointer.sql.database import Database

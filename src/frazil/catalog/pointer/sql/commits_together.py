@@ -13,8 +13,8 @@ from sqlalchemy.engine import Connection
 
 from frazil.catalog.identifiers import Identifier, parse_table_identifier, shown
 from frazil.catalog.metadata_files import metadata_bytes, read_metadata
+from frazil.catalog.outcome import Sending, after_the_change, new_metadata_file
 from frazil.catalog.pointer.catalog import PointerCatalog
-from frazil.catalog.pointer.outcome import Sending, after_the_change, new_metadata_file
 from frazil.catalog.pointer.sql.database import Database
 from frazil.catalog.pointer.sql.namespaces import namespace_text
 from frazil.catalog.pointer.sql.schema import TABLES

@@ -17,7 +17,7 @@ from urllib.parse import quote_plus
 from sqlalchemy.engine import URL, Connection, Engine
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
-from frazil.catalog.pointer.outcome import Sending, find_outcome
+from frazil.catalog.outcome import Sending, find_outcome
 from frazil.catalog.pointer.sql.engine import WRITES, TimeLimits, is_in_memory, make_engine
 from frazil.errors import CommitFailedError, FrazilError, StorageError
 from frazil.storage.paths import redact

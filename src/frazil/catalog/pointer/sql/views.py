@@ -15,7 +15,7 @@ from frazil.catalog.identifiers import (
     shown,
 )
 from frazil.catalog.metadata_files import read_view_metadata, view_metadata_file
-from frazil.catalog.pointer.outcome import Sending, new_metadata_file
+from frazil.catalog.outcome import Sending, new_metadata_file
 from frazil.catalog.pointer.sql.database import Database
 from frazil.catalog.pointer.sql.namespaces import SqlNamespaces, namespace_text
 from frazil.catalog.pointer.sql.schema import TABLES
