@@ -24,6 +24,7 @@ _STATUS: Final = {
     "ValidationException": 400,
     "NoSuchNamespaceException": 404,
     "NoSuchTableException": 404,
+    "NoSuchViewException": 404,
     "UnsupportedOperationException": 406,
     "AlreadyExistsException": 409,
     "CommitFailedException": 409,
@@ -62,6 +63,13 @@ class JavaHandlers:
             ("POST", "namespaces/{namespace}/tables/{table}/metrics"): self._take_metrics,
             ("POST", "tables/rename"): self._rename_table,
             ("POST", "transactions/commit"): self._commit,
+            ("GET", "namespaces/{namespace}/views"): self._list_views,
+            ("POST", "namespaces/{namespace}/views"): self._create_view,
+            ("GET", "namespaces/{namespace}/views/{view}"): self._load_view,
+            ("HEAD", "namespaces/{namespace}/views/{view}"): self._load_view,
+            ("POST", "namespaces/{namespace}/views/{view}"): self._replace_view,
+            ("DELETE", "namespaces/{namespace}/views/{view}"): self._drop_view,
+            ("POST", "views/rename"): self._rename_view,
         }
 
     def answer(self, method: str, path: str, body: str) -> _Answer:
@@ -148,6 +156,30 @@ class JavaHandlers:
         # One table after another: the catalog has no commit of several.
         for change in self._read("CommitTransactionRequest", body).tableChanges():
             self._handlers.updateTable(self._catalog, change.identifier(), change)
+        return _NOTHING
+
+    def _list_views(self, namespace: str) -> _Answer:
+        return self._ok(self._handlers.listViews(self._catalog, self._namespace(namespace)))
+
+    def _create_view(self, namespace: str, body: str) -> _Answer:
+        request = self._read("CreateViewRequest", body)
+        levels = self._namespace(namespace)
+        return self._ok(self._handlers.createView(self._catalog, levels, request))
+
+    def _load_view(self, namespace: str, view: str) -> _Answer:
+        return self._ok(self._handlers.loadView(self._catalog, self._table(namespace, view)))
+
+    def _replace_view(self, namespace: str, view: str, body: str) -> _Answer:
+        request = self._read("UpdateTableRequest", body)
+        name = self._table(namespace, view)
+        return self._ok(self._handlers.updateView(self._catalog, name, request))
+
+    def _drop_view(self, namespace: str, view: str) -> _Answer:
+        self._handlers.dropView(self._catalog, self._table(namespace, view))
+        return _NOTHING
+
+    def _rename_view(self, body: str) -> _Answer:
+        self._handlers.renameView(self._catalog, self._read("RenameTableRequest", body))
         return _NOTHING
 
 

@@ -12,10 +12,13 @@ from frazil.catalog.protocol import TableCommit
 from frazil.errors import (
     CommitFailedError,
     NoSuchTableError,
+    NoSuchViewError,
     TableAlreadyExistsError,
     UnsupportedError,
+    ViewAlreadyExistsError,
 )
 from frazil.format.changes import AssertTableUUID, SetProperties
+from frazil.format.views import AssertViewUUID
 from frazil.spark.lake import Lake, connect
 
 
@@ -73,3 +76,35 @@ def test_staged_tables_and_refusals(spark: Any, lake: Lake) -> None:
     assert made.refresh().properties["a"] == "1"
     with pytest.raises(UnsupportedError, match="register"):
         lake.catalog.register_table("db.x", made.metadata_location)
+
+
+def test_a_views_life(spark: Any, lake: Lake) -> None:
+    """Java's handlers carry out what Frazil asks for, and each goes on from the other's version."""
+    lake.create_table_as_select("db.rest_viewed", spark.range(5))
+    lake.sql("CREATE VIEW db.rest_view COMMENT 'one' AS SELECT id FROM db.rest_viewed WHERE id > 2")
+    assert java_rows(spark, "rest_view") == [(3,), (4,)]
+    spark.sql("USE java_sql.db")
+    try:
+        spark.sql("CREATE OR REPLACE VIEW rest_view AS SELECT id + 1 AS n FROM rest_viewed")
+    finally:
+        spark.sql("USE spark_catalog.default")
+    assert sorted(lake.sql("SELECT n FROM db.rest_view WHERE n > 4").collect()) == [(5,)]
+    lake.sql("CREATE OR REPLACE VIEW db.rest_view AS SELECT max(id) AS m FROM db.rest_viewed")
+    lake.sql("ALTER VIEW db.rest_view SET TBLPROPERTIES ('k' = 'v')")
+    assert java_rows(spark, "rest_view") == [(4,)]
+    view = lake.load_view("db.rest_view")
+    assert [each.version_id for each in view.versions] == [1, 2, 3]
+    assert view.properties["k"] == "v"
+    with pytest.raises(CommitFailedError):
+        lake.catalog.commit_view("db.rest_view", (AssertViewUUID("no"),), (SetProperties({}),))
+    for taken in ("db.rest_view", "db.rest_viewed"):
+        with pytest.raises(ViewAlreadyExistsError):
+            lake.create_view(taken, "SELECT 1 AS a")
+    lake.rename_view("db.rest_view", "db.rest_named")
+    assert lake.list_views("db").count(("db", "rest_named")) == 1
+    assert not lake.view_exists("db.rest_view")
+    lake.drop_view("db.rest_named")
+    with pytest.raises(NoSuchViewError):
+        lake.drop_view("db.rest_named")
+    with pytest.raises(UnsupportedError, match="register-view"):
+        lake.catalog.register_view("db.x", "file:/x")

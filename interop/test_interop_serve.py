@@ -126,6 +126,43 @@ def test_java_reads_a_plan_of_the_server(java: Any, caplog: pytest.LogCaptureFix
     assert "/tables/planned/plan 200" in caplog.text
 
 
+def test_java_and_frazil_take_turns_at_views(java: Any, lake: Lake, server: CatalogServer) -> None:
+    java.sql(f"CREATE TABLE {CATALOG}.db.viewed USING iceberg AS SELECT id FROM range(6)")
+    java.sql(f"USE {CATALOG}.db")
+    try:
+        java.sql(
+            "CREATE VIEW theirs (a COMMENT 'the a') COMMENT 'about' TBLPROPERTIES ('k' = 'w') "
+            "AS SELECT id FROM viewed WHERE id > 3"
+        )
+        assert rows(lake.sql("SELECT * FROM db.theirs")) == [(4,), (5,)]
+        java.sql("CREATE OR REPLACE VIEW theirs AS SELECT id AS a FROM viewed WHERE id > 4")
+        java.sql("ALTER VIEW theirs SET TBLPROPERTIES ('x' = '1')")
+    finally:
+        java.sql("USE spark_catalog.default")
+    view = lake.load_view("db.theirs")
+    assert [each.version_id for each in view.versions] == [1, 2]
+    assert view.properties["x"] == "1"
+    assert rows(lake.sql("SELECT * FROM db.theirs")) == [(5,)]
+    with connect(java, name=CATALOG, uri=server.uri, token=TOKEN) as client:
+        assert rows(client.sql(f"SELECT * FROM {CATALOG}.db.theirs")) == [(5,)]
+        client.sql("CREATE OR REPLACE VIEW db.theirs AS SELECT id AS a FROM db.viewed WHERE id < 1")
+        client.sql("CREATE VIEW db.ours AS SELECT max(id) AS m FROM db.viewed")
+    assert rows(java.sql(f"SELECT * FROM {CATALOG}.db.theirs")) == [(0,)]
+    assert rows(java.sql(f"SELECT m FROM {CATALOG}.db.ours")) == [(5,)]
+    java.sql(f"ALTER VIEW {CATALOG}.db.ours RENAME TO {CATALOG}.db.named")
+    named = [each["viewName"] for each in java.sql(f"SHOW VIEWS IN {CATALOG}.db").collect()]
+    assert sorted(named) == ["named", "theirs"]
+    assert lake.list_views("db") == [("db", "named"), ("db", "theirs")]
+    with pytest.raises(Exception, match="already exists"):
+        java.sql(f"CREATE TABLE {CATALOG}.db.named (id bigint) USING iceberg")
+    with pytest.raises(Exception, match="already exists"):
+        java.sql(f"CREATE VIEW {CATALOG}.db.viewed AS SELECT 1 AS a")
+    java.sql(f"DROP VIEW {CATALOG}.db.named")
+    assert not lake.view_exists("db.named")
+    java.sql(f"DROP VIEW {CATALOG}.db.theirs")
+    assert lake.list_views("db") == []
+
+
 def _duckdb(server: CatalogServer) -> Any:
     connection = DuckDB.started().connection
     connection.execute(f"CREATE OR REPLACE SECRET served (TYPE iceberg, TOKEN '{TOKEN}')")
