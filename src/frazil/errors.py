@@ -168,6 +168,10 @@ class CommitFailedError(CommitError):
     """Another writer was first, or a requirement no longer holds; nothing was changed."""
 
 
+class RequestRepeatedError(CommitError):
+    """A request that the catalog has carried out before came again; nothing was changed."""
+
+
 class OutdatedUpdateError(CommitFailedError, ValidationError):
     """Updates contradict the table, which they would not had they been made from it as it is.
 

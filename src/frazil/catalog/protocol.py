@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import ClassVar
 
 from frazil.catalog.identifiers import Identifier, parse_namespace
+from frazil.catalog.request_log import RequestLog
 from frazil.catalog.views import LoadedView as LoadedView
 from frazil.catalog.views import ViewMethods
 from frazil.errors import NoSuchNamespaceError, UnsupportedError
@@ -390,6 +391,10 @@ class Catalog(ViewMethods, ABC):
         """
 
     # -- the rest --------------------------------------------------------------------------------
+
+    def request_log(self) -> RequestLog | None:
+        """Return where requests are noted together with their changes; None if nowhere."""
+        return None
 
     def close(self) -> None:
         """Give back connections; the catalog is not used afterwards."""

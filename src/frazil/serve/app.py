@@ -25,6 +25,13 @@ from frazil.serve.answers import (
 )
 from frazil.serve.calls import Call, query_of
 from frazil.serve.endpoints import Endpoint, Route, route_of
+from frazil.serve.keys import (
+    RequestKey,
+    RequestKeys,
+    carry_out_once,
+    forget_old_requests,
+    kept_seconds,
+)
 from frazil.serve.service import ServedCatalog
 from frazil.serve.settings import is_loopback
 from frazil.storage.paths import redact
@@ -33,6 +40,7 @@ _LOG = logging.getLogger("frazil.serve")
 _HEALTH: Final = "/health"
 _LONGEST_LOGGED: Final = 300
 _DISCONNECTED: Final = HttpAnswer(499, error="ClientDisconnect")
+_FORGETTING_SECONDS: Final = 300.0
 _CLOSE: Final = {"Connection": "close"}
 
 
@@ -53,6 +61,8 @@ class ServeApp:
         self._threads = ThreadPoolExecutor(settings.threads, "frazil-serve")
         self._most = settings.threads + settings.max_waiting
         self._running = 0
+        self._keys = RequestKeys(kept_seconds(settings))
+        self._forgets_at = 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request and write its line of the log."""
@@ -88,7 +98,8 @@ class ServeApp:
                 {name.lower(): value for name, value in request.headers.items()},
                 await self._content(request),
             )
-            return route.endpoint.as_specified(await self._worked_on(route.endpoint, call))
+            answer = await self._within_limit(route.endpoint, self._work_on(route.endpoint, call))
+            return route.endpoint.as_specified(answer)
         except HttpError as error:
             return error.answer
         except ClientDisconnect:
@@ -152,15 +163,34 @@ class ServeApp:
             raise bad_request(text, _CLOSE) from None
         return bytes(content)
 
-    async def _worked_on(self, endpoint: Endpoint, call: Call) -> HttpAnswer:
-        """The answer of a thread. What it does goes on whatever becomes of the client."""
+    def _work_on(self, endpoint: Endpoint, call: Call) -> asyncio.Future[HttpAnswer]:
+        """The work on a request, that of an earlier one where it has the same key."""
+        key = RequestKey.of(endpoint, call)
+        if key is None:
+            return self._start(endpoint, call, None)
+        now = time.monotonic()
+        if now >= self._forgets_at:
+            self._forgets_at = now + _FORGETTING_SECONDS
+            self._threads.submit(forget_old_requests, self._served)
+        return self._keys.work_on(key, lambda: self._start(endpoint, call, key))
+
+    def _start(
+        self, endpoint: Endpoint, call: Call, key: RequestKey | None
+    ) -> asyncio.Future[HttpAnswer]:
+        """Let a thread work. What it does goes on whatever becomes of the client."""
         if self._running >= self._most:
             raise HttpError(
                 503, "ServiceUnavailableException", "the server is busy", {"Retry-After": "1"}
             )
         self._running += 1
-        work = asyncio.get_running_loop().run_in_executor(self._threads, self._work, endpoint, call)
+        loop = asyncio.get_running_loop()
+        work = loop.run_in_executor(self._threads, self._work, endpoint, call, key)
         work.add_done_callback(self._ended)
+        return work
+
+    async def _within_limit(
+        self, endpoint: Endpoint, work: asyncio.Future[HttpAnswer]
+    ) -> HttpAnswer:
         try:
             limit = self._served.settings.request_seconds
             return await asyncio.wait_for(asyncio.shield(work), limit)
@@ -171,9 +201,11 @@ class ServeApp:
     def _ended(self, _work: object) -> None:
         self._running -= 1
 
-    def _work(self, endpoint: Endpoint, call: Call) -> HttpAnswer:
+    def _work(self, endpoint: Endpoint, call: Call, key: RequestKey | None) -> HttpAnswer:
         secrets = self._served.catalog.properties
         try:
+            if key is not None:
+                return carry_out_once(self._served, endpoint, call, key)
             return endpoint.handler(self._served, call)
         except Exception as error:
             answer = answer_of_error(

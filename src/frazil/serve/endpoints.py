@@ -9,12 +9,18 @@ from typing import Final, TypeAlias
 from frazil.catalog.identifiers import Identifier
 from frazil.catalog.protocol import Capability
 from frazil.serve import commits, namespaces, tables, views
-from frazil.serve.answers import HttpAnswer, HttpError, ok, with_bare_model
+from frazil.serve.answers import NOTHING, HttpAnswer, HttpError, ok, with_bare_model
 from frazil.serve.calls import Call, decoded, namespace_of, table_name_of
 from frazil.serve.scans import planning
 from frazil.serve.service import ServedCatalog
 
 Handler: TypeAlias = Callable[[ServedCatalog, Call], HttpAnswer]
+
+
+def nothing(_served: ServedCatalog, _call: Call) -> HttpAnswer:
+    """Answer that it was done."""
+    return NOTHING
+
 
 _NAMESPACES: Final = "namespaces"
 _NAMESPACE: Final = "namespaces/{namespace}"
@@ -33,6 +39,7 @@ class Endpoint:
         template: the path after ``/v1/{prefix}/``, with ``{namespace}`` and others in it.
         handler: works on a request.
         statuses: of errors that the specification has for it, beside those of all endpoints.
+        again: answers where the request was carried out before, by the catalog as it is now.
         changes: whether it changes something.
         needs: what the catalog must be able to do.
         listed: whether clients are told that the server has it.
@@ -43,6 +50,7 @@ class Endpoint:
     template: str
     handler: Handler
     statuses: frozenset[int] = field(default=frozenset({404}))
+    again: Handler = nothing
     changes: bool = False
     needs: Capability | None = None
     listed: bool = True
@@ -95,7 +103,10 @@ def _config(served: ServedCatalog, call: Call) -> HttpAnswer:
         for each in ENDPOINTS
         if each.listed and each.is_offered(served)
     ]
-    return ok({"defaults": served.client_properties(), "overrides": {}, "endpoints": endpoints})
+    answer = {"defaults": served.client_properties(), "overrides": {}, "endpoints": endpoints}
+    if served.requests is not None:
+        answer["idempotency-key-lifetime"] = f"PT{served.settings.key_minutes}M"
+    return ok(answer)
 
 
 def _many(*statuses: int) -> frozenset[int]:
@@ -125,7 +136,14 @@ _SEVERAL = Capability.MULTI_TABLE_COMMITS
 ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     Endpoint("GET", "config", _config),
     Endpoint("GET", _NAMESPACES, namespaces.list_namespaces),
-    Endpoint("POST", _NAMESPACES, namespaces.create_namespace, _many(406, 409), changes=True),
+    Endpoint(
+        "POST",
+        _NAMESPACES,
+        namespaces.create_namespace,
+        _many(406, 409),
+        namespaces.created_namespace,
+        changes=True,
+    ),
     Endpoint("GET", _NAMESPACE, namespaces.load_namespace),
     Endpoint("HEAD", _NAMESPACE, namespaces.namespace_exists),
     Endpoint("DELETE", _NAMESPACE, namespaces.drop_namespace, _many(404, 409), changes=True),
@@ -134,17 +152,32 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         f"{_NAMESPACE}/properties",
         namespaces.update_properties,
         _many(404, 406, 422),
+        namespaces.updated_properties,
         changes=True,
         needs=_PROPERTIES,
     ),
     Endpoint("GET", _TABLES, tables.list_tables),
-    Endpoint("POST", _TABLES, tables.create_table, _many(404, 409), changes=True),
+    Endpoint(
+        "POST",
+        _TABLES,
+        tables.create_table,
+        _many(404, 409),
+        tables.table_of_the_body,
+        changes=True,
+    ),
     Endpoint("GET", _TABLE, tables.load_table),
     Endpoint("HEAD", _TABLE, tables.table_exists),
-    Endpoint("POST", _TABLE, commits.commit_table, _many(404, 409), changes=True),
+    Endpoint(
+        "POST", _TABLE, commits.commit_table, _many(404, 409), tables.table_as_it_is, changes=True
+    ),
     Endpoint("DELETE", _TABLE, tables.drop_table, changes=True),
     Endpoint(
-        "POST", f"{_NAMESPACE}/register", tables.register_table, _many(404, 409), changes=True
+        "POST",
+        f"{_NAMESPACE}/register",
+        tables.register_table,
+        _many(404, 409),
+        tables.table_of_the_body,
+        changes=True,
     ),
     Endpoint("GET", f"{_TABLE}/credentials", tables.load_credentials),
     Endpoint("POST", f"{_TABLE}/metrics", tables.report_metrics),

@@ -43,6 +43,16 @@ def create_namespace(served: ServedCatalog, call: Call) -> HttpAnswer:
     return ok({"namespace": list(namespace), "properties": held})
 
 
+def created_namespace(served: ServedCatalog, call: Call) -> HttpAnswer:
+    """Answer with a namespace that was made before."""
+    body = call.body()
+    with reading():
+        namespace = checked_namespace(body.strings("namespace"))
+    served.require_write(call.principal, namespace)
+    held = served.catalog.load_namespace_properties(namespace)
+    return ok({"namespace": list(namespace), "properties": held})
+
+
 def load_namespace(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Answer with a namespace's properties."""
     properties = served.catalog.load_namespace_properties(call.namespace)
@@ -84,6 +94,16 @@ def update_properties(served: ServedCatalog, call: Call) -> HttpAnswer:
         "missing": [name for name in wanted if name not in before],
     }
     return ok(answer)
+
+
+def updated_properties(_served: ServedCatalog, call: Call) -> HttpAnswer:
+    """Answer that properties were changed; which were missing then is not known any more."""
+    body = call.body()
+    with reading():
+        removals = body.strings("removals") if "removals" in body else ()
+        updates = body.string_map("updates") if "updates" in body else {}
+    gone = list(dict.fromkeys(removals))
+    return ok({"updated": sorted(updates), "removed": gone, "missing": []})
 
 
 def _check_properties(

@@ -40,6 +40,7 @@ class ServedCatalog:
     def __init__(self, catalog: Catalog, settings: ServeSettings) -> None:
         self.catalog = catalog
         self.settings = settings
+        self.requests = None if settings.read_only else catalog.request_log()
         self.bodies: BoundedCache[bytes] = BoundedCache(_CACHED_BYTES)
         warehouse = catalog.properties.get("warehouse")
         self.warehouse = normalize_location(warehouse) if warehouse else None

@@ -27,6 +27,8 @@ class ServeSettings:
         threads: so many requests are worked on beside each other.
         max_waiting: so many more may wait; others are told to come again.
         tasks_per_answer: so many files of a scan are in one answer; the others come by plan tasks.
+        key_minutes: so long clients may send a request again with its Idempotency-Key; the server
+            knows keys twice as long.
     """
 
     read_only: bool = False
@@ -39,6 +41,7 @@ class ServeSettings:
     threads: int = 12
     max_waiting: int = 500
     tasks_per_answer: int = 1000
+    key_minutes: int = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

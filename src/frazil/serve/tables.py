@@ -84,6 +84,20 @@ def load_table(served: ServedCatalog, call: Call) -> HttpAnswer:
     return answer
 
 
+def table_as_it_is(served: ServedCatalog, call: Call) -> HttpAnswer:
+    """Answer with the path's table, which was changed before."""
+    return loaded_answer(served, call.principal, served.catalog.load_table(call.table))
+
+
+def table_of_the_body(served: ServedCatalog, call: Call) -> HttpAnswer:
+    """Answer with a table that was made before."""
+    body = call.body()
+    with reading():
+        name = table_name_of(body.string("name"))
+    table = served.catalog.load_table((*call.namespace, name))
+    return loaded_answer(served, call.principal, table)
+
+
 def table_exists(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Answer whether there is a table."""
     if not served.catalog.table_exists(call.table):

@@ -33,6 +33,7 @@ from frazil.catalog.pointer.sql.engine import (
     database_url,
 )
 from frazil.catalog.pointer.sql.namespaces import SqlNamespaces, namespace_text
+from frazil.catalog.pointer.sql.request_log import request_log
 from frazil.catalog.pointer.sql.schema import (
     NAMESPACE_PROPERTIES,
     SCHEMA,
@@ -42,6 +43,7 @@ from frazil.catalog.pointer.sql.schema import (
 )
 from frazil.catalog.pointer.sql.views import SqlViewMethods
 from frazil.catalog.protocol import Capability, LoadedTable, StagedTable
+from frazil.catalog.request_log import RequestLog
 from frazil.errors import (
     CommitFailedError,
     ConfigurationError,
@@ -104,6 +106,10 @@ class SqlCatalog(SqlViewMethods, CommitsTogether):
     def can(self, capability: Capability) -> bool:
         # Rows without a type have no place for views (schema V0).
         return super().can(capability) and (capability != Capability.VIEWS or self._typed_rows)
+
+    def request_log(self) -> RequestLog | None:
+        makes = _flag(self.properties, "init_catalog_tables", default=True)
+        return request_log(self._database, self.name, may_make=makes)
 
     # -- namespaces ------------------------------------------------------------------------------
 

@@ -48,6 +48,7 @@ class Database:
         # An in-memory database has one connection for all threads.
         self._is_in_memory = is_in_memory(url)
         self._guard = threading.RLock() if self._is_in_memory else contextlib.nullcontext()
+        self._first = _FirstStatement()
         _OPEN.add(self)
 
     def close(self) -> None:
@@ -107,6 +108,15 @@ class Database:
                 sent.refute()
                 raise CommitFailedError(f"{what} did not take place: {reason}") from None
 
+    @contextlib.contextmanager
+    def beginning_changes_with(self, statement: Callable[[Connection], None]) -> Iterator[None]:
+        """Run a statement at the begin of each change that this thread makes in the block."""
+        self._first.of_this_thread = statement
+        try:
+            yield
+        finally:
+            self._first.of_this_thread = None
+
     def look(self, work: Callable[[Connection], T]) -> T:
         """Run statements that take locks, and so wait for who is at work, and undo them.
 
@@ -156,6 +166,8 @@ class Database:
     def _commit(self, work: Callable[[Connection], None], sending: Sending) -> None:
         with _connected(self.writer) as connection:
             transaction = connection.begin()
+            if self._first.of_this_thread is not None:
+                self._first.of_this_thread(connection)
             work(connection)
             # From here on the database may have made the change, whatever is raised.
             sending.begin()
@@ -175,6 +187,12 @@ class Database:
         with _connected(self.writer) as connection:
             connection.begin()
             return work(connection)
+
+
+class _FirstStatement(threading.local):
+    """What a thread's changes begin with."""
+
+    of_this_thread: Callable[[Connection], None] | None = None
 
 
 class _LostAnswerError(Exception):

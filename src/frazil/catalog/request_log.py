@@ -1,0 +1,42 @@
+"""Requests that a catalog has carried out, so that one that is sent again changes nothing."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
+
+
+class RequestLog(ABC):
+    """Requests by the keys that their clients gave them, each noted with the change that it made.
+
+    The note and the change are one step: who finds the note knows that the change took place, and
+    a change whose note is there already does not take place.
+    """
+
+    @abstractmethod
+    def noting(self, key: str, digest: str) -> AbstractContextManager[None]:
+        """Note a request together with the change that this thread makes in the block.
+
+        Args:
+            key: the client's, used for one request alone.
+            digest: of the request, to tell it from another one with the same key.
+
+        Raises:
+            RequestRepeatedError: in the block; the key is noted already, and nothing was changed.
+        """
+
+    @abstractmethod
+    def digest_of(self, key: str) -> str | None:
+        """Return the digest that is noted with a key, None if there is no such note.
+
+        Raises:
+            StorageError: the catalog does not answer.
+        """
+
+    @abstractmethod
+    def forget(self, *, older_than_seconds: float) -> None:
+        """Remove notes of changes that were made so long ago.
+
+        Raises:
+            StorageError: the catalog does not answer.
+        """
