@@ -12,6 +12,7 @@ from pathlib import Path
 
 import frazil
 from bench import (
+    catalogs,
     cdc,
     cdc_postgres,
     changelog,
@@ -40,6 +41,7 @@ MEASUREMENTS: dict[str, Callable[[Context], Iterator[Figure]]] = {
     "append": writes.run,
     "small": small.run,
     "planning": planning.run,
+    "catalogs": catalogs.run,
     "commits": commits.run,
     "contention": contention.run,
     "deletes": deletes.run,

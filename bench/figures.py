@@ -79,6 +79,11 @@ def limit(name: str, ours: float, at_most: float, *, unit: str = "s") -> Figure:
     return Figure(name, "limit", ours, None, unit, f"≤ {at_most:g} {unit}", None, ours <= at_most)
 
 
+def at_least(name: str, ours: float, bar: float, *, unit: str) -> Figure:
+    """A figure with an absolute bar that it must reach."""
+    return Figure(name, "limit", ours, None, unit, f"≥ {bar:g} {unit}", None, ours >= bar)
+
+
 def report(
     name: str, ours: float, *, unit: str, against: str = "", theirs: float | None = None
 ) -> Figure:

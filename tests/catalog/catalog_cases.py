@@ -32,6 +32,10 @@ KINDS = ("filesystem", "sqlite", "postgres")
 LIKE_A_SERVER = ("requirements",)
 BEHIND_A_SERVER = ("rest", "serve")
 S3_KINDS = ("filesystem on s3",)
+QUICK_CHECKS = {
+    "commit.status-check.num-retries": "1",
+    "commit.status-check.min-wait-ms": "1",
+}
 
 
 def properties_of(

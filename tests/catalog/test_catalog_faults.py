@@ -14,11 +14,15 @@ from typing import Any
 
 import pytest
 from catalog_cases import (
+    BEHIND_A_SERVER,
     KINDS,
+    QUICK_CHECKS,
     made_table,
     new_metadata,
     opened,
+    place_of,
     properties_of,
+    rest_properties,
     set_properties,
     set_properties_retrying,
 )
@@ -37,23 +41,23 @@ from frazil.errors import (
 )
 from frazil.storage.files import FileIO, local_path
 
-QUICK_CHECKS = {
-    "commit.status-check.num-retries": "1",
-    "commit.status-check.min-wait-ms": "1",
-}
-
 
 @pytest.fixture(params=KINDS)
-def properties(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
+def properties(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, str]]:
+    if request.param in BEHIND_A_SERVER:
+        with rest_properties(tmp_path, request.param) as found:
+            yield found
+        return
     url = request.getfixturevalue("postgres_url") if request.param == "postgres" else None
-    return properties_of(request.param, tmp_path, url)
+    yield properties_of(request.param, tmp_path, url)
 
 
 def metadata_files(catalog: Catalog) -> set[str]:
-    folder = local_path(catalog.default_table_location("db.t")) + "/metadata"
+    folder = local_path(place_of(catalog)) + "/metadata"
     return {f"{folder}/{name}" for name in os.listdir(folder) if name.endswith(".metadata.json")}
 
 
+@pytest.mark.parametrize("properties", [*KINDS, *BEHIND_A_SERVER], indirect=True)
 @pytest.mark.parametrize(("writers", "commits"), [(4, 10), only_in_soak(8, 25)])
 def test_no_acknowledged_commit_is_lost(
     properties: dict[str, str], writers: int, commits: int

@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import subprocess
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from catalog_cases import SCHEMA, made_table, new_metadata, opened, set_properties
 from rest_cases import QUICK_CHECKS
 
-from ci_share import one_of_each, only_in_soak
+from ci_share import one_of_each
 from frazil.catalog.protocol import TableCommit
 from frazil.catalog.rest import RestCatalog
 from frazil.errors import (
@@ -322,28 +319,6 @@ def test_a_server_that_is_slow_or_away(server: Server, connect: Connect) -> None
     away = {"uri": "http://127.0.0.1:9", "rest.client.max-retries": "0"}
     with pytest.raises(StorageError, match="cannot be reached"):
         opened(away)
-
-
-@pytest.mark.parametrize(("writers", "commits"), [(4, 10), only_in_soak(8, 25)])
-def test_no_acknowledged_commit_is_lost(
-    server: Server, connect: Connect, writers: int, commits: int
-) -> None:
-    catalog = connect()
-    made_table(catalog, **{"write.metadata.previous-versions-max": "1000"})
-    worker = Path(__file__).parents[1] / "catalog" / "catalog_worker.py"
-    properties = {"type": "rest", "uri": server.address}
-    server.faults = [Fault(status=503, headers={"Retry-After": "0"}, times=5)]
-    command = [sys.executable, str(worker), json.dumps(properties), str(writers), str(commits)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    ended = subprocess.run(
-        command, stdout=subprocess.PIPE, text=True, timeout=300, check=True, env=environment
-    )
-    acknowledged = ended.stdout.split()
-    table = catalog.load_table("db.t")
-    done = {name for name, value in table.metadata.properties.items() if value == "done"}
-    assert done == set(acknowledged)
-    assert len(acknowledged) == writers * commits
-    assert len(table.metadata.metadata_log) == writers * commits
 
 
 def test_a_forked_child_has_connections_of_its_own(server: Server, connect: Connect) -> None:

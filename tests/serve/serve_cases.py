@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -169,9 +173,12 @@ def running(
     *,
     tokens: Tokens | None = None,
     port: int = 0,
+    certificate: Path | None = None,
+    key: Path | None = None,
 ) -> Iterator[Running]:
     """A server of a catalog in a thread of this process, on a free port."""
-    server = CatalogServer(catalog, settings, listening=Listening(port=port), tokens=tokens)
+    where = Listening(port=port, certificate=certificate, key=key)
+    server = CatalogServer(catalog, settings, listening=where, tokens=tokens)
     config = server._server.config
     recorder = Recorder(config.loaded_app)
     config.loaded_app = recorder
@@ -183,6 +190,31 @@ def running(
         server.stop()
         thread.join(20)
         assert not thread.is_alive()
+
+
+def started(folder: Path, *options: str, port: int = 0) -> tuple[subprocess.Popen[str], str]:
+    """The command `frazil serve` in a process of its own, and its address."""
+    command = ["-m", "frazil.cli", "--catalog", "lake", "--warehouse", str(folder)]
+    before = [each for each in options if each.startswith("--uri=")]
+    after = [each for each in options if each not in before]
+    process = subprocess.Popen(
+        [sys.executable, *command, *before, "serve", "--port", str(port), *after],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "COVERAGE_PROCESS_START": ""},
+    )
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert "is served on" in line, line
+    return process, line.split()[-1]
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def sql_catalog(folder: Path, **more: str) -> Catalog:

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import socket
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import duckdb_extension_avro
@@ -178,75 +172,6 @@ def test_of_racing_appends_each_is_in_the_table_once(server: Running) -> None:
 
 
 # -- servers and clients that end in the middle --------------------------------------------------
-
-
-def _started(folder: Path, port: int) -> subprocess.Popen[str]:
-    """The command, in a process of its own."""
-    command = ["-m", "frazil.cli", "--catalog", "lake", "--warehouse", str(folder), "serve"]
-    process = subprocess.Popen(
-        [sys.executable, *command, "--port", str(port)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env={**os.environ, "COVERAGE_PROCESS_START": ""},
-    )
-    assert process.stdout is not None
-    assert "is served on" in process.stdout.readline()
-    return process
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _until(answered: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            return answered()
-        except httpx.TransportError:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-
-
-def test_a_server_that_is_killed_and_started_again(tmp_path: Path) -> None:
-    port = _free_port()
-    process = _started(tmp_path, port)
-    url = f"http://127.0.0.1:{port}"
-    sent, done = [], []
-    try:
-        with httpx.Client(base_url=url) as client:
-            namespace(client, "a")
-            table(client, "a", "t")
-        with ThreadPoolExecutor(1) as pool:
-
-            def commit(number: int) -> int:
-                with httpx.Client(base_url=url) as client:
-                    path = "/v1/namespaces/a/tables/t"
-                    return set_property(client, path, f"k{number}", "v").status_code
-
-            def commits() -> None:
-                for number in range(12):
-                    sent.append(f"k{number}")
-                    if _until(partial(commit, number)) == 200:
-                        done.append(f"k{number}")
-
-            work = pool.submit(commits)
-            while len(done) < 3:
-                time.sleep(0.01)
-            process.kill()
-            process.wait()
-            process = _started(tmp_path, port)
-            work.result()
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(40) == 0
-    finally:
-        process.kill()
-        process.wait()
-    properties = sql_catalog(tmp_path).load_table("a.t").metadata.properties
-    assert set(done) == set(sent) == {name for name in properties if name.startswith("k")}
 
 
 def test_a_client_that_is_gone_before_its_answer(server: Running) -> None:

@@ -5,6 +5,7 @@ A caller asks what a catalog can do (`Catalog.can`) rather than trying it.
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,7 @@ from frazil.catalog.identifiers import Identifier, parse_namespace
 from frazil.catalog.request_log import RequestLog
 from frazil.catalog.views import LoadedView as LoadedView
 from frazil.catalog.views import ViewMethods
-from frazil.errors import NoSuchNamespaceError, UnsupportedError
+from frazil.errors import NoSuchNamespaceError, NoSuchTableError, UnsupportedError
 from frazil.format.changes import Requirement, Update, apply_updates
 from frazil.format.metadata import TableMetadata
 from frazil.storage.caches import Caches
@@ -113,6 +114,7 @@ class Catalog(ViewMethods, ABC):
         property_names: properties of its own, beside those that every catalog has and those of
             stores; others that a caller gives are refused as misspelt. None lets any pass.
         property_prefixes: beginnings of further names.
+        looks_up_together: whether it finds many tables as quickly as one.
         name: the catalog's, as in its rows and in the configuration.
         properties: as configured; secrets stay in them, so never print them (repr does not).
         io: reaches files as the configuration says; a table's files are reached by its own `io`.
@@ -122,6 +124,7 @@ class Catalog(ViewMethods, ABC):
     capabilities: ClassVar[frozenset[Capability]] = frozenset()
     property_names: ClassVar[frozenset[str] | None] = frozenset()
     property_prefixes: ClassVar[tuple[str, ...]] = ()
+    looks_up_together: ClassVar[bool] = False
 
     def __init__(
         self, name: str, properties: Mapping[str, str], *, io: FileIO | None = None
@@ -237,6 +240,17 @@ class Catalog(ViewMethods, ABC):
             InvalidMetadataError: the catalog's own record is broken.
         """
         return self.load_table(identifier).metadata_location
+
+    def metadata_locations(self, names: Sequence[Identifier]) -> dict[Identifier, str]:
+        """Return where the current metadata of tables lies; those that are not there are left out.
+
+        One look-up for all of them, where the catalog `looks_up_together`.
+        """
+        found = {}
+        for name in names:
+            with contextlib.suppress(NoSuchTableError):
+                found[name] = self.metadata_location(name)
+        return found
 
     @abstractmethod
     def table_exists(self, identifier: str | Sequence[str]) -> bool:

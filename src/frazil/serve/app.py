@@ -6,12 +6,9 @@ import asyncio
 import json
 import logging
 import time
+from collections.abc import MutableMapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
-
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from typing import Any, Final
 
 from frazil.serve.access import ANYBODY, Principal, Tokens
 from frazil.serve.answers import (
@@ -32,8 +29,18 @@ from frazil.serve.keys import (
     forget_old_requests,
     kept_seconds,
 )
+from frazil.serve.running.exchange import (
+    DisconnectedError,
+    HttpRequest,
+    Receive,
+    Send,
+    TooLongError,
+    send_answer,
+)
+from frazil.serve.running.pointers import PointerLookups
 from frazil.serve.service import ServedCatalog
 from frazil.serve.settings import is_loopback
+from frazil.serve.tables import load_table, unchanged_answer
 from frazil.storage.paths import redact
 
 _LOG = logging.getLogger("frazil.serve")
@@ -63,49 +70,64 @@ class ServeApp:
         self._running = 0
         self._keys = RequestKeys(kept_seconds(settings))
         self._forgets_at = 0.0
+        together = served.catalog.looks_up_together
+        self._pointers = PointerLookups(served.catalog) if together else None
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request and write its line of the log."""
         if scope["type"] != "http":
             return
         started = time.perf_counter()
-        request = Request(scope, receive)
+        request = HttpRequest.of(scope, receive)
         who = ["-"]
         answer = await self._answered(request, who)
         if answer is not _DISCONNECTED:
-            await _response(answer)(scope, receive, send)
+            await send_answer(answer, send)
         self._log(request, answer, who[0], time.perf_counter() - started)
 
     def close(self) -> None:
         """Wait for what runs, and end."""
         self._threads.shutdown()
+        if self._pointers is not None:
+            self._pointers.close()
         self._served.catalog.close()
 
-    async def _answered(self, request: Request, who: list[str]) -> HttpAnswer:
+    async def _answered(self, request: HttpRequest, who: list[str]) -> HttpAnswer:
         try:
-            path = request.scope["raw_path"].decode("ascii", "replace")
-            if path == _HEALTH and request.method in ("GET", "HEAD"):
+            if request.path == _HEALTH and request.method in ("GET", "HEAD"):
                 return ok({"status": "ok"})
             principal = self._principal(request)
             who[0] = principal.name
-            route = route_of(request.method, path, self._served.catalog.name)
+            route = route_of(request.method, request.path, self._served.catalog.name)
             self._check(principal, route)
             call = Call(
                 principal,
                 route.namespace,
                 route.name,
-                query_of(request.scope["query_string"]),
-                {name.lower(): value for name, value in request.headers.items()},
+                query_of(request.query),
+                request.headers,
                 await self._content(request),
             )
-            answer = await self._within_limit(route.endpoint, self._work_on(route.endpoint, call))
+            answer = await self._unchanged(route.endpoint, call)
+            if answer is None:
+                work = self._work_on(route.endpoint, call)
+                answer = await self._within_limit(route.endpoint, work)
             return route.endpoint.as_specified(answer)
         except HttpError as error:
             return error.answer
-        except ClientDisconnect:
+        except DisconnectedError:
             return _DISCONNECTED
 
-    def _principal(self, request: Request) -> Principal:
+    async def _unchanged(self, endpoint: Endpoint, call: Call) -> HttpAnswer | None:
+        """The answer that the client has the table as it is; None where more is to be done."""
+        if self._pointers is None or endpoint.handler is not load_table:
+            return None
+        if "if-none-match" not in call.headers:
+            return None
+        location = await self._pointers.location(call.table)
+        return None if location is None else unchanged_answer(call, location)
+
+    def _principal(self, request: HttpRequest) -> Principal:
         if self._tokens is None:
             self._check_host(request.headers.get("host", ""))
             return ANYBODY
@@ -138,7 +160,7 @@ class ServeApp:
         elif namespace:
             self._served.require_read(principal, namespace)
 
-    async def _content(self, request: Request) -> bytes:
+    async def _content(self, request: HttpRequest) -> bytes:
         """The body, within the limits; only JSON, which no page of the web may send unasked."""
         if request.method != "POST":
             return b""
@@ -151,17 +173,13 @@ class ServeApp:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise bad_request("the body must be of the type application/json", _CLOSE)
-        content = bytearray()
         try:
-            async with asyncio.timeout(settings.body_seconds):
-                async for chunk in request.stream():
-                    content += chunk
-                    if len(content) > most:
-                        raise too_long
+            return await request.body(most=most, seconds=settings.body_seconds)
+        except TooLongError:
+            raise too_long from None
         except TimeoutError:
             text = f"the body did not come within {settings.body_seconds:g} seconds"
             raise bad_request(text, _CLOSE) from None
-        return bytes(content)
 
     def _work_on(self, endpoint: Endpoint, call: Call) -> asyncio.Future[HttpAnswer]:
         """The work on a request, that of an earlier one where it has the same key."""
@@ -219,29 +237,25 @@ class ServeApp:
                 _LOG.error("%s %s: %s", answer.status, type(error).__name__, text)
             return answer
 
-    def _log(self, request: Request, answer: HttpAnswer, who: str, seconds: float) -> None:
-        raw = request.scope["raw_path"].decode("ascii", "backslashreplace")
+    def _log(self, request: HttpRequest, answer: HttpAnswer, who: str, seconds: float) -> None:
+        raw = request.path
         shown = raw if len(raw) <= _LONGEST_LOGGED else f"{raw[:_LONGEST_LOGGED]}…"
-        client = request.client.host if request.client else "-"
         _LOG.info(
             "%s %s %s %.1f ms %s %s%s",
             _one_word(request.method),
             _one_word(shown),
             answer.status,
             seconds * 1000,
-            client,
+            request.client,
             _one_word(who),
             f" {answer.error}" if answer.error else "",
         )
 
 
-def _response(answer: HttpAnswer) -> Response:
-    media = "application/json" if answer.body is not None else None
-    return Response(answer.body, answer.status, dict(answer.headers), media)
-
-
 def _one_word(text: str) -> str:
     """The text with everything escaped that could begin another line or column of the log."""
+    if text.isprintable() and " " not in text:
+        return text
     return "".join(
         each if each.isprintable() and each != " " else f"\\x{ord(each):02x}" for each in text
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from frazil.catalog.identifiers import Identifier
@@ -13,6 +14,8 @@ from frazil.serve.answers import NOTHING, HttpAnswer, HttpError, ok, with_bare_m
 from frazil.serve.calls import Call, decoded, namespace_of, table_name_of
 from frazil.serve.scans import planning
 from frazil.serve.service import ServedCatalog
+
+_ROUTES_KEPT: Final = 1000
 
 Handler: TypeAlias = Callable[[ServedCatalog, Call], HttpAnswer]
 
@@ -212,6 +215,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
 )
 
 
+@lru_cache(maxsize=_ROUTES_KEPT)
 def route_of(method: str, path: str, catalog: str) -> Route:
     """Return the endpoint of a request.
 

@@ -7,20 +7,20 @@ import contextlib
 import logging
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from typing import Any
 
-import h11
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from frazil.catalog.protocol import Catalog
 from frazil.errors import ConfigurationError
 from frazil.serve.access import Tokens, read_tokens
 from frazil.serve.app import ServeApp
+from frazil.serve.running.protocols import timed_protocol
 from frazil.serve.service import ServedCatalog
 from frazil.serve.settings import Listening, ServeSettings
 
-__all__ = ["CatalogServer", "Listening", "ServeSettings", "read_tokens"]
+__all__ = ["CatalogServer", "Listening", "ServeSettings", "listen", "read_tokens", "uri_of"]
 
 _LOG = logging.getLogger("frazil.serve")
 _BACKLOG = 512
@@ -32,11 +32,15 @@ _GRACE_SECONDS = 30
 class CatalogServer:
     """A catalog that clients of the REST protocol reach.
 
+    Attributes:
+        uri: what clients are given as ``uri``.
+
     Args:
         catalog: Frazil's; the server closes it when it ends.
         settings: how it is served.
         listening: where.
         tokens: of clients; without them everybody may do everything.
+        shared: a socket that other processes listen on as well; its own unless given.
 
     Raises:
         ConfigurationError: the settings contradict each other, the address cannot be listened on,
@@ -50,17 +54,17 @@ class CatalogServer:
         *,
         listening: Listening | None = None,
         tokens: Tokens | None = None,
+        shared: socket.socket | None = None,
     ) -> None:
         where = listening if listening is not None else Listening()
         how = settings if settings is not None else ServeSettings()
         where.check(has_tokens=tokens is not None, is_open=how.is_open)
         self._app = ServeApp(ServedCatalog(catalog, how), tokens, host=where.host)
-        self._socket = _listen(where)
-        self._scheme = "https" if where.certificate is not None else "http"
-        self._host = where.host
+        self._socket = listen(where) if shared is None else shared
+        self.uri = uri_of(where, self._socket)
         config = uvicorn.Config(
             self._app,
-            http=_protocol(how.body_seconds),
+            http=timed_protocol(how.body_seconds),
             ws="none",
             lifespan="off",
             log_config=None,
@@ -82,23 +86,17 @@ class CatalogServer:
             ) from None
         self._server = _Server(config)
 
-    @property
-    def uri(self) -> str:
-        """What clients are given as ``uri``."""
-        host = f"[{self._host}]" if ":" in self._host else self._host
-        return f"{self._scheme}://{host}:{self._socket.getsockname()[1]}"
-
     def run(self) -> None:
         """Serve until SIGINT or SIGTERM; requests that were begun are answered first."""
         try:
-            asyncio.run(self._until_signal())
+            self._run(self._until_signal())
         finally:
             self.close()
 
     def serve(self) -> None:
         """Serve until `stop`, in any thread."""
         try:
-            asyncio.run(self._server.serve([self._socket]))
+            self._run(self._server.serve([self._socket]))
         finally:
             self.close()
 
@@ -111,6 +109,11 @@ class CatalogServer:
         self._socket.close()
         self._app.close()
 
+    def _run(self, serving: Coroutine[Any, Any, None]) -> None:
+        """Run an event loop: uvloop's where it is installed."""
+        with asyncio.Runner(loop_factory=self._server.config.get_loop_factory()) as runner:
+            runner.run(serving)
+
     async def _until_signal(self) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -118,6 +121,13 @@ class CatalogServer:
         _LOG.info("serving on %s", self.uri)
         await self._server.serve([self._socket])
         _LOG.info("stopped")
+
+
+def uri_of(where: Listening, listener: socket.socket) -> str:
+    """Return what clients are given as ``uri``."""
+    scheme = "https" if where.certificate is not None else "http"
+    host = f"[{where.host}]" if ":" in where.host else where.host
+    return f"{scheme}://{host}:{listener.getsockname()[1]}"
 
 
 class _Server(uvicorn.Server):
@@ -128,7 +138,8 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _listen(where: Listening) -> socket.socket:
+def listen(where: Listening) -> socket.socket:
+    """Return a socket that listens; ConfigurationError if the address cannot be listened on."""
     try:
         family = socket.getaddrinfo(where.host, where.port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((where.host, where.port), family=family, backlog=_BACKLOG)
@@ -136,41 +147,3 @@ def _listen(where: Listening) -> socket.socket:
         raise ConfigurationError(
             f"cannot listen on {where.host}, port {where.port}: {error}"
         ) from None
-
-
-def _protocol(seconds: float) -> type[asyncio.Protocol]:
-    """HTTP, with a limit on the time in which the head of a request must come."""
-
-    class TimedProtocol(H11Protocol):
-        _limit: asyncio.TimerHandle | None = None
-
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(transport)
-            self._limit = self.loop.call_later(seconds, self._end_if_idle)
-
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            if self._waits_for_head():
-                if self._limit is None and data:
-                    self._limit = self.loop.call_later(seconds, self._end_if_idle)
-            else:
-                self._forget_limit()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._forget_limit()
-            super().connection_lost(exc)
-
-        def _waits_for_head(self) -> bool:
-            return self.conn.their_state is h11.IDLE
-
-        def _forget_limit(self) -> None:
-            if self._limit is not None:
-                self._limit.cancel()
-                self._limit = None
-
-        def _end_if_idle(self) -> None:
-            self._limit = None
-            if self._waits_for_head():
-                self.transport.close()
-
-    return TimedProtocol

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from frazil.errors import ConfigurationError
@@ -80,6 +81,7 @@ class Listening:
             )
 
 
+@lru_cache(maxsize=100)
 def is_loopback(host: str) -> bool:
     """Whether a host is this machine, seen from itself."""
     if host.lower() == "localhost":

@@ -69,19 +69,28 @@ def create_table(served: ServedCatalog, call: Call) -> HttpAnswer:
 
 def load_table(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Answer with a table's metadata, or that it is still the one that the client has."""
-    mode = call.query.get("snapshots", ALL)
-    if mode not in (ALL, REFS):
-        raise bad_request("snapshots must be all or refs")
-    known = {each.strip().removeprefix("W/") for each in _held(call)}
+    mode, known = _mode(call), _held(call)
     if known:
-        location = served.catalog.metadata_location(call.table)
-        if _is_unique(location) and _etag(location, None, mode) in known:
-            return HttpAnswer(304, headers={"ETag": _etag(location, None, mode)})
+        unchanged = unchanged_answer(call, served.catalog.metadata_location(call.table))
+        if unchanged is not None:
+            return unchanged
     table = served.catalog.load_table(call.table)
     answer = loaded_answer(served, call.principal, table, mode=mode)
     if answer.headers["ETag"] in known:
         return HttpAnswer(304, headers=answer.headers)
     return answer
+
+
+def unchanged_answer(call: Call, location: str) -> HttpAnswer | None:
+    """Return the answer that the client has the table of a metadata file; None where it has not.
+
+    The file is not read. Where its name may come again, only its content could tell.
+    """
+    mode = _mode(call)
+    if not _is_unique(location):
+        return None
+    tag = _etag(location, None, mode)
+    return HttpAnswer(304, headers={"ETag": tag}) if tag in _held(call) else None
 
 
 def table_as_it_is(served: ServedCatalog, call: Call) -> HttpAnswer:
@@ -222,10 +231,18 @@ def _with_referenced_snapshots(metadata: TableMetadata) -> TableMetadata:
     return replace(metadata, snapshots=kept)
 
 
-def _held(call: Call) -> list[str]:
+def _mode(call: Call) -> str:
+    """Which snapshots the client wants."""
+    mode = call.query.get("snapshots", ALL)
+    if mode not in (ALL, REFS):
+        raise bad_request("snapshots must be all or refs")
+    return mode
+
+
+def _held(call: Call) -> set[str]:
     """The tags that the client has."""
     header = call.headers.get("if-none-match", "")
-    return [each for each in header.split(",") if each.strip()]
+    return {each.strip().removeprefix("W/") for each in header.split(",") if each.strip()}
 
 
 def _is_unique(location: str) -> bool:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import logging
+import socket
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import click
 
+from frazil.catalog.config import CatalogConfig, open_catalog
 from frazil.cli.app import SERVING, Settings, command
 from frazil.cli.output import Output
 from frazil.errors import UnsupportedError
+from frazil.serve.running.workers import WorkerProcesses, when_parent_ends
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -41,6 +45,13 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     is_flag=True,
     help="Give the store's credentials to clients that may write everything.",
 )
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="Processes that serve, about one for each processor.",
+)
 @click.option("--without-tokens", is_flag=True, help="Let other machines in without a token file.")
 def serve(
     settings: Settings,
@@ -54,6 +65,7 @@ def serve(
     tls_key: Path | None,
     any_location: bool,
     vend_credentials: bool,
+    workers: int,
     without_tokens: bool,
 ) -> None:
     """Serve the catalog to engines by Iceberg's REST protocol, until it is interrupted.
@@ -74,15 +86,35 @@ def serve(
     where = serving.Listening(host=host, port=port, certificate=tls_certificate, key=tls_key)
     where.check(has_tokens=tokens is not None, is_open=without_tokens)
     catalog = settings.catalog() if read_only else settings.new_or_old_catalog()
-    server = serving.CatalogServer(catalog, how, listening=where, tokens=tokens)
+    name, properties = catalog.name, catalog.properties
+    listener = serving.listen(where)
+    server = serving.CatalogServer(catalog, how, listening=where, tokens=tokens, shared=listener)
     _log_to_standard_error()
     if tokens is not None and tls_certificate is None and not where.is_loopback:
         click.echo("tokens travel readable: give --tls-certificate and --tls-key", err=True)
     out.done(
-        {"uri": server.uri, "catalog": catalog.name, "read_only": read_only},
-        f"the catalog {catalog.name} is served on {server.uri}",
+        {"uri": server.uri, "catalog": name, "read_only": read_only},
+        f"the catalog {name} is served on {server.uri}",
     )
     sys.stdout.flush()
+    if workers == 1:
+        server.run()
+        return
+    catalog.close()
+    config = CatalogConfig(name, properties)
+    WorkerProcesses(workers, _serve_in_process, (config, how, where, tokens, listener)).run()
+
+
+def _serve_in_process(
+    config: CatalogConfig, how: Any, where: Any, tokens: Any, listener: socket.socket
+) -> None:
+    """Serve beside other processes; the arguments are those of the server."""
+    _log_to_standard_error()
+    serving = _serving()
+    server = serving.CatalogServer(
+        open_catalog(config), how, listening=where, tokens=tokens, shared=listener
+    )
+    when_parent_ends(server.stop)
     server.run()
 
 

@@ -24,7 +24,7 @@ from frazil.catalog.identifiers import (
 from frazil.catalog.metadata_files import metadata_bytes
 from frazil.catalog.outcome import Sending, new_metadata_file
 from frazil.catalog.pointer.pointer_race import PointerRace
-from frazil.catalog.pointer.sql.commits_together import CommitsTogether
+from frazil.catalog.pointer.sql.commits_together import CommitsTogether, row_parameters
 from frazil.catalog.pointer.sql.database import Database
 from frazil.catalog.pointer.sql.engine import (
     CONNECT_TIMEOUT,
@@ -242,9 +242,9 @@ class SqlCatalog(SqlViewMethods, CommitsTogether):
         self._database.close()
 
     def _find(self, name: Identifier) -> str | None:
-        query = self._select_row(name)
-        row = self._database.read(lambda connection: connection.execute(query).first())
-        return None if row is None else self._location_in(name, row[0])
+        query, row = self._find_statement, row_parameters(name)
+        found = self._database.read(lambda connection: connection.execute(query, row).first())
+        return None if found is None else self._location_in(name, found[0])
 
     def _create(self, name: Identifier, metadata: TableMetadata) -> LoadedTable:
         path = new_metadata_file_path(metadata, version=0)

@@ -25,6 +25,8 @@ from frazil.storage.paths import redact
 _LOG = logging.getLogger(__name__)
 _TRIES = 10
 _LONGEST_PAUSE_SECONDS = 0.5
+_STALE_SECONDS = 1.0
+_LIGHT = frozenset({"postgresql"})
 # Serialization failure and deadlock, as SQLSTATE and as MySQL's own numbers.
 _LOST_RACES = frozenset({"40001", "40P01", 1213, 1205})
 
@@ -44,6 +46,9 @@ class Database:
         self.shown_url = url.render_as_string(hide_password=True)
         self._secrets = {"password": url.password or "", "encoded password": _encoded_password(url)}
         self.engine = make_engine(url, echo=echo, limits=limits)
+        # A query needs no transaction; without one it is one message, not three.
+        by_itself = {"isolation_level": "AUTOCOMMIT"} if url.get_backend_name() in _LIGHT else {}
+        self._reader = self.engine.execution_options(**by_itself)
         self.writer = self.engine.execution_options(**{WRITES: True})
         # An in-memory database has one connection for all threads.
         self._is_in_memory = is_in_memory(url)
@@ -138,6 +143,7 @@ class Database:
     def _tried(self, transaction: Callable[[], T], taken: FrazilError | None) -> T:
         """What a transaction returns, tried again while it loses races."""
         for attempt in range(1, _TRIES + 1):
+            started = time.monotonic()
             try:
                 with self._guard:
                     return transaction()
@@ -146,6 +152,8 @@ class Database:
                     raise taken from None
                 lost: DBAPIError = error
             except DBAPIError as error:
+                if attempt == 1 and _was_stale(error, time.monotonic() - started):
+                    continue
                 if not _is_lost_race(error):
                     raise self.failure(error) from None
                 lost = error
@@ -160,7 +168,7 @@ class Database:
         )
 
     def _query(self, work: Callable[[Connection], T]) -> T:
-        with _connected(self.engine) as connection:
+        with _connected(self._reader) as connection:
             return work(connection)
 
     def _commit(self, work: Callable[[Connection], None], sending: Sending) -> None:
@@ -241,6 +249,11 @@ def _connected(engine: Engine) -> Iterator[Connection]:
 def _is_refusal(error: DBAPIError) -> bool:
     """Whether a failed COMMIT is the database's own word that it has undone the transaction."""
     return isinstance(error, IntegrityError) or _is_lost_race(error)
+
+
+def _was_stale(error: DBAPIError, seconds: float) -> bool:
+    """Whether a kept connection was closed by the database meanwhile: the next one is new."""
+    return bool(error.connection_invalidated) and seconds < _STALE_SECONDS
 
 
 def _is_lost_race(error: DBAPIError) -> bool:

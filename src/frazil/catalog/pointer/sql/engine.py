@@ -20,6 +20,7 @@ WRITES = "frazil_writes"
 CONNECT_TIMEOUT = "sql.connect-timeout-ms"
 STATEMENT_TIMEOUT = "sql.statement-timeout-ms"
 _SHORTEST_CONNECT_SECONDS = 2
+_KEPT_CONNECTIONS = 12
 _WITHOUT_END_SECONDS = 1_000_000
 _LIBPQ_DRIVERS = ("postgresql+psycopg", "postgresql+psycopg2")
 _KEEPALIVES = {
@@ -121,7 +122,7 @@ def make_engine(url: URL, *, echo: bool = False, limits: TimeLimits | None = Non
         if not in_memory and url.database and not url.database.startswith("file:"):
             _make_folder_of(url.database)
     else:
-        options["pool_pre_ping"] = True
+        options["pool_size"] = _KEPT_CONNECTIONS
         if url.drivername in _LIBPQ_DRIVERS:
             asked = _libpq_options(given)
             options["connect_args"] = {k: v for k, v in asked.items() if k not in url.query}

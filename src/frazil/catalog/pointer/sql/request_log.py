@@ -27,6 +27,7 @@ _REQUESTS = Table(
     Column("request_digest", String(64), nullable=False),
     Column("noted_at_ms", BigInteger, nullable=False),
 )
+_NOTE = insert(_REQUESTS)
 
 
 class SqlRequestLog(RequestLog):
@@ -44,7 +45,7 @@ class SqlRequestLog(RequestLog):
             # First of all: a twin in another process waits here, and then learns that it is one.
             noted = {**row, "noted_at_ms": time.time_ns() // 1_000_000}
             try:
-                connection.execute(insert(_REQUESTS).values(noted))
+                connection.execute(_NOTE, noted)
             except IntegrityError:
                 raise RequestRepeatedError(f"the request {key} was carried out before") from None
 
