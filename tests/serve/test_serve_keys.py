@@ -10,11 +10,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from serve_cases import SCHEMA as TWO_COLUMNS
 from serve_cases import namespace, running, sql_catalog, table
 
 from frazil.catalog.config import load_catalog
@@ -243,46 +245,47 @@ def test_a_key_that_is_none(tmp_path: Path, key: str) -> None:
         assert client.get(T, headers={"Idempotency-Key": key}).status_code == 200
 
 
-@pytest.mark.parametrize("twins", ["of one server", "of two"])
-def test_twins_at_the_same_time(opening: Opening, twins: str) -> None:
+def _create(number: int) -> tuple[str, dict[str, Any]]:
+    return "/v1/namespaces/a/tables", {"name": f"n{number}", "schema": SCHEMA}
+
+
+def _add_column(number: int) -> tuple[str, dict[str, Any]]:
+    """A commit that fails where it took place already."""
+    fields = [
+        {"id": each, "name": f"c{each}", "required": False, "type": "long"}
+        for each in range(3, number + 4)
+    ]
+    schema = {**TWO_COLUMNS, "fields": [*TWO_COLUMNS["fields"], *fields]}
+    return T, {
+        "requirements": [
+            {"type": "assert-last-assigned-field-id", "last-assigned-field-id": number + 2}
+        ],
+        "updates": [
+            {"action": "add-schema", "schema": schema},
+            {"action": "set-current-schema", "schema-id": -1},
+        ],
+    }
+
+
+@pytest.mark.parametrize("servers", [1, 2])
+@pytest.mark.parametrize("request_of", [_create, _add_column])
+def test_twins_at_the_same_time(
+    opening: Opening, request_of: Callable[[int], tuple[str, dict[str, Any]]], servers: int
+) -> None:
     with ExitStack() as stack:
-        servers = [stack.enter_context(running(opening())) for _ in range(2)]
-        clients = [stack.enter_context(each.client()) for each in servers]
+        all_servers = [stack.enter_context(running(opening())) for _ in range(servers)]
+        clients = [stack.enter_context(each.client()) for each in all_servers]
         prepare(clients[0])
-        used = clients if twins == "of two" else clients[:1]
-        for round_ in range(5):
+        for number in range(3):
+            url, body = request_of(number)
             key = {"Idempotency-Key": str(uuid.uuid4())}
-            body = updates(str(round_))
-            # Only the first of them finds the table as it asks for.
-            uuid_ = clients[0].get(T).json()["metadata"]["table-uuid"]
-            body["requirements"] = [{"type": "assert-table-uuid", "uuid": uuid_}]
-
-            def send(number: int, body: object = body, key: dict[str, str] = key) -> int:
-                return used[number % len(used)].post(T, json=body, headers=key).status_code
-
-            with ThreadPoolExecutor(8) as pool:
-                assert set(pool.map(send, range(8))) == {200}
-            log = clients[0].get(T).json()["metadata"]["metadata-log"]
-            assert len(log) == round_ + 1
-
-
-def test_twins_whose_requirement_holds_once(opening: Opening) -> None:
-    with ExitStack() as stack:
-        servers = [stack.enter_context(running(opening())) for _ in range(2)]
-        clients = [stack.enter_context(each.client()) for each in servers]
-        prepare(clients[0])
-        for number in range(5):
-            key = {"Idempotency-Key": str(uuid.uuid4())}
-            body = {"name": f"n{number}", "schema": SCHEMA}
-
-            def send(each: int, body: object = body, key: dict[str, str] = key) -> Any:
-                url = "/v1/namespaces/a/tables"
-                return clients[each % 2].post(url, json=body, headers=key)
-
-            with ThreadPoolExecutor(8) as pool:
-                answers = list(pool.map(send, range(8)))
+            asks = [partial(each.post, url, json=body, headers=key) for each in clients]
+            with ThreadPoolExecutor(6) as pool:
+                answers = list(pool.map(lambda ask: ask(), asks * (6 // servers)))
             assert {each.status_code for each in answers} == {200}
-            assert len({each.json()["metadata"]["table-uuid"] for each in answers}) == 1
+            assert len({each.json()["metadata-location"] for each in answers}) == 1
+            other = clients[0].post(url, json=body, headers={"Idempotency-Key": str(uuid.uuid4())})
+            assert other.status_code == 409
 
 
 def _lifetime(catalog: Catalog, **settings: Any) -> str | None:
