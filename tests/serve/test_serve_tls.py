@@ -72,6 +72,12 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 HERE = "IP:127.0.0.1"
 
 
+@pytest.fixture(autouse=True)
+def no_authorities_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
+        monkeypatch.delenv(name, raising=False)
+
+
 def test_clients_that_know_the_authority(tmp_path: Path, certificates: Certificates) -> None:
     with running(sql_catalog(tmp_path), **certificates.of(HERE)) as server:
         assert server.uri.startswith("https://127.0.0.1:")

@@ -17,6 +17,7 @@ except ImportError:
     HttpToolsProtocol = None  # type: ignore[assignment,misc]
 
 _LONGEST_HEAD: Final = 64 << 10
+_CLOSING_SECONDS: Final = 1.0
 
 
 class _LimitedHead:
@@ -25,6 +26,7 @@ class _LimitedHead:
     head_seconds: float
     loop: asyncio.AbstractEventLoop
     transport: asyncio.Transport
+    cycle: Any
     _limit: asyncio.TimerHandle | None = None
     _head_bytes: int = 0
 
@@ -46,6 +48,13 @@ class _LimitedHead:
     def connection_lost(self, error: Exception | None) -> None:
         self._forget_limit()
         super().connection_lost(error)  # type: ignore[misc]
+
+    def shutdown(self) -> None:
+        """End the connection, at once where no request is at work."""
+        super().shutdown()  # type: ignore[misc]
+        if self.cycle is None or self.cycle.response_complete:
+            # Over TLS a close waits for the client's own, which an idle client does not send.
+            self.loop.call_later(_CLOSING_SECONDS, self.transport.abort)
 
     def waits_for_head(self) -> bool:
         """Whether a head is not complete, or none has come at all."""
