@@ -25,7 +25,6 @@ from frazil.storage.paths import redact
 _LOG = logging.getLogger(__name__)
 _TRIES = 10
 _LONGEST_PAUSE_SECONDS = 0.5
-_STALE_SECONDS = 1.0
 _LIGHT = frozenset({"postgresql"})
 # Serialization failure and deadlock, as SQLSTATE and as MySQL's own numbers.
 _LOST_RACES = frozenset({"40001", "40P01", 1213, 1205})
@@ -143,7 +142,6 @@ class Database:
     def _tried(self, transaction: Callable[[], T], taken: FrazilError | None) -> T:
         """What a transaction returns, tried again while it loses races."""
         for attempt in range(1, _TRIES + 1):
-            started = time.monotonic()
             try:
                 with self._guard:
                     return transaction()
@@ -152,7 +150,7 @@ class Database:
                     raise taken from None
                 lost: DBAPIError = error
             except DBAPIError as error:
-                if attempt == 1 and _was_stale(error, time.monotonic() - started):
+                if attempt == 1 and _was_stale(error):
                     continue
                 if not _is_lost_race(error):
                     raise self.failure(error) from None
@@ -251,9 +249,9 @@ def _is_refusal(error: DBAPIError) -> bool:
     return isinstance(error, IntegrityError) or _is_lost_race(error)
 
 
-def _was_stale(error: DBAPIError, seconds: float) -> bool:
+def _was_stale(error: DBAPIError) -> bool:
     """Whether a kept connection was closed by the database meanwhile: the next one is new."""
-    return bool(error.connection_invalidated) and seconds < _STALE_SECONDS
+    return bool(error.connection_invalidated) and not getattr(error.orig, "is_late", False)
 
 
 def _is_lost_race(error: DBAPIError) -> bool:

@@ -35,7 +35,7 @@ class LimitedConnection(psycopg.Connection[Any]):
             return super().wait(_limited(gen, self.limit_ms / 1000), *args, **options)
         except _NoAnswerError:
             self.close()
-            raise psycopg.OperationalError(
+            raise _LateAnswerError(
                 f"the server gave no answer within {self.limit_ms} ms (sql.statement-timeout-ms)"
             ) from None
 
@@ -45,6 +45,12 @@ def connect_with_limit(limit_ms: int, *args: Any, **options: Any) -> LimitedConn
     connection = LimitedConnection.connect(*args, **options)
     connection.limit_ms = limit_ms
     return connection
+
+
+class _LateAnswerError(psycopg.OperationalError):
+    """The server gave no answer in time."""
+
+    is_late = True
 
 
 class _NoAnswerError(Exception):
