@@ -9,7 +9,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from sqlalchemy import ColumnElement, Select, Update, and_, bindparam, insert, or_, select, update
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Select,
+    Update,
+    and_,
+    bindparam,
+    insert,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.engine import Connection
 
 from frazil.catalog.identifiers import Identifier, parse_table_identifier, shown
@@ -176,7 +187,7 @@ class CommitsTogether(PointerCatalog):
     @cached_property
     def _swap_statement(self) -> Update:
         """What moves a pointer: built once, since a statement takes longer to build than to run."""
-        old = bindparam("old")
+        old: BindParameter[str] = bindparam("old")
         return (
             update(TABLES)
             .where(self._is_named_table(), TABLES.c.metadata_location == old)
