@@ -17,8 +17,8 @@ from sqlalchemy import (
     and_,
     bindparam,
     insert,
-    or_,
     select,
+    tuple_,
     update,
 )
 from sqlalchemy.engine import Connection
@@ -199,6 +199,18 @@ class CommitsTogether(PointerCatalog):
         """What finds a pointer."""
         return select(TABLES.c.metadata_location).where(self._is_named_table())
 
+    @cached_property
+    def _find_several(self) -> Select[Any]:
+        """What finds the pointers of the tables of `keys`."""
+        key = tuple_(TABLES.c.table_namespace, TABLES.c.table_name)
+        return select(
+            TABLES.c.table_namespace, TABLES.c.table_name, TABLES.c.metadata_location
+        ).where(
+            TABLES.c.catalog_name == self.name,
+            self._is_table(),
+            key.in_(bindparam("keys", expanding=True)),
+        )
+
     def _is_named_table(self) -> ColumnElement[bool]:
         """The condition of the row that `row_parameters` names."""
         return and_(
@@ -225,11 +237,8 @@ class CommitsTogether(PointerCatalog):
         def work(connection: Connection) -> None:
             found.clear()
             for begin in range(0, len(keys), _NAMES_A_QUERY):
-                some = [self._is_row(by_key[key]) for key in keys[begin : begin + _NAMES_A_QUERY]]
-                query = select(
-                    TABLES.c.table_namespace, TABLES.c.table_name, TABLES.c.metadata_location
-                ).where(or_(*some))
-                for namespace, table, location in connection.execute(query):
+                some = {"keys": keys[begin : begin + _NAMES_A_QUERY]}
+                for namespace, table, location in connection.execute(self._find_several, some):
                     name = by_key[namespace, table]
                     found[name] = self._location_in(name, location)
 
