@@ -6,17 +6,21 @@ message, and whoever gets the files of a table in another process gets them as t
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import logging
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from frazil.errors import FrazilError, StorageError
 from frazil.storage.caches import Caches
 from frazil.storage.files import FileInfo, FileIO
+from frazil.storage.paths import is_secret
 from frazil.storage.stores.remote import RemoteStore
 from frazil.storage.stores.remote_options import (
     GCS_SCHEMES,
@@ -30,6 +34,10 @@ _PAUSE_MS: Final = 10_000
 _ENDS: Final = ("s3.session-token-expires-at-ms", "gcs.oauth2.token-expires-at")
 _ADLS_ENDS: Final = "adls.sas-token-expires-at-ms"
 _ALIKE: Final = (tuple(S3_SCHEMES), tuple(GCS_SCHEMES))
+_KEYS: Final = ("s3.access-key-id", "client.access-key-id", "gcs.oauth2.token", "adls.account-key")
+_SAS_TOKEN: Final = "adls.sas-token"  # noqa: S105
+# What is made of a secret with a key that ends with the process tells nobody anything of it.
+_TAG_KEY: Final = secrets.token_bytes(32)
 
 T = TypeVar("T")
 
@@ -47,6 +55,17 @@ class StorageCredential:
     prefix: str
     config: Mapping[str, str] = field(repr=False)
     ends_ms: int | None = None
+
+    @property
+    def holds_keys(self) -> bool:
+        """Whether there are keys or tokens in it, and not only addresses."""
+        return any(name in _KEYS or name.startswith(_SAS_TOKEN) for name in self.config)
+
+    @property
+    def tag(self) -> str:
+        """Text that is equal for equal credentials of this process, and says nothing of them."""
+        text = repr((self.prefix, sorted(self.config.items()))).encode()
+        return hmac.new(_TAG_KEY, text, hashlib.sha256).hexdigest()[:16]
 
 
 def storage_credentials(answered: Sequence[Any]) -> tuple[StorageCredential, ...]:
@@ -130,6 +149,20 @@ class VendedFileIO(FileIO):
         """Whether the credentials end soon, or have ended."""
         return self._due_ms is not None and time.time() * 1000 >= self._due_ms
 
+    @property
+    def tag(self) -> str:
+        """Text that changes with the credentials and says nothing of them."""
+        self._fresh()
+        return "-".join(each.tag for each in self._credentials)
+
+    def credentials(self) -> tuple[StorageCredential, ...]:
+        """Return them, with the catalog's addresses of stores below; renewed if they end soon."""
+        self._fresh()
+        addresses = {name: text for name, text in self._base.items() if not is_secret(name)}
+        return tuple(
+            replace(each, config={**addresses, **each.config}) for each in self._credentials
+        )
+
     def list(self, prefix: str) -> Iterator[FileInfo]:
         return self._reaching(prefix).list(prefix)
 
@@ -182,6 +215,11 @@ class VendedFileIO(FileIO):
                 # The old ones may live on for a while; the store says when they do not.
                 _LOG.warning("credentials of %s were not renewed: %s", self._location, error)
                 self._again_ms = int(now) + _PAUSE_MS
+
+
+def credential_of(credentials: Sequence[StorageCredential], path: str) -> StorageCredential | None:
+    """Return which of some credentials, those of the longest prefixes first, is for a path."""
+    return next((each for each in credentials if _is_below(each.prefix, path)), None)
 
 
 def store_properties(properties: Mapping[str, str]) -> dict[str, str]:

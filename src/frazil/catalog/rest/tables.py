@@ -162,8 +162,9 @@ class TableAnswers:
         vended = storage_credentials(body.get("storage-credentials") or ())
         self._refuse_unknown_ways(name, body, config, vended)
         own = {**store_properties(self._connection.properties), **store_properties(config)}
-        if not vended and ends_of(config) is not None:
-            vended = (StorageCredential("", store_properties(config), ends_of(config)),)
+        alone = StorageCredential("", store_properties(config), ends_of(config))
+        if not vended and (alone.holds_keys or alone.ends_ms is not None):
+            vended = (alone,)
         if not vended:
             return config, self._io if own == self._io.properties else self._plain(own)
         io = VendedFileIO(

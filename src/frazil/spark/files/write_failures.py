@@ -10,6 +10,7 @@ from typing import Final
 from pyspark.errors import PySparkException
 
 from frazil.errors import FrazilError, SchemaMismatchError, StorageError
+from frazil.spark.files.parquet.s3a import as_s3a
 from frazil.spark.files.row_checks import value_problem
 from frazil.spark.session.packages import packages_error
 from frazil.spark.session.tasks import own_error
@@ -29,7 +30,7 @@ def write_failure(error: BaseException, *, folder: str) -> FrazilError | None:
     """
     if not isinstance(error, Exception) or isinstance(error, FrazilError):
         return None
-    text = str(error)
+    text = as_s3a(str(error))
     problem = value_problem(text)
     if problem is not None:
         return SchemaMismatchError(f"{problem}; nothing was written")

@@ -6,13 +6,21 @@ import re
 from typing import Final
 from urllib.parse import unquote
 
-from frazil.errors import FrazilError, InvalidDataFileError, MissingFileError, UnsupportedError
+from frazil.errors import (
+    FrazilError,
+    InvalidDataFileError,
+    MissingFileError,
+    StorageError,
+    UnsupportedError,
+)
+from frazil.spark.files.parquet.s3a import as_s3a
 from frazil.spark.session.packages import packages_error
 
 _FILE: Final = re.compile(r"reading file (\S+?)\.(?: |$)")
 _MISSING: Final = re.compile(r"FILE_NOT_EXIST|FileNotFoundException|MissingFileError")
 _UNREADABLE: Final = re.compile(r"FAILED_READ_FILE|InvalidDataFileError|CANNOT_READ_FILE")
 _PYTHON: Final = re.compile(r"frazil\.errors\.(\w+): (.*)")
+_REFUSED: Final = re.compile(r"AccessDenied|ExpiredToken|InvalidAccessKeyId|Status Code: 40[03]")
 _NO_IDS: Final = "Spark read schema expects field Ids"
 
 
@@ -22,7 +30,8 @@ def read_failure(
     """The error to raise for a file that could not be read; None where it is about no file."""
     if isinstance(error, FrazilError):
         return None
-    text = str(error)
+    told = str(error)
+    text = as_s3a(told)
     place = f"{operation} of {table} at snapshot {snapshot_id}"
     raised = _PYTHON.search(text)
     if raised is not None:
@@ -43,6 +52,11 @@ def read_failure(
         return UnsupportedError(
             f"{place} failed: the data file {file} has no field ids and was not noticed as such; "
             "set the table property schema.name-mapping.default"
+        )
+    if text != told and _REFUSED.search(text):
+        return StorageError(
+            f"{place} failed: the store refuses {file} with the credentials that the catalog gave; "
+            "where they have ended, make the DataFrame anew"
         )
     if _UNREADABLE.search(text):
         reason = text.split("\n", 1)[0][:500]

@@ -19,6 +19,7 @@ from frazil.format.schema.name_mapping import NameMapping
 from frazil.planning.cache import memory_of_plan
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.resolve import EqualityReading
+from frazil.spark.files.parquet.access import access_tag
 from frazil.spark.files.parquet.file_log import READING_SETTINGS
 from frazil.spark.files.parquet.locations import LOCATION_SETTINGS
 from frazil.spark.files.projection import Projection
@@ -87,10 +88,11 @@ class ReadRequest:
     pushed: frozenset[int] = frozenset()
 
 
-def settings_of(spark: SparkSession) -> tuple[str | None, ...]:
-    """The settings that say how files are handed to Spark."""
+def settings_of(spark: SparkSession, io: FileIO) -> tuple[str | None, ...]:
+    """The settings that say how files are handed to Spark, and a tag of what reaches them."""
     names = (*READING_SETTINGS, *LOCATION_SETTINGS)
-    return (*(spark.conf.get(name, None) for name in names), os.path.abspath(""))
+    told = (spark.conf.get(name, None) for name in names)
+    return (*told, os.path.abspath(""), access_tag(spark, io))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

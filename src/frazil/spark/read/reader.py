@@ -155,7 +155,7 @@ class TableReader:
             support=type_support(self.spark),
             mapping=name_mapping_of(self.metadata),
             equality=equality,
-            settings=settings_of(self.spark),
+            settings=settings_of(self.spark, self.io),
         )
 
     def _prepared(self, plan: ScanPlan, request: ReadRequest) -> PreparedRead:

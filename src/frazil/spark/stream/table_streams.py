@@ -15,6 +15,7 @@ from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.spark.changes.columns import CHANGELOG_COLUMNS
 from frazil.spark.conditions import condition_of
+from frazil.spark.files.parquet.access import check_lasting_access
 from frazil.spark.port import SparkHandlePort
 from frazil.spark.session.facts import is_case_sensitive, prepare_session, time_zone_of
 from frazil.spark.stream.source.batch_files import CHANGE_FIELDS
@@ -24,6 +25,7 @@ from frazil.spark.stream.source.options import DEFAULT_POLL_INTERVAL, stream_opt
 from frazil.spark.stream.source.queries import watch
 from frazil.spark.stream.source.reader import streaming_dataframe
 from frazil.storage.files import FileIO, normalize_location
+from frazil.storage.locations import data_location
 from frazil.table.handle import TableHandle
 from frazil.table.time_travel import Moment
 
@@ -129,7 +131,9 @@ class TableStreams(TableHandle):
             )
         prepare_session(self.port.spark)
         io = FileIO(self.io.properties, caches=self.io.caches)
-        metadata = self.catalog.load_table(self.identifier).metadata
+        loaded = self.catalog.load_table(self.identifier)
+        metadata = loaded.metadata
+        check_lasting_access([data_location(metadata)], self.port.spark, loaded.io)
         condition = condition_of(
             where,
             metadata.schema,

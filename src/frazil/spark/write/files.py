@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+import polars as pl
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -23,7 +24,7 @@ from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
-from frazil.spark.files.parquet.locations import spark_path
+from frazil.spark.files.parquet.access import SparkAccess, spark_access
 from frazil.spark.files.staging import StagedFolder
 from frazil.spark.files.wire import entry_from_text
 from frazil.spark.session import costs
@@ -293,6 +294,7 @@ class FileWrite:
 
     def natively(self, spark: SparkSession, aligned: DataFrame) -> None:
         """Let Spark write the folder."""
+        access = self.access(spark)
         self.check_codec(spark)
         settings = dict(WRITE_SETTINGS)
         if any(holds_type(field.field_type, I.VariantType) for field in self.schema.fields):
@@ -309,7 +311,11 @@ class FileWrite:
         if keys:
             writer = writer.partitionBy(*keys)
         with temporary_settings(spark, settings):
-            writer.parquet(spark_path(self.folder, spark, self.io))
+            access.writer(spark, writer).parquet(access.paths.item())
+
+    def access(self, spark: SparkSession, below: str = "") -> SparkAccess:
+        """Return how Spark reaches the folder, or one below it; errors as of `spark_access`."""
+        return spark_access(pl.Series([self.folder + below]), spark, self.io)
 
     def arrow_task(self, keys: tuple[str, ...] = ()) -> ArrowTask:
         """Return what an executor does with rows that have these partition keys."""
@@ -390,9 +396,10 @@ class FileWrite:
         codec = self.options.codec
         if codec in CODECS_OF_EVERY_SPARK:
             return
-        place = spark_path(f"{self.folder}/_codec", spark, self.io)
+        access = self.access(spark, "/_codec")
         try:
-            spark.range(0, 1, 1, 1).write.option("compression", codec).parquet(place)
+            writer = spark.range(0, 1, 1, 1).write.option("compression", codec)
+            access.writer(spark, writer).parquet(access.paths.item())
         except Exception as error:  # Spark and the bridge to it have no class in common for this
             if _NO_CODEC.search(str(error)) is None:
                 raise

@@ -28,7 +28,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
 from frazil.errors import ConfigurationError
-from frazil.spark.files.parquet.locations import spark_path, spark_paths
+from frazil.spark.files.parquet.access import SparkAccess, spark_access
+from frazil.spark.files.parquet.locations import spark_path
 from frazil.spark.files.scan_names import ROW_INDEX_NAME
 from frazil.spark.session.facts import temporary_settings
 from frazil.spark.session.scratch import scratch_folder
@@ -171,14 +172,17 @@ def read_parquet(
     is_reserved = numbered and _use_reserved_name(spark, len(files))
     if is_reserved:
         schema = StructType([*schema.fields, StructField(ROW_INDEX_NAME, LongType())])
-    located = files.with_columns(spark_paths(files["path"], spark, io))
+    access = spark_access(files["path"], spark, io)
+    located = files.with_columns(access.paths)
     ordinal: Callable[[], Column]
     place: RowPlace | None
     if _use_log(spark):
-        data = _read_through_log(spark, located, schema, io=io, table_location=table_location)
+        data = _read_through_log(
+            spark, located, schema, access, io=io, table_location=table_location
+        )
         ordinal, place = partial(_log_ordinal, data), RowPlace(_LOG_ORDINAL, _position(is_reserved))
     else:
-        data, ordinal = _read_through_paths(spark, located, schema)
+        data, ordinal = _read_through_paths(spark, located, schema, access)
         place = None
     if len(files) == 1:
         only = f"{files['ordinal'][0]}L"
@@ -232,6 +236,7 @@ def _read_through_log(
     spark: SparkSession,
     files: pl.DataFrame,
     schema: StructType,
+    access: SparkAccess,
     *,
     io: FileIO,
     table_location: str,
@@ -243,7 +248,8 @@ def _read_through_log(
         # and would pass over a file without bytes.
         folder.write("file-log-was-ignored.parquet", b"not a data file")
         return (
-            spark.read.options(**_STRICT_OPTIONS)
+            access.reader(spark)
+            .options(**_STRICT_OPTIONS)
             .option("recursiveFileLookup", "true")
             .schema(schema)
             .parquet(spark_path(folder.location, spark, folder.io))
@@ -253,7 +259,7 @@ def _read_through_log(
 
 
 def _read_through_paths(
-    spark: SparkSession, files: pl.DataFrame, schema: StructType
+    spark: SparkSession, files: pl.DataFrame, schema: StructType, access: SparkAccess
 ) -> tuple[DataFrame, Callable[[], Column]]:
     """The rows, and what makes the column of their files' ordinals."""
     by_path = files.select(
@@ -261,7 +267,8 @@ def _read_through_paths(
     )
     with temporary_settings(spark, {_DISCOVERY_THRESHOLD: str(2**31 - 1)}):
         data = (
-            spark.read.options(**_STRICT_OPTIONS)
+            access.reader(spark)
+            .options(**_STRICT_OPTIONS)
             .option("recursiveFileLookup", "true")
             .option("__globPaths__", "false")
             .schema(schema)

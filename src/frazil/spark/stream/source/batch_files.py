@@ -44,6 +44,7 @@ from frazil.spark.files.arrow.convert import is_scanned
 from frazil.spark.files.arrow.files import TableColumns
 from frazil.spark.files.file_layouts import CHECKED_FILES, NO_NATIVE_DEFAULT, survey
 from frazil.spark.files.layout.layouts import Layout, Reader
+from frazil.spark.files.parquet.access import check_lasting_access
 from frazil.spark.files.parquet.locations import spark_paths
 from frazil.spark.files.projection import Projection
 from frazil.spark.read.reader import TableReader
@@ -159,6 +160,7 @@ class Units:
 
     def _own(self, files: pl.DataFrame, sizes: pl.Series) -> pl.DataFrame:
         """The table's files as units of one."""
+        check_lasting_access(files["file_path"], self.spark, self.io)
         return files.select(
             spark_paths(files["file_path"], self.spark, self.io).alias("path"),
             sizes.cast(pl.Int64).alias("size"),

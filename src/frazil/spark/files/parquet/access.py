@@ -1,0 +1,188 @@
+"""How Spark reaches files: by its own configuration, or by what the catalog gave for them.
+
+Credentials that came with a table are options of the one reader or writer that they are for. They
+are in no setting of the session, and so in no other query.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import polars as pl
+from pyspark.sql import DataFrameReader, DataFrameWriter, SparkSession
+
+from frazil.catalog.rest.credentials import StorageCredential, VendedFileIO, credential_of
+from frazil.errors import ConfigurationError, UnsupportedError
+from frazil.spark.files.parquet.locations import spark_paths
+from frazil.spark.files.parquet.s3a import FILE_SYSTEM, SECRETS, s3a_options, scheme_of_tag
+from frazil.spark.session.facts import is_connect
+from frazil.spark.session.hidden_options import (
+    check_redaction,
+    give_to_reader,
+    give_to_writer,
+)
+from frazil.storage.files import FileIO
+from frazil.storage.paths import scheme_of
+from frazil.storage.stores.open import authority_of
+from frazil.storage.stores.remote_options import ADLS_SCHEMES, GCS_SCHEMES, S3_SCHEMES
+
+CREDENTIALS_SETTING: Final = "frazil.files.credentials"
+"""Session setting: whose credentials Spark's files are reached with, ``catalog`` or ``session``."""
+
+_GRACE_MS: Final = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class SparkAccess:
+    """How Spark reaches some files.
+
+    Attributes:
+        paths: as Spark shall open them.
+        options: of the reader or writer; secrets are in them.
+    """
+
+    paths: pl.Series
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def reader(self, spark: SparkSession) -> DataFrameReader:
+        """Return a reader that reaches the files."""
+        return give_to_reader(spark, spark.read, self.options) if self.options else spark.read
+
+    def writer(self, spark: SparkSession, writer: DataFrameWriter) -> DataFrameWriter:
+        """Return the writer, which then reaches the files."""
+        return give_to_writer(spark, writer, self.options) if self.options else writer
+
+
+def spark_access(paths: pl.Series, spark: SparkSession, io: FileIO) -> SparkAccess:
+    """Return how Spark reaches files, in the order of their paths as manifests have them.
+
+    Raises:
+        UnsupportedError: the catalog gave credentials for them that Spark cannot be handed.
+        ConfigurationError: a setting is malformed, or would show the credentials.
+    """
+    given = _given(paths, spark, io)
+    if not given:
+        return SparkAccess(spark_paths(paths, spark, io))
+    if is_connect(spark):
+        raise _refusal(given, "over Spark Connect the plan itself would hold them")
+    options: dict[str, str] = {}
+    buckets: set[str] = set()
+    found = list(paths)
+    for credential, places in given:
+        scheme = scheme_of_tag(credential.tag)
+        for bucket in sorted({authority_of(paths[place]) for place in places}):
+            if bucket in buckets:
+                raise _refusal(given, f"one query needs several of them for the bucket {bucket}")
+            buckets.add(bucket)
+            options |= s3a_options(scheme, bucket, credential.config)
+            _Opened.note(scheme, bucket, credential.ends_ms)
+        for place in places:
+            found[place] = f"{scheme}://{found[place].partition('://')[2]}"
+    check_redaction(spark, [name for name in options if name.endswith(SECRETS)])
+    _Opened.close_ended(spark)
+    return SparkAccess(spark_paths(pl.Series(paths.name, found, pl.String), spark, io), options)
+
+
+def access_tag(spark: SparkSession, io: FileIO) -> str | None:
+    """Return text that is another one where `spark_access` may differ; no secret is in it."""
+    return f"{_whose(spark)} {io.tag}" if isinstance(io, VendedFileIO) else None
+
+
+def check_lasting_access(paths: Iterable[str], spark: SparkSession, io: FileIO) -> None:
+    """Raise UnsupportedError if Spark cannot reach files for as long as a stream runs."""
+    given = _given(paths, spark, io)
+    if given:
+        raise _refusal(given, "a stream reads for longer than they live")
+
+
+def _given(
+    paths: Iterable[str], spark: SparkSession, io: FileIO
+) -> list[tuple[StorageCredential, list[int]]]:
+    """The catalog's credentials that are for some of the paths, and the places of these."""
+    if not isinstance(io, VendedFileIO) or _whose(spark) == "session":
+        return []
+    known = io.credentials()
+    found: dict[str, tuple[StorageCredential, list[int]]] = {}
+    folders: dict[str, StorageCredential | None] = {}
+    for place, path in enumerate(paths):
+        folder = path.rpartition("/")[0] + "/"
+        if folder not in folders:
+            folders[folder] = _of_store(credential_of(known, path), path)
+        credential = folders[folder]
+        if credential is not None:
+            found.setdefault(credential.tag, (credential, []))[1].append(place)
+    return list(found.values())
+
+
+def _of_store(credential: StorageCredential | None, path: str) -> StorageCredential | None:
+    """A credential if it holds keys of the path's store; refused where Spark cannot take them."""
+    if credential is None:
+        return None
+    scheme, names = scheme_of(path), credential.config
+    if scheme in S3_SCHEMES:
+        keys = ("s3.access-key-id", "client.access-key-id")
+        return credential if any(name in names for name in keys) else None
+    is_gcs = scheme in GCS_SCHEMES and "gcs.oauth2.token" in names
+    is_adls = scheme in ADLS_SCHEMES and any(name.startswith("adls.sas-token") for name in names)
+    if is_gcs or is_adls or (scheme in ADLS_SCHEMES and "adls.account-key" in names):
+        raise _refusal([(credential, [])], f"of {scheme}:// files this release cannot do it")
+    return None
+
+
+def _whose(spark: SparkSession) -> str:
+    choice = str(spark.conf.get(CREDENTIALS_SETTING, "catalog") or "catalog").lower()
+    if choice not in ("catalog", "session"):
+        raise ConfigurationError(
+            f"{CREDENTIALS_SETTING} is {choice!r}: it must be catalog or session"
+        )
+    return choice
+
+
+def _refusal(given: list[tuple[StorageCredential, list[int]]], why: str) -> UnsupportedError:
+    prefixes = ", ".join(sorted({each.prefix or "all files" for each, _ in given}))
+    return UnsupportedError(
+        f"the catalog gave credentials for Spark's files ({prefixes}) which Spark cannot be "
+        f"handed: {why}. Give the session credentials of its own (spark.hadoop.fs.…) and set "
+        f"{CREDENTIALS_SETTING} to session"
+    )
+
+
+class _Opened:
+    """File systems that the JVM beside this process may keep open, by the end of their keys."""
+
+    _lock: Final = threading.Lock()
+    _ends: Final[dict[tuple[str, str], int]] = {}
+
+    @classmethod
+    def note(cls, scheme: str, bucket: str, ends_ms: int | None) -> None:
+        """Remember one whose credentials end."""
+        if ends_ms is not None:
+            with cls._lock:
+                cls._ends[scheme, bucket] = ends_ms
+
+    @classmethod
+    def close_ended(cls, spark: SparkSession) -> None:
+        """Close those whose credentials have ended; what goes wrong with that leaves them open."""
+        now = time.time() * 1000
+        with cls._lock:
+            gone = [each for each, ends in cls._ends.items() if ends + _GRACE_MS < now]
+            for each in gone:
+                del cls._ends[each]
+        for scheme, bucket in gone:
+            _close(spark, scheme, bucket)
+
+
+def _close(spark: SparkSession, scheme: str, bucket: str) -> None:
+    session: Any = spark
+    try:
+        settings = session._jsparkSession.sessionState().newHadoopConf()
+        settings.set(f"fs.{scheme}.impl", FILE_SYSTEM)
+        place = session._jvm.java.net.URI(f"{scheme}://{bucket}/")
+        session._jvm.org.apache.hadoop.fs.FileSystem.get(place, settings).close()
+    except Exception:
+        # Nobody can use it any more either way.
+        return

@@ -1,0 +1,95 @@
+"""Credentials of a bucket as options of Hadoop's connector s3a.
+
+Hadoop keeps an open file system for each scheme and bucket, whatever its options were. So each set
+of credentials has a scheme of its own, which this process alone knows: a file system that was
+opened with some credentials is never found with others, and one whose credentials have ended is
+never found again. To open one for each file instead (``fs.s3a.impl.disable.cache``) would leave a
+pool of connections and threads behind for each, since Spark closes none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from frazil.errors import ConfigurationError
+
+FILE_SYSTEM: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+_PROVIDERS: Final = "org.apache.hadoop.fs.s3a"
+_COMMITTERS: Final = "org.apache.hadoop.fs.s3a.commit.S3ACommitterFactory"
+_KEY: Final = ("s3.access-key-id", "client.access-key-id")
+_SECRET: Final = ("s3.secret-access-key", "client.secret-access-key")
+_TOKEN: Final = ("s3.session-token", "client.session-token")
+_REGION: Final = ("s3.region", "client.region")
+SECRETS: Final = ("access.key", "secret.key", "session.token")
+"""Ends of the options that hold secrets."""
+
+
+def scheme_of_tag(tag: str) -> str:
+    """Return the scheme of some credentials."""
+    return f"s3a-{tag}"
+
+
+_OWN_SCHEME: Final = re.compile(r"\bs3a-[0-9a-f]{16}://")
+
+
+def as_s3a(text: str) -> str:
+    """Return text with the scheme s3a in place of those of credentials."""
+    return _OWN_SCHEME.sub("s3a://", text)
+
+
+def s3a_options(scheme: str, bucket: str, config: Mapping[str, str]) -> dict[str, str]:
+    """Return the options for a bucket under a scheme.
+
+    Args:
+        config: storage properties, of which the keys are there.
+
+    Raises:
+        ConfigurationError: a key has no secret, or the bucket's name has capital letters, which
+            options of Spark's readers lose.
+    """
+    if bucket != bucket.lower():
+        raise ConfigurationError(
+            f"the bucket {bucket} has capital letters in its name: Spark's files cannot be given "
+            f"the catalog's credentials for it"
+        )
+    key, secret, token = (_first(config, names) for names in (_KEY, _SECRET, _TOKEN))
+    if not key or not secret:
+        raise ConfigurationError(
+            f"the catalog gave credentials of the bucket {bucket} that are not whole: "
+            f"{_KEY[0]} or {_SECRET[0]} is missing"
+        )
+    provider = "TemporaryAWSCredentialsProvider" if token else "SimpleAWSCredentialsProvider"
+    own = {
+        "access.key": key,
+        "secret.key": secret,
+        **({"session.token": token} if token else {}),
+        "aws.credentials.provider": f"{_PROVIDERS}.{provider}",
+        **_address(config),
+    }
+    return {
+        f"fs.{scheme}.impl": FILE_SYSTEM,
+        f"mapreduce.outputcommitter.factory.scheme.{scheme}": _COMMITTERS,
+        **{f"fs.s3a.bucket.{bucket}.{name}": value for name, value in own.items()},
+    }
+
+
+def _address(config: Mapping[str, str]) -> dict[str, str]:
+    """Where the bucket is, as Frazil's own files are reached."""
+    endpoint, region = config.get("s3.endpoint"), _first(config, _REGION)
+    is_virtual = config.get("s3.force-virtual-addressing", "false").lower() == "true"
+    found = {}
+    if endpoint:
+        found["endpoint"] = endpoint
+        found["path.style.access"] = "false" if is_virtual else "true"
+        found["connection.ssl.enabled"] = str(not endpoint.startswith("http://")).lower()
+    elif "s3.path-style-access" in config:
+        found["path.style.access"] = config["s3.path-style-access"].lower()
+    if region:
+        found["endpoint.region"] = region
+    return found
+
+
+def _first(config: Mapping[str, str], names: tuple[str, ...]) -> str | None:
+    return next((config[name] for name in names if config.get(name)), None)
