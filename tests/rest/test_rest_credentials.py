@@ -12,7 +12,12 @@ import pytest
 from catalog_cases import made_table, opened, properties_of, set_properties
 
 from frazil.catalog.rest import RestCatalog
-from frazil.catalog.rest.credentials import StorageCredential, VendedFileIO, storage_credentials
+from frazil.catalog.rest.files.credentials import (
+    StorageCredential,
+    VendedFileIO,
+    storage_credentials,
+)
+from frazil.catalog.rest.files.signing import SignedFileIO
 from frazil.errors import AccessDeniedError, FrazilError, StorageError, UnsupportedError
 from requirements_catalog import RequirementsCatalog
 from rest_server import Server, served
@@ -145,17 +150,23 @@ def test_a_tables_own_token(server: Server, connect: Connect) -> None:
 def test_what_this_release_has_not_is_refused_by_name(server: Server, connect: Connect) -> None:
     catalog = connect()
     made_table(catalog)
+    server.table = {"config": {"scan-planning-mode": "server"}}
+    server.etags = False
+    with pytest.raises(UnsupportedError, match="plan scans"):
+        connect().load_table("db.t")
+
+
+def test_keys_come_before_signatures(server: Server, connect: Connect) -> None:
+    catalog = connect()
+    made_table(catalog)
     signing = {"s3.remote-signing-enabled": "true"}
-    for told, word in [
-        ({"config": signing}, "sign each request"),
-        ({"remote-signing-config": {}}, "sign each request"),
-        ({"config": {"scan-planning-mode": "server"}}, "plan scans"),
-    ]:
+    for told in ({"config": signing}, {"remote-signing-config": {}}):
         server.table = told
         server.etags = False
-        with pytest.raises(UnsupportedError, match=word):
-            connect().load_table("db.t")
-    server.table = {"config": signing}
-    assert connect(**{"s3.access-key-id": "a", "s3.secret-access-key": "b"}).load_table("db.t")
-    server.table["storage-credentials"] = [{"prefix": "s3", "config": {"s3.access-key-id": "a"}}]
-    assert connect().load_table("db.t")
+        assert isinstance(connect().load_table("db.t").io, SignedFileIO)
+    own = {"s3.access-key-id": "a", "s3.secret-access-key": "b"}
+    assert not isinstance(connect(**own).load_table("db.t").io, SignedFileIO)
+    vended = [{"prefix": "s3", "config": {"s3.access-key-id": "a"}}]
+    for given in ({"storage-credentials": vended}, {"config": {**signing, **own}}):
+        server.table = {"config": signing, **given}
+        assert isinstance(connect().load_table("db.t").io, VendedFileIO)

@@ -20,8 +20,8 @@ from frazil.catalog.rest import routes
 from frazil.catalog.rest.client import RestRequest
 from frazil.catalog.rest.commits import RestCommits
 from frazil.catalog.rest.connection import connect
-from frazil.catalog.rest.credentials import store_properties
 from frazil.catalog.rest.exchange.answers import Answer, Refusals
+from frazil.catalog.rest.files.credentials import store_properties
 from frazil.catalog.rest.namespaces import RestNamespaces
 from frazil.catalog.rest.reports import CommitReport, Reporter, ScanReport
 from frazil.catalog.rest.settings import (

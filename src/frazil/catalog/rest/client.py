@@ -13,9 +13,9 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from frazil.catalog.rest.exchange.answers import Answer, LostAnswerError, NotSentError, Refusals
-from frazil.catalog.rest.exchange.transport import Transport
+from frazil.catalog.rest.exchange.transport import Transport, origin_of
 from frazil.catalog.rest.login.base import Authenticator
-from frazil.errors import CommitFailedError, FrazilError, StorageError
+from frazil.errors import CommitFailedError, ConfigurationError, FrazilError, StorageError
 
 _TRANSIENT: Final = (429, 502, 503, 504)
 _LAPSED: Final = (401, 419)
@@ -78,6 +78,25 @@ class RestClient:
         self._secrets = dict(secrets)
         self._max_retries = max_retries
         self._sleep = sleep
+
+    def at(self, uri: str) -> RestClient:
+        """Return a client with the same login and connections at another address.
+
+        Raises:
+            ConfigurationError: it is none, or is without TLS where this one's is not.
+        """
+        origin_of(uri)
+        if self.uri.startswith("https://") and not uri.startswith("https://"):
+            raise ConfigurationError(f"{uri} is without TLS: the login does not go there")
+        return RestClient(
+            self._transport,
+            uri,
+            authenticator=self.authenticator,
+            headers=self._headers,
+            secrets=self._secrets,
+            max_retries=self._max_retries,
+            sleep=self._sleep,
+        )
 
     def read(self, request: RestRequest, *, also: tuple[int, ...] = ()) -> Answer:
         """Return the answer to a request that changes nothing.

@@ -30,6 +30,10 @@ CA_BUNDLE: Final = "ssl.cabundle"
 CLIENT_CERTIFICATE: Final = "ssl.client.cert"
 CLIENT_KEY: Final = "ssl.client.key"
 
+SIGNING: Final = "s3.remote-signing-enabled"
+SIGNER_URI: Final = ("s3.signer.uri", "signer.uri")
+SIGNER_ENDPOINT: Final = ("s3.signer.endpoint", "signer.endpoint")
+
 SIGV4_NAME: Final = "rest.signing-name"
 SIGV4_REGION: Final = "rest.signing-region"
 SIGV4_KEYS: Final = ("rest.access-key-id", "rest.secret-access-key", "rest.session-token")
@@ -52,6 +56,7 @@ PROPERTY_NAMES: Final = frozenset(
         *(TOKEN, CREDENTIAL, OAUTH2_SERVER, SCOPE, AUDIENCE, RESOURCE, PREFIX),
         *(NAMESPACE_SEPARATOR, CA_BUNDLE, CLIENT_CERTIFICATE, CLIENT_KEY),
         *(SIGV4_NAME, SIGV4_REGION, *SIGV4_KEYS, *SUBJECT_TOKENS),
+        *(SIGNING, *SIGNER_URI, *SIGNER_ENDPOINT),
         *(
             each.name
             for each in (

@@ -16,14 +16,15 @@ from frazil.catalog.protocol import LoadedTable, StagedTable
 from frazil.catalog.rest import routes
 from frazil.catalog.rest.client import RestRequest
 from frazil.catalog.rest.connection import Connection
-from frazil.catalog.rest.credentials import (
+from frazil.catalog.rest.exchange.answers import Answer, Refusals
+from frazil.catalog.rest.files.credentials import (
     StorageCredential,
     VendedFileIO,
     ends_of,
     storage_credentials,
     store_properties,
 )
-from frazil.catalog.rest.exchange.answers import Answer, Refusals
+from frazil.catalog.rest.files.signing import SignedFileIO, SigningPlace, is_signed
 from frazil.catalog.rest.settings import TOKEN
 from frazil.errors import NoSuchTableError, StorageError, UnsupportedError
 from frazil.format.metadata import TableMetadata, metadata_from_json
@@ -36,7 +37,6 @@ CHOSEN_BY_SERVER: Final = "chosen-by-the-server:/"
 
 _MEMORY_PER_BYTE: Final = 8
 _PLANNING: Final = "scan-planning-mode"
-_SIGNING: Final = "s3.remote-signing-enabled"
 _OWN_KEYS: Final = ("s3.access-key-id", "client.access-key-id", "s3.profile-name", "s3.anonymous")
 
 
@@ -160,11 +160,15 @@ class TableAnswers:
             raise StorageError(f"the server answered with a malformed config of {shown(name)}")
         config = {str(key): str(value) for key, value in answered.items() if value is not None}
         vended = storage_credentials(body.get("storage-credentials") or ())
-        self._refuse_unknown_ways(name, body, config, vended)
+        self._refuse_unknown_ways(name, config)
         own = {**store_properties(self._connection.properties), **store_properties(config)}
         alone = StorageCredential("", store_properties(config), ends_of(config))
         if not vended and (alone.holds_keys or alone.ends_ms is not None):
             vended = (alone,)
+        if not vended and self._is_signed(body, config):
+            token = config.get(TOKEN)
+            place = SigningPlace.of(self._connection, name, body, config, token)
+            return config, SignedFileIO(own, self._connection, place, caches=self._io.caches)
         if not vended:
             return config, self._io if own == self._io.properties else self._plain(own)
         io = VendedFileIO(
@@ -175,6 +179,12 @@ class TableAnswers:
             caches=self._io.caches,
         )
         return config, io
+
+    def _is_signed(self, body: Mapping[str, Any], config: Mapping[str, str]) -> bool:
+        """Whether the server signs the requests for files, of which nobody has keys."""
+        properties = self._connection.properties
+        has_keys = any(key in properties for key in _OWN_KEYS)
+        return not has_keys and is_signed(body, {**properties, **config})
 
     def _plain(self, properties: Mapping[str, str]) -> FileIO:
         return FileIO(properties, caches=self._io.caches)
@@ -203,22 +213,12 @@ class TableAnswers:
     def _refuse_unknown_ways(
         self,
         name: Identifier,
-        body: Mapping[str, Any],
         config: Mapping[str, str],
-        vended: Sequence[StorageCredential],
     ) -> None:
         if config.get(_PLANNING, "").lower() == "server":
             raise UnsupportedError(
                 f"the server wants to plan scans of {shown(name)} itself "
                 f"({_PLANNING}=server), which this release does not have"
-            )
-        signs = config.get(_SIGNING, "").lower() == "true" or "remote-signing-config" in body
-        has_keys = any(key in self._connection.properties for key in _OWN_KEYS)
-        if signs and not vended and not has_keys:
-            raise UnsupportedError(
-                f"the server wants to sign each request for the files of {shown(name)} "
-                f"({_SIGNING}), which this release does not have: let it give credentials, or "
-                f"give s3.access-key-id and s3.secret-access-key"
             )
 
     def _cache(self) -> BoundedCache[KeptTable]:

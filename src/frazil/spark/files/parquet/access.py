@@ -15,7 +15,8 @@ from typing import Any, Final
 import polars as pl
 from pyspark.sql import DataFrameReader, DataFrameWriter, SparkSession
 
-from frazil.catalog.rest.credentials import StorageCredential, VendedFileIO, credential_of
+from frazil.catalog.rest.files.credentials import StorageCredential, VendedFileIO, credential_of
+from frazil.catalog.rest.files.signing import SignedFileIO
 from frazil.errors import ConfigurationError, UnsupportedError
 from frazil.spark.files.parquet.locations import spark_paths
 from frazil.spark.files.parquet.s3a import FILE_SYSTEM, SECRETS, s3a_options, scheme_of_tag
@@ -103,6 +104,8 @@ def _given(
     paths: Iterable[str], spark: SparkSession, io: FileIO
 ) -> list[tuple[StorageCredential, list[int]]]:
     """The catalog's credentials that are for some of the paths, and the places of these."""
+    if isinstance(io, SignedFileIO) and _whose(spark) == "catalog":
+        _refuse_signed(paths, io)
     if not isinstance(io, VendedFileIO) or _whose(spark) == "session":
         return []
     known = io.credentials()
@@ -116,6 +119,17 @@ def _given(
         if credential is not None:
             found.setdefault(credential.tag, (credential, []))[1].append(place)
     return list(found.values())
+
+
+def _refuse_signed(paths: Iterable[str], io: SignedFileIO) -> None:
+    path = next((path for path in paths if io.signs(path)), None)
+    if path is not None:
+        raise UnsupportedError(
+            f"Spark cannot read or write {path}: the catalog's server signs each request for the "
+            "table's files, which Spark's own connector cannot ask it to. Let the server give "
+            "credentials (X-Iceberg-Access-Delegation: vended-credentials), or give the session "
+            f"credentials of its own (spark.hadoop.fs.…) and set {CREDENTIALS_SETTING} to session"
+        )
 
 
 def _of_store(credential: StorageCredential | None, path: str) -> StorageCredential | None:
