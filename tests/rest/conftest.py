@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from catalog_cases import opened, properties_of
-from rest_cases import QUICK_CHECKS
+from rest_cases import NO_REPORTS, QUICK_CHECKS
 
 from frazil.catalog.rest import RestCatalog
 from requirements_catalog import RequirementsCatalog
@@ -30,7 +30,8 @@ def connect(server: Server) -> Iterator[Callable[..., RestCatalog]]:
     made: list[RestCatalog] = []
 
     def connect(**properties: Any) -> RestCatalog:
-        given = {"type": "rest", "uri": server.address, **QUICK_CHECKS, **properties}
+        given = {"type": "rest", "uri": server.address, **QUICK_CHECKS, **NO_REPORTS}
+        given |= properties
         catalog = opened(given)
         assert isinstance(catalog, RestCatalog)
         made.append(catalog)

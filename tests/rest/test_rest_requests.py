@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -126,7 +127,10 @@ def test_every_request_of_a_run_is_of_the_protocol(
         ]
     )
     assert catalog.load_table("c.s").metadata.properties["z"] == "1"
-    catalog.report_scan("c.s", ScanReport(table_name="lake.c.s", snapshot_id=1, schema_id=0))
+    scan: Any = SimpleNamespace(
+        report=lambda name: ScanReport(table_name=name, snapshot_id=1, schema_id=0)
+    )
+    catalog.report_scan("c.s", scan)
     catalog.rename_table("c.s", "c.r")
     location = catalog.unregister_table("c.r")
     assert (

@@ -19,6 +19,7 @@ from frazil.catalog.views import ViewMethods
 from frazil.errors import NoSuchNamespaceError, NoSuchTableError, UnsupportedError
 from frazil.format.changes import Requirement, Update, apply_updates
 from frazil.format.metadata import TableMetadata
+from frazil.planning.scan_report import PlannedScan
 from frazil.storage.caches import Caches
 from frazil.storage.files import FileIO
 from frazil.storage.paths import redact_properties
@@ -409,6 +410,9 @@ class Catalog(ViewMethods, ABC):
     def request_log(self) -> RequestLog | None:
         """Return where requests are noted together with their changes; None if nowhere."""
         return None
+
+    def report_scan(self, identifier: str | Sequence[str], scan: PlannedScan) -> None:
+        """Tell of a scan those who watch the table, later; where nobody does nothing happens."""
 
     def close(self) -> None:
         """Give back connections; the catalog is not used afterwards."""

@@ -13,6 +13,7 @@ from frazil.catalog.protocol import Catalog, LoadedTable, StagedTable
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
 from frazil.format.types import IcebergType
+from frazil.planning.scan_report import PlannedScan
 from frazil.spark.read_points import ReadPoints
 from frazil.spark.schemas.schema_like import column_type
 from frazil.spark.session.facts import engine_summary, is_case_sensitive, time_zone_of
@@ -61,6 +62,9 @@ class SparkPort(TablePort):
         """Return the snapshot of a branch that the rows of a write were made from, if any."""
         return self.reads.of(branch)
 
+    def report_scan(self, scan: PlannedScan) -> None:
+        """Tell the catalog of a scan; one inside of a transaction is told to nobody."""
+
     @abstractmethod
     def together(self) -> AbstractContextManager[SparkPort]:
         """Give what several operations of one commit are run on."""
@@ -90,6 +94,10 @@ class SparkHandlePort(SparkPort, HandlePort):
         HandlePort.__init__(self, catalog, loaded)
         self.spark = spark
         self.reads = ReadPoints(loaded.metadata)
+
+    def report_scan(self, scan: PlannedScan) -> None:
+        """Tell the catalog of a scan."""
+        self.catalog.report_scan(self.identifier, scan)
 
     def newest(self) -> TableMetadata:
         """Load the table and return its metadata."""

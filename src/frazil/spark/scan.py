@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -22,6 +23,7 @@ from frazil.format.snapshots import Snapshot
 from frazil.planning.aggregates import answer, needed_statistics_of
 from frazil.planning.plan import plan
 from frazil.planning.scan_plan import ScanPlan
+from frazil.planning.scan_report import PlannedScan
 from frazil.spark.aggregates import Aggregation, parse_request
 from frazil.spark.conditions import Condition, condition_of
 from frazil.spark.files.arrow.convert import cut
@@ -69,6 +71,7 @@ class Scan(OnDriver):
         case_sensitive: whether names are matched with their case; the session's setting without.
         limit: at most this many rows, any of them; all without.
         name: the table's name, for messages.
+        on_planned: told of each plan that is made.
 
     Raises:
         NoSuchSnapshotError, NoSuchRefError: there is no such snapshot or reference.
@@ -91,11 +94,13 @@ class Scan(OnDriver):
         case_sensitive: bool | None = None,
         limit: int | None = None,
         name: str = "",
+        on_planned: Callable[[PlannedScan], None] | None = None,
     ) -> None:
         self._spark = spark
         self._metadata = metadata
         self._io = io
         self._name = name or metadata.location
+        self._on_planned = on_planned
         asked_id = optional_snapshot_id_of(snapshot_id)
         zone = time_zone_of(spark)
         self.snapshot: Snapshot | None = find_snapshot(
@@ -325,7 +330,17 @@ class Scan(OnDriver):
             # The predicate is planned with these counts in any case.
             counted = floats.union(statistics.get("nan_value_counts", ()))
             statistics = {**statistics, "nan_value_counts": counted}
+        began = time.perf_counter_ns()
         found = self._files(self._condition.implied, statistics)
+        if self._on_planned is not None:
+            self._on_planned(
+                PlannedScan(
+                    metadata=self._metadata,
+                    plan=found,
+                    columns={each.field_id: each.name for each in self.projection.fields},
+                    nanoseconds=time.perf_counter_ns() - began,
+                )
+            )
         return found if self._condition.is_exact else found.left_to_spark(self._condition.text)
 
     def _files(self, where: Expression, statistics: Mapping[str, Collection[int]]) -> ScanPlan:

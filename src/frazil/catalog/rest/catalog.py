@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar, Final
 
 from frazil.catalog.identifiers import (
@@ -51,6 +52,7 @@ from frazil.errors import (
 )
 from frazil.format.changes import AddSnapshot, AssertCreate, Requirement, Update
 from frazil.format.metadata import TableMetadata
+from frazil.planning.scan_report import PlannedScan
 from frazil.storage.caches import Caches
 from frazil.storage.files import FileIO
 from frazil.storage.on_driver import OnDriver
@@ -289,9 +291,17 @@ class RestCatalog(RestViewMethods, OnDriver, Catalog):
 
     # -- the rest --------------------------------------------------------------------------------
 
-    def report_scan(self, identifier: str | Sequence[str], report: ScanReport) -> None:
-        """Tell the server of a scan, later; nothing happens where reports are not wanted."""
-        self._report(parse_table_identifier(identifier), report)
+    def report_scan(self, identifier: str | Sequence[str], scan: PlannedScan) -> None:
+        if not self._wants_reports:
+            return
+        name = parse_table_identifier(identifier)
+
+        def send() -> None:
+            report = scan.report(f"{self.name}.{shown(name)}")
+            if report is not None:
+                self._connection.client.change(self._report_request(name, report))
+
+        self._reporter.send(send)
 
     def close(self) -> None:
         self._reporter.close()
@@ -362,18 +372,21 @@ class RestCatalog(RestViewMethods, OnDriver, Catalog):
         self._tables.forget(name)
 
     def _report_commit(self, name: Identifier, updates: Iterable[Update]) -> None:
-        for each in updates:
-            if isinstance(each, AddSnapshot):
-                table = f"{self.name}.{shown(name)}"
-                self._report(name, CommitReport(table_name=table, snapshot=each.snapshot))
+        table = f"{self.name}.{shown(name)}"
+        made = [each.snapshot for each in updates if isinstance(each, AddSnapshot)]
+        for snapshot in made if self._wants_reports else ():
+            report = CommitReport(table_name=table, snapshot=snapshot)
+            request = self._report_request(name, report)
+            self._reporter.send(partial(self._connection.client.change, request))
 
-    def _report(self, name: Identifier, report: ScanReport | CommitReport) -> None:
-        if not self._reports_metrics or not self._connection.has(routes.REPORT_METRICS):
-            return
-        request = RestRequest(
+    @property
+    def _wants_reports(self) -> bool:
+        return self._reports_metrics and self._connection.has(routes.REPORT_METRICS)
+
+    def _report_request(self, name: Identifier, report: ScanReport | CommitReport) -> RestRequest:
+        return RestRequest(
             "POST",
             self._connection.routes.table(name, "metrics"),
             f"report metrics of the table {shown(name)}",
             body=report.to_json(),
         )
-        self._reporter.send(lambda: self._connection.client.change(request))

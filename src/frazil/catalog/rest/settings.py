@@ -44,7 +44,7 @@ READ_TIMEOUT: Final = Property("rest.client.socket-timeout-ms", _MILLISECONDS, 6
 MAX_RETRIES: Final = Property("rest.client.max-retries", whole_number(largest=100), 5)
 MAX_CONNECTIONS: Final = Property("rest.client.max-connections", whole_number(smallest=1), 100)
 PAGE_SIZE: Final = Property("rest-page-size", optional(whole_number(smallest=1)), None)
-REPORTS_METRICS: Final = Property("rest-metrics-reporting-enabled", FLAG, False)
+REPORTS_METRICS: Final = Property("rest-metrics-reporting-enabled", FLAG, True)
 SNAPSHOT_LOADING: Final = Property("snapshot-loading-mode", one_of("all", "refs"), "all")
 TOKEN_REFRESH: Final = Property("token-refresh-enabled", FLAG, True)
 TOKEN_LIFETIME: Final = Property("token-expires-in-ms", optional(_MILLISECONDS), None)

@@ -67,6 +67,7 @@ class TableReads(TableOperations):
             ref=ref,
             case_sensitive=case_sensitive,
             limit=limit,
+            on_planned=self.port.report_scan,
         )
 
     def to_df(self) -> DataFrame:

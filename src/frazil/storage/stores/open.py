@@ -11,6 +11,7 @@ from frazil.errors import ConfigurationError, UnsupportedError
 from frazil.storage.paths import scheme_of
 from frazil.storage.stores.azure import AzureStore
 from frazil.storage.stores.gcs import GcsStore, gcs_file_system
+from frazil.storage.stores.library_logs import hide_secrets
 from frazil.storage.stores.remote import RemoteStore
 from frazil.storage.stores.remote_options import (
     ADLS_SCHEMES,
@@ -24,6 +25,9 @@ _VERSION_OF = {
     **dict.fromkeys(S3_SCHEMES, "?versionId="),
     **dict.fromkeys(ADLS_SCHEMES, "?versionid="),
 }
+
+# Also for what is sent to executors before this process opens a store itself.
+hide_secrets()
 
 
 def authority_of(path: str) -> str:
