@@ -76,7 +76,9 @@ def connected(signing: Signing, **properties: str) -> RestCatalog:
 
 def check_protocol(asked: list[dict[str, Any]]) -> None:
     """Each request to sign is as the specification's schema wants it."""
-    components = yaml.safe_load(SPECIFICATION.read_text())["components"]
+    components = yaml.load(
+        SPECIFICATION.read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    )["components"]
     schema = {"$ref": "#/components/schemas/RemoteSignRequest", "components": components}
     for each in asked:
         jsonschema.validate(each, schema)

@@ -39,6 +39,8 @@ _SECRET_WORDS = (
     "session-kwargs",
     "authorization",
 )
+_HEADER = "header."
+_DELEGATION = "header.x-iceberg-access-delegation"
 REDACTED = "***"
 
 
@@ -146,6 +148,8 @@ def is_inside(base: str, path: str) -> bool:
 def is_secret(key: str) -> bool:
     """Whether a property's name says that its value is a secret."""
     lowered = key.lower()
+    if lowered.startswith(_HEADER):
+        return lowered != _DELEGATION
     return any(word in lowered for word in _SECRET_WORDS)
 
 
@@ -159,7 +163,8 @@ def redact(text: str, properties: Mapping[str, str] | None = None) -> str:
         if is_secret(key):
             parts = (found[3] for found in _ASSIGNED.finditer(value))
             for secret in sorted((value, *parts), key=len, reverse=True):
-                if len(secret) > 3:
+                # A header may be no secret: a short word of it would go from every message.
+                if len(secret) > (7 if key.lower().startswith(_HEADER) else 3):
                     shown = re.sub(_in_any_spelling(secret), REDACTED, shown)
     shown = _USER_INFO.sub(f"{REDACTED}@", shown)
     shown = _AUTHORIZATION.sub(rf"\1{REDACTED}", shown)
