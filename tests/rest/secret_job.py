@@ -68,10 +68,10 @@ def shown(spark: SparkSession, table: Any) -> None:
     ):
         print(repr(each), str(each), flush=True)
     df = scan.to_df()
-    for mode in ("simple", "extended", "codegen", "cost", "formatted"):
+    for mode in ("extended", "cost", "formatted"):
         df.explain(mode=mode)
     print(df._jdf.queryExecution().toString())
-    print(spark.conf.getAll if isinstance(spark.conf.getAll, dict) else spark.conf.getAll())
+    print(spark.conf.getAll)
     spark.sql("SET").show(1000, False)
     spark.sql("SET -v").show(2000, False)
     print(spark.sparkContext.getConf().getAll())
@@ -111,11 +111,11 @@ def main() -> None:
         print(table.to_df().count())
     spark.conf.unset("frazil.files.credentials")
     changed = spark.createDataFrame([(5, "b"), (50, "c")], "id long, v string")
-    table.merge(changed, on="id").when_matched_update_all().when_not_matched_insert_all().execute()
+    table.merge(changed, on=["id"]).when_matched_update_all().when_not_matched_insert_all().execute()
     table.delete("id = 3")
     print(table.count(), table.scan("id > 4").to_df().collect())
     print(lake.sql("SELECT count(*) FROM db.t").collect())
-    print(table.inspect.files())
+    print(table.inspect.dataframes.data_files().collect())
     shown(spark, table)
     with failing("a column"):
         table.append(rows.withColumn("more", rows.id))
