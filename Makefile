@@ -7,7 +7,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 # Where it is set, every process and every worker of Spark would compile its modules anew: seconds each.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test41 soak interop bench conformance lint docs java clean
+.PHONY: demo test test41 soak interop bench conformance lint docs java engines clean
 
 demo: .venv/.ready java
 	$(PY) examples/flights.py
@@ -31,8 +31,12 @@ soak: .venv/.ready .venv41/.ready java
 	FRAZIL_REQUIRE_POSTGRES=1 $(PY) -m pytest -m soak tests
 	$(PY41) -m pytest -p no:cacheprovider -m soak interop
 
-interop: .venv/.ready .venv41/.ready java
+interop: .venv/.ready .venv41/.ready java engines
 	scripts/interop.sh $(PY41)
+
+# ClickHouse, Daft and the server Nessie, for `interop` alone; what cannot be had is skipped there.
+engines: .venv41/.ready java
+	@scripts/engines.sh .venvengines $(PY41)
 
 # Other engines' tables, and every row-level case in both modes and versions: half an hour.
 conformance: .venv/.ready java
@@ -61,4 +65,4 @@ java:
 	scripts/environment.sh .venv41 requirements/spark41.txt
 
 clean:
-	rm -rf .venv .venv41 site build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv41 .venvengines site build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

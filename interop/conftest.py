@@ -13,12 +13,14 @@ from typing import Any
 import pyspark
 import pytest
 from interop_engines import DuckDB
+from interop_nessie import Nessie, nessie_server
 from interop_rest import JavaHandlers, rest_server
 from interop_tables import Engines, MadeOnce, write_with_frazil, write_with_java
 from jvm_options import JVM_OPTIONS
 
 from frazil.spark.lake import Lake, connect
 from frazil.storage.files import FileIO
+from s3_server import S3Store, s3_server
 
 JAVA_PACKAGES = (
     "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0,org.xerial:sqlite-jdbc:3.46.1.3"
@@ -122,6 +124,20 @@ def rest_lake(spark: Any, sql_lake: Lake) -> Iterator[DuckDB]:
         duck.attach("lake", address)
         yield duck
         duck.connection.close()
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3Store]:
+    """A server of the S3 protocol."""
+    with s3_server() as store:
+        yield store
+
+
+@pytest.fixture(scope="session")
+def nessie(s3: S3Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nessie]:
+    """The server Nessie, with its tables in S3."""
+    with nessie_server(s3, tmp_path_factory.mktemp("nessie")) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")
