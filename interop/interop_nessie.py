@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import secrets
 import subprocess
@@ -20,9 +22,7 @@ from s3_server import S3Store
 ENGINES: Final = Path(__file__).parent.parent / ".venvengines"
 """What `make engines` has got."""
 _LISTENS: Final = re.compile(r"Listening on: (http://127\.0\.0\.1:\d+)")
-_NOTHING: Final = "2e1cfa82b035c26cbbbdae632cea070514eb8b773f616aaeaf668e2f0be8f10d"
-"""The commit before all others, on every server."""
-_SECONDS: Final = 180
+_SECONDS: Final = 600
 _JAVA_OPTIONS: Final = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
@@ -40,22 +40,27 @@ class Nessie:
         uri: its address for clients of the Iceberg protocol.
         bucket: where its tables lie.
         properties: what a client needs beside the address: the keys of the bucket.
+        empty: the main branch before its first commit.
     """
 
     uri: str
     bucket: str
     properties: dict[str, str]
+    empty: dict[str, str]
 
     def empty_branch(self) -> str:
         """Make a branch without tables, and give its address."""
         name = f"b{secrets.token_hex(6)}"
-        root = {"type": "BRANCH", "name": "main", "hash": _NOTHING}
-        trees = f"{self.uri.removesuffix('/iceberg')}/api/v2/trees"
-        made = httpx.post(
-            trees, params={"name": name, "type": "BRANCH"}, json=root, timeout=60
-        )
+        asked = {"name": name, "type": "BRANCH"}
+        made = httpx.post(_trees(self.uri), params=asked, json=self.empty, timeout=60)
         assert made.status_code == 200, made.text
         return f"{self.uri}/{name}"
+
+    def environment(self, folder: Path) -> dict[str, str]:
+        """The environment of a process that is a client of a new branch."""
+        store = json.dumps(self.properties)
+        own = {"NESSIE_URI": self.empty_branch(), "NESSIE_STORE": store}
+        return {**os.environ, **own, "PYTEST_DEBUG_TEMPROOT": str(folder)}
 
 
 @contextmanager
@@ -77,10 +82,17 @@ def nessie_server(s3: S3Store, folder: Path, bucket: str = "nessie") -> Iterator
             [*command, "-jar", str(jars[-1])], stdout=output, stderr=subprocess.STDOUT
         )
     try:
-        yield Nessie(f"{_address(process, log)}/iceberg", place, dict(s3.properties))
+        uri = f"{_address(process, log)}/iceberg"
+        main = httpx.get(f"{_trees(uri)}/main", timeout=60).json()["reference"]
+        yield Nessie(uri, place, dict(s3.properties), main)
     finally:
         process.terminate()
         process.wait(60)
+
+
+def _trees(uri: str) -> str:
+    """The address of the branches."""
+    return f"{uri.removesuffix('/iceberg')}/api/v2/trees"
 
 
 def _settings(s3: S3Store, place: str) -> dict[str, str]:
