@@ -52,7 +52,7 @@ class Nessie:
         """Make a branch without tables, and give its address."""
         name = f"b{secrets.token_hex(6)}"
         asked = {"name": name, "type": "BRANCH"}
-        made = httpx.post(_trees(self.uri), params=asked, json=self.empty, timeout=60)
+        made = httpx.post(_trees(self.uri), params=asked, json=self.empty, timeout=_SECONDS)
         assert made.status_code == 200, made.text
         return f"{self.uri}/{name}"
 
@@ -83,7 +83,7 @@ def nessie_server(s3: S3Store, folder: Path, bucket: str = "nessie") -> Iterator
         )
     try:
         uri = f"{_address(process, log)}/iceberg"
-        main = httpx.get(f"{_trees(uri)}/main", timeout=60).json()["reference"]
+        main = httpx.get(f"{_trees(uri)}/main", timeout=_SECONDS).json()["reference"]
         yield Nessie(uri, place, dict(s3.properties), main)
     finally:
         process.terminate()

@@ -49,7 +49,9 @@ class JavaClient:
         self.catalog.listTables(self._name().namespace())
 
     def create(self) -> None:
-        self.catalog.createTable(self._name(), self._iceberg.SchemaParser.fromJson(json.dumps(SCHEMA)))
+        self.catalog.createTable(
+            self._name(), self._iceberg.SchemaParser.fromJson(json.dumps(SCHEMA))
+        )
 
     def load(self) -> None:
         self.table = self.catalog.loadTable(self._name())

@@ -127,7 +127,9 @@ def test_racing_appends_count_once(connect: Callable[[], Catalog], peer: PyIcebe
             append(table, 100 * number + step)
 
     def theirs(number: int) -> None:
-        row = pa.table({"id": [number], "s": ["p"]}, schema=peer.load_table("db.raced").schema().as_arrow())
+        row = pa.table(
+            {"id": [number], "s": ["p"]}, schema=peer.load_table("db.raced").schema().as_arrow()
+        )
         for _attempt in range(30):
             try:
                 peer.load_table("db.raced").append(row)
@@ -161,7 +163,9 @@ def test_several_tables_are_changed_together(connect: Callable[[], Catalog]) -> 
     assert [connect().load_table(name).metadata.properties["k"] for name in names] == ["1", "1"]
 
 
-def test_a_branch_of_nessie_has_its_own_tables(nessie: Nessie, connect: Callable[[], Catalog]) -> None:
+def test_a_branch_of_nessie_has_its_own_tables(
+    nessie: Nessie, connect: Callable[[], Catalog]
+) -> None:
     make_table(connect(), "db.here")
     other = {"type": "rest", "uri": nessie.empty_branch(), **nessie.properties}
     with closing(opened(other)) as catalog:

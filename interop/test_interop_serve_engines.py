@@ -132,7 +132,9 @@ def _append(table: Table, rows: list[Any], ddl: str) -> None:
 
 
 def _delete_by_key(spark: Any, table: Table, key: int) -> None:
-    gone = spark.createDataFrame([(key, None, None, None, None, "d", 1)], f"{DDL}, op string, seq int")
+    gone = spark.createDataFrame(
+        [(key, None, None, None, None, "d", 1)], f"{DDL}, op string, seq int"
+    )
     table.apply_changes(gone, keys="id", op="op", order_by="seq", mode="equality-deletes")
 
 
@@ -193,9 +195,7 @@ def test_clickhouse_writes(clients: dict[str, Client], lake: Lake, target: Table
     assert clickhouse.rows(name, ("id", "s")) == [[2, "b"], [3, "c"], [4, "d"]]
 
 
-def test_clickhouse_makes_a_table(
-    clients: dict[str, Client], server: Running, lake: Lake
-) -> None:
+def test_clickhouse_makes_a_table(clients: dict[str, Client], server: Running, lake: Lake) -> None:
     clickhouse = clients["clickhouse"]
     assert isinstance(clickhouse, ClickHouse)
     place = server.catalog.default_table_location("db.made").removeprefix("file://")

@@ -1,23 +1,20 @@
-"""A session with Iceberg's Java runtime and the jars for S3, and the same branch of Nessie for all."""
+"""A session with Iceberg's Java runtime and the jars for S3; all are clients of one branch."""
 
 from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from jvm_options import JVM_OPTIONS
 from pyiceberg.catalog.rest import RestCatalog as PyIcebergCatalog
 
 from frazil.spark.lake import Lake, connect
 from frazil.storage.files import FileIO
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
-from jvm_options import JVM_OPTIONS  # noqa: E402
 
 URI: str = os.environ.get("NESSIE_URI", "")
 STORE: dict[str, str] = json.loads(os.environ.get("NESSIE_STORE", "{}"))
@@ -39,7 +36,7 @@ _SETTINGS = {
 
 
 def _settings() -> dict[str, str]:
-    """Spark's own way to the bucket, and Java's: both are told the keys, as Nessie signs nothing."""
+    """Spark's own way to the bucket, and Java's: both are told the keys."""
     endpoint, key = STORE["s3.endpoint"], STORE["s3.access-key-id"]
     secret, region = STORE["s3.secret-access-key"], STORE["s3.region"]
     s3a = {

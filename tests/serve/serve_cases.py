@@ -150,22 +150,24 @@ class Recorder:
                 headers = {name.lower(): value for name, value in message["headers"]}
                 kind[0] = headers.get(b"content-type", b"").decode()
             answered.extend(message.get("body", b""))
+            if message["type"] == "http.response.body" and not message.get("more_body"):
+                # Before the client has the answer, and asks for something else.
+                self.exchanges.append(exchange())
             await send(message)
 
-        await self.app(scope, received, sent)
-        query = dict(httpx.QueryParams(scope["query_string"].decode()))
-        self.exchanges.append(
-            Exchange(
+        def exchange() -> Exchange:
+            return Exchange(
                 scope["method"],
                 scope["raw_path"].decode(),
-                query,
+                dict(httpx.QueryParams(scope["query_string"].decode())),
                 bytes(asked),
                 status[0],
                 bytes(answered),
                 kind[0],
                 {name.decode().lower(): value.decode() for name, value in scope["headers"]},
             )
-        )
+
+        await self.app(scope, received, sent)
 
 
 @dataclass
