@@ -1,7 +1,7 @@
 """Frazil and PyIceberg take turns on tables of Nessie; the tables' files lie in S3.
 
-Turns with Java, and with Spark's rows, are in the folder `nessie`: a session with the jars for S3 runs
-in a process of its own.
+Turns with Java, and with Spark's rows, are in the folder `nessie`: a session with the jars for S3
+runs in a process of its own.
 """
 
 from __future__ import annotations
@@ -163,9 +163,7 @@ def test_several_tables_are_changed_together(connect: Callable[[], Catalog]) -> 
     assert [connect().load_table(name).metadata.properties["k"] for name in names] == ["1", "1"]
 
 
-def test_a_branch_of_nessie_has_its_own_tables(
-    nessie: Nessie, connect: Callable[[], Catalog]
-) -> None:
+def test_a_branch_has_its_own_tables(nessie: Nessie, connect: Callable[[], Catalog]) -> None:
     make_table(connect(), "db.here")
     other = {"type": "rest", "uri": nessie.empty_branch(), **nessie.properties}
     with closing(opened(other)) as catalog:

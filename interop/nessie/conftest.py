@@ -15,7 +15,6 @@ from pyiceberg.catalog.rest import RestCatalog as PyIcebergCatalog
 from frazil.spark.lake import Lake, connect
 from frazil.storage.files import FileIO
 
-
 URI: str = os.environ.get("NESSIE_URI", "")
 STORE: dict[str, str] = json.loads(os.environ.get("NESSIE_STORE", "{}"))
 JAVA_PACKAGES = (
