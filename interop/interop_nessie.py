@@ -50,7 +50,7 @@ class Nessie:
 
     def empty_branch(self) -> str:
         """Make a branch without tables, and give its address."""
-        name = f"b{secrets.token_hex(6)}"
+        name = f"test-{secrets.token_hex(6)}"
         asked = {"name": name, "type": "BRANCH"}
         made = httpx.post(_trees(self.uri), params=asked, json=self.empty, timeout=_SECONDS)
         assert made.status_code == 200, made.text
