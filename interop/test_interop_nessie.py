@@ -25,7 +25,16 @@ from pyiceberg.catalog.rest import RestCatalog as PyIcebergCatalog
 from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
 
 from frazil.catalog.protocol import Catalog, TableCommit
-from frazil.errors import CommitFailedError, TableAlreadyExistsError
+from frazil.errors import (
+    CommitFailedError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+    UnsupportedError,
+    ValidationError,
+)
 from frazil.format.changes import AssertTableUUID, SetProperties
 from frazil.format.manifests import DataFile
 from frazil.format.new_table import new_table_metadata
@@ -161,6 +170,51 @@ def test_several_tables_are_changed_together(connect: Callable[[], Catalog]) -> 
             [TableCommit(names[0], (uuids[0],), second), TableCommit(names[1], (uuids[0],), second)]
         )
     assert [connect().load_table(name).metadata.properties["k"] for name in names] == ["1", "1"]
+
+
+def test_tables_and_namespaces(connect: Callable[[], Catalog]) -> None:
+    catalog = connect()
+    with pytest.raises((NoSuchNamespaceError, NamespaceAlreadyExistsError)):
+        catalog.create_namespace("a.b.c")
+    for name in ("a", "a.b", "a.b.c", "other"):
+        catalog.create_namespace(name)
+    assert catalog.list_namespaces("a") == [("a", "b")]
+    with pytest.raises(NamespaceNotEmptyError):
+        catalog.drop_namespace("a")
+    table = make_table(catalog, "a.b.t")
+    catalog.rename_table("a.b.t", "other.t")
+    assert catalog.list_tables("a.b") == []
+    assert catalog.load_table("other.t").metadata.table_uuid == table.uuid
+    make_table(catalog, "other.taken")
+    with pytest.raises(TableAlreadyExistsError):
+        catalog.rename_table("other.t", "other.taken")
+    with pytest.raises(NoSuchTableError):
+        catalog.rename_table("other.none", "other.u")
+    with pytest.raises(NoSuchNamespaceError):
+        catalog.rename_table("other.t", "none.t")
+    with pytest.raises(ValidationError, match=r"gc\.enabled"):
+        catalog.purge_table("other.t")
+    with pytest.raises(UnsupportedError, match="unregister"):
+        catalog.unregister_table("other.t")
+    location = catalog.load_table("other.t").metadata_location
+    catalog.drop_table("other.t")
+    again = catalog.register_table("other.again", location)
+    assert again.metadata.table_uuid == table.uuid
+    with pytest.raises(CommitFailedError):
+        change = (SetProperties({"a": "1"}),)
+        catalog.commit_table("other.again", (AssertTableUUID(str(uuid4())),), change)
+
+
+def test_staged_tables(connect: Callable[[], Catalog]) -> None:
+    catalog = connect()
+    catalog.create_namespace("db")
+    metadata = new_table_metadata(SCHEMA, location=catalog.default_table_location("db.s"))
+    staged = catalog.stage_table("db.s", metadata)
+    assert not catalog.table_exists("db.s")
+    made = catalog.create_staged_table(staged)
+    assert catalog.load_table("db.s").metadata.table_uuid == made.metadata.table_uuid
+    with pytest.raises(TableAlreadyExistsError):
+        catalog.create_staged_table(staged)
 
 
 def test_a_branch_has_its_own_tables(nessie: Nessie, connect: Callable[[], Catalog]) -> None:

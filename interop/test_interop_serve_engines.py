@@ -110,7 +110,7 @@ def _write(spark: Any, lake: Lake, kind: str) -> None:
     _append(table, rows, "id bigint, n int, city string, gone string")
     with table.update_schema() as change:
         change.rename_column("city", "town")
-        change.drop_column("gone")
+        change.delete_column("gone")
         change.update_column("n", "bigint")
         change.add_column("more", "string")
     with table.update_schema() as change:

@@ -115,7 +115,10 @@ class FrazilClient:
 
 
 class PyIcebergClient:
-    """PyIceberg's."""
+    """PyIceberg's.
+
+    It commits onto what it has read, and is refused where another was first; so it loads before.
+    """
 
     name = "pyiceberg"
 
