@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -74,6 +75,17 @@ def test_an_append_that_was_made_and_built_upon(server: Server, connect: Connect
     table.files.append([A])
     TableHandle(other, other.load_table("db.t")).files.append([B])
     assert sorted(names(table.refresh())) == ["a", "b"]
+
+
+def test_a_new_schema_is_sent_under_an_id_of_its_own(server: Server, connect: Connect) -> None:
+    """Nessie refuses one that another schema of the table has, as Java sends none."""
+    table = made(connect())
+    for name, number in (("more", 1), ("again", 2)):
+        with table.update_schema() as change:
+            change.add_column(name, "int")
+        first = json.loads(server.exchanges[-1].body)["updates"][0]
+        assert (first["action"], first["schema"]["schema-id"]) == ("add-schema", number)
+        assert table.metadata.current_schema_id == number
 
 
 def test_reports_of_commits(server: Server, connect: Connect) -> None:

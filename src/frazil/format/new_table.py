@@ -151,7 +151,7 @@ def replacement_updates(
     return (
         RemoveSnapshotRef(MAIN_BRANCH),
         *((SetProperties(changed),) if changed else ()),
-        AddSchema(fresh),
+        AddSchema(base.as_added(fresh)),
         SetCurrentSchema(),
         AddSpec(replace(rebound, fields=fields)),
         SetDefaultSpec(),

@@ -67,9 +67,8 @@ def add_schema(state: MetadataState, update: u.AddSchema) -> None:
             f"the last column id cannot go back from {last_id} to {update.last_column_id}"
         )
     schema.check_types_for(state.now.format_version)
-    held = next((s for s in state.now.schemas if s.is_same_as(schema)), None)
-    if held is None:
-        held = schema.with_id(max((s.schema_id for s in state.now.schemas), default=-1) + 1)
+    held = state.now.as_added(schema)
+    if held.schema_id not in state.now.schemas_by_id:
         state.change(schemas=(*state.now.schemas, held))
     state.last_schema_id = held.schema_id
     state.change(last_column_id=max(last_id, schema.highest_field_id, update.last_column_id or 0))

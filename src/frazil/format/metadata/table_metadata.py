@@ -122,6 +122,13 @@ class TableMetadata:
                 f"the table has no schema {schema_id}; it has {sorted(self.schemas_by_id)}"
             ) from None
 
+    def as_added(self, schema: Schema) -> Schema:
+        """Return the schema under the id that it has in the table, or that it gets when added."""
+        held = next((each for each in self.schemas if each.is_same_as(schema)), None)
+        if held is not None:
+            return held
+        return schema.with_id(max((each.schema_id for each in self.schemas), default=-1) + 1)
+
     def spec_by_id(self, spec_id: int) -> PartitionSpec:
         """The partition spec of that id; ValidationError where there is none."""
         try:

@@ -87,7 +87,8 @@ def replace_schema(start: TableMetadata, schema: Schema, last_column_id: int) ->
             return []
         mapping = evolved_mapping_property(base, schema)
         return [
-            AddSchema(schema, last_column_id),
+            # Servers assign the id; some refuse one that another schema has.
+            AddSchema(base.as_added(schema), last_column_id),
             SetCurrentSchema(LAST_ADDED),
             *_follow_columns(base.properties, base.schema, schema),
             *([SetProperties(mapping)] if mapping else []),
