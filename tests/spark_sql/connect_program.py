@@ -10,7 +10,7 @@ from sql_cases import as_text, cases_of
 
 import frazil
 
-NAMES = ("rows.test", "definitions.test", "views.test")
+NAMES = ("rows.test", "definitions.test", "views.test", "functions.test")
 
 
 def main(folder: str, address: str) -> None:

@@ -98,6 +98,35 @@ def test_the_rows_of_plain_tables_from_few_files(sides, spark, every_size_is_lar
     assert len([name for name in set(found.inputFiles()) if "/star/f/" in name]) == files
 
 
+@pytest.fixture
+def no_optimizer(monkeypatch):
+    """What is asked of tables is told by the text alone, as over Spark Connect."""
+    monkeypatch.setattr("frazil.spark.sql.query.asked_of_tables", lambda *_: None)
+    monkeypatch.setattr("frazil.spark.sql.query.is_connect", lambda _: True)
+
+
+IN_F = [
+    ("SELECT f.id FROM f JOIN d ON f.k = d.k WHERE f.k IN (3, 13) AND d.week = 3", 2),
+    ("SELECT x.i FROM (SELECT id AS i, f.k AS k FROM f) x JOIN d ON x.k = d.k AND x.k < 10", 1),
+    ("SELECT f.id, d.k FROM f LEFT JOIN d ON f.k = d.k AND f.k = 3 WHERE d.week IS NULL", FILES),
+    ("SELECT f.id, d.k FROM d LEFT JOIN f ON f.k = d.k AND f.k = 3 WHERE f.id IS NULL", 1),
+    ("SELECT f.id, d.k FROM d LEFT JOIN f ON f.k = d.k WHERE coalesce(f.k, 3) = 3", FILES),
+    ("SELECT f.id, d.k FROM d FULL JOIN f ON f.k = d.k AND f.k = 3 WHERE f.k = 3", FILES),
+    ("SELECT count(*) FROM (SELECT k FROM f ORDER BY id LIMIT 30) g WHERE g.k > 15", FILES),
+    ("SELECT g.* FROM (SELECT k, max(id) AS m FROM f GROUP BY k) g WHERE g.m > 350", FILES),
+    ("SELECT f.id FROM f, d WHERE f.k = d.k AND (f.k > 35 OR f.k = 3) AND week = 6", 2),
+    ("WITH g AS (SELECT * FROM f WHERE s > 's31') SELECT g.id FROM g ANTI JOIN d USING (k)", 1),
+    ("SELECT d.k FROM d WHERE EXISTS (SELECT 1 FROM f WHERE f.k = d.k AND id = 7 AND s = 's07')", 1),
+    ("SELECT id FROM f WHERE k = 5 UNION ALL SELECT id FROM f WHERE k = 25", 2),
+]  # fmt: skip
+"""Conditions on the facts themselves, and how many of their files are read."""
+
+
+@pytest.mark.parametrize(("query", "files"), [*IN_F, *((query, FILES) for query, _ in JOINS)])
+def test_what_the_text_alone_tells(sides, spark, no_optimizer, query, files):
+    test_the_rows_of_plain_tables_from_few_files(sides, spark, None, query, files)
+
+
 def test_small_tables_are_joined_as_they_are(sides):
     query = "SELECT f.id FROM f JOIN d ON f.k = d.k WHERE d.week = 3 AND d.part = 0"
     assert len(sides.sql(query).inputFiles()) > FILES - 1

@@ -184,7 +184,7 @@ def implied_by(text: str, schema: Schema, *, spark: SparkSession, time_zone: str
         text: a condition; columns are named with their case.
         time_zone: the session's zone.
     """
-    if not _is_read_as_here(text, spark):
+    if not is_read_as_here(text, spark):
         return AlwaysTrue()
     reader = ConditionReader(schema=schema, case_sensitive=True, time_zone=time_zone)
     return all_of(reader.implied(piece).predicate for piece in conjuncts_of(text))
@@ -199,7 +199,7 @@ def stated_by(
         text: a condition; columns are named with their case.
         time_zone: the session's zone.
     """
-    if not _is_read_as_here(text, spark):
+    if not is_read_as_here(text, spark):
         return None
     reader = ConditionReader(schema=schema, case_sensitive=True, time_zone=time_zone)
     pieces = [reader.implied(piece) for piece in conjuncts_of(text)]
@@ -208,7 +208,8 @@ def stated_by(
     return all_of(piece.predicate for piece in pieces)
 
 
-def _is_read_as_here(text: str, spark: SparkSession) -> bool:
+def is_read_as_here(text: str, spark: SparkSession) -> bool:
+    """Return whether no setting of the session makes Spark read a text in another way."""
     return all(
         str(spark.conf.get(key, usual)).lower() == usual
         for key, (pattern, usual) in _READ_DIFFERENTLY.items()
@@ -239,7 +240,7 @@ class _Maker:
 
     def of_text(self, text: str) -> Condition:
         """The condition of a SQL text: predicates where they say it exactly, Spark for the rest."""
-        if not _is_read_as_here(text, self.spark):
+        if not is_read_as_here(text, self.spark):
             return self._of_texts(text, AlwaysTrue(), [text])
         reader = ConditionReader(
             schema=self.schema,

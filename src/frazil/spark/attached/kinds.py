@@ -41,6 +41,7 @@ def _hooks(sessions: str, frames: str, catalogs: str) -> Hooks:
     of_session: dict[str, Ours] = {
         "sql": run_statement,
         "table": read_table,
+        "stop": _stop,
         "read": partial(_beginning, LakeReader),
         "readStream": partial(_beginning, LakeStreamReader),
     }
@@ -67,6 +68,13 @@ def _session_of(frame: Any) -> Any:
 
 def _session_of_catalog(catalog: Any) -> Any:
     return catalog._sparkSession
+
+
+def _stop(names: SessionNames, plain: Callable[..., Any], spark: Any) -> None:
+    """Stop a session; what its threads have begun is rolled back."""
+    for lake in names.attached.values():
+        lake.transactions.close()
+    plain(spark)
 
 
 def _beginning(kind: type, names: SessionNames, plain: Callable[..., Any], owner: Any) -> Any:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
 from frazil.catalog.identifiers import Identifier, shown
 from frazil.catalog.protocol import Catalog
-from frazil.errors import NoSuchTableError, SqlSyntaxError, ValidationError
+from frazil.errors import NoSuchTableError, SqlSyntaxError, UnsupportedError, ValidationError
+from frazil.spark.lake_transaction.statements import StatementTransactions
+from frazil.spark.lake_transaction.tables import JoinedTables
+from frazil.spark.lake_transaction.transaction import tables_of
 from frazil.spark.sql.context import (
     SPARK_CATALOG,
     CurrentNamespace,
@@ -51,11 +55,13 @@ class AttachedLake:
         name: what stands before names of its tables.
         catalog: its tables.
         owner: who attached it, and detaches it.
+        transactions: what statements have begun.
     """
 
     name: str
     catalog: Catalog
     owner: object
+    transactions: StatementTransactions
 
 
 @dataclass(slots=True)
@@ -63,16 +69,55 @@ class SessionNames:
     """The lakes of a session, and which names are looked for in one without a prefix.
 
     Attributes:
-        lakes: by their names; never changed in place.
+        attached: the lakes by their names; never changed in place.
         lake: the one that USE has set; None for Spark's own catalogs.
         namespace: what USE has set within it.
         reserved: first parts of names that are Spark's, in small letters.
     """
 
-    lakes: Mapping[str, AttachedLake] = field(default_factory=dict)
+    attached: Mapping[str, AttachedLake] = field(default_factory=dict)
     lake: str | None = None
     namespace: CurrentNamespace = field(default_factory=CurrentNamespace)
     reserved: Collection[str] = RESERVED
+
+    @property
+    def lakes(self) -> Mapping[str, AttachedLake]:
+        """The lakes by their names, one as the transaction sees it that the thread has begun."""
+        begun = self.begun
+        if begun is None:
+            return self.attached
+        return {**self.attached, begun[0].name: replace(begun[0], catalog=begun[1].catalog)}
+
+    @property
+    def begun(self) -> tuple[AttachedLake, JoinedTables] | None:
+        """The lake with a transaction that the thread has begun, and its tables in it."""
+        for lake in self.attached.values():
+            transaction = lake.transactions.current
+            if transaction is not None and transaction.is_open:
+                return lake, tables_of(transaction)
+        return None
+
+    @contextmanager
+    def change(self) -> Iterator[None]:
+        """Have something changed, as a part of the transaction that the thread has begun.
+
+        Raises:
+            ValidationError: an earlier part of it has failed.
+        """
+        begun = self.begun
+        with nullcontext() if begun is None else begun[0].transactions.part():
+            yield
+
+    def refuse_in_transaction(self, what: str) -> None:
+        """Check that the thread has no transaction open.
+
+        Raises:
+            UnsupportedError: it has.
+        """
+        if self.begun is not None:
+            raise UnsupportedError(
+                f"a transaction cannot hold {what}: run COMMIT or ROLLBACK first"
+            )
 
     def use(self, lake: str | None, levels: Identifier = ()) -> None:
         """Set where names without a prefix are looked for."""
@@ -241,11 +286,21 @@ def context_of(
         spark: the session that runs it.
         lake: the one that the statement changes.
         frames: rows and values that stand in the text as ``{name}``.
+
+    Raises:
+        ValidationError: the thread has begun a transaction of another lake.
     """
     current = names.namespace if names.lake == lake else CurrentNamespace()
+    begun = names.begun
+    if begun is not None and begun[0].name != lake:
+        raise ValidationError(
+            f"the transaction is one of the lake {begun[0].name}, and this is about {lake}: run "
+            "COMMIT or ROLLBACK first"
+        )
     return AttachedContext(
         spark=spark,
         catalog=names.lakes[lake].catalog,
+        transaction=None if begun is None else begun[1],
         current=current,
         frames=dict(frames or {}),
         names=names,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from threading import RLock
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -21,7 +22,12 @@ from frazil.errors import ValidationError
 from frazil.spark.attached.hooks import install, remove
 from frazil.spark.attached.kinds import classic_hooks, connect_hooks
 from frazil.spark.attached.names import RESERVED, AttachedLake, SessionNames
+from frazil.spark.lake_transaction.statements import StatementTransactions
+from frazil.spark.lake_transaction.tables import JoinedTables
+from frazil.spark.lake_transaction.transaction import LakeTransaction
 from frazil.spark.session.facts import is_connect, is_stopped
+from frazil.spark.sql.context import CurrentNamespace
+from frazil.table.conflicts.validation import Isolation
 
 MARK: Final = "spark.frazil.session"
 """The setting by which an attached session is known."""
@@ -86,14 +92,16 @@ def attach(spark: SparkSession, catalog: Catalog, *, name: str, owner: object) -
     sessions = _SESSIONS
     with sessions.lock:
         names = sessions.known(spark) or SessionNames()
-        there = names.lakes.get(name)
+        there = names.attached.get(name)
         if there is not None and there.owner is not owner:
             raise ValidationError(
                 f"another lake is attached as {name!r}: detach it, or choose another name"
             )
         if there is None:
             _register(spark, names)
-            names.lakes = {**names.lakes, name: AttachedLake(name, catalog, owner)}
+            transactions = StatementTransactions(spark, partial(_begin, spark, catalog))
+            made = AttachedLake(name, catalog, owner, transactions)
+            names.attached = {**names.attached, name: made}
         return names
 
 
@@ -115,10 +123,12 @@ def detach(owner: object) -> None:
     sessions = _SESSIONS
     with sessions.lock:
         for key, (spark, names) in list(sessions.names.items()):
-            left = {n: each for n, each in names.lakes.items() if each.owner is not owner}
+            left = {n: each for n, each in names.attached.items() if each.owner is not owner}
+            for name in set(names.attached) - set(left):
+                names.attached[name].transactions.close()
             if names.lake is not None and names.lake not in left:
                 names.use(None)
-            names.lakes = left
+            names.attached = left
             if left and not is_stopped(spark):
                 continue
             del sessions.names[key]
@@ -129,6 +139,11 @@ def detach(owner: object) -> None:
             used = {is_connect(spark) for spark, _ in sessions.names.values()}
             for connect in {False, True} - used:
                 remove(connect=connect)
+
+
+def _begin(spark: SparkSession, catalog: Catalog, isolation: Isolation) -> LakeTransaction:
+    tables = JoinedTables(spark, catalog, isolation=isolation)
+    return LakeTransaction(tables, CurrentNamespace())
 
 
 def attach_each(each: EachSession) -> None:

@@ -13,6 +13,7 @@ from frazil.catalog.identifiers import Identifier, shown
 from frazil.errors import NoSuchNamespaceError, SqlSyntaxError, ValidationError
 from frazil.spark.attached.names import AnotherLakesNameError, SessionNames, context_of
 from frazil.spark.attached.sparks_errors import sparks_errors
+from frazil.spark.lake_transaction.statements import controls
 from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.parameters import Args
 from frazil.spark.sql.results import nothing, table_of
@@ -47,12 +48,17 @@ def run_statement(
         AnalysisException, ParseException: of Spark, or as Spark has them.
         FrazilError: what the method behind the statement raises.
     """
+    if controls(sqlQuery):
+        with sparks_errors():
+            return _control(names, sqlQuery)
     if isinstance(sqlQuery, str) and _SHOW_CATALOGS.match(sqlQuery):
         return _catalogs(names, plain, spark, sqlQuery)
     words = _words(names, sqlQuery)
     if words is None or (names.first_in(words) is None):
         found: DataFrame = plain(spark, sqlQuery, args, **kwargs)
         return found
+    if words[0].keyword == "CALL":
+        names.refuse_in_transaction("a CALL")
     moved = _moves(names, words, sqlQuery)
     if moved is not None:
         if moved:
@@ -60,7 +66,7 @@ def run_statement(
         found = plain(spark, sqlQuery, args, **kwargs)
         names.use(None)
         return found
-    with sparks_errors():
+    with sparks_errors(), names.change():
         if not kwargs or is_connect(spark):
             return _on_a_lake(names, spark, sqlQuery, args, kwargs)
         formatter = SQLStringFormatter(spark)
@@ -69,6 +75,22 @@ def run_statement(
             return _on_a_lake(names, spark, text, args, {})
         finally:
             formatter.clear()
+
+
+def _control(names: SessionNames, text: str) -> DataFrame:
+    """Run a BEGIN, COMMIT or ROLLBACK: of the lake of USE, or of the only one."""
+    chosen = names.lake
+    if chosen is None and len(names.attached) == 1:
+        chosen = next(iter(names.attached))
+    open_ones = [each for each in names.attached.values() if each.transactions.current is not None]
+    if open_ones:
+        chosen = open_ones[0].name
+    if chosen is None:
+        known = ", ".join(names.attached)
+        raise ValidationError(f"a transaction is one of a lake: say USE and which of {known} first")
+    found = names.attached[chosen].transactions.control(text)
+    assert found is not None
+    return found
 
 
 def _words(names: SessionNames, text: object) -> tuple[Word, ...] | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from frazil.errors import ValidationError
+from frazil.errors import SqlSyntaxError, ValidationError
 from frazil.spark.lake_transaction.transaction import LakeTransaction, is_control
 from frazil.spark.sql.results import nothing
 from frazil.spark.words import WordReader
@@ -18,6 +19,18 @@ from frazil.table.conflicts.validation import Isolation
 _CONTROL: Final = re.compile(
     r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(?:BEGIN|START|COMMIT|ROLLBACK)\b", re.IGNORECASE | re.DOTALL
 )
+
+
+def controls(statement: object) -> bool:
+    """Return whether a statement is a BEGIN, COMMIT or ROLLBACK."""
+    # Most statements are others: their words are read once.
+    if not isinstance(statement, str) or _CONTROL.match(statement) is None:
+        return False
+    try:
+        words = WordReader(statement).words
+    except SqlSyntaxError:
+        return False
+    return is_control(tuple(word.keyword for word in words[:2]))
 
 
 class StatementTransactions:
@@ -53,20 +66,31 @@ class StatementTransactions:
             ValidationError: an earlier statement of the transaction has failed, there is one
                 already, or there is none to end.
         """
-        done = self._control(statement)
+        done = self.control(statement)
         transaction = self.current
         if done is not None or transaction is None:
             return done
-        failed: str | None = self._own.failed
+        with self.part():
+            return transaction.sql(statement, args, **frames)
+
+    @contextmanager
+    def part(self) -> Iterator[None]:
+        """Have a part of the open transaction run, which is not committed after it has failed.
+
+        Raises:
+            ValidationError: an earlier part has failed.
+        """
+        failed: str | None = None if self.current is None else self._own.failed
         if failed is not None:
             raise ValidationError(
                 f"a statement of this transaction has failed ({failed}), so that nothing of it is "
                 "committed: run ROLLBACK"
             )
         try:
-            return transaction.sql(statement, args, **frames)
+            yield
         except BaseException as error:
-            self._own.failed = type(error).__name__
+            if self.current is not None:
+                self._own.failed = type(error).__name__
             raise
 
     def close(self) -> None:
@@ -78,16 +102,15 @@ class StatementTransactions:
                 transaction.rollback()
         self._own.transaction = None
 
-    # -- parts -----------------------------------------------------------------------------------
+    def control(self, statement: str) -> DataFrame | None:
+        """Run a BEGIN, COMMIT or ROLLBACK; None where the statement is another one.
 
-    def _control(self, statement: str) -> DataFrame | None:
-        """Run a BEGIN, COMMIT or ROLLBACK; None where the statement is another one."""
-        # Most statements are others: their words are read once.
-        if not isinstance(statement, str) or _CONTROL.match(statement) is None:
+        Raises:
+            ValidationError: there is a transaction already, or none to end.
+        """
+        if not controls(statement):
             return None
         reader = WordReader(statement)
-        if not is_control(tuple(word.keyword for word in reader.words[:2])):
-            return None
         if reader.takes("COMMIT"):
             _end_words(reader)
             self._commit()
@@ -97,6 +120,8 @@ class StatementTransactions:
         else:
             self._begin_one(_isolation(reader))
         return nothing(self._spark)
+
+    # -- parts -----------------------------------------------------------------------------------
 
     def _begin_one(self, isolation: Isolation) -> None:
         if self.current is not None:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
+from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.sql.binding.bound_text import bind_tables
 from frazil.spark.sql.context import SqlContext
 from frazil.spark.sql.failures import in_the_users_words
+from frazil.spark.sql.functions.calls import calls_in, may_call
+from frazil.spark.sql.functions.with_functions import with_functions
 from frazil.spark.sql.qualifiers import with_short_qualifiers
 from frazil.spark.words import Word, words_of
 
 _BEFORE = "SELECT "
+Side = Callable[[], DataFrame]
 
 
 @dataclass(slots=True)
@@ -26,16 +32,19 @@ class Expressions:
         context: what names mean.
         ctes: the text of CTEs that stand before the statement.
         outer: the table that the statement changes, where its columns can have its name.
+        sides: what the expressions name columns of: by aliases what returns the rows.
     """
 
     context: SqlContext
     ctes: str = ""
     outer: tuple[tuple[str, ...], ...] = ()
+    sides: dict[str, Side] = field(default_factory=dict)
     _rows: dict[str, DataFrame] = field(default_factory=dict)
     _names: dict[str, str] = field(default_factory=dict)
 
     def bound(self, text: str) -> str:
         """Return an expression that Spark can read while `views` lasts."""
+        text = self._with_functions(text)
         words = words_of(text)
         if not any(word.keyword in ("SELECT", "TABLE", "FROM") for word in words):
             return with_short_qualifiers(text, self.outer)
@@ -47,6 +56,33 @@ class Expressions:
         self._rows.update(bound.frames)
         self._names.update(bound.names)
         return bound.text[len(_BEFORE) :]
+
+    def _with_functions(self, text: str) -> str:
+        """The expression with Spark's own in place of the lake's functions."""
+        words = words_of(text)
+        calls = calls_in(text, words, self.context.is_lake) if may_call(words) else []
+        if not calls:
+            return text
+        whole = [self.sides, *({name: rows} for name, rows in self.sides.items())]
+        for number, sides in enumerate(whole):
+            try:
+                analyse = partial(self._analysed, sides)
+                return with_functions(text, words, calls, analyse).text
+            except AnalysisException:
+                # In a clause of MERGE a name may be of one side, and would mean either.
+                if number + 1 == len(whole):
+                    raise
+        raise AssertionError(text)
+
+    def _analysed(self, sides: dict[str, Side], text: str) -> DataFrame:
+        names = {f"frazil_side_{number}": name for number, name in enumerate(sides)}
+        frames = {ours: sides[said]() for ours, said in names.items()}
+        rows = ", ".join(f"`{ours}` AS {quote_name_always([said])}" for ours, said in names.items())
+        own = with_short_qualifiers(text, self.outer)
+        whole = f"{self.ctes}SELECT ({own})" + (f" FROM {rows}" if rows else "")  # noqa: S608
+        context = replace(self.context, frames={**self.context.frames, **frames})
+        bound = bind_tables(context, whole, words_of(whole))
+        return bound.run(None, bound.no_rows())
 
     def _with_ctes(self, text: str, words: Sequence[Word]) -> str:
         """The expression with the CTEs in each of its sub-queries."""

@@ -13,6 +13,7 @@ from frazil.errors import SqlSyntaxError, ValidationError
 from frazil.spark.procedures.call import call
 from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.context import SparksNameError, SqlContext
+from frazil.spark.sql.functions.calls import may_call
 from frazil.spark.sql.parameters import Args, with_frames, with_literals
 from frazil.spark.sql.parsers.spark_parser import with_variables
 from frazil.spark.sql.query import passed_on, query
@@ -64,6 +65,10 @@ def run_sql(context: SqlContext, text: str, args: Args = None) -> DataFrame:
             "DataFrames"
         )
     context = replace(context, frames=frames)
+    if args and may_call(reader.words):
+        # A value may stand several times in what a function becomes.
+        text, args = with_literals(text, args), None
+        reader = WordReader(text)
     first = reader.words[0].keyword
     before, kind = _after_ctes(reader) if first == "WITH" else ("", first)
     if (first in _QUERIES or first == "WITH") and kind not in _CHANGES:

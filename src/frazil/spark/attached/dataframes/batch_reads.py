@@ -100,7 +100,8 @@ def rows_of_choice(named: NamedTable, given: Given) -> DataFrame:
     if choice.start is not None:
         if named.metadata_table or named.version.arguments:
             raise ValidationError("start-snapshot-id reads a table, named without a version")
-        assert isinstance(table, Table)
+        if not isinstance(table, Table):
+            raise UnsupportedError("a transaction cannot hold a read of what was appended since")
         return table.incremental(from_snapshot_id=choice.start, to_snapshot_id=choice.end).to_df()
     if choice.version.arguments and named.version.arguments:
         raise ValidationError("the name says a version, and the options another one")

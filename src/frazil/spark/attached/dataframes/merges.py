@@ -36,6 +36,7 @@ class LakeMergeWriter(MergeIntoWriter):
     def __init__(
         self, names: SessionNames, rows: DataFrame, parts: Identifier, condition: Any
     ) -> None:
+        self._frazil_names = names
         with sparks_errors():
             target = TableWrite(names=names, parts=parts, rows=rows).target()
             self._frazil_target = (target.catalog, *target.table.identifier[:-1], target.name)
@@ -69,7 +70,7 @@ class LakeMergeWriter(MergeIntoWriter):
 
     def merge(self) -> None:
         """Run the merge."""
-        with sparks_errors():
+        with sparks_errors(), self._frazil_names.change():
             self._frazil_builder.execute()
 
     def frazil_add(

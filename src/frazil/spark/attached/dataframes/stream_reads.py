@@ -28,6 +28,7 @@ class LakeStreamReader(ReadsLakes):
         )
 
     def _frazil_rows(self, parts: Identifier) -> DataFrame | None:
+        self._frazil_names.refuse_in_transaction("a stream")
         with sparks_errors():
             named = found_name(self._frazil_names, self._frazil_session, parts)
             if named is None:

@@ -139,6 +139,7 @@ class LakeStreamWriter(DataStreamWriter):
             self.queryName(name)
 
     def _frazil_start(self, parts: Identifier, *, makes: bool) -> StreamingQuery:
+        self._frazil_names.refuse_in_transaction("a stream")
         rows, given = self._frazil_rows, self._frazil_given.copy()
         if is_connect(rows.sparkSession):
             raise UnsupportedError(

@@ -118,7 +118,7 @@ class TableWrite:
         given = self.given.copy()
         properties = dict(self.properties)
         location = given.take("path") or given.take("location")
-        CreateTable(
+        command = CreateTable(
             identifier=name,
             rows=self.rows,
             partition_by=self.partition_by,
@@ -126,7 +126,9 @@ class TableWrite:
             format_version=properties.pop("format-version", None),
             properties=properties,
             options=self._own_options(given),
-        ).run(self.spark, context.catalog)
+        )
+        with self.names.change():
+            context.create(command)
 
     def replace_table(self) -> None:
         """Give a table the schema and the rows; its history stays.
@@ -152,12 +154,14 @@ class TableWrite:
             raise UnsupportedError(
                 f"{shown(name)} exists: replacing keeps its {' and '.join(fixed)}"
             )
-        ReplaceTable(
+        command = ReplaceTable(
             rows=self.rows,
             partition_by=self.partition_by,
             properties=properties,
             options=self._own_options(given),
-        ).run(port)
+        )
+        with self.names.change():
+            command.run(port)
 
     def create_or_replace(self) -> None:
         """Call `replace_table` where the table is there, else `create`."""
@@ -211,6 +215,10 @@ class TableWrite:
         return choice.options
 
     def _write(self, make: MakeCommand) -> None:
+        with self.names.change():
+            self._run(make)
+
+    def _run(self, make: MakeCommand) -> None:
         target = self.target()
         given = self.given.copy()
         given.take("path")

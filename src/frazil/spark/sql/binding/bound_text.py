@@ -26,6 +26,8 @@ from frazil.spark.sql.binding.stars import without_reserved
 from frazil.spark.sql.binding.view_columns import as_the_view_says
 from frazil.spark.sql.context import CurrentNamespace, NamedView, SqlContext, ViewScope
 from frazil.spark.sql.failures import in_the_users_words, in_the_view
+from frazil.spark.sql.functions.calls import calls_in, may_call
+from frazil.spark.sql.functions.with_functions import TypedCall, as_changes_of, with_functions
 from frazil.spark.sql.parameters import Args
 from frazil.spark.sql.parsers.spark_parser import with_variables
 from frazil.spark.sql.qualifiers import cuts_to_short
@@ -50,6 +52,7 @@ class BoundText:
         given: the text as the user wrote it.
         changes: what was replaced in it.
         own_words: the words of the text.
+        calls: of the lake's functions, in whose places the text has expressions of Spark's.
     """
 
     spark: SparkSession
@@ -59,6 +62,18 @@ class BoundText:
     given: str
     changes: Sequence[tuple[int, int, str]]
     own_words: Sequence[Word]
+    calls: Sequence[TypedCall] = ()
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether Spark cannot read the text as the user wrote it."""
+        return bool(self.relations or self.frames or self.calls)
+
+    @property
+    def calls_functions(self) -> bool:
+        """Whether functions of the lake are called in the text, or in a view that it reads."""
+        views = (each for each in self.relations.values() if isinstance(each, QueriedView))
+        return bool(self.calls) or any(each.bound.calls_functions for each in views)
 
     @property
     def names(self) -> dict[str, str]:
@@ -94,6 +109,10 @@ class BoundText:
     def all_rows(self) -> dict[str, DataFrame]:
         """Return the rows of every table, from all of its files."""
         return {name: each.rows(AlwaysTrue()) for name, each in self.tables.items()}
+
+    def no_rows(self) -> dict[str, DataFrame]:
+        """Return relations of every table's columns without rows."""
+        return {name: each.no_rows() for name, each in self.tables.items()}
 
     def relation_rows(self, rows: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
         """Return the rows that each name in the text stands for, given those of the tables."""
@@ -152,6 +171,28 @@ class QueriedView:
         with in_the_view(shown(view.identifier)):
             found = self.bound.run(None, rows)
         return as_the_view_says(self.context.spark, view, found)
+
+
+def bind_query(context: SqlContext, text: str) -> BoundText:
+    """Bind a query: names of our own for the lake's tables, expressions for its functions.
+
+    Raises:
+        AnalysisException, ParseException: of Spark, where a value of a function is a mistake.
+        ValidationError: a function does not take the type of its value.
+    """
+    words = words_of(text)
+    calls = calls_in(text, words, context.is_lake) if may_call(words) else []
+    if not calls:
+        return bind_tables(context, text, words)
+
+    def analyse(probed: str) -> DataFrame:
+        bound = bind_tables(context, probed, words_of(probed))
+        return bound.run(None, bound.no_rows())
+
+    found = with_functions(text, words, calls, analyse)
+    bound = bind_tables(context, found.text, words_of(found.text))
+    changes = as_changes_of(found.changes, bound.changes)
+    return replace(bound, given=text, changes=changes, calls=found.calls)
 
 
 def bind_tables(
@@ -223,7 +264,7 @@ def bind_view_query(context: SqlContext, sql: str, scope: ViewScope) -> BoundTex
     text = as_sub_query(sql)
     if not is_connect(context.spark):
         text = with_variables(context.spark, text)
-    return bind_tables(inner, text, words_of(text))
+    return bind_query(inner, text)
 
 
 def as_sub_query(sql: str) -> str:

@@ -18,6 +18,7 @@ from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.read.reader import TableReader
 from frazil.spark.scan import Scan
 from frazil.spark.session.facts import type_support
+from frazil.spark.sql.binding.buckets import Buckets, in_buckets
 from frazil.spark.sql.context import NamedTable, SqlContext, TableVersion
 from frazil.spark.sql.table_uses import TableUse
 from frazil.spark.types import struct_to_spark
@@ -74,15 +75,22 @@ class QueriedTable:
             return self.named.metadata_rows(self._version)
         return self.context.spark.createDataFrame([], self.schema)
 
-    def rows(self, where: Expression) -> DataFrame:
-        """Return the rows of the files that may hold rows for which a predicate is TRUE."""
+    def rows(self, where: Expression, buckets: Sequence[Buckets] = ()) -> DataFrame:
+        """Return the rows of the files that may hold rows for which a predicate is TRUE.
+
+        Args:
+            buckets: such rows are in one of these, of each.
+        """
         if self.named.metadata_table is not None:
             return self.named.metadata_rows(self._version)
-        if isinstance(where, AlwaysTrue):
+        if isinstance(where, AlwaysTrue) and not buckets:
             return self.scan.to_df()
         table = self.named.table
         reader = TableReader(self.context.spark, table.metadata, table.io)
-        return reader.rows(self.plan(where), self.scan.projection)
+        plan = self.plan(where)
+        if buckets:
+            plan = plan.where_files(in_buckets(plan.files, table.metadata, buckets))
+        return reader.rows(plan, self.scan.projection)
 
     def plan(
         self, where: Expression, *, statistics: Mapping[str, Collection[int]] | None = None

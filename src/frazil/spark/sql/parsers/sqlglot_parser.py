@@ -19,6 +19,15 @@ def names_by_sqlglot(query: str) -> list[TableName]:
     Raises:
         SqlSyntaxError: sqlglot cannot read it.
     """
+    return [name for name, _ in tables_by_sqlglot(query)]
+
+
+def tables_by_sqlglot(query: str) -> list[tuple[TableName, exp.Table]]:
+    """Return the names of tables in a query, each with its node in the tree.
+
+    Raises:
+        SqlSyntaxError: sqlglot cannot read it.
+    """
     try:
         trees = Spark().parser().parse(spark_tokens(query), query)
     except (SqlglotError, PredicateError, ValueError, RecursionError) as error:
@@ -28,10 +37,10 @@ def names_by_sqlglot(query: str) -> list[TableName]:
             "know it: over Spark Connect make a DataFrame of each table with lake.load_table(…) "
             "and give it to spark.sql as {name}"
         ) from error
-    return [name for tree in trees if isinstance(tree, exp.Expression) for name in _names(tree)]
+    return [found for tree in trees if isinstance(tree, exp.Expression) for found in _tables(tree)]
 
 
-def _names(tree: exp.Expression) -> Iterator[TableName]:
+def _tables(tree: exp.Expression) -> Iterator[tuple[TableName, exp.Table]]:
     for table in tree.find_all(exp.Table):
         if table.find_ancestor(exp.Hint) is not None:
             continue
@@ -41,7 +50,7 @@ def _names(tree: exp.Expression) -> Iterator[TableName]:
         names = tuple(str(part.this) for part in parts)
         if len(names) > 1 or names[0].lower() not in _hidden(table):
             start, stop = parts[0].meta["start"], parts[-1].meta["end"] + 1
-            yield TableName(names, start, stop, bool(table.alias))
+            yield TableName(names, start, stop, bool(table.alias)), table
 
 
 def _hidden(table: exp.Table) -> set[str]:

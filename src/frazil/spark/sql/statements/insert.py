@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -29,6 +30,7 @@ from frazil.spark.sql.statements.target import (
     StatementTarget,
     default_text,
     names_inside,
+    no_rows,
     target_of,
 )
 from frazil.spark.types import type_to_spark
@@ -61,7 +63,8 @@ def insert(context: SqlContext, reader: WordReader, before: str) -> None:
         columns = names_inside(reader)
     if not by_name:
         by_name = reader.takes("BY", "NAME")
-    expressions = Expressions(context, before)
+    sides = {target.name: partial(no_rows, context, target)}
+    expressions = Expressions(context, before, sides=sides)
     where = None
     replaced: tuple[str, ...] | None = None
     if reader.takes("REPLACE", "WHERE"):

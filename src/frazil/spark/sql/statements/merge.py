@@ -36,6 +36,7 @@ def merge(context: SqlContext, reader: WordReader, before: str) -> None:
     reader.expect("USING")
     source, source_alias = _source(context, reader, before)
     expressions = expressions_of(context, target, alias, before)
+    expressions.sides[source_alias] = lambda: source
     reader.expect("ON")
     on = expressions.bound(reader.until("WHEN"))
     builder = target.table.merge(

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
+
+from pyspark.sql import DataFrame
 
 from frazil.errors import (
     SqlSyntaxError,
@@ -17,8 +20,10 @@ from frazil.format.predicates.sql.quoting import (
 )
 from frazil.format.schema import Schema
 from frazil.spark.row_level.options import CommitOptions
+from frazil.spark.session.facts import type_support
 from frazil.spark.sql.context import LakeTable, NamedView, SqlContext
 from frazil.spark.sql.expressions import Expressions
+from frazil.spark.types import schema_to_spark
 from frazil.spark.words import WordReader
 
 
@@ -114,7 +119,13 @@ def expressions_of(
         before: the CTEs before it.
     """
     outer = (target.whole_name,) if alias == target.name else ()
-    return Expressions(context, before, outer)
+    return Expressions(context, before, outer, {alias: partial(no_rows, context, target)})
+
+
+def no_rows(context: SqlContext, target: StatementTarget) -> DataFrame:
+    """Return a relation of a table's columns without rows."""
+    columns = schema_to_spark(target.schema, support=type_support(context.spark))
+    return context.spark.createDataFrame([], columns)
 
 
 def _own_column(parts: tuple[str, ...], target: StatementTarget, alias: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 
 from frazil.errors import UnsupportedError
 from frazil.format.predicates.sql.quoting import quote_name_always
-from frazil.spark.sql.binding.bound_text import bind_tables
+from frazil.spark.sql.binding.bound_text import bind_query
 from frazil.spark.sql.context import NamedView, SqlContext
 from frazil.spark.sql.query import query, wanted_rows
 from frazil.spark.sql.results import table_of
@@ -85,7 +85,7 @@ def explain(context: SqlContext, reader: WordReader) -> DataFrame | None:
             f"EXPLAIN of {words[0].keyword} is not there for tables of the lake; explain the query "
             "that it is made of"
         )
-    bound = bind_tables(context, text, words)
+    bound = bind_query(context, text)
     explained = replace(bound, text=head + bound.text).run(None, wanted_rows(context, bound))
     plan = str(explained.collect()[0][0])
     for name, said in bound.names.items():

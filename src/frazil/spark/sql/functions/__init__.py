@@ -1,0 +1,1 @@
+"""The functions of a lake: `system.bucket` and the other transforms of partitions."""
