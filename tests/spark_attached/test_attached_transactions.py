@@ -58,7 +58,7 @@ def _same_id():
 
 
 def test_rolled_back(tables, spark, rows, tmp_path):
-    before = {each for each in tmp_path.rglob("*.parquet")}
+    before = set(tmp_path.rglob("*.parquet"))
     spark.sql("USE lake.db")
     spark.sql("START TRANSACTION")
     spark.sql("UPDATE a SET n = 'x'")
@@ -66,7 +66,7 @@ def test_rolled_back(tables, spark, rows, tmp_path):
     assert spark.sql("SELECT DISTINCT n FROM a").collect() == [("x",)]
     spark.sql("ROLLBACK")
     assert spark.table("a").where("n = 'x'").count() == 0
-    assert {each for each in tmp_path.rglob("*.parquet")} == before
+    assert set(tmp_path.rglob("*.parquet")) == before
 
 
 REFUSED = {
@@ -102,9 +102,13 @@ def test_a_writer_that_fails_counts_as_a_statement(tables, spark, rows):
 
 
 def test_other_threads_other_lakes_and_streams(tables, other, spark, rows):
+    rows.writeTo("other.db.there").create()
     spark.sql("USE lake.db")
     spark.sql("BEGIN")
     rows.writeTo("lake.db.a").append()
+    both = "SELECT count(*) FROM other.db.there o JOIN a ON o.id = a.id"
+    assert spark.sql(both).collect()[0][0] == 10
+    assert spark.table("other.db.there").count() == 5
     seen = []
     thread = Thread(target=lambda: seen.append(count(spark, "a")))
     thread.start()
@@ -125,17 +129,17 @@ def test_other_threads_other_lakes_and_streams(tables, other, spark, rows):
 def test_which_lake(tables, other, spark):
     with pytest.raises(ValidationError, match="say USE"):
         spark.sql("BEGIN TRANSACTION")
+    spark.sql("USE other.db")
     with pytest.raises(ValidationError, match="no transaction is open"):
-        spark.sql("USE other.db")
         spark.sql("COMMIT")
 
 
 def test_detaching_rolls_back(tables, spark, rows, tmp_path):
-    before = {each for each in tmp_path.rglob("*.parquet")}
+    before = set(tmp_path.rglob("*.parquet"))
     spark.sql("BEGIN")
     rows.writeTo("lake.db.a").append()
     tables.detach()
-    assert {each for each in tmp_path.rglob("*.parquet")} == before
+    assert set(tmp_path.rglob("*.parquet")) == before
     tables.attach(name="lake")
     assert count(spark, "a") == 5
     with pytest.raises(ValidationError, match="no transaction is open"):

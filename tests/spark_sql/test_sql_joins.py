@@ -116,7 +116,7 @@ IN_F = [
     ("SELECT g.* FROM (SELECT k, max(id) AS m FROM f GROUP BY k) g WHERE g.m > 350", FILES),
     ("SELECT f.id FROM f, d WHERE f.k = d.k AND (f.k > 35 OR f.k = 3) AND week = 6", 2),
     ("WITH g AS (SELECT * FROM f WHERE s > 's31') SELECT g.id FROM g ANTI JOIN d USING (k)", 1),
-    ("SELECT d.k FROM d WHERE EXISTS (SELECT 1 FROM f WHERE f.k = d.k AND id = 7 AND s = 's07')", 1),
+    ("SELECT k FROM d WHERE EXISTS (SELECT 1 FROM f WHERE f.k = d.k AND id = 7 AND s < 's08')", 1),
     ("SELECT id FROM f WHERE k = 5 UNION ALL SELECT id FROM f WHERE k = 25", 2),
 ]  # fmt: skip
 """Conditions on the facts themselves, and how many of their files are read."""

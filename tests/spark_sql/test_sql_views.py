@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from pyspark.sql import types as S
 
@@ -207,3 +209,16 @@ INT, LONG, TEXT = S.IntegerType(), S.LongType(), S.StringType()
 def test_up_casts(spark, found, wanted, expected):
     """As Spark's own up-cast, which a typed Dataset makes."""
     assert can_up_cast(found, wanted) is expected
+
+
+def test_described_as_json(lake):
+    lake.sql("CREATE TABLE db.j (id BIGINT NOT NULL)")
+    lake.sql("CREATE VIEW db.vj (k COMMENT 'a key') COMMENT 'of j' AS SELECT id FROM db.j")
+    [row] = lake.sql("DESCRIBE TABLE EXTENDED db.vj AS JSON").collect()
+    told = json.loads(row.json_metadata)
+    assert (told["table_name"], told["namespace"], told["type"]) == ("vj", ["db"], "VIEW")
+    [column] = told["columns"]
+    assert (column["name"], column["type"], column["comment"]) == ("k", "long", "a key")
+    assert told["view_text"] == "SELECT id FROM db.j"
+    assert told["view_query_output_columns"] == ["id"]
+    assert told["comment"] == "of j"

@@ -353,7 +353,8 @@ def _found(names: SessionNames, catalog: Any, name: str) -> NamedTable | NamedVi
     meant = None if parts is None else names.of(parts)
     if parts is None or meant is None:
         return None
-    return context_of(names, catalog._sparkSession, meant[0].name).find(parts)
+    lake = names.reading(meant[0].name)
+    return context_of(names, catalog._sparkSession, lake).find(parts)
 
 
 def _lake_of(names: SessionNames, found: NamedTable | NamedView) -> AttachedLake:

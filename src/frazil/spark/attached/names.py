@@ -97,6 +97,11 @@ class SessionNames:
                 return lake, tables_of(transaction)
         return None
 
+    def reading(self, lake: str) -> str:
+        """Return the lake on which names of a lake are read: that of the transaction, if any."""
+        begun = self.begun
+        return lake if begun is None else begun[0].name
+
     @contextmanager
     def change(self) -> Iterator[None]:
         """Have something changed, as a part of the transaction that the thread has begun.

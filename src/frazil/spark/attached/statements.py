@@ -107,7 +107,7 @@ def _on_a_lake(
     names: SessionNames, spark: SparkSession, text: str, args: Args, frames: Mapping[str, Any]
 ) -> DataFrame:
     """Run a statement on the lake that it is about, which its first names do not always say."""
-    lake = names.first_in(words_of(text)) or next(iter(names.lakes))
+    lake = names.reading(names.first_in(words_of(text)) or next(iter(names.lakes)))
     tried: list[str] = []
     while True:
         tried.append(lake)

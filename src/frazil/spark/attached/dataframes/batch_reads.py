@@ -76,7 +76,9 @@ def found_name(
         NoSuchTableError: there is no such table.
     """
     meant = names.of(parts)
-    return None if meant is None else context_of(names, spark, meant[0].name).find(parts)
+    if meant is None:
+        return None
+    return context_of(names, spark, names.reading(meant[0].name)).find(parts)
 
 
 def rows_of_view(names: SessionNames, spark: SparkSession, parts: Identifier) -> DataFrame:
@@ -84,7 +86,7 @@ def rows_of_view(names: SessionNames, spark: SparkSession, parts: Identifier) ->
     meant = names.of(parts)
     assert meant is not None
     text = f"SELECT * FROM {quote_name_always(parts)}"  # noqa: S608 The name is quoted.
-    return query(context_of(names, spark, meant[0].name), text).alias(parts[-1])
+    return query(context_of(names, spark, names.reading(meant[0].name)), text).alias(parts[-1])
 
 
 def rows_of_choice(named: NamedTable, given: Given) -> DataFrame:

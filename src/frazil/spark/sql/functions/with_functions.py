@@ -79,14 +79,23 @@ def with_functions(
         AnalysisException, ParseException: of Spark, where the mistake is in the text around.
         ValidationError: a function does not take the type of its value.
     """
-    kinds: dict[str, str] = {call.key: "" for call in calls if call.value is None}
+    kinds: dict[int, str] = {call.start: "" for call in calls if call.value is None}
+    known: dict[tuple[str, int], str] = {}
     for call in calls:
-        if call.key not in kinds:
-            probed = _Rendering(text, calls, kinds, asked=call).text()
-            kinds[call.key] = _kind(analyse, probed)
+        if call.start in kinds:
+            continue
+        same = (call.key, _select_of(words, _place_of(words, call)))
+        try:
+            kind = _kind(analyse, _Rendering(text, calls, kinds, asked=call).text())
+        except AnalysisException:
+            # In HAVING and ORDER BY it means what it means in GROUP BY.
+            if same not in known:
+                raise
+            kind = known[same]
+        kinds[call.start] = known[same] = kind
     rendering = _Rendering(text, calls, kinds)
     changes = [*rendering.changes(), *_aliases(text, words, calls)]
-    typed = [TypedCall(call, kinds[call.key]) for call in calls]
+    typed = [TypedCall(call, kinds[call.start]) for call in calls]
     return WithFunctions(_changed(text, changes), tuple(sorted(changes)), tuple(typed))
 
 
@@ -146,13 +155,13 @@ class _Rendering:
     """A text in which calls are replaced.
 
     Attributes:
-        kinds: types of values by the keys of calls.
+        kinds: types of values by the places of calls.
         asked: the call whose value's type is asked for; None where all are known.
     """
 
     given: str
     calls: Sequence[FunctionCall]
-    kinds: Mapping[str, str]
+    kinds: Mapping[int, str]
     asked: FunctionCall | None = None
 
     def text(self) -> str:
@@ -166,10 +175,10 @@ class _Rendering:
         if call.value is None:
             return version_text()
         value = self._within(*call.value)
-        if self.asked is not None and call.key == self.asked.key:
+        if self.asked is not None and call.start == self.asked.start:
             return f"{_ASKED}{value}))"
-        if call.key in self.kinds:
-            kind, simple = self.kinds[call.key], call.has_simple_value
+        if call.start in self.kinds:
+            kind, simple = self.kinds[call.start], call.has_simple_value
             return transform_text(call.name, call.number, kind, value, is_simple=simple)
         if _ASKED in value:
             return value
@@ -203,7 +212,7 @@ def _aliases(
     """Names for columns of a SELECT that have none: what the user wrote, not what replaces it."""
     named: set[int] = set()
     for call in calls:
-        at = next(place for place, word in enumerate(words) if word.start == call.start)
+        at = _place_of(words, call)
         item = next((each for each in _items_around(words, at) if each[0] <= at < each[1]), None)
         if item is None or item[0] in named:
             continue
@@ -214,12 +223,22 @@ def _aliases(
             yield own[-1].stop, own[-1].stop, f" AS {quote_name_always([name])}"
 
 
-def _items_around(words: Sequence[Word], at: int) -> Iterator[tuple[int, int]]:
-    """The columns in the list of the SELECT that is nearest around a word."""
+def _place_of(words: Sequence[Word], call: FunctionCall) -> int:
+    return next(place for place, word in enumerate(words) if word.start == call.start)
+
+
+def _select_of(words: Sequence[Word], at: int) -> int:
+    """The place of the SELECT that is nearest around a word; -1 where there is none."""
     depth, place = 0, at - 1
     while place >= 0 and not (depth == 0 and words[place].keyword == "SELECT"):
         depth += (words[place].keyword in _CLOSING) - (words[place].keyword in _OPENING)
         depth, place = max(depth, 0), place - 1
+    return place
+
+
+def _items_around(words: Sequence[Word], at: int) -> Iterator[tuple[int, int]]:
+    """The columns in the list of the SELECT that is nearest around a word."""
+    place = _select_of(words, at)
     if place < 0:
         return
     begin = place + 1

@@ -8,13 +8,12 @@ from pyspark.sql import DataFrame
 
 from frazil.catalog.identifiers import Identifier
 from frazil.catalog.protocol import LoadedView
-from frazil.errors import UnsupportedError
 from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
 from frazil.spark.sql.context import NamedView, SqlContext
 from frazil.spark.sql.results import table_of
 from frazil.spark.sql.statements.show import partition_terms, shown_properties, table_facts
-from frazil.spark.sql.statements.show_view import view_rows
+from frazil.spark.sql.statements.show_view import view_facts_as_json, view_rows
 from frazil.spark.types import type_to_spark
 from frazil.spark.words import WordReader
 
@@ -96,10 +95,14 @@ def _view(
     as_json: bool,
     extended: bool,
 ) -> DataFrame:
-    if as_json:
-        raise UnsupportedError("DESCRIBE AS JSON is not there for views")
     if column is not None:
         return _column(context, view.metadata.schema, column)
+    if as_json:
+        found = {
+            **_names_as_json(context, view.identifier, view.metadata.schema),
+            **view_facts_as_json(context, view),
+        }
+        return table_of(context.spark, ("json_metadata",), [(json.dumps(found),)])
     return table_of(context.spark, _COLUMNS, view_rows(context, view, extended=extended))
 
 
@@ -115,6 +118,16 @@ def _column(context: SqlContext, schema: Schema, column: Identifier) -> DataFram
 
 def _as_json(context: SqlContext, name: Identifier, metadata: TableMetadata) -> dict[str, object]:
     return {
+        **_names_as_json(context, name, metadata.schema),
+        "partitioning": partition_terms(metadata),
+        "location": metadata.location,
+        "provider": "iceberg",
+        "table_properties": dict(shown_properties(metadata)),
+    }
+
+
+def _names_as_json(context: SqlContext, name: Identifier, schema: Schema) -> dict[str, object]:
+    return {
         "table_name": name[-1],
         "catalog_name": context.name,
         "namespace": list(name[:-1]),
@@ -125,12 +138,8 @@ def _as_json(context: SqlContext, name: Identifier, metadata: TableMetadata) -> 
                 "nullable": not field.required,
                 **({"comment": field.doc} if field.doc else {}),
             }
-            for field in metadata.schema.fields
+            for field in schema.fields
         ],
-        "partitioning": partition_terms(metadata),
-        "location": metadata.location,
-        "provider": "iceberg",
-        "table_properties": dict(shown_properties(metadata)),
     }
 
 

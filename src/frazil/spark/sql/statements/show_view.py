@@ -81,3 +81,24 @@ def _facts(context: SqlContext, view: LoadedView) -> list[tuple[str, str]]:
         ("View Dialects", ", ".join(version.dialects)),
         ("Created By", view.metadata.properties.get(ENGINE_VERSIONS[0], "")),
     ]
+
+
+def view_facts_as_json(context: SqlContext, view: LoadedView) -> dict[str, object]:
+    """Return what DESCRIBE AS JSON tells of a view, beside its name and columns."""
+    version, properties = view.metadata.current_version, view.metadata.properties
+    outputs = properties.get(QUERY_COLUMN_NAMES, "")
+    facts = {
+        "type": "VIEW",
+        "comment": properties.get("comment"),
+        "view_text": version.sql_for(DIALECT),
+        "view_catalog_and_namespace": ".".join(
+            (version.default_catalog or context.name, *version.default_namespace)
+        ),
+        "view_query_output_columns": outputs.split(",") if outputs else None,
+        "view_dialects": list(version.dialects),
+        "location": view.metadata.location,
+        "provider": "iceberg",
+        "created_by": properties.get(ENGINE_VERSIONS[0]),
+        "table_properties": dict(shown_view_properties(view.metadata)),
+    }
+    return {key: value for key, value in facts.items() if value is not None}
