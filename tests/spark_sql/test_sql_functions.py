@@ -79,7 +79,8 @@ def test_decimals(lake, spark, session, ansi):
 
 MOMENTS = [datetime(1, 1, 1), datetime(1582, 10, 15, 1),
            datetime(1969, 12, 31, 23, 59, 59, 999999),
-           datetime(1970, 1, 1), datetime(2024, 3, 10, 2, 30), datetime(9999, 12, 31, 23)]  # fmt: skip
+           datetime(1970, 1, 1), datetime(2024, 3, 10, 2, 30),
+           datetime(9999, 12, 31, 23)]  # fmt: skip
 
 
 def test_times_in_any_zone(lake, spark, session):
@@ -152,6 +153,20 @@ def test_files_that_hold_no_such_rows_are_not_read(parted, where):
     assert len(found.inputFiles()) == PRUNED[where]
     whole = parted.sql(f"SELECT id FROM (SELECT * FROM db.p LIMIT 1000) p WHERE {where}")
     assert sorted(found.collect()) == sorted(whole.collect())
+
+
+@pytest.mark.parametrize("where", ["", " AND system.bucket(2, p.id) = 1", " AND id IN (SELECT 4L)"])
+def test_a_delete_by_a_day_reads_no_other_files(parted, where):
+    condition = f"system.days(p.ts) = DATE '2024-03-01'{where}"
+    expected = parted.sql(f"SELECT id FROM db.p WHERE NOT ({condition})").collect()
+    parted.sql(f"DELETE FROM db.p WHERE {condition}")
+    assert sorted(parted.sql("SELECT id FROM db.p").collect()) == sorted(expected)
+    changed = parted.load_table("db.p").metadata.current_snapshot.summary
+    assert int(changed.get("deleted-data-files", 0)) <= 2
+    if not where:
+        # Whole partitions go by their metadata.
+        assert "added-data-files" not in changed
+        assert changed["deleted-data-files"] == "2"
 
 
 def test_another_partitioning_since(parted):

@@ -29,7 +29,8 @@ from frazil.format.predicates import (
 )
 from frazil.format.predicates.bind import resolve
 from frazil.format.predicates.expressions import Reference
-from frazil.format.predicates.sql.implied import ConditionReader
+from frazil.format.predicates.sql.implied import NOTHING_IMPLIED, ConditionReader, Implied
+from frazil.format.predicates.sql.parse import sql_tree
 from frazil.format.types import IcebergType
 from frazil.spark.sql.binding.buckets import Buckets
 from frazil.spark.sql.functions.calls import BUCKET, PARAMETERS, TRUNCATE
@@ -80,6 +81,13 @@ class FunctionReader(ConditionReader):
     def implied_by_tree(self, tree: exp.Expression) -> Expression:
         """Return a bound predicate that is TRUE for every row for which a condition is."""
         return self._implied(tree, ()).predicate
+
+    def implied_by_functions(self, text: str) -> Implied:
+        """Return what a text implies, where functions of the lake are called in it."""
+        try:
+            return self._implied(sql_tree(text), ())
+        except PredicateError:
+            return NOTHING_IMPLIED
 
     def buckets(self, tree: exp.Expression) -> Buckets | None:
         """Return what a condition says of a column's bucket, where it says that alone."""

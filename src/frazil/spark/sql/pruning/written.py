@@ -179,12 +179,12 @@ def _renamed(
     return copy
 
 
-def _conjuncts(condition: exp.Expression) -> Iterator[exp.Expression]:
+def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expression]:
     bare = condition.unnest()
     if isinstance(bare, exp.And):
         for each in bare.flatten():
             yield from _conjuncts(each)
-    else:
+    elif isinstance(bare, exp.Expression):
         yield bare
 
 

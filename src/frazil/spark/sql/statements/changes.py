@@ -5,7 +5,13 @@ from __future__ import annotations
 from frazil.spark.row_level.delete import Delete
 from frazil.spark.row_level.update import Update
 from frazil.spark.sql.context import SqlContext
-from frazil.spark.sql.statements.target import alias_of, assignments_of, expressions_of, target_of
+from frazil.spark.sql.statements.target import (
+    alias_of,
+    assignments_of,
+    condition_of_rows,
+    expressions_of,
+    target_of,
+)
 from frazil.spark.words import WordReader
 
 
@@ -17,7 +23,7 @@ def delete(context: SqlContext, reader: WordReader, before: str) -> None:
     expressions = expressions_of(context, target, alias, before)
     where = "true"
     if reader.takes("WHERE"):
-        where = expressions.bound(reader.until(";"))
+        where = condition_of_rows(context, target, alias, expressions, reader.until(";"))
     reader.finish()
     with expressions.views():
         Delete(where=where, alias=alias, options=target.options).run(target.table.port)
@@ -33,7 +39,7 @@ def update(context: SqlContext, reader: WordReader, before: str) -> None:
     values = assignments_of(reader, target, alias, expressions, ("WHERE",))
     where = None
     if reader.takes("WHERE"):
-        where = expressions.bound(reader.until(";"))
+        where = condition_of_rows(context, target, alias, expressions, reader.until(";"))
     reader.finish()
     with expressions.views():
         command = Update(assignments=values, where=where, alias=alias, options=target.options)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -24,13 +23,12 @@ from frazil.spark.row_level.values.store_assignment import StoreAssignment
 from frazil.spark.row_level.writes import Append, Overwrite, OverwritePartitions
 from frazil.spark.session.facts import is_case_sensitive, type_support
 from frazil.spark.sql.context import SparksNameError, SqlContext
-from frazil.spark.sql.expressions import Expressions
 from frazil.spark.sql.query import query
 from frazil.spark.sql.statements.target import (
     StatementTarget,
     default_text,
+    expressions_of,
     names_inside,
-    no_rows,
     target_of,
 )
 from frazil.spark.types import type_to_spark
@@ -63,8 +61,7 @@ def insert(context: SqlContext, reader: WordReader, before: str) -> None:
         columns = names_inside(reader)
     if not by_name:
         by_name = reader.takes("BY", "NAME")
-    sides = {target.name: partial(no_rows, context, target)}
-    expressions = Expressions(context, before, sides=sides)
+    expressions = expressions_of(context, target, target.name, before)
     where = None
     replaced: tuple[str, ...] | None = None
     if reader.takes("REPLACE", "WHERE"):

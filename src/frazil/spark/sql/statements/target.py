@@ -13,18 +13,23 @@ from frazil.errors import (
     UnsupportedError,
     ValidationError,
 )
+from frazil.format.predicates import AlwaysTrue
 from frazil.format.predicates.sql.quoting import (
     SparkForms,
     quote_name,
     spark_text,
 )
 from frazil.format.schema import Schema
+from frazil.spark.conditions import is_read_as_here
 from frazil.spark.row_level.options import CommitOptions
-from frazil.spark.session.facts import type_support
+from frazil.spark.session.facts import is_case_sensitive, time_zone_of, type_support
 from frazil.spark.sql.context import LakeTable, NamedView, SqlContext
 from frazil.spark.sql.expressions import Expressions
+from frazil.spark.sql.functions.calls import may_call
+from frazil.spark.sql.pruning.function_terms import FunctionReader
+from frazil.spark.sql.qualifiers import with_short_qualifiers
 from frazil.spark.types import schema_to_spark
-from frazil.spark.words import WordReader
+from frazil.spark.words import WordReader, words_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +125,30 @@ def expressions_of(
     """
     outer = (target.whole_name,) if alias == target.name else ()
     return Expressions(context, before, outer, {alias: partial(no_rows, context, target)})
+
+
+def condition_of_rows(
+    context: SqlContext, target: StatementTarget, alias: str, expressions: Expressions, text: str
+) -> str:
+    """Return a condition on the rows of a table as Spark reads it.
+
+    What functions of the lake say of columns stands before it, since that leaves out files.
+    """
+    bound = expressions.bound(text)
+    text = with_short_qualifiers(text, expressions.outer)
+    if not may_call(words_of(text)) or not is_read_as_here(text, context.spark):
+        return bound
+    implied = FunctionReader(
+        schema=target.schema,
+        case_sensitive=is_case_sensitive(context.spark),
+        time_zone=time_zone_of(context.spark),
+        alias=alias,
+        is_lake=context.is_lake,
+    ).implied_by_functions(text)
+    if isinstance(implied.predicate, AlwaysTrue):
+        return bound
+    said = implied.predicate.to_sql()
+    return said if implied.is_exact else f"({said}) AND ({bound})"
 
 
 def no_rows(context: SqlContext, target: StatementTarget) -> DataFrame:
