@@ -14,7 +14,6 @@ from frazil.catalog.protocol import Catalog
 from frazil.errors import NoSuchTableError, SqlSyntaxError, UnsupportedError, ValidationError
 from frazil.spark.lake_transaction.statements import StatementTransactions
 from frazil.spark.lake_transaction.tables import JoinedTables
-from frazil.spark.lake_transaction.transaction import tables_of
 from frazil.spark.sql.context import (
     SPARK_CATALOG,
     CurrentNamespace,
@@ -92,9 +91,9 @@ class SessionNames:
     def begun(self) -> tuple[AttachedLake, JoinedTables] | None:
         """The lake with a transaction that the thread has begun, and its tables in it."""
         for lake in self.attached.values():
-            transaction = lake.transactions.current
-            if transaction is not None and transaction.is_open:
-                return lake, tables_of(transaction)
+            tables = lake.transactions.tables
+            if tables is not None:
+                return lake, tables
         return None
 
     def reading(self, lake: str) -> str:

@@ -24,7 +24,6 @@ from frazil.spark.attached.kinds import classic_hooks, connect_hooks
 from frazil.spark.attached.names import RESERVED, AttachedLake, SessionNames
 from frazil.spark.lake_transaction.statements import StatementTransactions
 from frazil.spark.lake_transaction.tables import JoinedTables
-from frazil.spark.lake_transaction.transaction import LakeTransaction
 from frazil.spark.session.facts import is_connect, is_stopped
 from frazil.spark.sql.context import CurrentNamespace
 from frazil.table.conflicts.validation import Isolation
@@ -99,7 +98,8 @@ def attach(spark: SparkSession, catalog: Catalog, *, name: str, owner: object) -
             )
         if there is None:
             _register(spark, names)
-            transactions = StatementTransactions(spark, partial(_begin, spark, catalog))
+            begin = partial(_begin, spark, catalog)
+            transactions = StatementTransactions(spark, begin, CurrentNamespace())
             made = AttachedLake(name, catalog, owner, transactions)
             names.attached = {**names.attached, name: made}
         return names
@@ -141,9 +141,8 @@ def detach(owner: object) -> None:
                 remove(connect=connect)
 
 
-def _begin(spark: SparkSession, catalog: Catalog, isolation: Isolation) -> LakeTransaction:
-    tables = JoinedTables(spark, catalog, isolation=isolation)
-    return LakeTransaction(tables, CurrentNamespace())
+def _begin(spark: SparkSession, catalog: Catalog, isolation: Isolation) -> JoinedTables:
+    return JoinedTables(spark, catalog, isolation=isolation)
 
 
 def attach_each(each: EachSession) -> None:

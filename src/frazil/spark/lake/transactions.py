@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 from pyspark.sql import SparkSession
@@ -107,9 +108,12 @@ class LakeTransactions:
         return repeated(once, most)
 
     def _statement_transactions(self) -> StatementTransactions:
-        return StatementTransactions(
-            self.spark, lambda isolation: self.transaction(isolation=isolation)
-        )
+        begin = partial(_tables, self.spark, self.catalog)
+        return StatementTransactions(self.spark, begin, self._current)
+
+
+def _tables(spark: SparkSession, catalog: Catalog, isolation: Isolation) -> JoinedTables:
+    return JoinedTables(spark, catalog, isolation=isolation)
 
 
 def _backoff(tables: JoinedTables) -> Backoff:

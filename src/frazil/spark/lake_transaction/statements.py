@@ -11,7 +11,9 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.errors import SqlSyntaxError, ValidationError
+from frazil.spark.lake_transaction.tables import JoinedTables
 from frazil.spark.lake_transaction.transaction import LakeTransaction, is_control
+from frazil.spark.sql.context import CurrentNamespace
 from frazil.spark.sql.results import nothing
 from frazil.spark.words import WordReader
 from frazil.table.conflicts.validation import Isolation
@@ -41,9 +43,15 @@ class StatementTransactions:
     committed.
     """
 
-    def __init__(self, spark: SparkSession, begin: Callable[[Isolation], LakeTransaction]) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        begin: Callable[[Isolation], JoinedTables],
+        current: CurrentNamespace,
+    ) -> None:
         self._spark = spark
         self._begin = begin
+        self._current = current
         self._own = threading.local()
         self._open: list[LakeTransaction] = []
         self._guard = threading.Lock()
@@ -52,6 +60,15 @@ class StatementTransactions:
     def current(self) -> LakeTransaction | None:
         """The transaction that the thread has begun by a statement."""
         found: LakeTransaction | None = getattr(self._own, "transaction", None)
+        return found
+
+    @property
+    def tables(self) -> JoinedTables | None:
+        """The tables of the transaction that the thread has begun, while it is open."""
+        transaction = self.current
+        if transaction is None or not transaction.is_open:
+            return None
+        found: JoinedTables = self._own.tables
         return found
 
     def run(
@@ -129,8 +146,9 @@ class StatementTransactions:
                 "a transaction is open already, and transactions are not nested: run COMMIT or "
                 "ROLLBACK first"
             )
-        made = self._begin(isolation)
-        self._own.transaction, self._own.failed = made, None
+        tables = self._begin(isolation)
+        made = LakeTransaction(tables, self._current)
+        self._own.tables, self._own.transaction, self._own.failed = tables, made, None
         with self._guard:
             self._open.append(made)
 

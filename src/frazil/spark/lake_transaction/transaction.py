@@ -167,11 +167,6 @@ class LakeTransaction(OnDriver, CommittedAtEnd):
             self.rollback()
 
 
-def tables_of(transaction: LakeTransaction) -> JoinedTables:
-    """Return the tables of a transaction, as statements of a session see them."""
-    return transaction._tables
-
-
 def _first_words(statement: object) -> tuple[str, ...]:
     if not isinstance(statement, str):
         return ()
