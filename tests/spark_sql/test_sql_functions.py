@@ -139,7 +139,7 @@ PRUNED = {
     "system.bucket(2, p.id) IN (0, 5) AND id < 39": 4,
     "system.bucket(3, id) = 0": 8,
     "system.bucket(2, id) = 0 OR id = 3": 8,
-    "NOT system.days(ts) = DATE '2024-03-02'": 8,
+    "NOT system.days(ts) = DATE '2024-03-02'": 6,
     "system.truncate(10, id) = 50": 0,
     "system.truncate(2, name) = 'x1'": 0,
     "system.bucket(2, id) = 0 AND id IN (SELECT q.id FROM db.p q WHERE 1 = system.bucket(2, q.id))"

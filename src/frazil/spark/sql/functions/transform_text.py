@@ -209,7 +209,8 @@ def _truncated(width: int, kind: str, value: str) -> str:
     sign = f"CASE WHEN {r} < 0 THEN '-' ELSE '' END"
     place = _MOST_DIGITS - scale
     written = f"concat({sign}, substring({t}, 1, {place}), '.', substring({t}, {place + 1}))"
-    padded = f"lpad(CAST(abs({r}) AS STRING), {_MOST_DIGITS}, '0')"
+    # Negation, and abs() with it, rounds to 34 digits in Spark.
+    padded = f"lpad(replace(CAST({r} AS STRING), '-', ''), {_MOST_DIGITS}, '0')"
     back = _let(t, padded, f"CAST({written} AS {kind})")
     return _let(u, _unscaled(precision, scale, value), _let(r, multiple, back))
 
