@@ -122,7 +122,9 @@ IN_F = [
 """Conditions on the facts themselves, and how many of their files are read."""
 
 
-@pytest.mark.parametrize(("query", "files"), [*IN_F, *((query, FILES if files else 0) for query, files in JOINS)])
+@pytest.mark.parametrize(
+    ("query", "files"), [*IN_F, *((query, FILES if files else 0) for query, files in JOINS)]
+)
 def test_what_the_text_alone_tells(sides, spark, no_optimizer, query, files):
     test_the_rows_of_plain_tables_from_few_files(sides, spark, None, query, files)
 
