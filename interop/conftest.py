@@ -16,32 +16,11 @@ from interop_engines import DuckDB
 from interop_nessie import Nessie, nessie_server
 from interop_rest import JavaHandlers, rest_server
 from interop_tables import Engines, MadeOnce, write_with_frazil, write_with_java
-from jvm_options import JVM_OPTIONS
+from java_settings import SETTINGS
 
 from frazil.spark.lake import Lake, connect
 from frazil.storage.files import FileIO
 from s3_server import S3Store, s3_server
-
-JAVA_PACKAGES = (
-    "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0,org.xerial:sqlite-jdbc:3.46.1.3"
-)
-_SETTINGS = {
-    "spark.jars.packages": JAVA_PACKAGES,
-    "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.default.parallelism": "2",
-    "spark.driver.memory": "3g",
-    "spark.driver.extraJavaOptions": JVM_OPTIONS,
-    # It notes the Python line of every column, with a failed import of IPython each time.
-    "spark.python.sql.dataFrameDebugging.enabled": "false",
-    # Compiling a query would take longer than running it.
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.geospatial.enabled": "true",
-}
 
 
 @pytest.fixture(scope="session")
@@ -83,7 +62,7 @@ def spark(
         builder.config(f"spark.sql.catalog.{name}", "org.apache.iceberg.spark.SparkCatalog")
         for key, value in {**settings, "cache-enabled": "false"}.items():
             builder.config(f"spark.sql.catalog.{name}.{key}", value)
-    for key, value in _SETTINGS.items():
+    for key, value in SETTINGS.items():
         builder.config(key, value)
     builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("spark")))
     # Two processes that fetch the runtime at once would fetch it into one folder.
