@@ -104,29 +104,34 @@ def _has(schema: object, name: tuple[str, ...]) -> bool:
     return True
 
 
-def _alter_column(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
-    name = reader.names("a column")
+def _alter_columns(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
     with _schema_of(context, table) as change:
-        if reader.takes("TYPE"):
-            text = type_of(reader)
-            (given,) = schema_from_spark(parse_columns(f"c {text}")).fields
-            change.update_column(name, given.field_type)
-        elif reader.takes("COMMENT"):
-            change.update_column(name, doc=reader.string())
-        elif reader.takes("FIRST"):
-            change.move_first(name)
-        elif reader.takes("AFTER"):
-            change.move_after(name, (*name[:-1], reader.name("a column")))
-        elif reader.takes("DROP", "NOT", "NULL"):
-            change.make_column_optional(name)
-        elif reader.takes("SET", "NOT", "NULL"):
-            change.require_column(name)
-        elif reader.takes("SET", "DEFAULT"):
-            change.update_column(name, default=constant(context, reader.until(";")))
-        elif reader.takes("DROP", "DEFAULT"):
-            change.update_column(name, default=None)
-        else:
-            raise reader.error("TYPE, COMMENT, FIRST, AFTER, SET or DROP is expected")
+        _alter_column(context, change, reader)
+        while reader.takes(","):
+            _alter_column(context, change, reader)
+
+
+def _alter_column(context: SqlContext, change: UpdateSchema, reader: WordReader) -> None:
+    name = reader.names("a column")
+    if reader.takes("TYPE"):
+        (given,) = schema_from_spark(parse_columns(f"c {type_of(reader)}")).fields
+        change.update_column(name, given.field_type)
+    elif reader.takes("COMMENT"):
+        change.update_column(name, doc=reader.string())
+    elif reader.takes("FIRST"):
+        change.move_first(name)
+    elif reader.takes("AFTER"):
+        change.move_after(name, (*name[:-1], reader.name("a column")))
+    elif reader.takes("DROP", "NOT", "NULL"):
+        change.make_column_optional(name)
+    elif reader.takes("SET", "NOT", "NULL"):
+        change.require_column(name)
+    elif reader.takes("SET", "DEFAULT"):
+        change.update_column(name, default=constant(context, reader.until(",", ";")))
+    elif reader.takes("DROP", "DEFAULT"):
+        change.update_column(name, default=None)
+    else:
+        raise reader.error("TYPE, COMMENT, FIRST, AFTER, SET or DROP is expected")
 
 
 def _schema_of(context: SqlContext, table: RowCommands) -> UpdateSchema:
@@ -315,8 +320,10 @@ _CHANGES: Final[Mapping[tuple[str, ...], Callable[[SqlContext, RowCommands, Word
     ("RENAME", "COLUMN"): _rename_column,
     ("DROP", "COLUMNS"): _drop_columns,
     ("DROP", "COLUMN"): _drop_columns,
-    ("ALTER", "COLUMN"): _alter_column,
-    ("CHANGE", "COLUMN"): _alter_column,
+    ("ALTER", "COLUMN"): _alter_columns,
+    ("ALTER",): _alter_columns,
+    ("CHANGE", "COLUMN"): _alter_columns,
+    ("CHANGE",): _alter_columns,
     ("SET", "TBLPROPERTIES"): _set_properties,
     ("UNSET", "TBLPROPERTIES"): _unset_properties,
     ("SET", "LOCATION"): _set_location,
