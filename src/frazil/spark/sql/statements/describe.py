@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from frazil.catalog.identifiers import Identifier
 from frazil.catalog.protocol import LoadedView
 from frazil.format.metadata import TableMetadata
+from frazil.format.partitions.transforms import IdentityTransform
 from frazil.format.schema import Schema
 from frazil.spark.sql.context import NamedView, SqlContext
 from frazil.spark.sql.results import table_of
@@ -70,10 +71,7 @@ def _rows(
         (field.name, type_to_spark(field.field_type).simpleString(), field.doc)
         for field in metadata.schema.fields
     ]
-    terms = partition_terms(metadata)
-    if terms:
-        rows += [("", "", ""), ("# Partitioning", "", "")]
-        rows += [(f"Part {number}", term, "") for number, term in enumerate(terms)]
+    rows += _partitioning(metadata)
     if extended:
         rows += [("", "", ""), ("# Metadata Columns", "", "")]
         rows += [
@@ -85,6 +83,22 @@ def _rows(
         rows += [("", "", ""), ("# Detailed Table Information", "", "")]
         rows += [(key, value, "") for key, value in table_facts(context, name, metadata)]
     return rows
+
+
+def _partitioning(metadata: TableMetadata) -> list[tuple[str, str, str | None]]:
+    """What a table is partitioned by: columns as they are, as Spark tells them, or terms."""
+    terms = partition_terms(metadata)
+    if not terms:
+        return []
+    fields = [each for each in metadata.spec.fields if str(each.transform) != "void"]
+    if any(not isinstance(each.transform, IdentityTransform) for each in fields):
+        rows: list[tuple[str, str, str | None]] = [("", "", ""), ("# Partitioning", "", "")]
+        return rows + [(f"Part {number}", term, "") for number, term in enumerate(terms)]
+    sources = [metadata.schema.find_field(each.source_id) for each in fields]
+    return [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")] + [
+        (term, type_to_spark(each.field_type).simpleString(), each.doc)
+        for term, each in zip(terms, sources, strict=True)
+    ]
 
 
 def _view(
