@@ -9,7 +9,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
-from frazil.errors import SqlSyntaxError, ValidationError
+from frazil.errors import SqlSyntaxError, UnsupportedError, ValidationError
 from frazil.spark.procedures.call import call
 from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.context import SparksNameError, SqlContext
@@ -73,7 +73,7 @@ def run_sql(context: SqlContext, text: str, args: Args = None) -> DataFrame:
     before, kind = _after_ctes(reader) if first == "WITH" else ("", first)
     if (first in _QUERIES or first == "WITH") and kind not in _CHANGES:
         if _inserts(reader):
-            return passed_on(context, text, args)
+            return _inserted(context, text, args)
         # Spark takes no parameter after AS OF.
         if args and any(b.keyword == "OF" and a.text in ":?" for b, a in pairwise(reader.words)):
             text, args = with_literals(text, args), None
@@ -91,14 +91,38 @@ def run_sql(context: SqlContext, text: str, args: Args = None) -> DataFrame:
     return passed_on(context, text, args) if found is None else found
 
 
-def _inserts(reader: WordReader) -> bool:
-    """Whether a statement that begins as a query writes its rows."""
+def _inserts(reader: WordReader) -> list[int]:
+    """Where a statement that begins as a query says INSERT, among its words."""
     depth = 0
-    for word in reader.words:
+    found = []
+    for at, word in enumerate(reader.words):
         depth += (word.keyword == "(") - (word.keyword == ")")
         if depth == 0 and word.keyword == "INSERT":
-            return True
-    return False
+            found.append(at)
+    return found
+
+
+def _inserted(context: SqlContext, text: str, args: Args) -> DataFrame:
+    """Run ``FROM … INSERT …``: its rows are those of the FROM and of what follows the INSERT.
+
+    Raises:
+        UnsupportedError: there are several, and one of them is into the lake.
+    """
+    bound = with_literals(text, args)
+    places = _inserts(WordReader(bound))
+    readers = [WordReader(bound) for _ in places]
+    for reader, place in zip(readers, places, strict=True):
+        reader.at = place
+    if not any(insert.is_into_the_lake(context, reader) for reader in readers):
+        return passed_on(context, text, args)
+    if len(readers) > 1:
+        raise UnsupportedError(
+            "a statement inserts once into a table of the lake: write one for each INSERT"
+        )
+    for reader, place in zip(readers, places, strict=True):
+        reader.at = place
+        insert.insert(context, reader, bound[: reader.place])
+    return nothing(context.spark)
 
 
 def _after_ctes(reader: WordReader) -> tuple[str, str]:

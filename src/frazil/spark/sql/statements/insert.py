@@ -96,6 +96,17 @@ def insert(context: SqlContext, reader: WordReader, before: str) -> None:
             Overwrite(rows=rows, where=where, options=options).run(port)
 
 
+def is_into_the_lake(context: SqlContext, reader: WordReader) -> bool:
+    """Return whether the INSERT that is next is into a table of the lake; goes past its name."""
+    reader.expect("INSERT")
+    if not reader.takes("OVERWRITE"):
+        reader.expect("INTO")
+    if reader.sees_one_of("DIRECTORY", "LOCAL"):
+        return False
+    reader.takes("TABLE")
+    return context.find(reader.names("the name of a table")) is not None
+
+
 def _is_query(reader: WordReader) -> bool:
     inner = WordReader(reader.text, reader.words)
     inner.at = reader.at

@@ -101,7 +101,10 @@ def names_inside(reader: WordReader) -> tuple[str, ...]:
     inner = reader.inside()
     names = [inner.name("a column")]
     while inner.takes(","):
-        names.append(inner.name("a column"))
+        name = inner.name("a column")
+        if name in names:
+            raise SqlSyntaxError(f"the column {name} is named twice")
+        names.append(name)
     inner.finish()
     return tuple(names)
 
