@@ -7,7 +7,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 # Where it is set, every process and every worker of Spark would compile its modules anew: seconds each.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test41 soak interop bench conformance lint docs java engines clean
+.PHONY: demo test test41 soak interop record-sql bench conformance lint docs java engines clean
 
 demo: .venv/.ready java
 	$(PY) examples/flights.py
@@ -37,6 +37,10 @@ interop: .venv/.ready .venv41/.ready java engines
 # ClickHouse, Daft and the server Nessie, for `interop` alone; what cannot be had is skipped there.
 engines: .venv41/.ready java
 	@scripts/engines.sh .venvengines $(PY41)
+
+# What the Java runtime makes of the statements in tests/spark_sql/recorded, written below each of them.
+record-sql: .venv41/.ready java
+	PYTHONPATH=src $(PY41) interop/record_sql_cases.py $(if $(CHECK),--check) $(FILES)
 
 # Other engines' tables, and every row-level case in both modes and versions: half an hour.
 conformance: .venv/.ready java

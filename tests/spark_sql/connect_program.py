@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from pyspark.sql import SparkSession
-from sql_cases import as_text, cases_of
+from sql_cases import CASES, Player, cases_of, state_of
 
 import frazil
 
@@ -20,25 +20,10 @@ def main(folder: str, address: str) -> None:
     for name in NAMES:
         with frazil.connect(spark, warehouse=str(Path(folder) / name), name="lake") as lake:
             lake.create_namespace("db")
-            for case in cases_of(name):
-                _run(lake, case, f"{name}:{case.line}: {case.statement}")
+            player = Player(lake.sql, state=lambda: state_of(lake))
+            for case in cases_of(name, CASES):
+                player.play(case, name)
     print("right")
-
-
-def _run(lake, case, where) -> None:
-    try:
-        rows = as_text(lake.sql(case.statement).collect())
-    except Exception as error:
-        kind, _, words = case.said.partition(" ")
-        if case.kind == "error" and type(error).__name__ == kind and words in str(error):
-            return
-        raise AssertionError(where) from error
-    assert case.kind != "error", where
-    if case.kind == "rows":
-        expected = list(case.rows)
-        if case.said != "ordered":
-            rows, expected = sorted(rows), sorted(expected)
-        assert rows == expected, (where, rows)
 
 
 main(*sys.argv[1:])

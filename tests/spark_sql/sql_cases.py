@@ -1,16 +1,48 @@
 """Files of statements and what must come of them.
 
-A case is a line ``ok``, ``rows`` or ``error <words>``, then a statement. After ``rows`` a line of
-four dashes and the rows follow, values between bars; without ``ordered`` in any order. An empty
-line ends a case, and ``--`` begins a comment.
+A case is a line with its kind, lines that tell more of it, and a statement. An empty line ends it,
+and ``--`` begins a comment. The kinds:
+
+``ok``
+    the statement runs.
+``rows``
+    its rows stand below a line of four dashes, values between bars; without ``ordered`` in any
+    order. After the dashes the names and types of the columns can stand.
+``error Kind words``
+    it is refused with this class and these words, and changes nothing. After the dashes stands how
+    Java refuses it.
+``let name``
+    the first value of its rows stands for ``${name}`` in the statements below.
+``java``
+    a statement for the Java runtime alone, which brings its table to the state of Frazil's.
+
+The lines that tell more:
+
+``args [1, "x"]``
+    values of the statement's parameters, as JSON: a list, or an object with names.
+``differs why``
+    Frazil's answer is not the Java runtime's, on purpose. The rows are written by hand.
+``skips why``
+    the Java runtime is not asked. The rows are written by hand.
+
+Dates and times are those of UTC.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+
+from frazil.errors import FrazilError
 
 CASES = Path(__file__).parent / "cases"
+RECORDED = Path(__file__).parent / "recorded"
+_TELLS_MORE = ("args", "differs", "skips")
 
 
 @dataclass(frozen=True)
@@ -18,39 +50,186 @@ class Case:
     """One statement.
 
     Attributes:
-        kind: ``ok``, ``rows`` or ``error``.
+        kind: ``ok``, ``rows``, ``error``, ``let`` or ``java``.
         said: what follows it in its line.
         statement: the text.
         rows: the rows expected, as text.
+        columns: the names and types of the columns, or how Java refuses; None where it is not said.
+        args: values of parameters.
+        differs: why Java's answer is another one.
+        skips: why Java is not asked.
+        line: the number of its first line.
     """
 
     kind: str
     said: str
     statement: str
-    rows: tuple[str, ...]
-    line: int
+    rows: tuple[str, ...] = ()
+    columns: str | None = None
+    args: Any = None
+    differs: str | None = None
+    skips: str | None = None
+    line: int = 0
 
 
-def cases_of(name: str) -> list[Case]:
-    """The cases of a file, in order: each builds on those before."""
-    blocks: list[tuple[int, list[str]]] = [(1, [])]
-    for number, line in enumerate((CASES / name).read_text().splitlines(), start=1):
-        if line.startswith("--") and not line.startswith("----"):
-            continue
+@dataclass
+class Block:
+    """The lines between two empty ones."""
+
+    first: int
+    lines: list[str] = field(default_factory=list)
+
+    def case(self) -> Case | None:
+        """What the lines say; None where they are comments alone."""
+        lines = [each for each in self.lines if each.startswith("----") or each[:2] != "--"]
+        if not lines:
+            return None
+        kind, _, said = lines[0].partition(" ")
+        at, more = 1, {}
+        while at < len(lines) and lines[at].partition(" ")[0] in _TELLS_MORE:
+            word, _, rest = lines[at].partition(" ")
+            more[word] = json.loads(rest) if word == "args" else rest
+            at += 1
+        dashes = [i for i, line in enumerate(lines) if line.startswith("----")]
+        end = dashes[0] if dashes else len(lines)
+        columns = lines[end][4:].strip() if dashes else ""
+        return Case(
+            kind,
+            said.strip(),
+            "\n".join(lines[at:end]),
+            tuple(line.strip() for line in lines[end + 1 :]),
+            columns or None,
+            line=self.first,
+            **more,
+        )
+
+
+def blocks_of(text: str) -> list[Block]:
+    """The blocks of a file's text, in order."""
+    blocks = [Block(1)]
+    for number, line in enumerate(text.splitlines(), start=1):
         if line.strip():
-            if not blocks[-1][1]:
-                blocks[-1] = (number, [])
-            blocks[-1][1].append(line)
-        else:
-            blocks.append((number, []))
-    return [_case(number, block) for number, block in blocks if block]
+            if not blocks[-1].lines:
+                blocks[-1].first = number
+            blocks[-1].lines.append(line)
+        elif blocks[-1].lines:
+            blocks.append(Block(number))
+    return [each for each in blocks if each.lines]
 
 
-def _case(number: int, block: list[str]) -> Case:
-    kind, _, said = block[0].partition(" ")
-    end = block.index("----") if "----" in block else len(block)
-    rows = tuple(line.strip() for line in block[end + 1 :])
-    return Case(kind, said.strip(), "\n".join(block[1:end]), rows, number)
+def cases_of(name: str, folder: Path = CASES) -> list[Case]:
+    """The cases of a file, in order: each builds on those before."""
+    cases = [each.case() for each in blocks_of((folder / name).read_text())]
+    return [each for each in cases if each is not None]
+
+
+@dataclass
+class Player:
+    """Runs the cases of a file by one way to run SQL.
+
+    Attributes:
+        sql: runs a statement with its parameters.
+        tells: whether the classes of errors are those that the files name; a session of Spark and
+            a parser of another kind have their own.
+        state: what must be the same after a refusal.
+        known: values by the names that ``let`` gives.
+    """
+
+    sql: Callable[[str, Any], Any]
+    tells: bool = True
+    state: Callable[[], object] = lambda: None
+    known: dict[str, str] = field(default_factory=dict)
+
+    def play(self, case: Case, where: str) -> None:
+        """Run a case, and check what comes of it.
+
+        Raises:
+            AssertionError: it is not what the file says.
+        """
+        where = f"{where}:{case.line}: {case.statement}"
+        if case.kind == "java":
+            return
+        if case.kind == "error":
+            self._refused(case, where)
+            return
+        try:
+            found = self.sql(self.text(case), case.args)
+            rows = found.collect()
+        except Exception as error:
+            raise AssertionError(f"{where}\n{type(error).__name__}: {error}") from error
+        if case.kind == "let":
+            self.known[case.said] = str(rows[0][0])
+        if case.kind != "rows":
+            return
+        shown, expected = as_text(rows), list(case.rows)
+        if case.said != "ordered":
+            shown, expected = sorted(shown), sorted(expected)
+        assert shown == expected, (where, shown)
+        if case.columns is not None:
+            assert columns_of(found) == case.columns, (where, columns_of(found))
+
+    def text(self, case: Case) -> str:
+        """The statement with the values that are known."""
+        text = case.statement
+        for name, value in self.known.items():
+            text = text.replace(f"${{{name}}}", value)
+        return text
+
+    def _refused(self, case: Case, where: str) -> None:
+        before = self.state()
+        said = self._said(case)
+        assert said is not None, (where, "ran")
+        if self.tells:
+            kind, _, words = case.said.partition(" ")
+            assert said.startswith(f"{kind}: "), (where, said)
+            assert words in said, (where, said)
+        assert "frazil_" not in said.replace("_frazil_", ""), (where, said)
+        assert self.state() == before, (where, "changed something")
+
+    def _said(self, case: Case) -> str | None:
+        """The class and the words of a refusal; None where there is none."""
+        try:
+            self.sql(self.text(case), case.args).collect()
+        except (FrazilError, PySparkException) as error:
+            return f"{type(error).__name__}: {error}"
+        return None
+
+
+def failures_of(name: str, player: Player, folder: Path = RECORDED) -> list[str]:
+    """What does not come of a file's statements as it says, all of it."""
+    failures = []
+    for case in cases_of(name, folder):
+        try:
+            player.play(case, name)
+        except AssertionError as error:
+            failures.append(str(error))
+    return failures
+
+
+def is_recorded(name: str) -> bool:
+    """Whether every statement of a file that has rows has them."""
+    return all(case.columns is not None for case in cases_of(name, RECORDED) if case.kind == "rows")
+
+
+def state_of(lake: Any) -> object:
+    """What a lake holds: its namespaces, and the metadata file of each table and view."""
+    catalog = lake.catalog
+    found: dict[Any, object] = {}
+    names = list(catalog.list_namespaces())
+    while names:
+        name = names.pop()
+        names += catalog.list_namespaces(name)
+        found[name] = catalog.load_namespace_properties(name)
+        for table in catalog.list_tables(name):
+            found[table] = catalog.metadata_location(table)
+        for view in catalog.list_views(name):
+            found[view] = catalog.load_view(view).metadata_location
+    return found
+
+
+def columns_of(found: Any) -> str:
+    """The names and types of a DataFrame's columns."""
+    return ", ".join(f"{each.name} {each.dataType.simpleString()}" for each in found.schema)
 
 
 def as_text(rows) -> list[str]:
@@ -65,6 +244,11 @@ def _value(value) -> str:
         return str(value).lower()
     if isinstance(value, list):
         return "[" + ",".join(_value(each) for each in value) + "]"
+    if isinstance(value, dict):
+        pairs = sorted(f"{_value(key)}:{_value(each)}" for key, each in value.items())
+        return "{" + ",".join(pairs) + "}"
     if isinstance(value, tuple):
         return "{" + ",".join(_value(each) for each in value) + "}"
-    return str(value)
+    if isinstance(value, (bytes, bytearray)):
+        return "x" + bytes(value).hex()
+    return str(value).replace("\n", "\\n")

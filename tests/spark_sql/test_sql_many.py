@@ -1,0 +1,136 @@
+"""Many statements, and very long ones: nothing is left behind, and what is kept stays."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+
+import pytest
+from pyspark.errors import PySparkException
+from sql_cases import as_text, state_of
+
+from ci_share import only_in_soak
+from frazil.errors import FrazilError
+
+MEGABYTE = "it''s ; -- db.nope {x} :y ? " * 37_500
+
+
+@pytest.fixture
+def filled(lake):
+    """A lake with a table of three rows, one of them deleted by a vector."""
+    lake.sql(
+        "CREATE TABLE db.t (id INT, name STRING) TBLPROPERTIES ('format-version' = '3', "
+        "'write.delete.mode' = 'merge-on-read')"
+    )
+    lake.sql("INSERT INTO db.t SELECT /*+ COALESCE(1) */ CAST(id AS INT), 'n' FROM range(4)")
+    lake.sql("DELETE FROM db.t WHERE id = 3")
+    return lake
+
+
+def _statements(spark):
+    """Cheap statements of all kinds; some are refused."""
+    one = spark.createDataFrame([(1, "x")], "id int, name string")
+    return (
+        lambda lake: lake.sql("SELECT t.id FROM db.t JOIN db.t u ON t.id = u.id WHERE t.id = 1"),
+        lambda lake: lake.sql("SELECT id FROM db.t WHERE id = :id", {"id": 2}),
+        lambda lake: lake.sql("SELECT t.id FROM db.t JOIN {one} o ON t.id = o.id", one=one),
+        lambda lake: lake.sql("WITH c AS (SELECT count(*) AS n FROM db.t.files) SELECT n FROM c"),
+        lambda lake: lake.sql("SHOW TABLES IN db"),
+        lambda lake: lake.sql("SELECT nope FROM db.t"),
+        lambda lake: lake.sql("SELECT raise_error('no') FROM db.t"),
+        lambda lake: lake.sql("DELETE FROM db.t WHERE id = 77"),
+        lambda lake: lake.sql("UPDATE db.t SET nope = 1"),
+        lambda lake: lake.sql("MERGE INTO db.t USING {one} o ON t.id = o.nope "
+                              "WHEN MATCHED THEN DELETE", one=one),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("times", [3, only_in_soak(100)])
+def test_nothing_is_left_behind(filled, spark, times, no_leftovers):
+    statements = _statements(spark)
+    kept = filled.sql("SELECT id, name FROM db.t WHERE id < 3")
+    before = sorted(as_text(kept.collect()))
+
+    def all_of_them():
+        for run in statements:
+            try:
+                run(filled).collect()
+            except (FrazilError, PySparkException):
+                continue
+
+    all_of_them()
+    first = _left_behind(filled)
+    for _ in range(times):
+        all_of_them()
+    filled.sql("INSERT INTO db.t VALUES (9, 'later')")
+    filled.sql("UPDATE db.t SET name = 'changed'")
+    assert sorted(as_text(kept.collect())) == before == ["0|n", "1|n", "2|n"]
+    after = _left_behind(filled)
+    assert after[:2] == first[:2]
+    assert after[2] <= first[2]
+
+
+def _left_behind(lake):
+    """Folders, files of the table that no commit of the test explains, and threads."""
+    folders = {each for each in os.listdir(tempfile.gettempdir()) if "frazil" in each}
+    data = os.path.join(lake.load_table("db.t").metadata.location, "data")
+    statements = [each for each in os.listdir(data) if os.path.isdir(os.path.join(data, each))]
+    empty = [each for each in statements if not os.listdir(os.path.join(data, each))]
+    return folders, empty, threading.active_count()
+
+
+def test_a_megabyte_of_text(filled):
+    found = filled.sql(f"SELECT id, length('{MEGABYTE}') AS n FROM db.t /* {MEGABYTE} */")
+    assert sorted(as_text(found.collect()))[0] == f"0|{len(MEGABYTE) - 37_500}"
+    filled.sql(f"UPDATE db.t SET name = '{MEGABYTE}' WHERE id = 1")
+    assert as_text(filled.sql("SELECT max(length(name)) FROM db.t").collect()) == [
+        str(len(MEGABYTE) - 37_500)
+    ]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT nope FROM db.t WHERE name = '{text}'",
+        "SELEC '{text}' FROM db.t",
+        "UPDATE db.t SET nope = '{text}'",
+        "INSERT INTO db.t VALUES (1, '{text}', 3)",
+        "DELETE FROM db.t WHERE name = '{text}' AND nope = 1",
+        "DELETE FROM db.t WHERE name = '{text}' more",
+        "DROP TABLE db.t '{text}'",
+        "DROP TABLE db.`{text}`",
+        "ALTER TABLE db.t DROP COLUMN `{text}`",
+        "CREATE TABLE db.`{text}` (id INT)",
+        "CALL system.`{text}`('db.t')",
+    ],
+)
+def test_a_megabyte_is_refused_in_few_words(filled, statement):
+    before = state_of(filled)
+    with pytest.raises((FrazilError, PySparkException)) as raised:
+        filled.sql(statement.replace("{text}", MEGABYTE)).collect()
+    assert state_of(filled) == before
+    if isinstance(raised.value, FrazilError):
+        assert len(str(raised.value)) < 10_000
+
+
+def test_many_brackets(filled):
+    deep = "(" * 60 + "id = 1" + ")" * 60
+    assert as_text(filled.sql(f"SELECT id FROM db.t WHERE {deep}").collect()) == ["1"]
+    filled.sql(f"DELETE FROM db.t WHERE {deep}")
+    assert sorted(as_text(filled.sql("SELECT id FROM db.t").collect())) == ["0", "2"]
+
+
+def test_values_do_not_become_text(filled):
+    """Values and names that look like SQL stay values and names."""
+    evil = "x'); DROP TABLE db.t; --`\"\\ ${first} {one} :id ?"
+    filled.sql("INSERT INTO db.t VALUES (:id, :name)", {"id": 50, "name": evil})
+    filled.sql("UPDATE db.t SET name = concat(name, ?) WHERE name = ?", ["!", evil])
+    found = filled.sql("SELECT name FROM db.t WHERE name = :name", {"name": evil + "!"})
+    assert [row.name for row in found.collect()] == [evil + "!"]
+    quoted = "`" + evil.replace("`", "``") + "`"
+    filled.sql(f"ALTER TABLE db.t ADD COLUMN {quoted} INT")
+    filled.sql(f"UPDATE db.t SET {quoted} = id WHERE {quoted} IS NULL AND id = 50")
+    found = filled.sql(f"SELECT {quoted} FROM db.t WHERE {quoted} = 50")
+    assert found.columns == [evil]
+    assert as_text(found.collect()) == ["50"]

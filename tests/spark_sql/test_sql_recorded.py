@@ -1,0 +1,49 @@
+"""Statements whose rows were recorded from the Java runtime, by `lake.sql` and by `spark.sql`.
+
+`interop/record_sql_cases.py` records them.
+"""
+
+from __future__ import annotations
+
+import pytest
+from sql_cases import RECORDED, Player, failures_of, is_recorded, state_of
+
+from ci_share import only_in_soak
+
+FILES = sorted(path.name for path in RECORDED.glob("*.test"))
+_ATTACHED_IN_CI = FILES[::4]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_by_the_lake(lake, spark, name):
+    _needs_rows(name)
+    player = Player(lambda text, args: lake.sql(text, args), state=lambda: state_of(lake))
+    assert failures_of(name, player) == []
+    _nothing_is_left(spark)
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in _ATTACHED_IN_CI else only_in_soak(name) for name in FILES]
+)
+def test_by_an_attached_session(lake, spark, name):
+    _needs_rows(name)
+    lake.attach(name="lake")
+    try:
+        spark.sql("USE lake")
+        player = Player(
+            lambda text, args: spark.sql(text, args), tells=False, state=lambda: state_of(lake)
+        )
+        assert failures_of(name, player) == []
+    finally:
+        spark.sql("USE spark_catalog.default")
+        lake.detach()
+    _nothing_is_left(spark)
+
+
+def _needs_rows(name):
+    if not is_recorded(name):
+        pytest.skip(f"{name} has no rows of the Java runtime yet: make record-sql FILES={name}")
+
+
+def _nothing_is_left(spark):
+    assert [each.name for each in spark.catalog.listTables() if each.isTemporary] == []
