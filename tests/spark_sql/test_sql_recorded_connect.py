@@ -5,25 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sql_cases import RECORDED
+from sql_cases import RECORDED, is_recorded
 
-from ci_share import only_in_soak
 from connect_server import run_program
 
 PROGRAM = Path(__file__).with_name("recorded_connect_program.py")
 FILES = sorted(path.name for path in RECORDED.glob("*.test"))
 
 
-@pytest.mark.parametrize(
-    ("way", "names"),
-    [
-        ("lake", FILES[1::6]),
-        ("attached", FILES[4::6]),
-        only_in_soak("lake", FILES),
-        only_in_soak("attached", FILES),
-    ],
-    ids=["lake", "attached", "lake all", "attached all"],
-)
-def test_over_connect(tmp_path, connect_url, way, names):
+@pytest.mark.soak
+@pytest.mark.parametrize("way", ["lake", "attached"])
+def test_over_connect(tmp_path, connect_url, way):
+    names = [name for name in FILES if is_recorded(name)]
     said = run_program(PROGRAM, tmp_path, connect_url, way, *names)
     assert said.split() == ["right"], said
