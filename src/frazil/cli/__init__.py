@@ -1,5 +1,5 @@
 """The `frazil` command."""
 
-from frazil.cli.commands import main
+from frazil.cli.app import main
 
 __all__ = ["main"]

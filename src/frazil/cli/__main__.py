@@ -1,5 +1,5 @@
 """`python -m frazil.cli`."""
 
-from frazil.cli.commands import main
+from frazil.cli.app import main
 
 main()

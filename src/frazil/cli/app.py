@@ -2,39 +2,49 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import update_wrapper
-from typing import Any, TypeAlias
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from frazil.catalog.config import DATABASE_NAME, CatalogConfig, open_catalog, resolve
-from frazil.catalog.identifiers import parse_table_identifier, shown
-from frazil.catalog.kinds import IMPLEMENTATION
-from frazil.catalog.pointer.sql import SqlCatalog
-from frazil.catalog.protocol import Catalog
-from frazil.catalog.static import StaticCatalog
 from frazil.cli.output import Output
-from frazil.errors import (
-    ConfigurationError,
-    FrazilError,
-    NoSuchNamespaceError,
-    NoSuchTableError,
-)
-from frazil.format.arguments import what_there_is
-from frazil.storage.paths import join, local_path, normalize_location, redact
-from frazil.table.handle import TableHandle
+from frazil.errors import FrazilError
+from frazil.storage.paths import redact
+
+if TYPE_CHECKING:
+    from frazil.catalog.protocol import Catalog
+    from frazil.table.handle import TableHandle
 
 Decorator: TypeAlias = Callable[[Callable[..., None]], Callable[..., None]]
 
+STATEMENTS = "SQL"
 LOOKING = "Look at tables"
 READING = "Read rows"
 CHANGING = "Change tables"
 SERVING = "Serve tables"
-_SECTIONS = (LOOKING, READING, CHANGING, SERVING)
+_SECTIONS = (STATEMENTS, LOOKING, READING, CHANGING, SERVING)
+
+_COMMANDS = "frazil.cli.commands"
+MODULES = (
+    "look",
+    "read",
+    "change",
+    "statistics",
+    "add_files",
+    "upkeep",
+    "optimize",
+    "call",
+    "sql",
+    "run",
+    "report",
+    "cdc",
+    "serve",
+)
+"""Modules of `frazil.cli.commands`, in the order in which help lists their commands."""
 
 EXAMPLES = """\b
 Examples:
@@ -52,7 +62,10 @@ Exit codes:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where the tables are."""
+    """Where the tables are.
+
+    What opens them is imported when it is needed, since a prompt must not wait for it.
+    """
 
     name: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -64,12 +77,9 @@ class Settings:
             ConfigurationError: nothing is configured, or there is no catalog at that place or of
                 that name.
         """
-        config = resolve(self.name, {"init_catalog_tables": "false", **self.properties})
-        _check_embedded_catalog(config)
-        catalog = open_catalog(config)
-        if isinstance(catalog, SqlCatalog):
-            _check_name(catalog)
-        return catalog
+        from frazil.cli.places import catalog_there_is
+
+        return catalog_there_is(self)
 
     def new_or_old_catalog(self) -> Catalog:
         """Return the configured catalog, made where it is not there.
@@ -77,7 +87,9 @@ class Settings:
         Raises:
             ConfigurationError: nothing is configured.
         """
-        return open_catalog(resolve(self.name, self.properties))
+        from frazil.cli.places import new_or_old_catalog
+
+        return new_or_old_catalog(self)
 
     def table(self, name: str) -> TableHandle:
         """Return a table by its name in the catalog, or by the path of its folder or metadata file.
@@ -85,79 +97,45 @@ class Settings:
         Raises:
             NoSuchTableError: there is none; the message names the nearest there is.
         """
-        if os.sep in name or "/" in name:
-            static = StaticCatalog(name, self.properties)
-            return TableHandle(static, static.load_table(static.identifier))
-        catalog = self.catalog()
-        self.require(catalog, name)
-        return TableHandle(catalog, catalog.load_table(name))
+        from frazil.cli.places import handle_there_is
 
-    def require(self, catalog: Catalog, name: str) -> None:
-        """Check that a catalog has a table.
-
-        Raises:
-            NoSuchTableError: it has not; the message names the nearest there is.
-        """
-        if not catalog.table_exists(name):
-            raise NoSuchTableError(
-                f"there is no table {shown(parse_table_identifier(name))} in the catalog "
-                f"{catalog.name}{_tables_there_are(catalog, name)}"
-            )
-
-
-def _check_embedded_catalog(config: CatalogConfig) -> None:
-    """Opening a SQLite file that is not there would make it."""
-    properties = config.properties
-    kind = "" if IMPLEMENTATION in properties else properties.get("type", "sql").lower()
-    if kind not in ("sql", "jdbc") or "uri" in properties or "warehouse" not in properties:
-        return
-    warehouse = normalize_location(properties["warehouse"])
-    database = local_path(join(warehouse, DATABASE_NAME))
-    if database is not None and not os.path.exists(database):
-        raise ConfigurationError(
-            f"there is no catalog {database}: check --warehouse, give --uri, or use --type hadoop "
-            "for a folder of tables without a database; frazil create-namespace makes a catalog"
-        )
-
-
-def _check_name(catalog: SqlCatalog) -> None:
-    """A database holds the tables of several catalogs: a mistyped name would show none of them."""
-    names = catalog.catalog_names()
-    if names and catalog.name not in names:
-        held = "catalog" if len(names) == 1 else "catalogs"
-        raise ConfigurationError(
-            f"the database holds no catalog {catalog.name!r}; it holds the {held} "
-            f"{', '.join(names)}: give --catalog NAME"
-        )
-
-
-def _tables_there_are(catalog: Catalog, name: str) -> str:
-    identifier = parse_table_identifier(name)
-    try:
-        beside = [shown(each) for each in catalog.list_tables(identifier[:-1])]
-    except (NoSuchNamespaceError, ConfigurationError):
-        namespaces = [shown(each) for each in catalog.list_namespaces()]
-        there = ", ".join(namespaces) or "none"
-        return f"; the namespaces of the catalog are: {there}"
-    if not beside:
-        return f"; the namespace {shown(identifier[:-1])} is empty"
-    return what_there_is(shown(identifier), beside, holder="its namespace")
+        return handle_there_is(name, self)
 
 
 class Commands(click.Group):
-    """Commands by what they do; their typed errors are one line, not a traceback."""
+    """Commands by what they do; their typed errors are one line, not a traceback.
+
+    A command's module is imported when the command is asked for.
+    """
+
+    def every_command(self) -> dict[str, ShownCommand]:
+        """Return all commands, in the order of their modules."""
+        for module in MODULES:
+            import_module(f"{_COMMANDS}.{module}")
+        found = [each for each in self.commands.values() if isinstance(each, ShownCommand)]
+        found.sort(key=lambda each: MODULES.index(each.module))
+        return {str(each.name): each for each in found}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order in which they are declared."""
-        return list(self.commands)
+        return list(self.every_command())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command; where its module has its name, no other one is imported."""
+        if cmd_name not in self.commands:
+            if cmd_name in MODULES:
+                import_module(f"{_COMMANDS}.{cmd_name}")
+            else:
+                self.every_command()
+        return super().get_command(ctx, cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands of each section."""
         for section in _SECTIONS:
             listed = [
                 (name, command.get_short_help_str(60))
-                for name, command in self.commands.items()
-                if isinstance(command, ShownCommand) and command.section == section
+                for name, command in self.every_command().items()
+                if command.section == section
             ]
             with formatter.section(section):
                 formatter.write_dl(listed)
@@ -181,6 +159,11 @@ class ShownCommand(click.Command):
         super().__init__(name, epilog=f"\b\n{heading}:\n{lines}", **more)
         self.section = section
         self.examples = examples
+
+    @property
+    def module(self) -> str:
+        """The module that declares it."""
+        return str(getattr(self.callback, "__module__", "")).rpartition(".")[2]
 
 
 @click.group(

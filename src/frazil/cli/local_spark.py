@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any, Final
 
 from pyspark.sql import SparkSession
 from pyspark.sql import types as S
 
 from frazil.catalog.protocol import Catalog
 from frazil.cli.planned import Read
-from frazil.errors import FrazilError, StorageError
+from frazil.errors import ConfigurationError, FrazilError, StorageError
 from frazil.spark.lake import Lake
 from frazil.spark.read.failures import read_failure
 from frazil.spark.scan import Scan
-from frazil.spark.session.facts import prepare_session
+from frazil.spark.session.facts import prepare_session, take_cache_sizes
 from frazil.spark.table import Table
 from frazil.table.handle import TableHandle
+
+_LAST_LINES: Final = 4
 
 
 @contextmanager
@@ -42,7 +46,7 @@ def opened_table(handle: TableHandle) -> Iterator[Table]:
 def local_session() -> Iterator[SparkSession]:
     """Give the active session, or a quiet local one that ends with the block."""
     running = SparkSession.getActiveSession()
-    spark = running or _quiet_session()
+    spark = running or quiet_session()
     try:
         prepare_session(spark)
         yield spark
@@ -55,7 +59,7 @@ def local_session() -> Iterator[SparkSession]:
 def opened_lake(catalog: Catalog) -> Iterator[Lake]:
     """Give a lake with the active session, or with a quiet local one that ends with the block."""
     running = SparkSession.getActiveSession()
-    spark = running or _quiet_session()
+    spark = running or quiet_session()
     try:
         prepare_session(spark)
         yield Lake(spark, catalog)
@@ -88,25 +92,70 @@ def first_rows(query: Scan, limit: int, *, table: str) -> tuple[list[str], list[
     names = [field.name for field in fields]
     kinds = [field.dataType for field in fields]
     plain = [
-        {name: _plain(value, kind) for name, value, kind in zip(names, row, kinds, strict=True)}
+        {name: plain(value, kind) for name, value, kind in zip(names, row, kinds, strict=True)}
         for row in rows
     ]
     return names, plain
 
 
-def _quiet_session() -> SparkSession:
+def lake_of(spark: SparkSession, catalog: Catalog) -> Lake:
+    """Return a lake of a catalog in a session."""
+    prepare_session(spark)
+    take_cache_sizes(spark, catalog.caches)
+    return Lake(spark, catalog)
+
+
+def quiet_session() -> SparkSession:
+    """Return a new local session that writes nothing to the terminal.
+
+    Raises:
+        ConfigurationError: Spark did not start; with what it wrote.
+    """
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    return (
+    builder = (
         SparkSession.builder.master("local[*]")
         .appName("frazil")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.log.level", "ERROR")
-        .getOrCreate()
     )
+    with TemporaryFile() as log:
+        try:
+            with _errors_into(log):
+                return builder.getOrCreate()
+        except Exception as error:
+            # Spark raises several kinds that share no base.
+            log.seek(0)
+            lines = log.read().decode(errors="replace").splitlines() or str(error).splitlines()
+            said = " ".join(line.strip() for line in lines[-_LAST_LINES:])
+            raise ConfigurationError(
+                f"Spark did not start: {said.rstrip('.')}; it needs Java 17 or newer, on the PATH "
+                "or in JAVA_HOME"
+            ) from error
 
 
-def _plain(value: Any, kind: S.DataType) -> Any:
+@contextmanager
+def _errors_into(file: IO[bytes]) -> Iterator[None]:
+    """Let programs that start meanwhile write their errors into a file; this one goes on as before.
+
+    The virtual machine takes over what standard error is at its start, and writes there before its
+    log has a level.
+    """
+    ours, kept = sys.stderr, os.dup(2)
+    stream = os.fdopen(os.dup(kept), "w", buffering=1, errors="backslashreplace")
+    sys.stderr = stream if ours is sys.__stderr__ else ours
+    os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        sys.stderr = ours
+        stream.close()
+
+
+def plain(value: Any, kind: S.DataType) -> Any:
+    """Return a value without Spark's own classes; instants know their zone."""
     if value is None:
         return None
     match kind:
@@ -116,13 +165,12 @@ def _plain(value: Any, kind: S.DataType) -> Any:
             return aware
         case S.StructType():
             parts = zip(kind.fields, value, strict=True)
-            return {field.name: _plain(part, field.dataType) for field, part in parts}
+            return {field.name: plain(part, field.dataType) for field, part in parts}
         case S.ArrayType():
-            return [_plain(part, kind.elementType) for part in value]
+            return [plain(part, kind.elementType) for part in value]
         case S.MapType():
             return {
-                _plain(key, kind.keyType): _plain(part, kind.valueType)
-                for key, part in value.items()
+                plain(key, kind.keyType): plain(part, kind.valueType) for key, part in value.items()
             }
         case _:
             return value

@@ -13,6 +13,7 @@ from frazil.cli.app import CHANGING, Settings, asked, command, of_snapshot, pair
 from frazil.cli.commands.expiry import Expiry, expiry_of
 from frazil.cli.layout import TextColumn
 from frazil.cli.output import Output, readable_bytes
+from frazil.cli.places import require
 from frazil.cli.progress import shown_progress
 from frazil.errors import InvalidFormatError, NoSuchSnapshotError, StorageError
 from frazil.format.metadata import TableMetadata
@@ -98,7 +99,7 @@ def create(
 def rename(settings: Settings, out: Output, *, table: str, new_name: str) -> None:
     """Give a table another name; its files stay in place."""
     catalog = settings.catalog()
-    settings.require(catalog, table)
+    require(catalog, table)
     catalog.rename_table(table, new_name)
     out.done({"table": new_name, "previous_name": table}, f"{table} is now {new_name}")
 
@@ -252,7 +253,7 @@ def drop(settings: Settings, out: Output, *, table: str, purge: bool, yes: bool)
     Its files stay unless you say --purge.
     """
     catalog = settings.catalog()
-    settings.require(catalog, table)
+    require(catalog, table)
     location = None
     with suppress(InvalidFormatError, StorageError):
         # A table whose metadata cannot be read can still be dropped.

@@ -1,85 +1,86 @@
-"""`frazil sql`: statements, and their rows as tables."""
+"""`frazil sql`: a prompt; and statements of an argument, a file or a pipe."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from frazil.cli.app import CHANGING, Settings, command
-from frazil.cli.commands.read import DEFAULT_ROWS
-from frazil.cli.local_spark import local_session
-from frazil.cli.output import Output, column_of
-from frazil.spark.lake import Lake
-from frazil.spark.words import words_of
+from frazil.cli.app import STATEMENTS, Settings, command
+from frazil.cli.output import Output
+from frazil.cli.sql.engine import Engine, LeftError
+from frazil.cli.sql.results import Form
+from frazil.cli.sql.run import DEFAULT_ROWS, INTERRUPTED, Runner
+from frazil.cli.sql.statements import statements_of
 
 
 @command(
-    CHANGING,
+    STATEMENTS,
     'frazil --warehouse /data/lake sql "SELECT city, count(*) FROM db.trips GROUP BY city"',
-    'frazil --warehouse /data/lake sql "SHOW TABLES IN db" --json',
+    'frazil --warehouse /data/lake sql "SELECT * FROM db.trips" --csv',
+    "frazil --warehouse /data/lake sql",
 )
 @click.argument("statement", required=False)
 @click.option(
     "--file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Run the statements of a file, with ; between them.",
+    "-f",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
+    help="Run the statements of a file, with ; between them; - is standard input.",
 )
+@click.option("--csv", "as_csv", is_flag=True, help="Print rows as CSV.")
 @click.option(
     "--limit",
     type=click.IntRange(min=1),
-    default=DEFAULT_ROWS,
-    show_default=True,
     metavar="N",
-    help="Show at most this many rows of a statement.",
+    help=f"At most this many rows of a statement; {DEFAULT_ROWS} in a table, else all.",
 )
 def sql(
-    settings: Settings, out: Output, *, statement: str | None, file: Path | None, limit: int
+    settings: Settings,
+    out: Output,
+    *,
+    statement: str | None,
+    file: Path | None,
+    as_csv: bool,
+    limit: int | None,
 ) -> None:
-    """Run statements of SQL; starts a local Spark.
+    """Run statements of SQL, or open a prompt; starts a local Spark.
 
-    STATEMENT is in Spark's and Iceberg's syntax; names are those of the catalog's tables.
+    STATEMENT is in Spark's and Iceberg's syntax; names are those of the catalog's tables. Without
+    one a terminal becomes a prompt, and standard input is read where it is no terminal.
     """
-    if (statement is None) == (file is None):
-        raise click.UsageError("give a statement, or a file of statements with --file")
-    text = str(statement) if file is None else file.read_text(encoding="utf-8")
-    catalog = settings.catalog()
-    # What is open at the end, or after an error, is rolled back.
-    with local_session() as spark, Lake(spark, catalog) as lake:
-        for each in statements_of(text):
-            found = lake.sql(each)
-            if not found.columns:
-                continue
-            rows = found.limit(limit + 1).collect()
-            _show(out, found.columns, [row.asDict(recursive=True) for row in rows], limit)
+    if statement is not None and file is not None:
+        raise click.UsageError("give a statement or a file, not both")
+    if out.as_json and as_csv:
+        raise click.UsageError("give --json or --csv, not both")
+    form = Form.JSON if out.as_json else Form.CSV if as_csv else Form.TABLE
+    # Rows are the documents; nothing else is shown between them.
+    engine = Engine(settings)
+    runner = Runner(engine, replace(out, as_json=form is not Form.TABLE), form, limit)
+    try:
+        if statement is None and file is None and sys.stdin.isatty():
+            # Its library is of no use to scripts.
+            from frazil.cli.sql.prompt import Prompt
+
+            Prompt(engine, runner.out, runner.run).run()
+            return
+        text = statement if statement is not None else _text_of(file)
+        statements = list(statements_of(text))
+        if not statements:
+            raise click.UsageError("give a statement, or statements in --file or standard input")
+        engine.start()
+        # What is not there is told before Spark has started.
+        engine.catalog.result()
+        runner.run_each(statements)
+    except LeftError:
+        sys.exit(INTERRUPTED)
+    finally:
+        # What is open at the end, or after an error, is rolled back.
+        engine.close()
 
 
-def statements_of(text: str) -> Iterator[str]:
-    """Yield the statements of a text, which has ``;`` between them.
-
-    Raises:
-        SqlSyntaxError: a quote or a comment has no end.
-    """
-    start = None
-    stop = 0
-    for word in words_of(text):
-        if word.keyword == ";":
-            if start is not None:
-                yield text[start:stop]
-            start = None
-            continue
-        start = word.start if start is None else start
-        stop = word.stop
-    if start is not None:
-        yield text[start:stop]
-
-
-def _show(out: Output, names: list[str], rows: list[dict[str, object]], limit: int) -> None:
-    if out.as_json:
-        out.document(rows[:limit])
-        return
-    columns = {name: column_of(name, (row[name] for row in rows)) for name in names}
-    out.rows(rows[:limit], columns, nothing="no rows")
-    if len(rows) > limit:
-        click.echo(f"the first {limit} rows; --limit shows more", err=True)
+def _text_of(file: Path | None) -> str:
+    if file is None or str(file) == "-":
+        return sys.stdin.read()
+    return file.read_text(encoding="utf-8")

@@ -1,0 +1,1 @@
+"""`frazil sql`: a prompt and scripts of SQL, with Spark behind them."""

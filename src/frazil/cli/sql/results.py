@@ -1,0 +1,181 @@
+"""Rows of a statement: a table that fits the terminal, lines of a pipe, JSON or CSV."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
+from typing import Any, Final
+
+import click
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from frazil.cli.layout import Kind, TextColumn, one_line
+from frazil.cli.output import Output, jsonable, readable
+
+_NULL: Final = "NULL"
+_SHORTEST: Final = 12
+_GAP: Final = 2
+
+
+class Form(Enum):
+    """How rows are printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The first rows of a statement.
+
+    Attributes:
+        columns: its columns; none where a statement has no result.
+        rows: values in the columns' order.
+        has_more: there are more rows than were asked for.
+    """
+
+    columns: tuple[TextColumn, ...] = ()
+    rows: tuple[tuple[Any, ...], ...] = ()
+    has_more: bool = False
+
+
+def show_answer(out: Output, answer: Answer) -> None:
+    """Print rows: as a table that fits the terminal, or a line each where there is none."""
+    if not answer.columns:
+        return
+    width = out.width
+    if width is not None:
+        console = Console(file=sys.stdout, width=width, highlight=False)
+        _print_table(console, answer, width)
+        return
+    names = {str(number): column for number, column in enumerate(answer.columns)}
+    rows = [
+        {str(number): sql_text(value) for number, value in enumerate(row)} for row in answer.rows
+    ]
+    out.rows(rows, names, nothing="no rows")
+
+
+def export(form: Form, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Print rows as one JSON document, or as CSV; they are printed as they come."""
+    if form is Form.CSV:
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(names)
+        for row in rows:
+            writer.writerow([_csv_text(value) for value in row])
+        return
+    keys = list(_different(names))
+    before = "["
+    for row in rows:
+        document = {key: jsonable(value) for key, value in zip(keys, row, strict=True)}
+        click.echo(f"{before}\n  {json.dumps(document, ensure_ascii=False)}", nl=False)
+        before = ","
+    click.echo("[]" if before == "[" else "\n]")
+
+
+def sql_text(value: Any) -> str:
+    """Return a value as SQL says it; points in time in UTC, marked with Z."""
+    match value:
+        case None:
+            return _NULL
+        case bool():
+            return "true" if value else "false"
+        case Decimal():
+            return format(value, "f")
+        case Mapping():
+            return f"{{{', '.join(f'{sql_text(k)}: {sql_text(v)}' for k, v in value.items())}}}"
+        case list() | tuple():
+            return f"[{', '.join(sql_text(part) for part in value)}]"
+        case _:
+            return readable(value)
+
+
+def _print_table(console: Console, answer: Answer, width: int) -> None:
+    cells = [[one_line(sql_text(value)) for value in row] for row in answer.rows]
+    headings = [one_line(column.heading) for column in answer.columns]
+    widths = [
+        max([cell_len(headings[i]), *(cell_len(row[i]) for row in cells)])
+        for i in range(len(headings))
+    ]
+    least = [
+        min(have, _SHORTEST) if column.kind == "text" else have
+        for have, column in zip(widths, answer.columns, strict=True)
+    ]
+    if sum(least) + _GAP * len(least) > width:
+        _print_records(console, headings, answer, cells)
+        return
+    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False)
+    for heading, column, shortest in zip(headings, answer.columns, least, strict=True):
+        table.add_column(
+            Text(heading, no_wrap=True, overflow="ellipsis"),
+            justify="right" if column.is_right else "left",
+            min_width=shortest,
+            no_wrap=column.kind != "text",
+        )
+    for row, texts in zip(answer.rows, cells, strict=True):
+        table.add_row(*(_cell(value, text) for value, text in zip(row, texts, strict=True)))
+    console.print(table)
+
+
+def _print_records(
+    console: Console, headings: Sequence[str], answer: Answer, cells: Sequence[Sequence[str]]
+) -> None:
+    """Print a line for each value, for rows that are too wide for a table."""
+    for number, (row, texts) in enumerate(zip(answer.rows, cells, strict=True), 1):
+        console.rule(Text(f"row {number}", style="dim"), align="left", style="dim")
+        grid = Table.grid(padding=(0, _GAP))
+        for heading, value, text in zip(headings, row, texts, strict=True):
+            grid.add_row(Text(heading, style="bold"), _cell(value, text))
+        console.print(grid)
+
+
+def _cell(value: Any, text: str) -> Text:
+    return Text(
+        text, style="dim italic" if value is None else "", no_wrap=True, overflow="ellipsis"
+    )
+
+
+def _csv_text(value: Any) -> str:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case Mapping() | list() | tuple():
+            return json.dumps(jsonable(value), ensure_ascii=False)
+        case Decimal():
+            return format(value, "f")
+        case _:
+            return str(jsonable(value))
+
+
+def _different(names: Sequence[str]) -> Iterator[str]:
+    """Names, with a number behind one that was there before: a JSON object keeps the last only."""
+    seen: set[str] = set()
+    for name in names:
+        number, found = 1, name
+        while found in seen:
+            number += 1
+            found = f"{name}_{number}"
+        seen.add(found)
+        yield found
+
+
+def kind_of(type_name: str) -> Kind:
+    """Return how a column of a type of Spark may be cut."""
+    if type_name in ("tinyint", "smallint", "int", "bigint", "float", "double"):
+        return "number"
+    if type_name.startswith("decimal"):
+        return "number"
+    if type_name in ("boolean", "date", "timestamp", "timestamp_ntz"):
+        return "whole"
+    return "text"
