@@ -7,7 +7,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 # Where it is set, every process and every worker of Spark would compile its modules anew: seconds each.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test41 soak interop record-sql bench conformance lint docs java engines clean
+.PHONY: demo test test41 soak interop record-sql bench plots conformance lint docs java engines clean
 
 demo: .venv/.ready java
 	$(PY) examples/flights.py
@@ -49,6 +49,10 @@ conformance: .venv/.ready java
 
 bench: .venv/.ready .venv41/.ready java
 	$(PY41) -m bench $(if $(ONLY),--only $(ONLY)) $(if $(ROW),--row $(ROW)) --python43 $(PY)
+
+# The pictures of README and docs/, of the figures in bench/results/.
+plots: .venv/.ready
+	$(PY) scripts/pictures.py
 
 lint: .venv/.ready
 	$(PY) -m ruff check $(CODE)

@@ -9,7 +9,6 @@ from click.testing import CliRunner
 
 import frazil
 from frazil.cli import main
-from frazil.cli.commands.sql import statements_of
 
 pytestmark = pytest.mark.spark
 
@@ -48,8 +47,39 @@ def test_mistakes(warehouse):
     assert "column" in said("ALTER TABLE db.nope")
 
 
-def test_statements_of_a_text():
-    assert list(statements_of("a; b ';' /* ; */ c;\n;d -- ;\n")) == ["a", "b ';' /* ; */ c", "d"]
+def test_rows_for_programs(run, warehouse):
+    query = (
+        "SELECT id AS a, if(id = 1, null, 'x,y') AS a, timestamp'2024-01-01 00:00:00Z' AS t, "
+        "array(id, null) AS l FROM range(3) ORDER BY id"
+    )
+    t = "2024-01-01T00:00:00+00:00"
+    found = json.loads(run("sql", query, "--json", warehouse=warehouse))
+    assert found[0] == {"a": 0, "a_2": "x,y", "t": t, "l": [0, None]}
+    assert [each["a_2"] for each in found] == ["x,y", None, "x,y"]
+    assert run("sql", query, "--csv", "--limit", "2", warehouse=warehouse).splitlines() == [
+        "a,a,t,l", f'0,"x,y",{t},"[0, null]"', f'1,,{t},"[1, null]"'
+    ]  # fmt: skip
+    none = "SELECT 1 AS a WHERE false"
+    assert json.loads(run("sql", none, "--json", warehouse=warehouse)) == []
+    assert run("sql", none, "--csv", warehouse=warehouse) == "a\n"
+    # A table has the first rows, and says so; programs get all of them.
+    assert len(run("sql", "TABLE range(60)", warehouse=warehouse).splitlines()) == 51
+    assert len(run("sql", "TABLE range(60)", "--csv", warehouse=warehouse).splitlines()) == 61
+
+
+def test_statements_of_standard_input(warehouse):
+    def said(text, *arguments):
+        arguments = ["--warehouse", warehouse, "sql", "--csv", *arguments]
+        return CliRunner().invoke(main, arguments, input=text)
+
+    assert said("SELECT 1 AS a;\nSELECT 2 AS b;").output == "a\n1\nb\n2\n"
+    assert said("SELECT 1 AS a", "--file", "-").output == "a\n1\n"
+    wrong = said("SELECT 1 AS a;\n\nSELECT nope AS b;\nSELECT 3 AS c")
+    assert wrong.exit_code == 1
+    assert wrong.stdout == "a\n1\n"
+    assert wrong.stderr.startswith("Error: line 3: ")
+    assert "nope" in wrong.stderr
+    assert said("").exit_code == 2
 
 
 @pytest.mark.parametrize("end", ["COMMIT", "", "SELECT nothing FROM db.t"])

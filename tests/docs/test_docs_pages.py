@@ -21,6 +21,7 @@ from test_docs_words import public_functions
 
 from connect_server import run_program
 from frazil.cli import main
+from frazil.cli.sql.statements import statements_of
 
 pytestmark = pytest.mark.spark
 
@@ -33,6 +34,8 @@ PAGES = [
 ]
 OTHER_PROGRAMS = {"pip", "make", "spark-submit", "venv-pack"}
 ERROR = re.compile(r"(\w+Error): (.*)", re.DOTALL)
+SQL_PAGES = {"docs/howto/sql.md"}
+"""Pages whose blocks of SQL are run on the lake; on others they are for other engines."""
 IN_A_PROCESS = {"docs/howto/connect.md"}
 """Pages whose session is another: their blocks are one program, in a process of its own."""
 REMOTE = "sc://localhost:15002"
@@ -79,6 +82,8 @@ def test_the_blocks_of_a_page_run_in_order(page, spark, place, monkeypatch, requ
             run_python(block, page, names, place)
         elif block.language == "console":
             run_console(block, page, place, monkeypatch)
+        elif block.language == "sql" and name in SQL_PAGES:
+            run_sql(block, page, names["lake"])
         elif block.language == "yaml":
             # A file of settings, under the name of its first line.
             write_file(block, place)
@@ -128,6 +133,16 @@ def run_python(block, page, names, place):
     said = " ".join(masked(str(caught.value)).split())
     assert type(caught.value).__name__ == expected[1], said
     assert said == " ".join(masked(place(expected[2])).split())
+
+
+def run_sql(block, page, lake):
+    """Every statement, with its rows fetched; an error names the line of the page."""
+    for statement in statements_of(block.text):
+        try:
+            lake.sql(statement.text).collect()
+        except Exception as error:
+            error.add_note(f"{page.name}:{block.line + statement.line - 1}: {statement.text}")
+            raise
 
 
 def run_console(block, page, place, monkeypatch):
@@ -187,6 +202,18 @@ def test_the_examples_of_docstrings_run(spark, place):
     for text, path in examples.items():
         execute(text, 1, ROOT / path, names, place)
     assert len(examples) > 15
+
+
+def test_blocks_are_not_wider_than_their_page():
+    """A page of 1280 pixels holds 100 letters in a line of code (docs/assets/pages.css)."""
+    wide = [
+        f"{page.relative_to(ROOT)}:{block.line + number}"
+        for page in DOCUMENTS
+        for block in blocks_of(page)
+        for number, line in enumerate((block.text + (block.printed or "")).splitlines())
+        if len(line) > 100
+    ]
+    assert wide == []
 
 
 def test_few_blocks_cannot_run():

@@ -20,7 +20,6 @@ from frazil.cli.sql.statements import statements_of
     STATEMENTS,
     'frazil --warehouse /data/lake sql "SELECT city, count(*) FROM db.trips GROUP BY city"',
     'frazil --warehouse /data/lake sql "SELECT * FROM db.trips" --csv',
-    "frazil --warehouse /data/lake sql",
 )
 @click.argument("statement", required=False)
 @click.option(

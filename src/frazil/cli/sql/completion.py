@@ -86,7 +86,7 @@ class SqlCompleter(Completer):
             yield from self._columns(whole, word)
         if "." not in word and first != "CALL":
             yield from ((_as_typed(each, word), "") for each in KEYWORDS)
-            if last not in BEFORE_A_TABLE:
+            if last not in BEFORE_A_TABLE | BEFORE_A_NAMESPACE:
                 yield from ((each, "function") for each in FUNCTIONS)
 
     def _tables(self, word: str) -> Iterator[tuple[str, str]]:

@@ -173,7 +173,7 @@ class Prompt:
         columns = (TextColumn("namespace", "text"), TextColumn("table", "text"))
         rows = tuple((".".join(each[:-1]), each[-1]) for each in found)
         show_answer(self._out, Answer(columns, rows))
-        click.secho(f"{len(rows)} tables", dim=True)
+        click.secho("1 table" if len(rows) == 1 else f"{len(rows)} tables", dim=True)
 
     def _message(self) -> FormattedText:
         name = ".".join(self._names.current) or "frazil"
