@@ -21,13 +21,16 @@ from frazil.cli.output import Output
 from frazil.cli.sql.completion import SqlCompleter
 from frazil.cli.sql.engine import Engine
 from frazil.cli.sql.names import Names
-from frazil.cli.sql.results import Answer, show_answer, sql_text
+from frazil.cli.sql.results import FirstRows, show_answer, sql_text
 from frazil.cli.sql.statements import Statement, is_complete, statements_of
 
 
 def test_statements_of_a_text():
     found = list(statements_of("a; b ';' /* ; */ c;\n;d -- ;\n"))
     assert found == [Statement("a"), Statement("b ';' /* ; */ c"), Statement("d", 2)]
+    # Words after which sqlglot's own tokenizer takes the rest for one text.
+    texts = ["SHOW TABLES", "CALL system.x(a => '7')", "EXPLAIN SELECT id = ';'", "BEGIN", "SHOW x"]
+    assert [each.text for each in statements_of("; ".join(texts))] == texts
 
 
 @pytest.mark.parametrize(
@@ -76,6 +79,9 @@ COMPLETED = {
     "a statement after another": ("select 1; select pr| from db.tolls", {"price"}),
     "a procedure": ("call exp|", set()),
     "a procedure of the system": ("call system.exp|", {"system.expire_snapshots"}),
+    "arguments after a statement": (
+        "show x; call system.rollback_to_tag(ta|", {"table => ", "tag => "}
+    ),
     "an argument": ("call system.expire_snapshots(old|", {"older_than => "}),
     "a namespace": ("use d|", {"db"}),
     "in a text": ("select 'sel|", set()),
@@ -150,7 +156,7 @@ def shown(monkeypatch):
 
 
 def test_a_table_fits_the_screen(shown):
-    lines = shown(Answer(COLUMNS, ROWS), 60)
+    lines = shown(FirstRows(COLUMNS, ROWS), 60)
     assert max(map(cell_len, lines)) <= 60
     heading, rule, first, second, third = lines
     assert heading.split() == ["id", "city", "at"]
@@ -165,7 +171,7 @@ def test_a_table_fits_the_screen(shown):
 def test_a_row_that_is_too_wide_takes_several_lines(shown):
     columns = tuple(TextColumn(f"column_{number}", "number") for number in range(20))
     row = tuple(10**12 + number for number in range(20))
-    lines = shown(Answer(columns, (row, row)), 80)
+    lines = shown(FirstRows(columns, (row, row)), 80)
     assert max(map(cell_len, lines)) <= 80
     assert sum(line.split() == ["column_19", str(10**12 + 19)] for line in lines) == 2
 

@@ -17,9 +17,6 @@ _OPENING: Final = frozenset("([{")
 _CLOSING: Final = frozenset(")]}")
 _SHOWN: Final = 60
 _NO_SPACE: Final = re.compile(r"\S+")
-_FIRST: Final = re.compile(
-    r"((?:\s|--[^\n]*\n|/\*(?!\+).*?\*/)*)([A-Za-z_]+)(?![\w'\"])", re.DOTALL
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +53,8 @@ def words_of(text: str) -> tuple[Word, ...]:
     Raises:
         SqlSyntaxError: a quote or a comment has no end, or a letter means nothing.
     """
-    first = _FIRST.match(text)
-    # The tokenizer takes what follows some first words for one string: CALL, SHOW.
-    blank = text if first is None else f"{first[1]}{'x' * len(first[2])}{text[first.end() :]}"
     try:
-        tokens = spark_tokens(blank)
+        tokens = spark_tokens(text)
     except (SqlglotError, PredicateError, ValueError, IndexError) as error:
         raise SqlSyntaxError(f"the statement cannot be read: {_first_line(error)}") from error
     return tuple(_words(text, tokens))

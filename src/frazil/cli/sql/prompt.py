@@ -31,7 +31,7 @@ from frazil.cli.sql.completion import SqlCompleter
 from frazil.cli.sql.engine import CancelledError, Engine
 from frazil.cli.sql.mistakes import said_of
 from frazil.cli.sql.names import Names
-from frazil.cli.sql.results import Answer, show_answer
+from frazil.cli.sql.results import FirstRows, show_answer
 from frazil.cli.sql.run import told
 from frazil.cli.sql.statements import is_complete, statements_of
 from frazil.errors import FrazilError
@@ -172,7 +172,7 @@ class Prompt:
         found = catalog.list_tables(said[0]) if said else catalog.list_tables_below()
         columns = (TextColumn("namespace", "text"), TextColumn("table", "text"))
         rows = tuple((".".join(each[:-1]), each[-1]) for each in found)
-        show_answer(self._out, Answer(columns, rows))
+        show_answer(self._out, FirstRows(columns, rows))
         click.secho("1 table" if len(rows) == 1 else f"{len(rows)} tables", dim=True)
 
     def _message(self) -> FormattedText:

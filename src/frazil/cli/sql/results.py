@@ -35,7 +35,7 @@ class Form(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FirstRows:
     """The first rows of a statement.
 
     Attributes:
@@ -49,7 +49,7 @@ class Answer:
     has_more: bool = False
 
 
-def show_answer(out: Output, answer: Answer) -> None:
+def show_answer(out: Output, answer: FirstRows) -> None:
     """Print rows: as a table that fits the terminal, or a line each where there is none."""
     if not answer.columns:
         return
@@ -99,7 +99,7 @@ def sql_text(value: Any) -> str:
             return readable(value)
 
 
-def _print_table(console: Console, answer: Answer, width: int) -> None:
+def _print_table(console: Console, answer: FirstRows, width: int) -> None:
     cells = [[one_line(sql_text(value)) for value in row] for row in answer.rows]
     headings = [one_line(column.heading) for column in answer.columns]
     widths = [
@@ -127,7 +127,7 @@ def _print_table(console: Console, answer: Answer, width: int) -> None:
 
 
 def _print_records(
-    console: Console, headings: Sequence[str], answer: Answer, cells: Sequence[Sequence[str]]
+    console: Console, headings: Sequence[str], answer: FirstRows, cells: Sequence[Sequence[str]]
 ) -> None:
     """Print a line for each value, for rows that are too wide for a table."""
     for number, (row, texts) in enumerate(zip(answer.rows, cells, strict=True), 1):

@@ -6,18 +6,18 @@ from pyspark.sql import DataFrame
 
 from frazil.cli.layout import TextColumn
 from frazil.cli.local_spark import plain
-from frazil.cli.sql.results import Answer, Form, export, kind_of
+from frazil.cli.sql.results import FirstRows, Form, export, kind_of
 from frazil.spark.lake import Lake
 
 
-def first_rows_of(lake: Lake, text: str, limit: int) -> Answer:
+def first_rows_of(lake: Lake, text: str, limit: int) -> FirstRows:
     """Run a statement, and return its first rows."""
     found = lake.sql(text)
     if not found.columns:
-        return Answer()
+        return FirstRows()
     rows = found.limit(limit + 1).collect()
     fields = found.schema.fields
-    return Answer(
+    return FirstRows(
         tuple(TextColumn(each.name, kind_of(each.dataType.simpleString())) for each in fields),
         tuple(
             tuple(plain(value, each.dataType) for value, each in zip(row, fields, strict=True))

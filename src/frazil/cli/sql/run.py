@@ -12,7 +12,7 @@ import click
 from frazil.cli.output import Output
 from frazil.cli.sql.engine import CancelledError, Engine, LeftError
 from frazil.cli.sql.mistakes import said_of
-from frazil.cli.sql.results import Answer, Form, show_answer
+from frazil.cli.sql.results import FirstRows, Form, show_answer
 from frazil.cli.sql.statements import Statement
 
 if TYPE_CHECKING:
@@ -92,13 +92,13 @@ def told(said: str, seconds: float) -> None:
     click.secho(f"{said}, {seconds:.2f} s" if said else f"{seconds:.2f} s", dim=True)
 
 
-def _first_rows(lake: Lake, text: str, limit: int) -> Answer:
+def _first_rows(lake: Lake, text: str, limit: int) -> FirstRows:
     from frazil.cli.sql.rows import first_rows_of
 
     return first_rows_of(lake, text, limit)
 
 
-def _number_of(answer: Answer) -> str:
+def _number_of(answer: FirstRows) -> str:
     if not answer.columns:
         return ""
     number = len(answer.rows)

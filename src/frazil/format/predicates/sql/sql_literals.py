@@ -7,7 +7,7 @@ import re
 import struct
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal, InvalidOperation
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.spark import Spark
@@ -51,13 +51,25 @@ _STRING_TYPES = ("TEXT", "VARCHAR", "CHAR", "NVARCHAR", "NCHAR")
 _EPOCH = datetime(1970, 1, 1)
 
 
+class _WholeStatements(Spark):
+    """Spark's tokens, also of what follows words such as CALL and SHOW.
+
+    Of those sqlglot's own tokenizer makes one string of the rest, in every statement of a text.
+    """
+
+    class Tokenizer(Spark.Tokenizer):
+        """The tokens."""
+
+        COMMANDS: ClassVar[set[TokenType]] = set()
+
+
 def spark_tokens(text: str) -> list[Token]:
     """The tokens of a text, with the values of its strings as Spark reads them.
 
     A quote that is doubled within a string stands for one quote, as in Spark since 4.0.
     """
     tokens: list[Token] = []
-    for token in Spark().tokenize(text):
+    for token in _WholeStatements().tokenize(text):
         if token.token_type is TokenType.STRING:
             raw = text[token.start : token.end + 1]
             quote = raw[:1]
