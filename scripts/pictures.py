@@ -62,6 +62,9 @@ CHANGES = {
     "100 upsert commits by a long, after one more": "Read after 100 upserts",
     "stream of 200 commits, one batch": "Stream of 200 commits",
     "stream of 200 commits, 20 files a batch": "Stream, 20 files a batch",
+    "compaction, 10,000,000 rows in 500 files, binpack": "Compaction of 500 files",
+    "compaction, 10,000,000 rows in 500 files, sort": "The same, sorted",
+    "expiry of 1,000 snapshots": "Expiry of 1 000 snapshots",
     "fast appends a second, 8 writers, sql catalog": "Commits by 8 writers, SQL",
     "fast appends a second, 8 writers, hadoop catalog": "Commits by 8 writers, folder",
 }
@@ -239,7 +242,7 @@ def main() -> None:
             "Queries and writes", list(pairs(QUERIES)), colours
         ),
         "changes-and-streams": lambda colours: plot(
-            "Changes, streams and commits", list(pairs(CHANGES)), colours
+            "Changes, streams, upkeep and commits", list(pairs(CHANGES)), colours
         ),
     }
     for name, draw in pictures.items():

@@ -61,6 +61,7 @@ class Engine:
         self.lake: Future[Lake] = Future()
         self._running = _running_session()
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._is_left = False
         self._thread = Thread(target=self._work, name="frazil-sql", daemon=True)
 
     def start(self) -> None:
@@ -116,6 +117,7 @@ class Engine:
                     if answer.cancel():
                         raise CancelledError from None
                     if asked > 1:
+                        self._is_left = True
                         raise LeftError from None
         failed = answer.exception()
         if asked and failed is not None and not isinstance(failed, CommitStateUnknownError):
@@ -123,9 +125,9 @@ class Engine:
         return answer.result()
 
     def close(self) -> None:
-        """Roll back what is open, and end Spark, unless it has not started yet."""
+        """Roll back what is open, and end Spark; what has not started or goes on is left alone."""
         self._jobs.put(None)
-        if self.lake.done():
+        if self.lake.done() and not self._is_left:
             self._thread.join(_LAST_WAIT)
 
     def _work(self) -> None:

@@ -28,7 +28,7 @@ from pygments.lexers.sql import SqlLexer
 from frazil.cli.layout import TextColumn, one_line
 from frazil.cli.output import Output
 from frazil.cli.sql.completion import SqlCompleter
-from frazil.cli.sql.engine import CancelledError, Engine
+from frazil.cli.sql.engine import CancelledError, Engine, LeftError
 from frazil.cli.sql.mistakes import said_of
 from frazil.cli.sql.names import Names
 from frazil.cli.sql.results import FirstRows, show_answer
@@ -85,6 +85,7 @@ class Prompt:
         self._out = out
         self._run = run
         self._names = Names(engine)
+        self._start_is_told = False
         self._session: PromptSession[str] = PromptSession(
             history=_history(),
             lexer=PygmentsLexer(SqlLexer),
@@ -117,6 +118,8 @@ class Prompt:
             try:
                 if self._is_left_after(text):
                     return
+            except KeyboardInterrupt:
+                click.echo()
             except FrazilError as error:
                 self._complain(error)
 
@@ -145,7 +148,7 @@ class Prompt:
         except CancelledError:
             click.secho("cancelled", fg="yellow")
             return False
-        except (FrazilError, click.ClickException, BrokenPipeError):
+        except (FrazilError, LeftError, click.ClickException, BrokenPipeError):
             raise
         except Exception as error:
             # Spark raises several kinds that share no base.
@@ -210,6 +213,10 @@ class Prompt:
 
     def _complain(self, error: BaseException) -> None:
         said = said_of(error, self._engine.settings.properties)
+        lake = self._engine.lake
+        if lake.done() and error is lake.exception():
+            said = "Spark did not start" if self._start_is_told else said
+            self._start_is_told = True
         click.echo(click.style("error: ", fg="red", bold=True) + said)
 
 
