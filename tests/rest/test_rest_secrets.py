@@ -192,7 +192,6 @@ def test_the_job_did_what_it_was_to_do(run: Run) -> None:
     assert sent >= {f"Bearer {ACCESS_TOKEN}", f"Bearer {TABLE_TOKEN}"}
     assert {each.headers.get("x-key") for each in run.server.exchanges} >= {HEADER_KEY}
     log = (run.out / "python.log").read_text()
-    assert "frazil-pipe" in log
     assert "DEBUG:py4j" in log
     assert "x-amz-security-token:***" in log
     if not list(run.out.glob("checkpoint/**/*")):

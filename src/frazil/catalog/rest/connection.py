@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -15,6 +15,7 @@ from frazil.catalog.rest.exchange.transport import Transport, origin_of
 from frazil.catalog.rest.login.base import Authenticator
 from frazil.catalog.rest.login.choice import authenticator_of, login_settings
 from frazil.catalog.rest.settings import (
+    CREDENTIAL,
     MAX_RETRIES,
     NAMESPACE_SEPARATOR,
     PREFIX,
@@ -48,7 +49,7 @@ class Connection:
     client: RestClient
     routes: routes.Routes
     endpoints: frozenset[str]
-    properties: Mapping[str, str]
+    properties: Mapping[str, str] = field(repr=False)
 
     def has(self, endpoint: str) -> bool:
         """Whether the server has an endpoint."""
@@ -134,7 +135,8 @@ def _client(
             name: value
             for name, value in properties.items()
             if is_secret(name) or name.startswith("urn:")
-        },
+        }
+        | {"client secret": properties.get(CREDENTIAL, "").partition(":")[2]},
         max_retries=MAX_RETRIES.of(properties),
     )
 
