@@ -96,8 +96,13 @@ class Daft(Program):
 
 
 @contextmanager
-def program(kind: type[ClickHouse] | type[Daft], uri: str, token: str) -> Iterator[Any]:
-    """Start an engine as a client of a server; skips the test where its package is not there."""
+def program(
+    kind: type[ClickHouse] | type[Daft], uri: str, token: str, folder: str
+) -> Iterator[Any]:
+    """Start an engine as a client of a server; skips the test where its package is not there.
+
+    ClickHouse reads and writes local files below the folder that it was started in.
+    """
     python = ENGINES / "bin" / "python"
     if not (ENGINES / ".ready").is_file():
         pytest.skip("the engine is not there: `make engines` gets it, and says why if it cannot")
@@ -108,6 +113,7 @@ def program(kind: type[ClickHouse] | type[Daft], uri: str, token: str) -> Iterat
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
+        cwd=folder,
         env={**os.environ, "ENGINE_TOKEN": token, "PYTHONPATH": "", "DAFT_PROGRESS_BAR": "0"},
     )
     try:
