@@ -80,9 +80,30 @@ def with_functions(
         ValidationError: a function does not take the type of its value.
     """
     kinds: dict[int, str] = {call.start: "" for call in calls if call.value is None}
+    before: dict[int, str] | None = None
+    # The value of one may be made of what another truncates, which has its type a round later.
+    while before != kinds:
+        before = dict(kinds)
+        _ask_each(text, words, calls, kinds, analyse)
+        if len(calls) == 1 or not any(call.name == TRUNCATE for call in calls):
+            break
+    rendering = _Rendering(text, calls, kinds)
+    changes = [*rendering.changes(), *_aliases(text, words, calls)]
+    typed = [TypedCall(call, kinds[call.start]) for call in calls]
+    return WithFunctions(_changed(text, changes), tuple(sorted(changes)), tuple(typed))
+
+
+def _ask_each(
+    text: str,
+    words: Sequence[Word],
+    calls: Sequence[FunctionCall],
+    kinds: dict[int, str],
+    analyse: Analyse,
+) -> None:
+    """Ask for the type of each call's value, given those of the others as far as they are known."""
     known: dict[tuple[str, int], str] = {}
     for call in calls:
-        if call.start in kinds:
+        if call.value is None:
             continue
         same = (call.key, _select_of(words, _place_of(words, call)))
         try:
@@ -93,10 +114,6 @@ def with_functions(
                 raise
             kind = known[same]
         kinds[call.start] = known[same] = kind
-    rendering = _Rendering(text, calls, kinds)
-    changes = [*rendering.changes(), *_aliases(text, words, calls)]
-    typed = [TypedCall(call, kinds[call.start]) for call in calls]
-    return WithFunctions(_changed(text, changes), tuple(sorted(changes)), tuple(typed))
 
 
 def as_changes_of(
