@@ -80,12 +80,12 @@ def with_functions(
         ValidationError: a function does not take the type of its value.
     """
     kinds: dict[int, str] = {call.start: "" for call in calls if call.value is None}
-    before: dict[int, str] | None = None
     # The value of one may be made of what another truncates, which has its type a round later.
-    while before != kinds:
+    rounds = len(calls) if any(call.name == TRUNCATE for call in calls) else 1
+    for _ in range(rounds):
         before = dict(kinds)
         _ask_each(text, words, calls, kinds, analyse)
-        if len(calls) == 1 or not any(call.name == TRUNCATE for call in calls):
+        if before == kinds:
             break
     rendering = _Rendering(text, calls, kinds)
     changes = [*rendering.changes(), *_aliases(text, words, calls)]
