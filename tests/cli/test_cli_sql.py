@@ -63,8 +63,10 @@ def test_rows_for_programs(run, warehouse):
     assert json.loads(run("sql", none, "--json", warehouse=warehouse)) == []
     assert run("sql", none, "--csv", warehouse=warehouse) == "a\n"
     # A table has the first rows, and says so; programs get all of them.
-    assert len(run("sql", "TABLE range(60)", warehouse=warehouse).splitlines()) == 51
-    assert len(run("sql", "TABLE range(60)", "--csv", warehouse=warehouse).splitlines()) == 61
+    assert len(run("sql", "SELECT * FROM range(60)", warehouse=warehouse).splitlines()) == 51
+    assert (
+        len(run("sql", "SELECT * FROM range(60)", "--csv", warehouse=warehouse).splitlines()) == 61
+    )
 
 
 def test_statements_of_standard_input(warehouse):

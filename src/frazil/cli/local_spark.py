@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from tempfile import TemporaryFile
 from typing import IO, Any, Final
 
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 from pyspark.sql import types as S
 
@@ -91,15 +92,17 @@ def first_rows(query: Scan, limit: int, *, table: str) -> tuple[list[str], list[
         ) from error
     names = [field.name for field in fields]
     kinds = [field.dataType for field in fields]
-    plain = [
+    found = [
         {name: plain(value, kind) for name, value, kind in zip(names, row, kinds, strict=True)}
         for row in rows
     ]
-    return names, plain
+    return names, found
 
 
 def lake_of(spark: SparkSession, catalog: Catalog) -> Lake:
-    """Return a lake of a catalog in a session."""
+    """Return a lake of a catalog in a session whose errors are told by us alone."""
+    # PySpark writes each error of a query to standard error too, as JSON.
+    PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
     prepare_session(spark)
     take_cache_sizes(spark, catalog.caches)
     return Lake(spark, catalog)
