@@ -19,7 +19,7 @@ from frazil.format.properties.table import RETRIES, RETRY_TIMEOUT
 from frazil.format.snapshots import MAIN_BRANCH, Snapshot
 from frazil.planning.plan import plan
 from frazil.planning.scan_plan import ScanPlan
-from frazil.spark.compaction.following import Follower
+from frazil.spark.compaction.following import FollowedDeletes
 from frazil.spark.compaction.results import FailedGroup
 from frazil.spark.compaction.rewriting import Rewriter, RewrittenGroup
 from frazil.spark.port import SparkPort
@@ -167,7 +167,7 @@ class Committer:
         then, now = self.rewriter.target.plan, plan(metadata, head, self.port.io)
         paths = {file.file_path for each in left for file in each.removed}
         gone, changed = self._gone(now, paths), self._changed_paths(then, now, paths)
-        follower = Follower(self.rewriter.target, now)
+        follower = FollowedDeletes(self.rewriter.target, now)
         lost: list[RewrittenGroup] = []
         follows = False
         for place, each in enumerate(left):

@@ -50,7 +50,7 @@ RowIds = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Follower:
+class FollowedDeletes:
     """Gives rewritten groups the deletes that were committed since their files were read.
 
     Attributes:

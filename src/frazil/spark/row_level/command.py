@@ -31,7 +31,7 @@ MERGE_ON_READ: Final = "merge-on-read"
 
 
 @dataclass(frozen=True, slots=True)
-class Tested:
+class RowTest:
     """How a command tests rows that others added since it read the table.
 
     Attributes:
@@ -168,7 +168,7 @@ class Command(Start):
         where: Expression,
         figures: Mapping[str, int],
         *,
-        tested: Tested | None = None,
+        tested: RowTest | None = None,
     ) -> ChangeResult:
         """Commit new rows alone; rows that others added meanwhile and that match conflict."""
         plan = target.plan
@@ -193,7 +193,7 @@ class Command(Start):
         figures: Mapping[str, int],
         mode: str | None = None,
         *,
-        tested: Tested | None = None,
+        tested: RowTest | None = None,
     ) -> ChangeResult:
         """Commit files in place of others.
 
@@ -227,7 +227,7 @@ class Command(Start):
         removed: Collection[int] = (),
         changed: Collection[int] = (),
         *,
-        tested: Tested | None = None,
+        tested: RowTest | None = None,
     ) -> ChangeResult:
         """Commit new rows and deletes of rows.
 
@@ -288,7 +288,7 @@ class Command(Start):
         target: Target,
         deletes: Sequence[DataFile],
         where: Expression,
-        tested: Tested | None,
+        tested: RowTest | None,
     ) -> ComparedRows | None:
         """What is read where others changed the same files; None where files alone decide."""
         if not ROW_LEVEL_CONFLICTS.of(self.base.properties):

@@ -18,7 +18,7 @@ from frazil.format.types import NestedField
 from frazil.spark.conditions import Condition
 from frazil.spark.delete_files.write import WrittenDeletes
 from frazil.spark.port import SparkPort
-from frazil.spark.row_level.command import Command, Tested
+from frazil.spark.row_level.command import Command, RowTest
 from frazil.spark.row_level.figures import ChangeResult
 from frazil.spark.row_level.in_place import in_place
 from frazil.spark.row_level.options import CommitOptions
@@ -175,7 +175,7 @@ def repeatable(target: Target, condition: Condition) -> Test:
     return AtPlaces(matching_places(target, condition).localCheckpoint(), target.place)
 
 
-def tested_by(test: Test) -> Tested | None:
+def tested_by(test: Test) -> RowTest | None:
     """Return how rows that others add are tested; None where a later look may say otherwise.
 
     Args:
@@ -186,7 +186,7 @@ def tested_by(test: Test) -> Tested | None:
     words = words_of(test.text)
     if not test.is_exact and (words is None or words.name_any_of(CLOCKS)):
         return None
-    return Tested(lambda target: rows_by_file(target, test))
+    return RowTest(lambda target: rows_by_file(target, test))
 
 
 CLOCKS: Final = (

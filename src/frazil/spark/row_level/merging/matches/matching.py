@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from frazil.format.predicates.sql.implied import words_of
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.types import NestedField
-from frazil.spark.row_level.command import Command, Tested
+from frazil.spark.row_level.command import Command, RowTest
 from frazil.spark.row_level.delete import CLOCKS
 from frazil.spark.row_level.merging.clauses.checked import CheckedClauses
 from frazil.spark.row_level.merging.clauses.clause import When
@@ -107,11 +107,11 @@ class Matching:
         rows = rows if passing is None else passing.passed(rows)
         return rows.alias(self.merge.target_alias).join(source, self.checked.on)
 
-    def tested(self) -> Tested | None:
+    def tested(self) -> RowTest | None:
         """Return how rows that others add are tested; None where a later look may say otherwise."""
         if self.merge.of_kind(When.BY_SOURCE) or not is_steady(self.merge.on):
             return None
-        return Tested(self._count_matched, (*self.source.names, self.source.number))
+        return RowTest(self._count_matched, (*self.source.names, self.source.number))
 
     def _count_matched(self, target: Target) -> dict[int, int]:
         """The rows of each file that the source matches."""
