@@ -150,6 +150,18 @@ REFUSED = {
         ),
         lambda lake, t: t.append(frame(lake, [(5, "a", "x"), (9, "a", "zzz")])),
     ),
+    "a sub-query, beside another row": (
+        {},
+        lambda lake, t, **o: t.update(
+            {"v": "'own'"}, "id = 1 and exists (select 1 from range(1))", **o
+        ),
+        lambda lake, t: COMMANDS["update"](lake, t, 2),
+    ),
+    "a value of other rows": (
+        {},
+        lambda lake, t, **o: t.update({"v": "(select 'x' from range(1))"}, "id = 1", **o),
+        lambda lake, t: COMMANDS["update"](lake, t, 2),
+    ),
     "not matched by source": (
         {},
         lambda lake, t, **o: (

@@ -291,7 +291,7 @@ class Command(Start):
         tested: RowTest | None,
     ) -> ComparedRows | None:
         """What is read where others changed the same files; None where files alone decide."""
-        if not ROW_LEVEL_CONFLICTS.of(self.base.properties):
+        if tested is None or not ROW_LEVEL_CONFLICTS.of(self.base.properties):
             return None
         return ComparedRows(
             spark=target.spark,
@@ -300,8 +300,8 @@ class Command(Start):
             plan=target.plan,
             deletes=deletes,
             where=where,
-            count_matching=None if tested is None else tested.count,
-            beside=() if tested is None else tested.beside,
+            count_matching=tested.count,
+            beside=tested.beside,
         )
 
     def _validation(

@@ -45,7 +45,7 @@ class ComparedRows:
         plan: the data files that the command looked at, and what was deleted of them then.
         deletes: the deletes that the command wrote.
         where: a predicate of all rows that the command is about.
-        count_matching: counts them; None where another look at other rows makes no sense.
+        count_matching: counts them.
         beside: names of columns that stand beside the rows when they are tested.
     """
 
@@ -55,7 +55,7 @@ class ComparedRows:
     plan: ScanPlan
     deletes: Sequence[DataFile]
     where: Expression
-    count_matching: CountMatching | None
+    count_matching: CountMatching
     beside: Sequence[str] = ()
 
     def own(self, paths: Collection[str]) -> Mapping[str, OwnRows]:
@@ -108,7 +108,7 @@ class ComparedRows:
         self, metadata: TableMetadata, head: Snapshot | None, paths: Collection[str]
     ) -> Mapping[str, int] | None:
         """Count the rows of live data files that the command would have been about."""
-        if self.count_matching is None or metadata.schema != self.metadata.schema:
+        if metadata.schema != self.metadata.schema:
             return None
         every = Target.of(self.spark, metadata, self.io, head, where=self.where, beside=self.beside)
         added = every.named(paths)

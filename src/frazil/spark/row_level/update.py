@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from frazil.format.predicates.expressions import Expression
 from frazil.spark.conditions import Condition
 from frazil.spark.port import SparkPort
-from frazil.spark.row_level.command import Command
+from frazil.spark.row_level.command import Command, RowTest
 from frazil.spark.row_level.delete import (
     AtPlaces,
     Test,
@@ -113,7 +113,7 @@ class _Change:
                     where,
                     figures,
                     changed=updated.ordinals,
-                    tested=tested_by(test),
+                    tested=self._tested(test),
                 )
             counts = rows_by_file(target, test)
             if not counts:
@@ -128,8 +128,12 @@ class _Change:
             written = sum(file.record_count for file in added)
             figures["rows_copied"] = written - figures["rows_updated"]
             return command.commit_rewrite(
-                added, list(counts), target, where, figures, tested=tested_by(test)
+                added, list(counts), target, where, figures, tested=self._tested(test)
             )
+
+    def _tested(self, test: Test) -> RowTest | None:
+        """How rows that others add are tested; None where the new values read other rows."""
+        return tested_by(test) if without_queries(self.values) else None
 
     def _placement(
         self, command: Command, rewritten: Target, test: Test, assignments: Assignments

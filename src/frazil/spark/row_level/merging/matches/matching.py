@@ -14,6 +14,7 @@ from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.types import NestedField
 from frazil.spark.row_level.command import Command, RowTest
 from frazil.spark.row_level.delete import CLOCKS
+from frazil.spark.row_level.in_place import without_queries
 from frazil.spark.row_level.merging.clauses.checked import CheckedClauses
 from frazil.spark.row_level.merging.clauses.clause import When
 from frazil.spark.row_level.merging.clauses.flags import first_that_holds, values_by_clause
@@ -109,7 +110,11 @@ class Matching:
 
     def tested(self) -> RowTest | None:
         """Return how rows that others add are tested; None where a later look may say otherwise."""
-        if self.merge.of_kind(When.BY_SOURCE) or not is_steady(self.merge.on):
+        clauses = self.merge.clauses
+        conditions = [self.merge.on, *(c.condition for c in clauses if c.condition is not None)]
+        if self.merge.of_kind(When.BY_SOURCE) or not all(is_steady(each) for each in conditions):
+            return None
+        if not all(without_queries(each.values) for each in clauses if each.values is not None):
             return None
         return RowTest(self._count_matched, (*self.source.names, self.source.number))
 
