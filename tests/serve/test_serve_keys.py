@@ -45,6 +45,7 @@ def prepare(client: httpx.Client) -> None:
     namespace(client, "empty")
     for name in ("t", "other"):
         assert table(client, "a", name).status_code == 200
+    assert client.post("/v1/namespaces/a/views", json=view("v")).status_code == 200
 
 
 def updates(value: str) -> dict[str, Any]:
@@ -60,7 +61,9 @@ def state(client: httpx.Client) -> object:
     names = client.get("/v1/namespaces").json()["namespaces"]
     listed = client.get("/v1/namespaces/a/tables").json()["identifiers"]
     tables = [client.get(f"/v1/namespaces/a/tables/{each['name']}").json() for each in listed]
-    return names, listed, tables, client.get("/v1/namespaces/a").json()
+    views = client.get("/v1/namespaces/a/views").json()["identifiers"]
+    made = [client.get(f"/v1/namespaces/a/views/{each['name']}").json() for each in views]
+    return names, listed, tables, views, made, client.get("/v1/namespaces/a").json()
 
 
 @dataclass(frozen=True)
@@ -133,6 +136,75 @@ CASES = {
             {"table-changes": [{"identifier": TABLE, **updates("1")}]},
         ),
         lambda c: c.post(T, json=updates("2")),
+    ),
+}
+
+VIEW = "/v1/namespaces/a/views/v"
+
+
+def version(number: int, sql: str = "select 1 as x") -> dict[str, Any]:
+    return {
+        "version-id": number,
+        "timestamp-ms": 1_700_000_000_000 + number,
+        "schema-id": 0,
+        "summary": {},
+        "representations": [{"type": "sql", "sql": sql, "dialect": "spark"}],
+        "default-namespace": ["a"],
+    }
+
+
+def view(name: str) -> dict[str, Any]:
+    fields = [{"id": 1, "name": "x", "required": False, "type": "int"}]
+    schema = {"type": "struct", "schema-id": 0, "fields": fields}
+    return {"name": name, "schema": schema, "view-version": version(1), "properties": {}}
+
+
+def replacement(sql: str) -> dict[str, Any]:
+    return {
+        "requirements": [],
+        "updates": [
+            {"action": "add-view-version", "view-version": version(2, sql)},
+            {"action": "set-current-view-version", "view-version-id": -1},
+        ],
+    }
+
+
+def view_location(client: httpx.Client) -> str:
+    return str(client.get(VIEW).json()["metadata-location"])
+
+
+CASES |= {
+    "create view": Case(
+        "POST namespaces/{namespace}/views",
+        _post("/v1/namespaces/a/views", view("new")),
+        lambda c: c.delete("/v1/namespaces/a/views/new"),
+    ),
+    "replace view": Case(
+        "POST namespaces/{namespace}/views/{view}",
+        _post(VIEW, replacement("select 2 as x")),
+        lambda c: c.post(VIEW, json=replacement("select 3 as x")),
+    ),
+    "drop view": Case(
+        "DELETE namespaces/{namespace}/views/{view}",
+        _delete(VIEW),
+        lambda c: c.post("/v1/namespaces/a/views", json=view("v")),
+    ),
+    "register view": Case(
+        "POST namespaces/{namespace}/register-view",
+        lambda c, headers: c.post(
+            "/v1/namespaces/a/register-view",
+            json={"name": "reg", "metadata-location": view_location(c)},
+            headers=headers,
+        ),
+        lambda c: c.delete("/v1/namespaces/a/views/reg"),
+    ),
+    "rename view": Case(
+        "POST views/rename",
+        _post(
+            "/v1/views/rename",
+            {"source": {**TABLE, "name": "v"}, "destination": {**TABLE, "name": "w"}},
+        ),
+        lambda c: c.post("/v1/namespaces/a/views", json=view("v")),
     ),
 }
 

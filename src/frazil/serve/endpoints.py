@@ -117,7 +117,12 @@ def _many(*statuses: int) -> frozenset[int]:
 
 
 def _of_views(
-    method: str, template: str, handler: Handler, *statuses: int, changes: bool = False
+    method: str,
+    template: str,
+    handler: Handler,
+    *statuses: int,
+    again: Handler = nothing,
+    changes: bool = False,
 ) -> Endpoint:
     """An endpoint of views; the specification has most of their errors without a wrapper."""
     bare = _many() if handler is views.register_view else _many(404, 409)
@@ -128,6 +133,7 @@ def _of_views(
         template,
         handler,
         _many(404, *statuses),
+        again,
         changes=changes,
         needs=Capability.VIEWS,
         bare=bare,
@@ -205,12 +211,19 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         needs=_SEVERAL,
     ),
     _of_views("GET", _VIEWS, views.list_views),
-    _of_views("POST", _VIEWS, views.create_view, 409, changes=True),
+    _of_views("POST", _VIEWS, views.create_view, 409, again=views.view_of_the_body, changes=True),
     _of_views("GET", _VIEW, views.load_view),
     _of_views("HEAD", _VIEW, views.view_exists),
-    _of_views("POST", _VIEW, views.replace_view, 409, changes=True),
+    _of_views("POST", _VIEW, views.replace_view, 409, again=views.load_view, changes=True),
     _of_views("DELETE", _VIEW, views.drop_view, changes=True),
-    _of_views("POST", f"{_NAMESPACE}/register-view", views.register_view, 409, changes=True),
+    _of_views(
+        "POST",
+        f"{_NAMESPACE}/register-view",
+        views.register_view,
+        409,
+        again=views.view_of_the_body,
+        changes=True,
+    ),
     _of_views("POST", "views/rename", views.rename_view, 406, 409, changes=True),
 )
 

@@ -16,7 +16,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from frazil.errors import FrazilError, NoSuchNamespaceError, NoSuchTableError, RequestRepeatedError
+from frazil.errors import (
+    FrazilError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    NoSuchViewError,
+    RequestRepeatedError,
+)
 from frazil.serve.answers import HttpAnswer, HttpError, bad_request
 from frazil.serve.calls import Call
 from frazil.serve.endpoints import Endpoint
@@ -148,7 +154,7 @@ def carry_out_once(
     key.require(digest)
     try:
         return endpoint.again(served, call)
-    except (NoSuchTableError, NoSuchNamespaceError):
+    except (NoSuchTableError, NoSuchViewError, NoSuchNamespaceError):
         raise _gone() from None
 
 

@@ -61,6 +61,14 @@ def load_view(served: ServedCatalog, call: Call) -> HttpAnswer:
     return _view_answer(served.catalog.load_view(call.table))
 
 
+def view_of_the_body(served: ServedCatalog, call: Call) -> HttpAnswer:
+    """Answer with a view that was made before."""
+    body = call.body()
+    with reading():
+        name = table_name_of(body.string("name"))
+    return _view_answer(served.catalog.load_view((*call.namespace, name)))
+
+
 def view_exists(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Answer whether there is a view."""
     if not served.catalog.view_exists(call.table):
