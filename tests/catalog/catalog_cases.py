@@ -32,6 +32,9 @@ KINDS = ("filesystem", "sqlite", "postgres")
 LIKE_A_SERVER = ("requirements",)
 BEHIND_A_SERVER = ("rest", "serve")
 S3_KINDS = ("filesystem on s3",)
+NO_REPORTS = {"rest-metrics-reporting-enabled": "false"}
+"""No report comes between the requests that a test counts, or breaks."""
+
 QUICK_CHECKS = {
     "commit.status-check.num-retries": "1",
     "commit.status-check.min-wait-ms": "1",
@@ -85,7 +88,7 @@ def rest_properties(folder: Path, kind: str = "rest") -> Iterator[dict[str, str]
     behind = RequirementsCatalog("behind", properties_of("sqlite", folder))
     with served(Server(behind)) as server:
         SERVED[server.address] = behind
-        yield {"type": "rest", "uri": server.address}
+        yield {"type": "rest", "uri": server.address, **NO_REPORTS}
         del SERVED[server.address]
     behind.close()
 
@@ -99,7 +102,7 @@ def serve_properties(folder: Path) -> Iterator[dict[str, str]]:
     thread.start()
     SERVED[server.uri] = behind
     try:
-        yield {"type": "rest", "uri": server.uri}
+        yield {"type": "rest", "uri": server.uri, **NO_REPORTS}
     finally:
         del SERVED[server.uri]
         server.stop()

@@ -88,11 +88,8 @@ class SigningPlace:
             ConfigurationError: the signer's address is none, or is without TLS where the
                 catalog's is not.
         """
-        told = body.get(_CONFIG) or {}
-        properties = told.get("properties") or {} if isinstance(told, dict) else None
-        headers = told.get("headers") or {} if isinstance(told, dict) else None
-        if not isinstance(properties, dict) or not isinstance(headers, dict):
-            raise StorageError(f"the server answered with a malformed {_CONFIG} of {shown(name)}")
+        told = _object(body, _CONFIG, name)
+        properties, headers = (_object(told, part, name) for part in ("properties", "headers"))
         merged = {**connection.properties, **config}
         uri = _first(merged, SIGNER_URI) or connection.client.uri
         path = _first(merged, SIGNER_ENDPOINT)
@@ -110,6 +107,15 @@ class SigningPlace:
             {str(key): str(value) for key, value in properties.items()},
             {str(key): ", ".join(map(str, _listed(value))) for key, value in headers.items()},
         )
+
+
+def _object(body: Mapping[str, Any], part: str, name: Identifier) -> Mapping[str, Any]:
+    found = body.get(part)
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise StorageError(f"the server answered with a malformed {_CONFIG} of {shown(name)}")
+    return found
 
 
 class RemoteSigner:
