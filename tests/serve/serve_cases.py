@@ -138,6 +138,7 @@ class Recorder:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         asked, answered, status, kind = bytearray(), bytearray(), [0], [""]
+        held: list[Any] = []
 
         async def received() -> Any:
             message = await receive()
@@ -150,10 +151,12 @@ class Recorder:
                 headers = {name.lower(): value for name, value in message["headers"]}
                 kind[0] = headers.get(b"content-type", b"").decode()
             answered.extend(message.get("body", b""))
+            held.append(message)
             if message["type"] == "http.response.body" and not message.get("more_body"):
-                # Before the client has the answer, and asks for something else.
+                # Before the client has the answer, which may end with its head, and asks for more.
                 self.exchanges.append(exchange())
-            await send(message)
+                for each in held:
+                    await send(each)
 
         def exchange() -> Exchange:
             return Exchange(
