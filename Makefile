@@ -7,7 +7,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 # Where it is set, every process and every worker of Spark would compile its modules anew: seconds each.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test41 soak interop record-sql bench plots conformance lint docs java engines clean
+.PHONY: demo test test41 soak interop record-sql bench plots conformance lint docs java engines interop-engines clean
 
 demo: .venv/.ready java
 	$(PY) examples/flights.py
@@ -31,10 +31,15 @@ soak: .venv/.ready .venv41/.ready java
 	FRAZIL_REQUIRE_POSTGRES=1 $(PY) -m pytest -m soak tests
 	$(PY41) -m pytest -p no:cacheprovider -m soak interop
 
-interop: .venv/.ready .venv41/.ready java engines
+interop: .venv/.ready .venv41/.ready java
 	scripts/interop.sh $(PY41)
 
-# ClickHouse, Daft and the server Nessie, for `interop` alone; what cannot be had is skipped there.
+# ClickHouse, Daft and the server Nessie (1.2 GB): `interop-engines` tests with them, and `interop` skips
+# these tests where they are not there.
+interop-engines: engines
+	$(PY41) -m pytest -p no:cacheprovider -m "not soak" interop/test_interop_nessie.py \
+		interop/test_interop_nessie_contract.py interop/test_interop_serve_engines.py
+
 engines: .venv41/.ready java
 	@scripts/engines.sh .venvengines $(PY41)
 
