@@ -168,7 +168,7 @@ class SqlCatalog(SqlViewMethods, CommitsTogether):
         staged = super().stage_table(identifier, metadata)
         if self.view_exists(staged.identifier):
             raise TableAlreadyExistsError(
-                f"there is a view {shown(staged.identifier)} in the catalog {self.name}"
+                f"the catalog {self.name} has a view of that name: {shown(staged.identifier)}"
             )
         return staged
 
