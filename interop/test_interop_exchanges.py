@@ -96,7 +96,9 @@ class LakeClient(FrazilClient):
         self.lake: Lake
 
     def connect_and_list(self) -> None:
-        self.lake = connect(self._rows.sparkSession, type="rest", uri=self._uri, name="lake")
+        told = {"rest-metrics-reporting-enabled": "false"}
+        spark = self._rows.sparkSession
+        self.lake = connect(spark, type="rest", uri=self._uri, name="lake", **told)
         self.catalog = self.lake.catalog
         self.catalog.list_tables("db")
 
