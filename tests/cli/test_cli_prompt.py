@@ -154,7 +154,9 @@ class Terminal:
         return before
 
 
+@pytest.mark.soak
 def test_the_program_in_a_terminal(warehouse):
+    """Spark may take more than a minute to end after a statement was cancelled."""
     terminal = Terminal("--warehouse", warehouse, "sql")
     try:
         terminal.waits_for("frazil>")
