@@ -143,8 +143,6 @@ class Engine:
         # Spark's classes take a while to import, and the user is typing.
         spark = import_module("frazil.cli.local_spark")
         session = self._running or spark.quiet_session()
-        # A task that is cancelled within a long loop goes on to its end otherwise.
-        session.sparkContext.setInterruptOnCancel(True)
         lake: Lake = spark.lake_of(session, self.catalog.result())
         return lake
 
