@@ -6,6 +6,7 @@ httptools reads heads some ten times faster than h11, and is used where it is in
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from typing import Any, Final
 
 import h11
@@ -20,7 +21,7 @@ _LONGEST_HEAD: Final = 64 << 10
 _CLOSING_SECONDS: Final = 1.0
 
 
-class _LimitedHead:
+class _LimitedHead(ABC):
     """Closes a connection whose next head does not come in time or has too many bytes."""
 
     head_seconds: float
@@ -56,9 +57,9 @@ class _LimitedHead:
             # Over TLS a close waits for the client's own, which an idle client does not send.
             self.loop.call_later(_CLOSING_SECONDS, self.transport.abort)
 
+    @abstractmethod
     def waits_for_head(self) -> bool:
         """Whether a head is not complete, or none has come at all."""
-        raise NotImplementedError
 
     def _forget_limit(self) -> None:
         self._head_bytes = 0
