@@ -20,6 +20,12 @@ REPLACE_PARTITIONS = "replace-partitions"
 PARTITION_SUMMARIES_INCLUDED = "partition-summaries-included"
 PARTITION_PREFIX = "partitions."
 
+# Of commits beside which others changed the same data files.
+RIVAL_SNAPSHOTS = "frazil.row-level-conflicts.snapshots"
+SHARED_FILES = "frazil.row-level-conflicts.shared-files"
+TESTED_FILES = "frazil.row-level-conflicts.tested-files"
+MOVED_ROWS = "frazil.row-level-conflicts.moved-rows"
+
 _MOST_DIGITS = 19
 
 _TOTALS = (

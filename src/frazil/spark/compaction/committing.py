@@ -17,6 +17,7 @@ from frazil.errors import ConflictError
 from frazil.format.manifests import Content
 from frazil.format.properties.table import RETRIES, RETRY_TIMEOUT
 from frazil.format.snapshots import MAIN_BRANCH, Snapshot
+from frazil.format.snapshots.summaries import MOVED_ROWS
 from frazil.planning.plan import plan
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.compaction.following import FollowedDeletes
@@ -153,7 +154,7 @@ class Committer:
         moved = sum(each.moved_rows for each in groups)
         if not moved:
             return self.snapshot_properties
-        return {**self.snapshot_properties, "frazil.row-level-conflicts.moved-rows": str(moved)}
+        return {**self.snapshot_properties, MOVED_ROWS: str(moved)}
 
     def _sorted_out(self, left: list[RewrittenGroup]) -> _SortedOut:
         """Compare the groups' files and deletes with those that the branch has now.

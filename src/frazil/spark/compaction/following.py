@@ -94,15 +94,14 @@ class FollowedDeletes:
     def _deleted_since(self, ordinals: Collection[int]) -> dict[int, Words] | None:
         """The positions by file that are deleted now and were not; None where rows came back."""
         then = self.target.only(ordinals).plan
-        paths = then.files.select("file_path", pl.col("ordinal").alias("then"))
-        files = self.now.files.join(paths, on="file_path", how="semi")
-        now = self.now.restricted_to(files["ordinal"])
+        here = self.now.files["file_path"].is_in(then.files["file_path"].implode())
+        now = self.now.where_files(here)
         before, after = self._positions(then), self._positions(now)
+        places = dict(now.files.select("file_path", "ordinal").iter_rows())
         found: dict[int, Words] = {}
-        for path, ordinal in paths.iter_rows():
-            [own] = files.filter(pl.col("file_path") == path)["ordinal"].to_list()[:1]
+        for path, ordinal in then.files.select("file_path", "ordinal").iter_rows():
             was = before.get(ordinal, Words.none()).bitmap()
-            new = after.get(own, Words.none()).bitmap()
+            new = after.get(places[path], Words.none()).bitmap()
             if not was.issubset(new):
                 return None
             if gone := new - was:

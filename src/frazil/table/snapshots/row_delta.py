@@ -8,6 +8,7 @@ from frazil.errors import ConflictError, ValidationError
 from frazil.format.manifests import Content, DataFile, ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import APPEND, DELETE, OVERWRITE, Snapshot
+from frazil.format.snapshots.summaries import RIVAL_SNAPSHOTS, SHARED_FILES, TESTED_FILES
 from frazil.storage.files import FileIO
 from frazil.table.conflicts.history import History, Scope
 from frazil.table.conflicts.rows import AddedData
@@ -141,9 +142,9 @@ class RowDelta(MergingProducer):
             return counts
         return {
             **counts,
-            "frazil.row-level-conflicts.snapshots": str(self._rivals),
-            "frazil.row-level-conflicts.shared-files": str(len(self._joined.shared)),
-            "frazil.row-level-conflicts.tested-files": str(self._added_by_others.tested_files),
+            RIVAL_SNAPSHOTS: str(self._rivals),
+            SHARED_FILES: str(len(self._joined.shared)),
+            TESTED_FILES: str(self._added_by_others.tested_files),
         }
 
     def on_committed(self, metadata: TableMetadata) -> None:

@@ -15,7 +15,12 @@ from frazil.errors import ValidationError
 from frazil.format.predicates.sql.quoting import decimal_text, string_text
 from frazil.format.values.decimals import decimal_from_unscaled
 from frazil.spark.sql.functions.calls import BUCKET, TRUNCATE, VERSION
-from frazil.spark.write.columns.bucket_hash import SEED_ZERO
+from frazil.spark.write.columns.bucket_hash import (
+    bucket_text,
+    bytes_hash_text,
+    let,
+    long_hash_text,
+)
 
 _DECIMAL: Final = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
 _WHOLE: Final[Mapping[str, int]] = {
@@ -31,11 +36,6 @@ _LONG_DIGITS: Final = 18
 _MOST_DIGITS: Final = 38
 _MICROS_OF_DAY: Final = 86_400_000_000
 _MICROS_OF_HOUR: Final = 3_600_000_000
-_WORD: Final = 0xFFFFFFFF
-_MODULUS: Final = 1 << 32
-_C1: Final = 0x85EBCA6B
-_C2: Final = 0xC2B2AE35
-_BLOCK_ADDEND: Final = 0xE6546B64
 _TWO_WORDS: Final = f"CAST({1 << 64} AS DECIMAL(20,0))"
 RESULTS: Final[Mapping[str, str]] = {
     BUCKET: "INT",
@@ -71,7 +71,7 @@ def transform_text(name: str, number: int, kind: str, value: str, *, is_simple: 
     if is_simple:
         return f"({_transform(name, number, kind, value)})"
     bound = "frazil_value"
-    return _let(bound, value, _transform(name, number, kind, bound))
+    return let(bound, value, _transform(name, number, kind, bound))
 
 
 def _transform(name: str, number: int, kind: str, value: str) -> str:
@@ -86,74 +86,22 @@ def _transform(name: str, number: int, kind: str, value: str) -> str:
 
 def bucket_of(buckets: int, kind: str, value: str) -> str:
     """Return the bucket of a value that is not NULL (rule 84)."""
-    return f"CAST(({_hash(kind, value)} & 2147483647) % {buckets} AS INT)"
+    return bucket_text(_hash(kind, value), buckets)
 
 
 def _hash(kind: str, value: str) -> str:
     if kind in _WHOLE:
-        return _long_hash(f"CAST({value} AS BIGINT)")
+        return long_hash_text(f"CAST({value} AS BIGINT)")
     if kind == "DATE":
-        return _long_hash(f"CAST(unix_date({value}) AS BIGINT)")
+        return long_hash_text(f"CAST(unix_date({value}) AS BIGINT)")
     if kind in _TIMES:
-        return _long_hash(value)
+        return long_hash_text(value)
     if kind in ("STRING", "BINARY"):
-        return _bytes_hash(f"CAST({value} AS BINARY)")
+        return bytes_hash_text(f"CAST({value} AS BINARY)")
     digits = _DECIMAL.fullmatch(kind)
     if digits is None:
         raise _refused(BUCKET, "whole numbers, decimals, dates, times, texts and bytes", kind)
-    return _bytes_hash(_minimal_bytes(int(digits[1]), int(digits[2]), value))
-
-
-def _long_hash(value: str) -> str:
-    """The hash of a bigint; `frazil.spark.write.columns.bucket_hash` says why it is Spark's."""
-    return f"hash({SEED_ZERO}, {value})"
-
-
-def _bytes_hash(value: str) -> str:
-    """The hash of bytes, as a bigint."""
-    b, h, y = "frazil_bytes", "frazil_hash", "frazil_state"
-    length = f"octet_length({b})"
-    padded_length = f"(({length} + 3) & -4)"
-    padded = f"CAST({_long_hash(f'''rpad({b}, {padded_length}, X'00')''')} AS BIGINT)"
-    state = _let(h, padded, _state_before_tail_mix(h, padded_length))
-    tail = _let(y, state, _finalised(y, length))
-    whole = f"CAST({_long_hash(b)} AS BIGINT)"
-    return _let(b, value, f"CASE WHEN ({length} & 3) = 0 THEN {whole} ELSE {tail} END")
-
-
-def _state_before_tail_mix(h: str, length: str) -> str:
-    h = _times(_xor_shift(h, 16), pow(_C2, -1, _MODULUS))
-    h = f"({h} ^ {_shifted(h, 13)} ^ {_shifted(h, 26)})"
-    h = _xor_shift(_times(h, pow(_C1, -1, _MODULUS)), 16)
-    h = f"({h} ^ CAST({length} AS BIGINT))"
-    h = _times(f"({h} - ({_signed(_BLOCK_ADDEND)}))", pow(5, -1, _MODULUS))
-    return _as_signed(f"({_shifted(h, 13)} | shiftleft({h}, 19))")
-
-
-def _finalised(state: str, length: str) -> str:
-    h = f"({state} ^ CAST({length} AS BIGINT))"
-    h = _times(_xor_shift(h, 16), _C1)
-    return _xor_shift(_times(_xor_shift(h, 13), _C2), 16)
-
-
-def _signed(word: int) -> int:
-    return word - _MODULUS if word >= 1 << 31 else word
-
-
-def _as_signed(value: str) -> str:
-    return f"shiftright(shiftleft({value}, 32), 32)"
-
-
-def _times(value: str, factor: int) -> str:
-    return _as_signed(f"({value} * ({_signed(factor)}))")
-
-
-def _shifted(value: str, bits: int) -> str:
-    return f"shiftright({value} & {_WORD}, {bits})"
-
-
-def _xor_shift(value: str, bits: int) -> str:
-    return f"({value} ^ {_shifted(value, bits)})"
+    return bytes_hash_text(_minimal_bytes(int(digits[1]), int(digits[2]), value))
 
 
 def _minimal_bytes(precision: int, scale: int, value: str) -> str:
@@ -165,8 +113,8 @@ def _minimal_bytes(precision: int, scale: int, value: str) -> str:
         u, low = "frazil_unscaled", "frazil_low"
         high = f"({u} div {_TWO_WORDS}) - CASE WHEN {u} % {_TWO_WORDS} < 0 THEN 1 ELSE 0 END"
         signed = f"{low} - CASE WHEN {low} >= {1 << 63} THEN {_TWO_WORDS} ELSE 0 END"
-        lower = _let(low, f"pmod({u}, {_TWO_WORDS})", _hex(f"CAST({signed} AS BIGINT)"))
-        digits = _let(u, _unscaled(precision, scale, value), f"{_hex(high)} || {lower}")
+        lower = let(low, f"pmod({u}, {_TWO_WORDS})", _hex(f"CAST({signed} AS BIGINT)"))
+        digits = let(u, _unscaled(precision, scale, value), f"{_hex(high)} || {lower}")
     shorter = f"regexp_replace({digits}, '^(?:00)+(?=[0-7])', '')"
     return f"unhex(regexp_replace({shorter}, '^(?:FF)+(?=[89A-F])', ''))"
 
@@ -211,8 +159,8 @@ def _truncated(width: int, kind: str, value: str) -> str:
     written = f"concat({sign}, substring({t}, 1, {place}), '.', substring({t}, {place + 1}))"
     # Negation, and abs() with it, rounds to 34 digits in Spark.
     padded = f"lpad(replace(CAST({r} AS STRING), '-', ''), {_MOST_DIGITS}, '0')"
-    back = _let(t, padded, f"CAST({written} AS {kind})")
-    return _let(u, _unscaled(precision, scale, value), _let(r, multiple, back))
+    back = let(t, padded, f"CAST({written} AS {kind})")
+    return let(u, _unscaled(precision, scale, value), let(r, multiple, back))
 
 
 def _of_a_time(name: str, kind: str, value: str) -> str:
@@ -240,11 +188,6 @@ def _date(kind: str, value: str) -> str:
 
 def _floor_div(value: str, divisor: int) -> str:
     return f"(({value} div {divisor}) - CASE WHEN {value} % {divisor} < 0 THEN 1 ELSE 0 END)"
-
-
-def _let(name: str, value: str, body: str) -> str:
-    """A text in which a name stands for a value, which is computed once."""
-    return f"transform(array({value}), {name} -> {body})[0]"
 
 
 def _refused(name: str, taken: str, kind: str) -> ValidationError:
