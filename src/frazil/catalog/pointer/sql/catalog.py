@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from sqlalchemy import ColumnElement, Select, and_, delete, insert, or_, select, union, update
+from sqlalchemy import select, union
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -24,7 +24,7 @@ from frazil.catalog.identifiers import (
 from frazil.catalog.metadata_files import metadata_bytes
 from frazil.catalog.outcome import Sending, new_metadata_file
 from frazil.catalog.pointer.pointer_race import PointerRace
-from frazil.catalog.pointer.sql.commits_together import CommitsTogether, row_parameters
+from frazil.catalog.pointer.sql.commits_together import CommitsTogether
 from frazil.catalog.pointer.sql.database import Database
 from frazil.catalog.pointer.sql.engine import (
     CONNECT_TIMEOUT,
@@ -34,6 +34,7 @@ from frazil.catalog.pointer.sql.engine import (
 )
 from frazil.catalog.pointer.sql.namespaces import SqlNamespaces, namespace_text
 from frazil.catalog.pointer.sql.request_log import request_log
+from frazil.catalog.pointer.sql.rows import OF_TABLES, OF_VIEWS, SqlRows
 from frazil.catalog.pointer.sql.schema import (
     NAMESPACE_PROPERTIES,
     SCHEMA,
@@ -45,11 +46,7 @@ from frazil.catalog.pointer.sql.views import SqlViewMethods
 from frazil.catalog.protocol import Capability, LoadedTable, StagedTable
 from frazil.catalog.request_log import RequestLog
 from frazil.errors import (
-    CommitFailedError,
     ConfigurationError,
-    InvalidMetadataError,
-    NoSuchTableError,
-    TableAlreadyExistsError,
     ValidationError,
 )
 from frazil.format.metadata import TableMetadata
@@ -57,7 +54,6 @@ from frazil.storage.files import FileIO
 from frazil.storage.locations import metadata_version, new_metadata_file_path
 from frazil.storage.paths import join, normalize_location
 
-_TABLE_TYPE = "TABLE"
 _MAKE_ATTEMPTS = 3
 
 
@@ -102,6 +98,17 @@ class SqlCatalog(SqlViewMethods, CommitsTogether):
         )
         self._namespaces = SqlNamespaces(self._database, name, status_checks=self.properties)
         self._typed_rows = self._prepare_tables()
+        self._rows, self._view_rows = (
+            SqlRows(
+                self._database,
+                self._namespaces,
+                name,
+                kind,
+                typed=self._typed_rows,
+                status_checks=self.properties,
+            )
+            for kind in (OF_TABLES, OF_VIEWS)
+        )
 
     def can(self, capability: Capability) -> bool:
         # Rows without a type have no place for views (schema V0).
@@ -149,27 +156,12 @@ class SqlCatalog(SqlViewMethods, CommitsTogether):
     # -- tables ----------------------------------------------------------------------------------
 
     def list_tables(self, namespace: str | Sequence[str]) -> list[Identifier]:
-        levels = parse_named_namespace(namespace)
-        text = namespace_text(levels)
-
-        def work(connection: Connection) -> Sequence[object]:
-            if not self._namespaces.is_there(connection, text):
-                raise self._namespaces.missing(levels)
-            return connection.scalars(
-                select(TABLES.c.table_name).where(
-                    self._tables_here(), self._is_table(), TABLES.c.table_namespace == text
-                )
-            ).all()
-
-        names = self._database.read(work)
-        return sorted((*levels, name) for name in names if isinstance(name, str))
+        return self._rows.names_in(parse_named_namespace(namespace))
 
     def stage_table(self, identifier: str | Sequence[str], metadata: TableMetadata) -> StagedTable:
         staged = super().stage_table(identifier, metadata)
         if self.view_exists(staged.identifier):
-            raise TableAlreadyExistsError(
-                f"the catalog {self.name} has a view of that name: {shown(staged.identifier)}"
-            )
+            raise self._rows.taken(staged.identifier)
         return staged
 
     def load_table(self, identifier: str | Sequence[str]) -> LoadedTable:
@@ -181,40 +173,7 @@ class SqlCatalog(SqlViewMethods, CommitsTogether):
             super().drop_table(identifier)
 
     def rename_table(self, source: str | Sequence[str], target: str | Sequence[str]) -> None:
-        old, new = parse_table_identifier(source), parse_table_identifier(target)
-        if old == new:
-            if not self.table_exists(old):
-                raise self._no_table(old)
-            return
-        namespace = namespace_text(new[:-1])
-        seen: list[object] = []
-
-        def work(connection: Connection) -> None:
-            if not self._namespaces.is_there(connection, namespace):
-                raise self._namespaces.missing(new[:-1])
-            row = self._locked_row(connection, old)
-            if row is None:
-                raise self._no_table(old)
-            seen[:] = row
-            connection.execute(
-                update(TABLES)
-                .where(self._is_row(old))
-                .values(table_namespace=namespace, table_name=new[-1])
-            )
-
-        def took_place(connection: Connection) -> bool | None:
-            before, after = self._locked_row(connection, old), self._locked_row(connection, new)
-            if before is None and after == seen:
-                return True
-            return False if before == seen and after is None else None
-
-        self._database.change(
-            f"the renaming of {shown(old)} to {shown(new)}",
-            work,
-            took_place=lambda: self._database.look(took_place),
-            properties=self.properties,
-            taken=TableAlreadyExistsError(f"the name {shown(new)} is taken in {self.name}"),
-        )
+        self._rows.rename(parse_table_identifier(source), parse_table_identifier(target))
 
     def default_table_location(self, identifier: str | Sequence[str]) -> str:
         name = parse_table_identifier(identifier)
@@ -242,9 +201,7 @@ class SqlCatalog(SqlViewMethods, CommitsTogether):
         self._database.close()
 
     def _find(self, name: Identifier) -> str | None:
-        query, row = self._find_statement, row_parameters(name)
-        found = self._database.read(lambda connection: connection.execute(query, row).first())
-        return None if found is None else self._location_in(name, found[0])
+        return self._rows.location_of(name)
 
     def _create(self, name: Identifier, metadata: TableMetadata) -> LoadedTable:
         path = new_metadata_file_path(metadata, version=0)
@@ -263,20 +220,11 @@ class SqlCatalog(SqlViewMethods, CommitsTogether):
         return table
 
     def _insert(self, table: LoadedTable, sending: Sending) -> None:
-        name = table.identifier
-        row = self._row(name, table.metadata_location)
-
-        def work(connection: Connection) -> None:
-            connection.execute(insert(TABLES).values(row))
-
-        self._database.change(
-            f"the new table {shown(name)} of {table.metadata_location}",
-            work,
+        self._rows.insert(
+            table.identifier,
+            table.metadata_location,
             took_place=lambda: self._took_place(None, table),
-            properties={**self.properties, **table.metadata.properties},
-            taken=TableAlreadyExistsError(
-                f"the table {shown(name)} exists in {self.name}, or a view of that name"
-            ),
+            properties=table.metadata.properties,
             sending=sending,
         )
 
@@ -288,111 +236,37 @@ class SqlCatalog(SqlViewMethods, CommitsTogether):
         with new_metadata_file(
             self.io, path, metadata_bytes(self.io, updated, path=path)
         ) as sending:
-            self._database.change(
-                f"the swap of {shown(base.identifier)} to {path}",
-                lambda connection: self._move_pointer(connection, base, table),
+            self._rows.swap(
+                base.identifier,
+                path,
+                move=lambda connection: self._move_pointer(connection, base, table),
                 took_place=lambda: self._took_place(base, table),
-                properties={**self.properties, **base.metadata.properties},
+                properties=base.metadata.properties,
                 sending=sending,
             )
         return table
 
     def _raise_lost_race(self, connection: Connection, base: LoadedTable) -> None:
-        row = self._locked_row(connection, base.identifier)
-        if row is None:
-            raise NoSuchTableError(f"the table {shown(base.identifier)} was dropped or renamed")
-        raise CommitFailedError(
-            f"{shown(base.identifier)} points to {row[0]}, not to {base.metadata_location}: "
-            f"another writer was first"
-        )
+        self._rows.raise_lost_race(connection, base.identifier, base.metadata_location)
 
     def _drop(self, name: Identifier) -> None:
-        seen: list[object] = []
-
-        def work(connection: Connection) -> None:
-            row = self._locked_row(connection, name)
-            if row is None:
-                raise self._no_table(name)
-            seen[:] = row
-            connection.execute(delete(TABLES).where(self._is_row(name)))
-
-        def took_place(connection: Connection) -> bool | None:
-            row = self._locked_row(connection, name)
-            if row is None:
-                return True
-            return False if row == seen else None
-
-        self._database.change(
-            f"the end of the table {shown(name)}",
-            work,
-            took_place=lambda: self._database.look(took_place),
-            properties=self.properties,
-        )
+        self._rows.delete(name)
 
     # -- lost answers ----------------------------------------------------------------------------
 
     def _took_place(self, base: LoadedTable | None, table: LoadedTable) -> bool | None:
         """Whether the table's pointer was moved, or made, by a transaction without an answer."""
-        race = PointerRace(base, table, lambda: self._settled_pointer(table.identifier))
-        answer = race.took_place(self.io)
-        if answer is True or not self._is_named(table.metadata_location):
-            return answer
-        # Another has renamed the table since.
-        return True
+        name, location = table.identifier, table.metadata_location
 
-    def _settled_pointer(self, name: Identifier) -> str | None:
-        """The pointer once no transaction is at work on the name."""
+        def settled() -> str | None:
+            row = self._rows.settled(name, is_new=base is None)
+            return None if row is None else row.location
 
-        def work(connection: Connection) -> str | None:
-            row = self._locked_row(connection, name)
-            if row is not None:
-                return self._location_in(name, row[0])
-            # An unfinished INSERT shows no row: another INSERT of its key waits for its end.
-            connection.execute(insert(TABLES).values(self._row(name, "")))
-            return None
+        answer = PointerRace(base, table, settled).took_place(self.io)
+        # A row of another name: somebody has renamed the table since.
+        return answer if answer is True or not self._rows.is_named(location) else True
 
-        return self._database.look(work)
-
-    def _is_named(self, metadata_location: str) -> bool:
-        """Whether any row of the catalog has this pointer, or had it before its present one."""
-        query = select(TABLES.c.table_name).where(
-            self._tables_here(),
-            or_(
-                TABLES.c.metadata_location == metadata_location,
-                TABLES.c.previous_metadata_location == metadata_location,
-            ),
-        )
-        found = self._database.read(lambda connection: connection.execute(query).first())
-        return found is not None
-
-    # -- rows ------------------------------------------------------------------------------------
-
-    def _select_row(self, name: Identifier) -> Select[Any]:
-        return select(TABLES.c.metadata_location).where(self._is_row(name))
-
-    def _locked_row(self, connection: Connection, name: Identifier) -> list[object] | None:
-        """What the row points to, once it is ours to change; None if there is no row."""
-        row = connection.execute(self._select_row(name).with_for_update()).first()
-        return None if row is None else list(row)
-
-    def _location_in(self, name: Identifier, pointer: object) -> str:
-        if not isinstance(pointer, str) or not pointer:
-            raise InvalidMetadataError(
-                f"the row of {shown(name)} in the catalog {self.name} has no metadata location "
-                f"but {pointer!r}",
-                field="metadata_location",
-            )
-        return pointer
-
-    def _row(self, name: Identifier, metadata_location: str) -> dict[str, str | None]:
-        row: dict[str, str | None] = {
-            "catalog_name": self.name,
-            "table_namespace": namespace_text(name[:-1]),
-            "table_name": name[-1],
-            "metadata_location": metadata_location,
-            "previous_metadata_location": None,
-        }
-        return {**row, "iceberg_type": _TABLE_TYPE} if self._typed_rows else row
+    # -- the database ------------------------------------------------------------------------------
 
     def _prepare_tables(self) -> bool:
         """Make the tables where they are missing; whether rows have a type (schema V1)."""
@@ -424,23 +298,6 @@ class SqlCatalog(SqlViewMethods, CommitsTogether):
         with self._database.writer.begin() as connection:
             SCHEMA.create_all(connection)
         return True
-
-    def _tables_here(self) -> ColumnElement[bool]:
-        return TABLES.c.catalog_name == self.name
-
-    def _is_row(self, name: Identifier) -> ColumnElement[bool]:
-        return and_(
-            self._tables_here(),
-            self._is_table(),
-            TABLES.c.table_namespace == namespace_text(name[:-1]),
-            TABLES.c.table_name == name[-1],
-        )
-
-    def _is_table(self) -> ColumnElement[bool]:
-        # Java keeps views in the same table; rows of schema V0 have no type.
-        if not self._typed_rows:
-            return TABLES.c.catalog_name == self.name
-        return or_(TABLES.c.iceberg_type == _TABLE_TYPE, TABLES.c.iceberg_type.is_(None))
 
 
 def _flag(properties: Mapping[str, str], name: str, *, default: bool) -> bool:

@@ -6,21 +6,9 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from sqlalchemy import (
-    BindParameter,
-    ColumnElement,
-    Select,
-    Update,
-    and_,
-    bindparam,
-    insert,
-    select,
-    tuple_,
-    update,
-)
+from sqlalchemy import insert
 from sqlalchemy.engine import Connection
 
 from frazil.catalog.identifiers import Identifier, parse_table_identifier, shown
@@ -28,7 +16,7 @@ from frazil.catalog.metadata_files import metadata_bytes, read_metadata
 from frazil.catalog.outcome import Sending, after_the_change, new_metadata_file
 from frazil.catalog.pointer.catalog import PointerCatalog
 from frazil.catalog.pointer.sql.database import Database
-from frazil.catalog.pointer.sql.namespaces import namespace_text
+from frazil.catalog.pointer.sql.rows import SqlRows, row_key
 from frazil.catalog.pointer.sql.schema import TABLES
 from frazil.catalog.protocol import Capability, LoadedTable, TableCommit
 from frazil.errors import MissingFileError, TableAlreadyExistsError, ValidationError
@@ -39,9 +27,6 @@ from frazil.format.changes import (
     with_previous_metadata,
 )
 from frazil.storage.locations import metadata_version, new_metadata_file_path
-
-_NAMES_A_QUERY = 300
-"""A database takes so many conditions in one statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +61,14 @@ class CommitsTogether(PointerCatalog):
     }
     looks_up_together: ClassVar[bool] = True
     _database: Database
+    _rows: SqlRows
 
     def commit_tables(self, commits: Sequence[TableCommit]) -> None:
         by_name = _by_name(commits)
-        pointers = self.metadata_locations(list(by_name))
+        pointers = self._rows.locations_of(by_name)
         moves = [
             self._prepared(name, by_name[name], pointers.get(name))
-            for name in sorted(by_name, key=_key)
+            for name in sorted(by_name, key=row_key)
         ]
         moving = [move for move in moves if move.moves]
         if not moving:
@@ -117,17 +103,13 @@ class CommitsTogether(PointerCatalog):
 
     def loading_as_of_now(self) -> Callable[[Identifier], LoadedTable]:
         """Return what loads tables as all of them are at this moment: by one query."""
-        query = select(
-            TABLES.c.table_namespace, TABLES.c.table_name, TABLES.c.metadata_location
-        ).where(TABLES.c.catalog_name == self.name, self._is_table())
-        rows = self._database.read(lambda connection: connection.execute(query).all())
-        pointers = {(namespace, table): location for namespace, table, location in rows}
+        pointers = self._rows.all_pointers()
 
         def load(identifier: Identifier) -> LoadedTable:
-            key = _key(identifier)
+            key = row_key(identifier)
             if key not in pointers:
                 raise self._no_table(identifier)
-            location = self._location_in(identifier, pointers[key])
+            location = self._rows.location_in(identifier, pointers[key])
             try:
                 metadata = read_metadata(self.io, location)
             except MissingFileError:
@@ -168,61 +150,20 @@ class CommitsTogether(PointerCatalog):
     def _move_all(self, connection: Connection, moves: Sequence[_Move]) -> None:
         for move in moves:
             if move.base is None:
-                row = self._row(move.name, move.table.metadata_location)
+                row = self._rows.row(move.name, move.table.metadata_location)
                 connection.execute(insert(TABLES).values(row))
             elif move.moves:
                 self._move_pointer(connection, move.base, move.table)
-            elif self._held_pointer(connection, move.name) != move.base.metadata_location:
+            elif self._rows.held_location(connection, move.name) != move.base.metadata_location:
                 self._raise_lost_race(connection, move.base)
 
     def _move_pointer(
         self, connection: Connection, base: LoadedTable, updated: LoadedTable
     ) -> None:
         """Move the pointer; CommitFailedError if it does not point to the base any more."""
-        row = {**row_parameters(base.identifier), "old": base.metadata_location}
-        moved = connection.execute(self._swap_statement, {**row, "new": updated.metadata_location})
-        if moved.rowcount != 1:
+        before, after = base.metadata_location, updated.metadata_location
+        if not self._rows.moved(connection, base.identifier, base=before, to=after):
             self._raise_lost_race(connection, base)
-
-    @cached_property
-    def _swap_statement(self) -> Update:
-        """What moves a pointer: built once, since a statement takes longer to build than to run."""
-        old: BindParameter[str] = bindparam("old")
-        return (
-            update(TABLES)
-            .where(self._is_named_table(), TABLES.c.metadata_location == old)
-            .values(metadata_location=bindparam("new"), previous_metadata_location=old)
-        )
-
-    @cached_property
-    def _find_statement(self) -> Select[Any]:
-        """What finds a pointer."""
-        return select(TABLES.c.metadata_location).where(self._is_named_table())
-
-    @cached_property
-    def _find_several(self) -> Select[Any]:
-        """What finds the pointers of the tables of `keys`."""
-        key = tuple_(TABLES.c.table_namespace, TABLES.c.table_name)
-        return select(
-            TABLES.c.table_namespace, TABLES.c.table_name, TABLES.c.metadata_location
-        ).where(
-            TABLES.c.catalog_name == self.name,
-            self._is_table(),
-            key.in_(bindparam("keys", expanding=True)),
-        )
-
-    def _is_named_table(self) -> ColumnElement[bool]:
-        """The condition of the row that `row_parameters` names."""
-        return and_(
-            TABLES.c.catalog_name == self.name,
-            self._is_table(),
-            TABLES.c.table_namespace == bindparam("namespace"),
-            TABLES.c.table_name == bindparam("name"),
-        )
-
-    def _held_pointer(self, connection: Connection, name: Identifier) -> object:
-        """The pointer of a table, which stays until the transaction ends."""
-        return connection.scalar(self._select_row(name).with_for_update(read=True))
 
     def _all_took_place(self, moving: Sequence[_Move]) -> bool | None:
         """Whether the pointers were moved: all were or none, so that any that can tell decides."""
@@ -230,40 +171,7 @@ class CommitsTogether(PointerCatalog):
         return next((answer for answer in answers if answer is not None), None)
 
     def metadata_locations(self, names: Sequence[Identifier]) -> dict[Identifier, str]:
-        by_key = {_key(name): name for name in names}
-        keys = list(by_key)
-        found: dict[Identifier, str] = {}
-
-        def work(connection: Connection) -> None:
-            found.clear()
-            for begin in range(0, len(keys), _NAMES_A_QUERY):
-                some = {"keys": keys[begin : begin + _NAMES_A_QUERY]}
-                for namespace, table, location in connection.execute(self._find_several, some):
-                    name = by_key[namespace, table]
-                    found[name] = self._location_in(name, location)
-
-        self._database.read(work)
-        return found
-
-    @abstractmethod
-    def _row(self, name: Identifier, metadata_location: str) -> dict[str, str | None]:
-        """The row of a new table."""
-
-    @abstractmethod
-    def _is_row(self, name: Identifier) -> ColumnElement[bool]:
-        """The condition of a table's row."""
-
-    @abstractmethod
-    def _is_table(self) -> ColumnElement[bool]:
-        """The condition of rows that are tables."""
-
-    @abstractmethod
-    def _select_row(self, name: Identifier) -> Select[Any]:
-        """The query of a table's pointer."""
-
-    @abstractmethod
-    def _location_in(self, name: Identifier, pointer: object) -> str:
-        """The pointer of a row; InvalidMetadataError if it is none."""
+        return self._rows.locations_of(names)
 
     @abstractmethod
     def _raise_lost_race(self, connection: Connection, base: LoadedTable) -> None:
@@ -284,13 +192,3 @@ def _by_name(commits: Sequence[TableCommit]) -> Mapping[Identifier, TableCommit]
             )
         found[name] = commit
     return found
-
-
-def row_parameters(name: Identifier) -> dict[str, str]:
-    """The parameters of statements about one table."""
-    return {"namespace": namespace_text(name[:-1]), "name": name[-1]}
-
-
-def _key(name: Identifier) -> tuple[str, str]:
-    """What tells a table's row, and the order in which rows are taken."""
-    return namespace_text(name[:-1]), name[-1]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 
-from sqlalchemy import ColumnElement, and_, delete, insert, select, update
 from sqlalchemy.engine import Connection
 
 from frazil.catalog.identifiers import (
@@ -18,16 +17,13 @@ from frazil.catalog.metadata_files import read_view_metadata, view_metadata_file
 from frazil.catalog.outcome import Sending, new_metadata_file
 from frazil.catalog.pointer.sql.database import Database
 from frazil.catalog.pointer.sql.namespaces import SqlNamespaces, namespace_text
-from frazil.catalog.pointer.sql.schema import TABLES
+from frazil.catalog.pointer.sql.rows import SqlRows
 from frazil.catalog.pointer.view_race import ViewRace
 from frazil.catalog.views import LoadedView, ViewMethods
 from frazil.errors import (
     CommitFailedError,
-    InvalidMetadataError,
     NoSuchTableError,
-    NoSuchViewError,
     UnsupportedError,
-    ViewAlreadyExistsError,
 )
 from frazil.format.schema import Schema
 from frazil.format.views import (
@@ -43,9 +39,6 @@ from frazil.storage.files import FileIO
 from frazil.storage.locations import metadata_version, new_view_metadata_file_path
 from frazil.storage.paths import normalize_location
 
-_VIEW_TYPE = "VIEW"
-_POINTERS = (TABLES.c.metadata_location, TABLES.c.previous_metadata_location)
-
 
 class SqlViewMethods(ViewMethods):
     """The views of a catalog in a database of schema V1; V0 has no place for them."""
@@ -56,33 +49,22 @@ class SqlViewMethods(ViewMethods):
     _database: Database
     _namespaces: SqlNamespaces
     _typed_rows: bool
+    _view_rows: SqlRows
 
     def list_views(self, namespace: str | Sequence[str]) -> list[Identifier]:
         self._require_typed_rows()
-        levels = parse_named_namespace(namespace)
-        text = namespace_text(levels)
-
-        def work(connection: Connection) -> Sequence[object]:
-            if not self._namespaces.is_there(connection, text):
-                raise self._namespaces.missing(levels)
-            return connection.scalars(
-                select(TABLES.c.table_name).where(
-                    self._views_here(), TABLES.c.table_namespace == text
-                )
-            ).all()
-
-        names = self._database.read(work)
-        return sorted((*levels, name) for name in names if isinstance(name, str))
+        return self._view_rows.names_in(parse_named_namespace(namespace))
 
     def view_exists(self, identifier: str | Sequence[str]) -> bool:
-        return self._typed_rows and self._pointer(parse_table_identifier(identifier)) is not None
+        name = parse_table_identifier(identifier)
+        return self._typed_rows and self._view_rows.location_of(name) is not None
 
     def load_view(self, identifier: str | Sequence[str]) -> LoadedView:
         self._require_typed_rows()
         name = parse_table_identifier(identifier)
-        location = self._pointer(name)
+        location = self._view_rows.location_of(name)
         if location is None:
-            raise self._no_view(name)
+            raise self._view_rows.missing(name)
         return LoadedView(name, read_view_metadata(self.io, location), location)
 
     def create_view(
@@ -101,8 +83,8 @@ class SqlViewMethods(ViewMethods):
         )
         metadata = new_view_metadata(schema, version, location=place, properties=properties)
         self._require_namespace_of(name)
-        if self._name_is_taken(name):
-            raise self._taken(name)
+        if self._view_rows.has_name(name):
+            raise self._view_rows.taken(name)
         view = LoadedView(name, metadata, new_view_metadata_file_path(metadata, version=0))
         data = view_metadata_file(metadata, path=view.metadata_location)
         with new_metadata_file(self.io, view.metadata_location, data) as sending:
@@ -137,118 +119,40 @@ class SqlViewMethods(ViewMethods):
 
     def drop_view(self, identifier: str | Sequence[str]) -> None:
         self._require_typed_rows()
-        name = parse_table_identifier(identifier)
-        seen: list[object] = []
-
-        def work(connection: Connection) -> None:
-            row = self._locked_view(connection, name)
-            if row is None:
-                raise self._no_view(name)
-            seen[:] = row
-            connection.execute(delete(TABLES).where(self._is_view_row(name)))
-
-        def took_place(connection: Connection) -> bool | None:
-            row = self._locked_view(connection, name)
-            if row is None:
-                return True
-            return False if row == seen else None
-
-        self._database.change(
-            f"the end of the view {shown(name)}",
-            work,
-            took_place=lambda: self._database.look(took_place),
-            properties=self.properties,
-        )
+        self._view_rows.delete(parse_table_identifier(identifier))
 
     def rename_view(self, source: str | Sequence[str], target: str | Sequence[str]) -> None:
         self._require_typed_rows()
-        old, new = parse_table_identifier(source), parse_table_identifier(target)
-        if old == new:
-            if not self.view_exists(old):
-                raise self._no_view(old)
-            return
-        namespace = namespace_text(new[:-1])
-        seen: list[object] = []
-
-        def work(connection: Connection) -> None:
-            if not self._namespaces.is_there(connection, namespace):
-                raise self._namespaces.missing(new[:-1])
-            row = self._locked_view(connection, old)
-            if row is None:
-                raise self._no_view(old)
-            seen[:] = row
-            connection.execute(
-                update(TABLES)
-                .where(self._is_view_row(old))
-                .values(table_namespace=namespace, table_name=new[-1])
-            )
-
-        def took_place(connection: Connection) -> bool | None:
-            before, after = self._locked_view(connection, old), self._locked_view(connection, new)
-            if before is None and after == seen:
-                return True
-            return False if before == seen and after is None else None
-
-        self._database.change(
-            f"the renaming of {shown(old)} to {shown(new)}",
-            work,
-            took_place=lambda: self._database.look(took_place),
-            properties=self.properties,
-            taken=self._taken(new),
-        )
+        self._view_rows.rename(parse_table_identifier(source), parse_table_identifier(target))
 
     # -- changes ---------------------------------------------------------------------------------
 
     def _insert_view(self, view: LoadedView, sending: Sending) -> None:
-        name = view.identifier
-        row = {
-            "catalog_name": self.name,
-            "table_namespace": namespace_text(name[:-1]),
-            "table_name": name[-1],
-            "metadata_location": view.metadata_location,
-            "previous_metadata_location": None,
-            "iceberg_type": _VIEW_TYPE,
-        }
-
-        def work(connection: Connection) -> None:
-            connection.execute(insert(TABLES).values(row))
-
-        self._database.change(
-            f"the new view {shown(name)} of {view.metadata_location}",
-            work,
+        self._view_rows.insert(
+            view.identifier,
+            view.metadata_location,
             took_place=lambda: self._view_took_place(None, view),
-            properties={**self.properties, **view.metadata.properties},
-            taken=self._taken(name),
+            properties=view.metadata.properties,
             sending=sending,
         )
 
     def _swap_view(self, base: LoadedView, updated: ViewMetadata) -> LoadedView:
-        name = base.identifier
-        number = metadata_version(base.metadata_location)
+        rows, name, before = self._view_rows, base.identifier, base.metadata_location
+        number = metadata_version(before)
         path = new_view_metadata_file_path(updated, version=0 if number is None else number + 1)
         view = LoadedView(name, updated, path)
 
-        def work(connection: Connection) -> None:
-            moved = connection.execute(
-                update(TABLES)
-                .where(
-                    self._is_view_row(name),
-                    TABLES.c.metadata_location == base.metadata_location,
-                )
-                .values(metadata_location=path, previous_metadata_location=base.metadata_location)
-            )
-            if moved.rowcount != 1:
-                row = self._locked_view(connection, name)
-                if row is None:
-                    raise NoSuchViewError(f"the view {shown(name)} was dropped or renamed")
-                raise self._lost_race(base, str(row[0]))
+        def move(connection: Connection) -> None:
+            if not rows.moved(connection, name, base=before, to=path):
+                rows.raise_lost_race(connection, name, before)
 
         with new_metadata_file(self.io, path, view_metadata_file(updated, path=path)) as sending:
-            self._database.change(
-                f"the swap of {shown(name)} to {path}",
-                work,
+            rows.swap(
+                name,
+                path,
+                move=move,
                 took_place=lambda: self._view_took_place(base, view),
-                properties={**self.properties, **base.metadata.properties},
+                properties=base.metadata.properties,
                 sending=sending,
             )
         return view
@@ -256,61 +160,13 @@ class SqlViewMethods(ViewMethods):
     def _view_took_place(self, base: LoadedView | None, view: LoadedView) -> bool | None:
         """Whether the view's pointer was moved, or made, by a transaction without an answer."""
 
-        def work(connection: Connection) -> tuple[str, str | None] | None:
-            row = self._locked_view(connection, view.identifier)
-            if row is None and base is None:
-                # An unfinished INSERT shows no row: another INSERT of its key waits for its end.
-                connection.execute(
-                    insert(TABLES).values(
-                        catalog_name=self.name,
-                        table_namespace=namespace_text(view.identifier[:-1]),
-                        table_name=view.identifier[-1],
-                        iceberg_type=_VIEW_TYPE,
-                    )
-                )
-            if row is None:
-                return None
-            return str(row[0]), None if row[1] is None else str(row[1])
-
-        return ViewRace(base, view, self._database.look(work)).took_place(self.io)
-
-    # -- rows ------------------------------------------------------------------------------------
-
-    def _pointer(self, name: Identifier) -> str | None:
-        query = select(TABLES.c.metadata_location).where(self._is_view_row(name))
-        row = self._database.read(lambda connection: connection.execute(query).first())
-        if row is None:
-            return None
-        if not isinstance(row[0], str) or not row[0]:
-            raise InvalidMetadataError(
-                f"the row of the view {shown(name)} in the catalog {self.name} has no metadata "
-                f"location but {row[0]!r}",
-                field="metadata_location",
-            )
-        return row[0]
-
-    def _locked_view(self, connection: Connection, name: Identifier) -> list[object] | None:
-        """What the row points and pointed to, once it is ours to change; None without a row."""
-        query = select(*_POINTERS).where(self._is_view_row(name)).with_for_update()
-        row = connection.execute(query).first()
-        return None if row is None else list(row)
-
-    def _name_is_taken(self, name: Identifier) -> bool:
-        query = select(TABLES.c.table_name).where(self._is_named_row(name))
-        return self._database.read(lambda connection: connection.execute(query).first()) is not None
-
-    def _views_here(self) -> ColumnElement[bool]:
-        return and_(TABLES.c.catalog_name == self.name, TABLES.c.iceberg_type == _VIEW_TYPE)
-
-    def _is_view_row(self, name: Identifier) -> ColumnElement[bool]:
-        return and_(self._is_named_row(name), TABLES.c.iceberg_type == _VIEW_TYPE)
-
-    def _is_named_row(self, name: Identifier) -> ColumnElement[bool]:
-        return and_(
-            TABLES.c.catalog_name == self.name,
-            TABLES.c.table_namespace == namespace_text(name[:-1]),
-            TABLES.c.table_name == name[-1],
-        )
+        row = self._view_rows.settled(view.identifier, is_new=base is None)
+        pointers = None if row is None else (row.location, row.previous)
+        answer = ViewRace(base, view, pointers).took_place(self.io)
+        if answer is True or not self._view_rows.is_named(view.metadata_location):
+            return answer
+        # A row of another name: somebody has renamed the view since.
+        return True
 
     # -- errors ----------------------------------------------------------------------------------
 
@@ -321,7 +177,7 @@ class SqlViewMethods(ViewMethods):
             yield
         except NoSuchTableError:
             name = parse_table_identifier(identifier)
-            if self._typed_rows and self._pointer(name) is not None:
+            if self._typed_rows and self._view_rows.location_of(name) is not None:
                 raise NoSuchTableError(
                     f"{shown(name)} is a view in the catalog {self.name}, not a table"
                 ) from None
@@ -341,14 +197,6 @@ class SqlViewMethods(ViewMethods):
         text = namespace_text(name[:-1])
         if not self._database.read(lambda each: self._namespaces.is_there(each, text)):
             raise self._namespaces.missing(name[:-1])
-
-    def _no_view(self, name: Identifier) -> NoSuchViewError:
-        return NoSuchViewError(f"there is no view {shown(name)} in the catalog {self.name}")
-
-    def _taken(self, name: Identifier) -> ViewAlreadyExistsError:
-        return ViewAlreadyExistsError(
-            f"there is a view or a table {shown(name)} in the catalog {self.name}"
-        )
 
     def _lost_race(self, base: LoadedView, found: str) -> CommitFailedError:
         return CommitFailedError(
