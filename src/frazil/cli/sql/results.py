@@ -1,4 +1,4 @@
-"""Rows of a statement: a table that fits the terminal, lines of a pipe, JSON or CSV."""
+"""Rows of a statement: a table that fits the terminal, JSON or CSV."""
 
 from __future__ import annotations
 
@@ -12,18 +12,11 @@ from enum import Enum
 from typing import Any, Final
 
 import click
-from rich.box import SIMPLE_HEAD
-from rich.cells import cell_len
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from frazil.cli.layout import Kind, TextColumn, one_line
+from frazil.cli.layout import Kind, TextColumn
 from frazil.cli.output import Output, jsonable, readable
 
 _NULL: Final = "NULL"
-_SHORTEST: Final = 12
-_GAP: Final = 2
 
 
 class Form(Enum):
@@ -50,13 +43,8 @@ class FirstRows:
 
 
 def show_answer(out: Output, answer: FirstRows) -> None:
-    """Print rows: as a table that fits the terminal, or a line each where there is none."""
+    """Print rows as a table that fits the terminal, if there is one."""
     if not answer.columns:
-        return
-    width = out.width
-    if width is not None:
-        console = Console(file=sys.stdout, width=width, highlight=False)
-        _print_table(console, answer, width)
         return
     names = {str(number): column for number, column in enumerate(answer.columns)}
     rows = [
@@ -97,51 +85,6 @@ def sql_text(value: Any) -> str:
             return f"[{', '.join(sql_text(part) for part in value)}]"
         case _:
             return readable(value)
-
-
-def _print_table(console: Console, answer: FirstRows, width: int) -> None:
-    cells = [[one_line(sql_text(value)) for value in row] for row in answer.rows]
-    headings = [one_line(column.heading) for column in answer.columns]
-    widths = [
-        max([cell_len(headings[i]), *(cell_len(row[i]) for row in cells)])
-        for i in range(len(headings))
-    ]
-    least = [
-        min(have, _SHORTEST) if column.kind == "text" else have
-        for have, column in zip(widths, answer.columns, strict=True)
-    ]
-    if sum(least) + _GAP * len(least) > width:
-        _print_records(console, headings, answer, cells)
-        return
-    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False)
-    for heading, column, shortest in zip(headings, answer.columns, least, strict=True):
-        table.add_column(
-            Text(heading, no_wrap=True, overflow="ellipsis"),
-            justify="right" if column.is_right else "left",
-            min_width=shortest,
-            no_wrap=column.kind != "text",
-        )
-    for row, texts in zip(answer.rows, cells, strict=True):
-        table.add_row(*(_cell(value, text) for value, text in zip(row, texts, strict=True)))
-    console.print(table)
-
-
-def _print_records(
-    console: Console, headings: Sequence[str], answer: FirstRows, cells: Sequence[Sequence[str]]
-) -> None:
-    """Print a line for each value, for rows that are too wide for a table."""
-    for number, (row, texts) in enumerate(zip(answer.rows, cells, strict=True), 1):
-        console.rule(Text(f"row {number}", style="dim"), align="left", style="dim")
-        grid = Table.grid(padding=(0, _GAP))
-        for heading, value, text in zip(headings, row, texts, strict=True):
-            grid.add_row(Text(heading, style="bold"), _cell(value, text))
-        console.print(grid)
-
-
-def _cell(value: Any, text: str) -> Text:
-    return Text(
-        text, style="dim italic" if value is None else "", no_wrap=True, overflow="ellipsis"
-    )
 
 
 def _csv_text(value: Any) -> str:
