@@ -8,6 +8,10 @@ import pty
 import struct
 import termios
 from threading import Thread
+from typing import Final
+
+# Linux may lose what a terminal has not passed on when its last writer closes it.
+_END: Final = "\x05the end\x05"
 
 
 def told_terminal(work, *, width=None):
@@ -15,22 +19,26 @@ def told_terminal(work, *, width=None):
     ours, theirs = pty.openpty()
     if width is not None:
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
-    told = []
+    told = bytearray()
 
     def read():
-        while True:
+        while not told.endswith(_END.encode()):
             try:
                 piece = os.read(ours, 65536)
             except OSError:
                 return
             if not piece:
                 return
-            told.append(piece)
+            told.extend(piece)
 
     reader = Thread(target=read)
     reader.start()
     with open(theirs, "w", buffering=1, encoding="utf-8") as stream:
-        work(stream)
-    reader.join(20)
+        try:
+            work(stream)
+        finally:
+            stream.write(_END)
+            stream.flush()
+            reader.join(20)
     os.close(ours)
-    return b"".join(told).decode()
+    return told.decode().removesuffix(_END)
