@@ -178,6 +178,16 @@ def test_columns_by_the_names_that_they_had(lake):
         lake.sql("SELECT x FROM db.v")
 
 
+@pytest.mark.parametrize("around", ["db.summed", "db.nested"])
+def test_a_column_that_is_gone_from_an_expression_is_named(lake, around):
+    lake.sql("CREATE TABLE db.t (a INT, b INT)")
+    lake.sql("CREATE VIEW db.summed AS SELECT a + b AS c FROM db.t")
+    lake.sql("CREATE VIEW db.nested AS SELECT s.c + t.a AS d FROM db.summed s JOIN db.t t ON true")
+    lake.sql("ALTER TABLE db.t DROP COLUMN b")
+    with pytest.raises(SchemaMismatchError, match=r"the view db\.summed .* no column `b` any more"):
+        lake.sql(f"SELECT * FROM {around}")
+
+
 INT, LONG, TEXT = S.IntegerType(), S.LongType(), S.StringType()
 
 

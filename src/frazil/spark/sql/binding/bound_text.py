@@ -23,7 +23,7 @@ from frazil.spark.files.projection import METADATA_COLUMNS
 from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.binding.relations import QueriedTable
 from frazil.spark.sql.binding.stars import without_reserved
-from frazil.spark.sql.binding.view_columns import as_the_view_says
+from frazil.spark.sql.binding.view_columns import as_the_view_says, fitting_the_view
 from frazil.spark.sql.context import CurrentNamespace, NamedView, SqlContext, ViewScope
 from frazil.spark.sql.failures import in_the_users_words, in_the_view
 from frazil.spark.sql.functions.calls import calls_in, may_call
@@ -165,11 +165,13 @@ class QueriedView:
 
         Raises:
             AnalysisException: of Spark, where the query cannot be read any more.
-            SchemaMismatchError: it gives other columns now.
+            SchemaMismatchError: it gives other columns now, or names one that is gone.
         """
         view = self.named.view
-        with in_the_view(shown(view.identifier)):
+        with in_the_view(shown(view.identifier)), fitting_the_view(view):
             found = self.bound.run(None, rows)
+            # Over Connect a query is analysed where its columns are asked for.
+            _ = found.schema
         return as_the_view_says(self.context.spark, view, found)
 
 

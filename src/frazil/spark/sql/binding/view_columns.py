@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Final
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
@@ -37,6 +39,18 @@ _DIGITS: Final[Mapping[type[S.DataType], int]] = {
     S.LongType: 20,
 }
 _MOMENTS: Final = (S.DateType, S.TimestampType, S.TimestampNTZType)
+
+
+@contextmanager
+def fitting_the_view(view: LoadedView) -> Iterator[None]:
+    """Raise SchemaMismatchError where Spark does not find a column that a view's query names."""
+    try:
+        yield
+    except AnalysisException as error:
+        if not (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
+            raise
+        name = (error.getMessageParameters() or {}).get("objectName", "that it names")
+        raise _changed(view, f"its query has no column {name} any more") from None
 
 
 def as_the_view_says(spark: SparkSession, view: LoadedView, rows: DataFrame) -> DataFrame:
