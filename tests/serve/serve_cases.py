@@ -219,18 +219,26 @@ def running(
         assert not thread.is_alive()
 
 
-def started(folder: Path, *options: str, port: int = 0) -> tuple[subprocess.Popen[str], str]:
-    """The command `frazil serve` in a process of its own, and its address."""
+def started(
+    folder: Path, *options: str, port: int = 0, log: Path = Path(os.devnull), **variables: str
+) -> tuple[subprocess.Popen[str], str]:
+    """The command `frazil serve` in a process of its own, and its address.
+
+    Args:
+        log: where its log goes.
+        variables: of its environment.
+    """
     command = ["-m", "frazil.cli", "--catalog", "lake", "--warehouse", str(folder)]
     before = [each for each in options if each.startswith("--uri=")]
     after = [each for each in options if each not in before]
-    process = subprocess.Popen(
-        [sys.executable, *command, *before, "serve", "--port", str(port), *after],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env={**os.environ, "COVERAGE_PROCESS_START": ""},
-    )
+    with log.open("ab") as lines:
+        process = subprocess.Popen(
+            [sys.executable, *command, *before, "serve", "--port", str(port), *after],
+            stdout=subprocess.PIPE,
+            stderr=lines,
+            text=True,
+            env={**os.environ, "COVERAGE_PROCESS_START": "", **variables},
+        )
     assert process.stdout is not None
     line = process.stdout.readline()
     assert "is served on" in line, line

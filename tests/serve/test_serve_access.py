@@ -13,7 +13,16 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from serve_cases import Running, namespace, running, set_property, sql_catalog, table
+from serve_cases import (
+    Running,
+    namespace,
+    running,
+    set_property,
+    sql_catalog,
+    started,
+    table,
+)
+from sqlalchemy import create_engine, make_url
 
 from frazil.catalog.config import load_catalog
 from frazil.errors import ConfigurationError
@@ -245,6 +254,43 @@ def test_secrets_are_in_no_log_and_no_answer(
     assert all("\n" not in line for line in lines)
     assert any("/v1/namespaces/sales/tables/ttrue 200" in line for line in lines)
     assert any(line.split(" ")[-1] == "sales" for line in lines)
+
+
+def test_the_log_of_the_program_has_no_secrets(tmp_path: Path, postgres_url: str) -> None:
+    """What the command prints, also of a database that fails while it serves."""
+    tokens, log = tmp_path / "tokens.yaml", tmp_path / "log"
+    tokens.write_text(TOKEN_FILE)
+    url = make_url(postgres_url).set(password="s3cr3t-pw")
+    secrets = {"S3__ACCESS_KEY_ID": "AKIA-hidden", "S3__SECRET_ACCESS_KEY": "hidden-key"}
+    process, uri = started(
+        tmp_path,
+        f"--uri={url.render_as_string(hide_password=False)}",
+        f"--token-file={tokens}",
+        "--vend-credentials",
+        log=log,
+        **{f"PYICEBERG_CATALOG__LAKE__{name}": value for name, value in secrets.items()},
+    )
+    try:
+        with httpx.Client(base_url=uri, headers={"Authorization": f"Bearer {OWNER}"}) as owner:
+            namespace(owner, "sales")
+            made = table(owner, "sales", "t", properties={"s3.secret-access-key": "of-a-client"})
+            assert made.status_code == 200
+            assert "hidden-key" in made.text
+            for headers in ({"Authorization": f"Basic {READER}"}, {"Authorization": f"x{OWNER}"}):
+                assert owner.get("/v1/config", headers=headers).status_code == 401
+            owner.get("/v1/namespaces/sales", params={"token": READER})
+            with create_engine(url).begin() as connection:
+                connection.exec_driver_sql("DROP TABLE iceberg_tables")
+            failed = owner.get("/v1/namespaces/sales/tables/t", headers={"X-Iceberg": SALES})
+            assert failed.status_code >= 500
+            assert "s3cr3t-pw" not in failed.text
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+    printed = log.read_text()
+    assert "/v1/namespaces/sales/tables/t 5" in printed
+    hidden = [*secrets.values(), "of-a-client", "s3cr3t-pw", OWNER, READER, SALES]
+    assert not [each for each in hidden if each in printed]
 
 
 FILES = {
