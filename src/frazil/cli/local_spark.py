@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from tempfile import TemporaryFile
-from typing import IO, Any, Final
+from typing import Any
 
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
@@ -16,15 +13,14 @@ from pyspark.sql import types as S
 
 from frazil.catalog.protocol import Catalog
 from frazil.cli.planned import Read
-from frazil.errors import ConfigurationError, FrazilError, StorageError
+from frazil.errors import FrazilError, StorageError
 from frazil.spark.lake import Lake
+from frazil.spark.local.session import quiet_session
 from frazil.spark.read.failures import read_failure
 from frazil.spark.scan import Scan
 from frazil.spark.session.facts import prepare_session, take_cache_sizes
 from frazil.spark.table import Table
 from frazil.table.handle import TableHandle
-
-_LAST_LINES: Final = 4
 
 
 @contextmanager
@@ -39,12 +35,12 @@ def opened_scan(read: Read) -> Iterator[Scan]:
 @contextmanager
 def opened_table(handle: TableHandle) -> Iterator[Table]:
     """Give a table with the active session, or with a quiet local one that ends with the block."""
-    with local_session() as spark:
+    with opened_session() as spark:
         yield Table(spark, handle.catalog, handle.port.loaded)
 
 
 @contextmanager
-def local_session() -> Iterator[SparkSession]:
+def opened_session() -> Iterator[SparkSession]:
     """Give the active session, or a quiet local one that ends with the block."""
     running = SparkSession.getActiveSession()
     spark = running or quiet_session()
@@ -59,14 +55,8 @@ def local_session() -> Iterator[SparkSession]:
 @contextmanager
 def opened_lake(catalog: Catalog) -> Iterator[Lake]:
     """Give a lake with the active session, or with a quiet local one that ends with the block."""
-    running = SparkSession.getActiveSession()
-    spark = running or quiet_session()
-    try:
-        prepare_session(spark)
+    with opened_session() as spark:
         yield Lake(spark, catalog)
-    finally:
-        if running is None:
-            spark.stop()
 
 
 def first_rows(query: Scan, limit: int, *, table: str) -> tuple[list[str], list[dict[str, Any]]]:
@@ -106,55 +96,6 @@ def lake_of(spark: SparkSession, catalog: Catalog) -> Lake:
     prepare_session(spark)
     take_cache_sizes(spark, catalog.caches)
     return Lake(spark, catalog)
-
-
-def quiet_session() -> SparkSession:
-    """Return a new local session that writes nothing to the terminal.
-
-    Raises:
-        ConfigurationError: Spark did not start; with what it wrote.
-    """
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = (
-        SparkSession.builder.master("local[*]")
-        .appName("frazil")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.log.level", "ERROR")
-    )
-    with TemporaryFile() as log:
-        try:
-            with _errors_into(log):
-                return builder.getOrCreate()
-        except Exception as error:
-            # Spark raises several kinds that share no base.
-            log.seek(0)
-            lines = log.read().decode(errors="replace").splitlines() or str(error).splitlines()
-            said = " ".join(line.strip() for line in lines[-_LAST_LINES:])
-            raise ConfigurationError(
-                f"Spark did not start: {said.rstrip('.')}; it needs Java 17 or newer, on the PATH "
-                "or in JAVA_HOME"
-            ) from error
-
-
-@contextmanager
-def _errors_into(file: IO[bytes]) -> Iterator[None]:
-    """Let programs that start meanwhile write their errors into a file; this one goes on as before.
-
-    The virtual machine takes over what standard error is at its start, and writes there before its
-    log has a level.
-    """
-    ours, kept = sys.stderr, os.dup(2)
-    stream = os.fdopen(os.dup(kept), "w", buffering=1, errors="backslashreplace")
-    sys.stderr = stream if ours is sys.__stderr__ else ours
-    os.dup2(file.fileno(), 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        sys.stderr = ours
-        stream.close()
 
 
 def plain(value: Any, kind: S.DataType) -> Any:

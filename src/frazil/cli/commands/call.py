@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from frazil.cli.app import CHANGING, Settings, asked, check_somebody_answers, command
-from frazil.cli.local_spark import local_session
+from frazil.cli.local_spark import opened_session
 from frazil.cli.output import Output, column_of
 from frazil.cli.progress import shown_progress
 from frazil.spark.lake import Lake
@@ -33,7 +33,7 @@ def call(settings: Settings, out: Output, *, statement: str, yes: bool) -> None:
     question = f"{procedure.signature.name} deletes files. Go on?"
     if asks:
         check_somebody_answers(question)
-    with local_session() as spark:
+    with opened_session() as spark:
         if asks:
             click.echo(str(would_delete(spark, catalog, statement)), err=True)
             asked(question, yes=yes)

@@ -141,9 +141,8 @@ class Engine:
 
     def _started(self) -> Lake:
         # Spark's classes take a while to import, and the user is typing.
-        spark = import_module("frazil.cli.local_spark")
-        session = self._running or spark.quiet_session()
-        lake: Lake = spark.lake_of(session, self.catalog.result())
+        session = self._running or import_module("frazil.spark.local.session").quiet_session()
+        lake: Lake = import_module("frazil.cli.local_spark").lake_of(session, self.catalog.result())
         return lake
 
     def _end(self) -> None:

