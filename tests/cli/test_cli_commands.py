@@ -226,6 +226,13 @@ def test_looking_makes_nothing(run, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_folder_of_tables_without_a_database(run, tmp_path):
+    words = ("--type", "hadoop")
+    run(*words, "create-namespace", "db", warehouse=str(tmp_path))
+    run(*words, "create", "db.t", "id int", warehouse=str(tmp_path))
+    assert lines(run(*words, "tables", warehouse=str(tmp_path)))[1:] == [["db", "t"]]
+
+
 CREDENTIALS = {
     "in the uri": ["--uri", "postgresql+psycopg://me:S3cr3tPw@127.0.0.1:1/x"],
     "in a property": [

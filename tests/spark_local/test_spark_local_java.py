@@ -28,7 +28,7 @@ def places(tmp_path, monkeypatch):
         path = tmp_path / folder / "bin" / "java"
         path.parent.mkdir(parents=True)
         version, home = answer or ("", "")
-        said = f"Property settings:\n    java.home = {home}\n    java.specification.version = {version}"
+        said = f"java.home = {home}\n java.specification.version = {version}"
         path.write_text(f"#!/bin/sh\ncat >&2 <<X\n{said}\nX\nexit {0 if answer else 1}\n")
         path.chmod(0o755)
         return path

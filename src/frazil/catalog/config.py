@@ -13,8 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from frazil.catalog.config_file import config_files, misshapen, read_config_file
 from frazil.catalog.kinds import (
     IMPLEMENTATION,
     catalog_class,
@@ -39,7 +38,6 @@ from frazil.storage.stores.remote_options import is_storage_property, storage_pr
 DEFAULT_NAME = "default"
 DATABASE_NAME = "catalog.db"
 _ENVIRONMENT_PREFIXES = ("PYICEBERG_CATALOG__", "FRAZIL_CATALOG__")
-_FILE_NAMES = (".frazil.yaml", ".pyiceberg.yaml")
 _COMMON_PROPERTIES = frozenset(
     {
         "type",
@@ -101,7 +99,7 @@ def resolve(
     refuse_unknown(given)
     chosen = name or DEFAULT_NAME
     variables = os.environ if environment is None else environment
-    candidates = _candidates(variables) if files is None else files
+    candidates = config_files(variables) if files is None else files
     merged = {
         **_from_file(chosen, candidates),
         **_from_environment(chosen, variables),
@@ -122,8 +120,8 @@ def configured_names(
         ConfigurationError: the file is not YAML of the expected shape.
     """
     variables = os.environ if environment is None else environment
-    _, catalogs = _file(_candidates(variables) if files is None else files)
-    names = {str(name) for name in catalogs}
+    file = read_config_file(config_files(variables) if files is None else files)
+    names = set() if file is None else {str(name) for name in file.catalogs}
     known = {name.upper().replace("-", "_") for name in names}
     for variable in variables:
         for prefix in _ENVIRONMENT_PREFIXES:
@@ -131,6 +129,27 @@ def configured_names(
             if variable.upper().startswith(prefix) and between and name not in known:
                 names.add(name.lower())
     return sorted(names)
+
+
+def sources_of(
+    name: str,
+    *,
+    environment: Mapping[str, str] | None = None,
+    files: Iterable[Path] | None = None,
+) -> list[str]:
+    """Return where a catalog's settings are: the path of the file, "environment", or both.
+
+    Args:
+        name: the catalog's.
+        environment, files: as of `resolve`.
+
+    Raises:
+        ConfigurationError: the file is not YAML of the expected shape.
+    """
+    variables = os.environ if environment is None else environment
+    file = read_config_file(config_files(variables) if files is None else files)
+    found = [] if file is None or name not in file.catalogs else [str(file.path)]
+    return found + (["environment"] if _from_environment(name, variables) else [])
 
 
 def refuse_unknown(properties: Mapping[str, Any]) -> None:
@@ -164,13 +183,20 @@ def open_catalog(config: CatalogConfig) -> Catalog:
         UnsupportedError: the type is one that this release does not have.
     """
     properties = dict(config.properties)
-    implementation = _implementation(config.name, properties)
+    implementation = implementation_of(config)
     if implementation is SqlCatalog and "uri" not in properties:
         properties["uri"] = _default_database(config.name, properties)
     return implementation(config.name, properties)
 
 
-def _implementation(name: str, properties: Mapping[str, str]) -> type[Catalog]:
+def implementation_of(config: CatalogConfig) -> type[Catalog]:
+    """Return the class that a configuration means; nothing is opened.
+
+    Raises:
+        ConfigurationError: a setting is missing or malformed.
+        UnsupportedError: the type is one that this release does not have.
+    """
+    name, properties = config.name, config.properties
     path, kind = properties.get(IMPLEMENTATION), properties.get("type", "").lower()
     if path is None:
         return catalog_class(name, kind or _guess_kind(name, properties))
@@ -222,43 +248,14 @@ def _from_environment(name: str, variables: Mapping[str, str]) -> dict[str, str]
 _UNDERSCORED = {name.replace("_", "-"): name for name in ("init_catalog_tables", "schema_version")}
 
 
-def _candidates(variables: Mapping[str, str]) -> list[Path]:
-    homes = [variables.get("FRAZIL_HOME"), variables.get("PYICEBERG_HOME")]
-    folders = [Path(home) for home in homes if home] + [Path.home(), Path.cwd()]
-    return [folder / name for name in _FILE_NAMES for folder in folders]
-
-
 def _from_file(name: str, candidates: Iterable[Path]) -> dict[str, str]:
-    path, catalogs = _file(candidates)
-    entry = catalogs.get(name, {})
+    file = read_config_file(candidates)
+    if file is None:
+        return {}
+    entry = file.catalogs.get(name, {})
     if not isinstance(entry, dict):
-        raise _misshapen(path)
-    return _texts(_flattened(entry), str(path))
-
-
-def _file(candidates: Iterable[Path]) -> tuple[Path, Mapping[Any, Any]]:
-    """The first file that is there, and its catalogs; no catalogs where there is none."""
-    for path in candidates:
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (FileNotFoundError, NotADirectoryError, PermissionError):
-            continue
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigurationError(f"cannot read {path}: {type(error).__name__}") from None
-        try:
-            content = yaml.safe_load(text) or {}
-        except (yaml.YAMLError, RecursionError):
-            # The parser's message quotes the file, which may hold secrets.
-            raise ConfigurationError(f"{path} is not YAML") from None
-        catalogs = content.get("catalog", {}) if isinstance(content, dict) else None
-        if not isinstance(catalogs, dict):
-            raise _misshapen(path)
-        return path, catalogs
-    return Path(), {}
-
-
-def _misshapen(path: Path) -> ConfigurationError:
-    return ConfigurationError(f"{path} is not of the form catalog: {{name: {{key: value}}}}")
+        raise misshapen(file.path)
+    return _texts(_flattened(entry), str(file.path))
 
 
 def _flattened(entry: Mapping[Any, Any], prefix: str = "") -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import update_wrapper
 from importlib import import_module
@@ -26,7 +26,8 @@ LOOKING = "Look at tables"
 READING = "Read rows"
 CHANGING = "Change tables"
 SERVING = "Serve tables"
-_SECTIONS = (STATEMENTS, LOOKING, READING, CHANGING, SERVING)
+SETTING_UP = "Set up"
+_SECTIONS = (STATEMENTS, LOOKING, READING, CHANGING, SERVING, SETTING_UP)
 
 _COMMANDS = "frazil.cli.commands"
 MODULES = (
@@ -43,6 +44,8 @@ MODULES = (
     "report",
     "cdc",
     "serve",
+    "setup.catalog",
+    "setup.doctor",
 )
 """Modules of `frazil.cli.commands`, in the order in which help lists their commands."""
 
@@ -109,22 +112,22 @@ class Commands(click.Group):
     """
 
     def every_command(self) -> dict[str, ShownCommand]:
-        """Return all commands, in the order of their modules."""
+        """Return all commands by their words, in the order of their modules."""
         for module in MODULES:
             import_module(f"{_COMMANDS}.{module}")
-        found = [each for each in self.commands.values() if isinstance(each, ShownCommand)]
-        found.sort(key=lambda each: MODULES.index(each.module))
-        return {str(each.name): each for each in found}
+        found = dict(_shown_in(self))
+        return dict(sorted(found.items(), key=lambda each: MODULES.index(each[1].module)))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order in which they are declared."""
-        return list(self.every_command())
+        return list(dict.fromkeys(words.split()[0] for words in self.every_command()))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command; where its module has its name, no other one is imported."""
         if cmd_name not in self.commands:
-            if cmd_name in MODULES:
-                import_module(f"{_COMMANDS}.{cmd_name}")
+            named = [module for module in MODULES if module.rpartition(".")[2] == cmd_name]
+            if named:
+                import_module(f"{_COMMANDS}.{named[0]}")
             else:
                 self.every_command()
         return super().get_command(ctx, cmd_name)
@@ -133,8 +136,8 @@ class Commands(click.Group):
         """Write the commands of each section."""
         for section in _SECTIONS:
             listed = [
-                (name, command.get_short_help_str(60))
-                for name, command in self.every_command().items()
+                (words, command.get_short_help_str(60))
+                for words, command in self.every_command().items()
                 if command.section == section
             ]
             with formatter.section(section):
@@ -163,7 +166,15 @@ class ShownCommand(click.Command):
     @property
     def module(self) -> str:
         """The module that declares it."""
-        return str(getattr(self.callback, "__module__", "")).rpartition(".")[2]
+        return str(getattr(self.callback, "__module__", "")).removeprefix(f"{_COMMANDS}.")
+
+
+def _shown_in(group: click.Group, before: str = "") -> Iterator[tuple[str, ShownCommand]]:
+    for name, each in group.commands.items():
+        if isinstance(each, ShownCommand):
+            yield before + name, each
+        elif isinstance(each, click.Group):
+            yield from _shown_in(each, f"{before}{name} ")
 
 
 @click.group(
@@ -194,13 +205,16 @@ def main(
     context.obj = Settings(name, properties)
 
 
-def command(section: str, *examples: str, name: str | None = None) -> Decorator:
+def command(
+    section: str, *examples: str, name: str | None = None, group: click.Group | None = None
+) -> Decorator:
     """Declare a command that takes the settings and an `Output`.
 
     Args:
         section: under which heading it is listed.
         examples: lines that its help shows.
         name: its name, that of the function unless given.
+        group: the command whose word stands before it; none unless given.
     """
 
     as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -212,7 +226,8 @@ def command(section: str, *examples: str, name: str | None = None) -> Decorator:
 
         # It takes the function's options and help over.
         update_wrapper(run, function)
-        declared = main.command(name, cls=ShownCommand, section=section, examples=examples)
+        place = main if group is None else group
+        declared = place.command(name, cls=ShownCommand, section=section, examples=examples)
         declared(as_json(wide(click.pass_obj(run))))
         return function
 

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
-from frazil.catalog.config import DATABASE_NAME, CatalogConfig, open_catalog, resolve
+from frazil.catalog.config import (
+    DATABASE_NAME,
+    CatalogConfig,
+    implementation_of,
+    open_catalog,
+    resolve,
+)
 from frazil.catalog.identifiers import parse_table_identifier, shown
 from frazil.catalog.kinds import IMPLEMENTATION
 from frazil.catalog.pointer.sql import SqlCatalog
@@ -16,6 +22,8 @@ from frazil.errors import ConfigurationError, NoSuchNamespaceError, NoSuchTableE
 from frazil.format.arguments import what_there_is
 from frazil.storage.paths import join, local_path, normalize_location
 from frazil.table.handle import TableHandle
+
+_MAKES_TABLES: Final = "init_catalog_tables"
 
 
 class Place(Protocol):
@@ -35,8 +43,11 @@ def catalog_there_is(place: Place) -> Catalog:
         ConfigurationError: nothing is configured, or there is no catalog at that place or of
             that name.
     """
-    config = resolve(place.name, {"init_catalog_tables": "false", **place.properties})
+    config = resolve(place.name, place.properties)
     _check_embedded_catalog(config)
+    if issubclass(implementation_of(config), SqlCatalog):
+        only_looks = {_MAKES_TABLES: "false", **place.properties}[_MAKES_TABLES]
+        config = CatalogConfig(config.name, {**config.properties, _MAKES_TABLES: only_looks})
     catalog = open_catalog(config)
     if isinstance(catalog, SqlCatalog):
         _check_name(catalog)

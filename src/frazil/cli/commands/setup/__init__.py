@@ -1,0 +1,1 @@
+"""Commands that set up this machine: configured catalogs, and what is missing."""
