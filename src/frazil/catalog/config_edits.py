@@ -77,8 +77,7 @@ def check_no_secret(name: str, properties: Mapping[str, str]) -> None:
         if is_secret(key) or redact(value) != value:
             what = "is a secret" if is_secret(key) else "holds a secret"
             raise ConfigurationError(
-                f"{key} {what}, which is not written to a file: set the variable "
-                f"{variable_of(name, key)} to it"
+                f"{key} {what}, and is not written: set the variable {variable_of(name, key)} to it"
             )
 
 
