@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -20,7 +21,7 @@ from frazil.spark.local.defaults import (
 )
 from frazil.spark.local.java import find_java, home_for_spark
 from frazil.spark.local.machine_errors import MachineErrors
-from frazil.spark.session.facts import has_machine, is_stopped, prepare_session
+from frazil.spark.session.facts import is_stopped, prepare_session
 
 _LAST_LINES: Final = 4
 _ALL_CORES: Final = "local[*]"
@@ -175,7 +176,7 @@ def _started(asked: Mapping[str, str | None]) -> SparkSession:
             "the variable SPARK_REMOTE asks for a Spark Connect server: unset it for a local "
             "session, or use SparkSession.builder"
         )
-    is_new = not has_machine()
+    is_new = not _has_machine()
     late = sorted(key for key in _OF_THE_MACHINE if asked.get(key) is not None)
     if late and not is_new:
         raise ConfigurationError(
@@ -189,6 +190,13 @@ def _started(asked: Mapping[str, str | None]) -> SparkSession:
         spark = _made({key: value for key, value in settings.items() if value is not None})
     prepare_session(spark)
     return spark
+
+
+def _has_machine() -> bool:
+    """Whether this process has Spark's virtual machine, which outlives its sessions."""
+    # PySpark has no public word for it; where the name goes, a start is prepared in vain.
+    is_there = getattr(SparkContext, "_gateway", None) is not None
+    return is_there or "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 @contextmanager
@@ -222,7 +230,7 @@ def _made(settings: Mapping[str, str]) -> SparkSession:
         return SparkSession.builder.config(map=dict(settings)).getOrCreate()
     except Exception as error:
         # Spark raises several kinds that share no base.
-        said = _ERRORS.last_lines(_LAST_LINES) if not has_machine() else []
+        said = _ERRORS.last_lines(_LAST_LINES) if not _has_machine() else []
         _ERRORS.pass_on()
         lines = said or [line.strip() for line in str(error).splitlines() if line.strip()]
         text = " ".join(lines[:_LAST_LINES]).rstrip(".")

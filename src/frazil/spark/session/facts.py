@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from threading import Condition
 from typing import Any, Final
 
-from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -227,13 +226,6 @@ def select_with_metadata(
 def is_connect(spark: SparkSession) -> bool:
     """Whether the session talks to a Spark Connect server instead of a JVM beside it."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
-
-
-def has_machine() -> bool:
-    """Whether this process has Spark's virtual machine, which outlives its sessions."""
-    # PySpark has no public word for it; where the name goes, Spark's start is prepared in vain.
-    is_there = getattr(SparkContext, "_gateway", None) is not None
-    return is_there or "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def is_stopped(spark: SparkSession) -> bool:
