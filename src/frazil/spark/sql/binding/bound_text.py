@@ -23,6 +23,7 @@ from frazil.spark.files.projection import METADATA_COLUMNS
 from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.binding.relations import QueriedTable
 from frazil.spark.sql.binding.stars import without_reserved
+from frazil.spark.sql.binding.sub_queries import apart, has_sub_queries_as_values
 from frazil.spark.sql.binding.view_columns import as_the_view_says, fitting_the_view
 from frazil.spark.sql.context import CurrentNamespace, NamedView, SqlContext, ViewScope
 from frazil.spark.sql.failures import in_the_users_words, in_the_view
@@ -124,6 +125,8 @@ class BoundText:
     def run(self, args: Args, rows: Mapping[str, DataFrame]) -> DataFrame:
         """Return the query over some rows in place of the tables, of those within views too."""
         rows = {**self.relation_rows(rows), **self.frames}
+        if has_sub_queries_as_values(self.own_words):
+            rows = {name: apart(frame) for name, frame in rows.items()}
         if is_connect(self.spark):
             return self.spark.sql(self.text, args, **rows)  # type: ignore[arg-type]
         names = {name: said for name, said in self.names.items() if name in rows}
