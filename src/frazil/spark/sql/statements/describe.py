@@ -11,22 +11,27 @@ from frazil.catalog.protocol import LoadedView
 from frazil.format.metadata import TableMetadata
 from frazil.format.partitions.transforms import IdentityTransform
 from frazil.format.schema import Schema
+from frazil.spark.sql.binding.bound_text import bind_query
 from frazil.spark.sql.context import NamedView, SqlContext
 from frazil.spark.sql.results import table_of
 from frazil.spark.sql.statements.show import partition_terms, shown_properties, table_facts
 from frazil.spark.sql.statements.show_view import view_facts_as_json, view_rows
-from frazil.spark.types import type_to_spark
+from frazil.spark.types import COMMENT_KEY, type_to_spark
 from frazil.spark.words import WordReader
 
 _COLUMNS = ("col_name", "data_type", "comment")
 _NAMESPACE = ("NAMESPACE", "SCHEMA", "DATABASE")
+_QUERIES = ("SELECT", "WITH", "VALUES")
+_AFTER_QUERY = ("TABLE", "FROM", "(", "MAP", "REDUCE")
 
 
 def describe(context: SqlContext, reader: WordReader) -> DataFrame | None:
     """Run a DESCRIBE of the lake's; None where it is Spark's own."""
     reader.word("DESCRIBE")
-    if reader.sees_one_of("QUERY", "FUNCTION", "SELECT", "WITH", "VALUES"):
+    if reader.sees("FUNCTION"):
         return None
+    if _sees_query(reader):
+        return _query(context, reader.rest())
     if reader.sees_one_of(*_NAMESPACE):
         reader.word("NAMESPACE")
         return _namespace(context, reader)
@@ -62,6 +67,24 @@ def describe(context: SqlContext, reader: WordReader) -> DataFrame | None:
         text = json.dumps(_as_json(context, name, metadata))
         return table_of(context.spark, ("json_metadata",), [(text,)])
     return table_of(context.spark, _COLUMNS, _rows(context, name, metadata, extended))
+
+
+def _sees_query(reader: WordReader) -> bool:
+    """Whether a query is next; the reader goes past QUERY."""
+    if reader.sees_one_of(*_QUERIES):
+        return True
+    says = any(reader.sees("QUERY", word) for word in (*_QUERIES, *_AFTER_QUERY))
+    return says and reader.takes("QUERY")
+
+
+def _query(context: SqlContext, text: str) -> DataFrame:
+    """The columns that a query has; no file is opened."""
+    bound = bind_query(context, text)
+    rows = [
+        (field.name, field.dataType.simpleString(), field.metadata.get(COMMENT_KEY))
+        for field in bound.run(None, bound.no_rows()).schema.fields
+    ]
+    return table_of(context.spark, _COLUMNS, rows)
 
 
 def _rows(

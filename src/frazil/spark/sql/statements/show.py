@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from typing import Final
@@ -13,12 +14,14 @@ from pyspark.sql import types as S
 from frazil.catalog.identifiers import Identifier
 from frazil.errors import ValidationError
 from frazil.format.metadata import TableMetadata
-from frazil.format.predicates.sql.quoting import quote_name, string_text
+from frazil.format.predicates.sql.quoting import quote_name, quote_name_always, string_text
 from frazil.spark.sql.context import NamedView, SqlContext
 from frazil.spark.sql.results import table_of
 from frazil.spark.sql.statements.show_view import create_view_statement, shown_view_properties
 from frazil.spark.types import type_to_spark
 from frazil.spark.words import WordReader
+
+_PLAIN: Final = re.compile(r"(?!\d+$)\w+", re.ASCII)
 
 
 def show(context: SqlContext, reader: WordReader) -> DataFrame | None:
@@ -36,7 +39,7 @@ def _tables(context: SqlContext, reader: WordReader) -> DataFrame:
     namespace = _namespace(context, reader)
     pattern = _pattern(reader)
     rows = [
-        (".".join(name[:-1]), name[-1], False)
+        (_quoted(name[:-1]), name[-1], False)
         for name in context.catalog.list_tables(namespace)
         if matches(name[-1], pattern)
     ]
@@ -53,7 +56,7 @@ def _table_extended(context: SqlContext, reader: WordReader) -> DataFrame:
             text = "\n".join(
                 f"{key}: {value}" for key, value in table_facts(context, name, metadata)
             )
-            rows.append((".".join(name[:-1]), name[-1], False, text))
+            rows.append((_quoted(name[:-1]), name[-1], False, text))
     columns = ("namespace", "tableName", "isTemporary", "information")
     return table_of(context.spark, columns, rows)
 
@@ -64,7 +67,7 @@ def _namespaces(context: SqlContext, reader: WordReader) -> DataFrame:
         parent = _own(context, reader.names("a namespace"))
     pattern = _pattern(reader)
     rows = [
-        (".".join(name),)
+        (_quoted(name),)
         for name in context.catalog.list_namespaces(parent)
         if matches(name[-1], pattern)
     ]
@@ -72,7 +75,7 @@ def _namespaces(context: SqlContext, reader: WordReader) -> DataFrame:
 
 
 def _current(context: SqlContext, reader: WordReader) -> DataFrame:
-    row = (context.name, ".".join(context.current.levels))
+    row = (context.name, _quoted(context.current.levels))
     return table_of(context.spark, ("catalog", "namespace"), [row])
 
 
@@ -80,7 +83,7 @@ def _views(context: SqlContext, reader: WordReader) -> DataFrame:
     namespace = _namespace(context, reader)
     pattern = _pattern(reader)
     rows = [
-        (".".join(name[:-1]), name[-1], False)
+        (_quoted(name[:-1]), name[-1], False)
         for name in context.catalog.list_views(namespace)
         if matches(name[-1], pattern)
     ]
@@ -246,6 +249,12 @@ def _namespace(context: SqlContext, reader: WordReader) -> Identifier:
 
 def _own(context: SqlContext, parts: Identifier) -> Identifier:
     return context.namespace(parts)
+
+
+def _quoted(parts: Identifier) -> str:
+    """The levels of a namespace as Spark shows them: in backticks what is no plain word."""
+    plain = [part if _PLAIN.fullmatch(part) else quote_name_always([part]) for part in parts]
+    return ".".join(plain)
 
 
 def _pattern(reader: WordReader) -> str | None:
