@@ -36,6 +36,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from frazil.errors import FrazilError
@@ -183,15 +184,24 @@ class Player:
             kind, _, words = case.said.partition(" ")
             assert said.startswith(f"{kind}: "), (where, said)
             assert words in said, (where, said)
-        assert "frazil_" not in said.replace("_frazil_", ""), (where, said)
         assert self.state() == before, (where, "changed something")
 
     def _said(self, case: Case) -> str | None:
         """The class and the words of a refusal; None where there is none."""
         try:
-            self.sql(self.text(case), case.args).collect()
+            found = self.sql(self.text(case), case.args)
+        except (FrazilError, PySparkException) as error:
+            said = f"{type(error).__name__}: {error}"
+            assert "frazil_" not in said.replace("_frazil_", ""), said
+            return said
+        try:
+            found.collect()
         except (FrazilError, PySparkException) as error:
             return f"{type(error).__name__}: {error}"
+        except Py4JJavaError as error:
+            # PySpark has no class of its own for every error of the virtual machine.
+            cause = error.java_exception
+            return f"{cause.getClass().getSimpleName()}: {cause.getMessage()}"
         return None
 
 

@@ -10,9 +10,9 @@ from typing import Final
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from frazil.errors import FrazilError, SqlSyntaxError
+from frazil.spark.session.messages import without_plan
 
 _CONDITION: Final = re.compile(r"^\[[A-Z0-9_.]+\] ")
-_PLAN: Final = re.compile(r"; line \d+ pos \d+;?.*|;?\n'?[A-Z]\w+ .*", re.DOTALL)
 
 
 @contextmanager
@@ -33,7 +33,7 @@ def in_the_users_words(
     try:
         yield
     except AnalysisException as error:
-        said = _CONDITION.sub("", _renamed(_PLAN.sub("", str(error)), names))
+        said = _CONDITION.sub("", _renamed(without_plan(error), names))
         place = _place(error, text, changes)
         raise AnalysisException(
             message=f"{said}{place}",
@@ -56,7 +56,7 @@ def in_the_view(name: str) -> Iterator[None]:
     try:
         yield
     except (AnalysisException, ParseException) as error:
-        said = _CONDITION.sub("", _PLAN.sub("", str(error)))
+        said = _CONDITION.sub("", without_plan(error))
         # Those of the virtual machine are classes of their own, which are made otherwise.
         kind = ParseException if isinstance(error, ParseException) else AnalysisException
         raise kind(

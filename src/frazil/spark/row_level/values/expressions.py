@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from frazil.errors import PredicateError, ValidationError
+from frazil.spark.session.messages import without_plan
 
 _NOT_DETERMINISTIC: Final = "INVALID_NON_DETERMINISTIC_EXPRESSIONS"
 SUBQUERY_REFUSED: Final = "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY"
@@ -41,7 +42,7 @@ def check_condition(scope: DataFrame, condition: Column, text: str, what: str) -
     try:
         _as_join(scope, condition)
     except AnalysisException as error:
-        raise PredicateError(f"{what} {text!r} cannot be used: {error}") from error
+        raise PredicateError(f"{what} {text!r} cannot be used: {without_plan(error)}") from error
 
 
 def check_not_random(scope: DataFrame, condition: Column, text: str) -> None:
@@ -81,7 +82,9 @@ def _check_value(scope: DataFrame, value: Column, text: str) -> None:
     except AnalysisException as error:
         condition = error.getCondition() or ""
         if condition != _NOT_DETERMINISTIC and not condition.startswith(SUBQUERY_REFUSED):
-            raise ValidationError(f"the value {text!r} cannot be used: {error}") from error
+            raise ValidationError(
+                f"the value {text!r} cannot be used: {without_plan(error)}"
+            ) from error
 
 
 def _as_join(scope: DataFrame, condition: Column) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql import DataFrame
 
@@ -24,6 +24,15 @@ from frazil.spark.sql.statements.target import (
     target_of,
 )
 from frazil.spark.words import WordReader
+
+_MAY_FOLLOW: Final = {
+    "when_matched": "WHEN MATCHED takes UPDATE and DELETE",
+    "when_not_matched": "WHEN NOT MATCHED takes INSERT",
+    "when_not_matched_by_source": (
+        "WHEN NOT MATCHED BY SOURCE takes DELETE and UPDATE SET column = value"
+    ),
+}
+"""What a clause can do, by the beginning of the method's name."""
 
 
 def merge(context: SqlContext, reader: WordReader, before: str) -> None:
@@ -91,20 +100,18 @@ def _clause(
     if reader.takes("AND"):
         condition = expressions.bound(reader.until("THEN"))
     reader.expect("THEN")
-    method: Callable[..., Any]
     if reader.takes("DELETE"):
-        method = getattr(builder, f"{kind}_delete")
-        method(condition=condition)
+        _method(reader, builder, kind, "delete")(condition=condition)
     elif reader.takes("UPDATE", "SET"):
         if reader.takes("*"):
-            getattr(builder, f"{kind}_update_all")(condition=condition)
+            _method(reader, builder, kind, "update_all")(condition=condition)
         else:
             values = assignments_of(reader, target, alias, expressions, ("WHEN",))
-            getattr(builder, f"{kind}_update")(values, condition=condition)
+            _method(reader, builder, kind, "update")(values, condition=condition)
     else:
         reader.expect("INSERT")
         if reader.takes("*"):
-            getattr(builder, f"{kind}_insert_all")(condition=condition)
+            _method(reader, builder, kind, "insert_all")(condition=condition)
             return
         names = names_inside(reader)
         reader.expect("VALUES")
@@ -120,4 +127,16 @@ def _clause(
             else expressions.bound(text)
             for name, text in zip(names, texts, strict=True)
         }
-        getattr(builder, f"{kind}_insert")(values, condition=condition)
+        _method(reader, builder, kind, "insert")(values, condition=condition)
+
+
+def _method(reader: WordReader, builder: Any, kind: str, action: str) -> Callable[..., Any]:
+    """The method of a clause.
+
+    Raises:
+        SqlSyntaxError: rows of this kind cannot have that done.
+    """
+    found: Callable[..., Any] | None = getattr(builder, f"{kind}_{action}", None)
+    if found is None:
+        raise reader.error(_MAY_FOLLOW[kind])
+    return found
