@@ -93,7 +93,7 @@ def _check_before_v3(field: NestedField, name: str, format_version: int) -> None
     if field.initial_default is not None:
         raise ValidationError(
             f"{name!r} has an initial default, which needs format version 3; "
-            f"the table has version {format_version}"
+            f"the table has version {format_version}: set its property format-version to 3"
         )
 
 

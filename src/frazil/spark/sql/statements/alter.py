@@ -16,7 +16,8 @@ from frazil.spark.sql.statements.columns import (
     column_definitions,
     type_of,
 )
-from frazil.spark.sql.statements.tables import constant, properties_of
+from frazil.spark.sql.statements.defaults import default_value
+from frazil.spark.sql.statements.tables import properties_of
 from frazil.spark.types import schema_from_spark
 from frazil.spark.words import WordReader
 from frazil.table.updates.references import Retention
@@ -61,7 +62,7 @@ def _add_columns(context: SqlContext, table: RowCommands, reader: WordReader) ->
 
 def _add(context: SqlContext, change: UpdateSchema, column: ColumnDefinition) -> None:
     given = column.field
-    default = None if column.default is None else constant(context, column.default)
+    default = None if column.default is None else default_value(context, given, column.default)
     change.add_column(
         column.parts,
         given.field_type,
@@ -106,12 +107,14 @@ def _has(schema: object, name: tuple[str, ...]) -> bool:
 
 def _alter_columns(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
     with _schema_of(context, table) as change:
-        _alter_column(context, change, reader)
+        _alter_column(context, table, change, reader)
         while reader.takes(","):
-            _alter_column(context, change, reader)
+            _alter_column(context, table, change, reader)
 
 
-def _alter_column(context: SqlContext, change: UpdateSchema, reader: WordReader) -> None:
+def _alter_column(
+    context: SqlContext, table: RowCommands, change: UpdateSchema, reader: WordReader
+) -> None:
     name = reader.names("a column")
     if reader.takes("TYPE"):
         (given,) = schema_from_spark(parse_columns(f"c {type_of(reader)}")).fields
@@ -127,7 +130,9 @@ def _alter_column(context: SqlContext, change: UpdateSchema, reader: WordReader)
     elif reader.takes("SET", "NOT", "NULL"):
         change.require_column(name)
     elif reader.takes("SET", "DEFAULT"):
-        change.update_column(name, default=constant(context, reader.until(",", ";")))
+        strict = table.port.case_sensitive
+        field = table.metadata.schema.find_field(".".join(name), case_sensitive=strict)
+        change.update_column(name, default=default_value(context, field, reader.until(",", ";")))
     elif reader.takes("DROP", "DEFAULT"):
         change.update_column(name, default=None)
     else:

@@ -26,13 +26,16 @@ from frazil.format.properties.table import (
     OBJECT_STORAGE_PATH,
 )
 from frazil.format.schema import Schema
-from frazil.format.types import NestedField
+from frazil.format.schema.defaults import check_default_value
+from frazil.format.types import NestedField, StructType
+from frazil.format.values import coerce
 from frazil.spark.creation import CreateTable, ReplaceTable
 from frazil.spark.schemas.ddl import parse_columns
 from frazil.spark.session.facts import is_case_sensitive
 from frazil.spark.sql.context import SqlContext
 from frazil.spark.sql.query import query
 from frazil.spark.sql.statements.columns import ColumnDefinition, column_definitions
+from frazil.spark.sql.statements.defaults import default_value
 from frazil.spark.types import query_schema_from_spark, schema_from_spark
 from frazil.spark.words import WordReader
 from frazil.spark.write.write_audit_publish import refuse_replacement
@@ -203,18 +206,13 @@ def _check_names(names: Sequence[str], context: SqlContext) -> None:
 
 
 def _with_default(context: SqlContext, field_: NestedField, text: str) -> NestedField:
-    value = constant(context, text)
+    given = default_value(context, field_, text)
+    if isinstance(field_.field_type, StructType) and given == {}:
+        value: Any = ()
+    else:
+        value = coerce(field_.field_type, given)
+        check_default_value(field_.name, value)
     return replace(field_, initial_default=value, write_default=value)
-
-
-def constant(context: SqlContext, text: str) -> Any:
-    """Return the value of an expression without columns.
-
-    Raises:
-        AnalysisException: of Spark, where it is no such expression.
-    """
-    [row] = context.spark.sql(f"SELECT {text}").collect()
-    return row[0]
 
 
 def _replace(
