@@ -7,7 +7,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 # Where it is set, every process and every worker of Spark would compile its modules anew: seconds each.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test41 soak interop record-sql bench plots conformance lint docs java engines interop-engines clean
+.PHONY: demo test test41 soak interop record-sql bench plots conformance lint docs java engines interop-engines interop-tools clean
 
 demo: .venv/.ready java
 	$(PY) examples/flights.py
@@ -42,6 +42,11 @@ interop-engines: engines
 
 engines: .venv41/.ready java
 	@scripts/engines.sh .venvengines $(PY41)
+
+# dbt, SQLMesh and IPython as they are, on a lake: minutes, and an environment of 1 GB of its own.
+interop-tools: .venv/.ready
+	@scripts/tools.sh .venvtools $(PY)
+	.venvtools/bin/python -m pytest -p no:cacheprovider --confcutdir interop/tools interop/tools
 
 # What the Java runtime makes of the statements in tests/spark_sql/recorded, written below each of them.
 record-sql: .venv41/.ready java
@@ -78,4 +83,4 @@ java:
 	scripts/environment.sh .venv41 requirements/spark41.txt
 
 clean:
-	rm -rf .venv .venv41 .venvengines site build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv41 .venvengines .venvtools site build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

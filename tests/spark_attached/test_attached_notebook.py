@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from pyspark.errors import AnalysisException
 
 import frazil
 from frazil.spark.attached import sessions
@@ -18,15 +19,12 @@ class Shell:
     """What an extension sees of IPython."""
 
     def __init__(self):
-        self.magics, self.hooks, self.variables = {}, {}, {}
+        self.magics, self.variables = {}, {}
+        self.Completer = SimpleNamespace(custom_matchers=[])
 
     def register_magic_function(self, function, kind, name):
         """Note a magic."""
         self.magics[name] = (kind, function)
-
-    def set_hook(self, name, function, str_key):
-        """Note a hook."""
-        self.hooks[str_key] = function
 
     def push(self, variables):
         """Note variables."""
@@ -63,6 +61,26 @@ def test_a_cell_shows_a_table(shell, spark):
     assert complete_names(names, "SELECT * FROM my") == ["my_lake"]
     assert complete_names(names, "SELECT * FROM my_lake.") == ["my_lake.db"]
     assert complete_names(names, "SELECT * FROM my_lake.db.") == ["my_lake.db.t"]
-    event = SimpleNamespace(line="SELECT * FROM my_lake.d", symbol="my_lake.d")
-    assert shell.hooks["%%sql"](None, event) == ["my_lake.db"]
+    [matcher] = shell.Completer.custom_matchers
+    assert matcher.matcher_api_version == 2
+    cell = "%%sql\nSELECT *\nFROM my_lake.d WHERE id = 1"
+    context = SimpleNamespace(full_text=cell, cursor_line=2, cursor_position=14)
+    found = matcher(context)
+    assert [each.text for each in found["completions"]] == ["my_lake.db"]
+    assert found["matched_fragment"] == "my_lake.d"
+    python = SimpleNamespace(full_text="x = my_lake.d", cursor_line=0, cursor_position=13)
+    assert matcher(python)["completions"] == []
     assert ShownRows.of(spark.range(1)).rows == [(0,)]
+
+
+def test_an_error_shows_what_it_says(shell, spark):
+    _, sql = shell.magics["sql"]
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND") as raised:
+        sql("SELECT * FROM my_lake.db.nothing")
+    shown = raised.value._render_traceback_()
+    assert shown[0].startswith("AnalysisException: ")
+    assert "nothing" in shown[0]
+    assert not [line for line in shown if "Traceback" in line or "File" in line]
+    with pytest.raises(frazil.SqlSyntaxError) as empty:
+        sql("")
+    assert empty.value._render_traceback_() == ["SqlSyntaxError: the statement is empty"]

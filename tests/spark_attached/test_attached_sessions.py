@@ -178,6 +178,7 @@ PROGRAM = """
 import sys
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+spark.sql("CREATE NAMESPACE IF NOT EXISTS db")
 spark.sql("CREATE TABLE lake.db.t AS SELECT 1 AS id")
 first = spark.newSession().table("lake.db.t").count()
 spark.stop()
@@ -189,11 +190,9 @@ sys.exit(3)
 """
 
 
-def test_frazil_run(tmp_path, spark):
-    """A program with two sessions, one after the other."""
+def test_frazil_run(tmp_path):
+    """A program with two sessions, one after the other, that makes the namespace of --use."""
     (tmp_path / "job.py").write_text(PROGRAM)
-    with frazil.connect(spark, warehouse=str(tmp_path / "lake"), name="lake") as lake:
-        lake.create_namespace("db")
     command = [sys.executable, "-m", "frazil.cli", "--catalog", "lake", "--warehouse",
                str(tmp_path / "lake"), "run", "--use", "lake.db",
                "--", "job.py", "--day", "1"]  # fmt: skip

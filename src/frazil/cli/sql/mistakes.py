@@ -7,10 +7,10 @@ from typing import Final
 
 from frazil.cli.layout import one_line
 from frazil.errors import FrazilError
+from frazil.spark.session.said import lines_for_people
 from frazil.storage.paths import redact
 
 _MOST_LINES: Final = 12
-_NOT_FOR_PEOPLE: Final = ("JVM stacktrace", "at ", "... ", "Driver stacktrace", "SQLSTATE:")
 
 
 def said_of(error: BaseException, secrets: Mapping[str, str]) -> str:
@@ -22,12 +22,7 @@ def said_of(error: BaseException, secrets: Mapping[str, str]) -> str:
     text = redact(str(error), dict(secrets))
     if isinstance(error, FrazilError):
         return " ".join(text.split())
-    lines = []
-    for line in text.splitlines():
-        if line.strip().startswith(_NOT_FOR_PEOPLE):
-            break
-        if line.strip():
-            lines.append(one_line(line.rstrip()))
+    lines = [one_line(line) for line in lines_for_people(text)]
     kind = type(error).__name__
     shown = "\n".join(lines[:_MOST_LINES])
     return shown or kind

@@ -12,7 +12,6 @@ from frazil.catalog.identifiers import Identifier
 from frazil.catalog.protocol import Catalog
 from frazil.errors import ConfigurationError, ValidationError
 from frazil.spark.attached.sessions import attach, attach_each
-from frazil.spark.attached.statements import use
 from frazil.spark.session.facts import prepare_session, take_cache_sizes
 
 
@@ -44,7 +43,8 @@ class ConfiguredLakes:
             take_cache_sizes(spark, catalog.caches)
             names = attach(spark, catalog, name=name, owner=self)
             if self.current and self.current[0] == name:
-                use(names, self.current)
+                # The namespace need not be there: programs as dbt make it themselves.
+                names.use(name, self.current[1:])
 
 
 def configured_lakes(

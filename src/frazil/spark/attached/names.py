@@ -214,7 +214,8 @@ class AttachedContext(SqlContext):
             raise AnotherLakesNameError(lake.name)
         if len(own) == 1:
             raise ValidationError(
-                f"the table name {shown(parts)} has no namespace: write {lake.name}.namespace.table"
+                f"the table name {shown(parts)} has no namespace: write "
+                f"{lake.name}.namespace.table, or set one with USE {lake.name}.namespace"
             )
         return own
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import html
+import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.catalog.identifiers import Identifier
@@ -17,12 +20,15 @@ from frazil.spark.attached.configured import configured_lakes
 from frazil.spark.attached.names import SessionNames
 from frazil.spark.attached.sessions import names_of
 from frazil.spark.attached.statements import run_statement
+from frazil.spark.session.said import lines_for_people
 
 MOST_ROWS: Final = 50
 """Rows that a cell shows."""
 
 _MOST_LETTERS: Final = 200
-_LAST_NAME: Final = re.compile(r"[\w.`]*$")
+_MOST_LINES: Final = 12
+_LAST_NAME: Final = re.compile(r"(?:[\w.]|`[^`\n]*(?:`|$))*$")
+_IS_SQL: Final = re.compile(r"\s*%%sql\b|(?:.*\n)*[^\n]*%sql\b[^\n]*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +58,7 @@ class ShownRows:
     def __repr__(self) -> str:
         if not self.columns:
             return "done"
-        texts = [[_text(value) for value in row] for row in self.rows]
+        texts = [[_text(value).replace("\n", "\\n") for value in row] for row in self.rows]
         widths = [
             max(len(line[place]) for line in [list(self.columns), *texts])
             for place in range(len(self.columns))
@@ -96,21 +102,52 @@ def load_ipython_extension(shell: Any) -> None:
 
     def sql(line: str, cell: str | None = None) -> ShownRows:
         """Run a statement; ``%%sql name`` keeps its rows as a DataFrame of that name."""
-        spark = _session()
         variable, text = ("", line) if cell is None else (line.strip(), cell)
-        shown = ShownRows.of(_run(spark, text))
+        with _without_a_trace():
+            shown = ShownRows.of(_run(_session(), text))
         if variable:
             shell.push({variable: shown.frame})
         return shown
 
     shell.register_magic_function(sql, "line_cell", "sql")
+    shell.Completer.custom_matchers.append(complete_sql)
 
-    def complete(_: Any, event: Any) -> list[str]:
-        text = event.line[: len(event.line)]
-        return complete_names(names_of(_session()), event.symbol or text)
 
-    shell.set_hook("complete_command", complete, str_key="%%sql")
-    shell.set_hook("complete_command", complete, str_key="%sql")
+@dataclass(frozen=True, slots=True)
+class OfferedName:
+    """A completion as IPython takes it.
+
+    Attributes:
+        text: what takes the place of what is typed.
+        type: what IPython writes beside it.
+    """
+
+    text: str
+    type: str = "table"
+
+
+def complete_sql(context: Any) -> dict[str, Any]:
+    """Return names of lakes, namespaces and tables for a cell of SQL, as IPython's matchers do.
+
+    Args:
+        context: IPython's: the cell, and where the cursor is in it.
+    """
+    lines = context.full_text.split("\n")[: context.cursor_line + 1]
+    before = "\n".join([*lines[:-1], lines[-1][: context.cursor_position]])
+    if _IS_SQL.match(before) is None:
+        return {"completions": []}
+    names = complete_names(names_of(_session()), before)
+    typed = _LAST_NAME.search(before)
+    return {
+        "completions": [OfferedName(name) for name in names],
+        "matched_fragment": "" if typed is None else typed[0],
+        # Words of Python are none of SQL.
+        "suppress": bool(names),
+    }
+
+
+# How IPython tells a matcher of a cell from one of a word.
+complete_sql.matcher_api_version = 2  # type: ignore[attr-defined]
 
 
 def complete_names(names: SessionNames | None, text: str) -> list[str]:
@@ -160,6 +197,23 @@ def _run(spark: SparkSession, text: str) -> DataFrame:
     if not text:
         raise SqlSyntaxError("the statement is empty")
     return plain(spark, text) if names is None else run_statement(names, plain, spark, text)
+
+
+@contextmanager
+def _without_a_trace() -> Iterator[None]:
+    """Have IPython show of an error what it says alone; it is raised as it is."""
+    # PySpark writes each error of a query to standard error too, as JSON.
+    log = logging.getLogger("SQLQueryContextLogger")
+    before, log.disabled = log.disabled, True
+    try:
+        yield
+    except (FrazilError, PySparkException) as error:
+        said = "\n".join(lines_for_people(str(error))[:_MOST_LINES])
+        lines = f"{type(error).__name__}: {said}".splitlines()
+        error._render_traceback_ = lambda: lines  # type: ignore[union-attr]
+        raise
+    finally:
+        log.disabled = before
 
 
 def _text(value: Any) -> str:

@@ -1,0 +1,2 @@
+{{ config(materialized='view') }}
+select id, fare from {{ ref('trips') }} where fare > 10

@@ -1,0 +1,3 @@
+MODEL (name db.dear_trips, kind VIEW);
+
+SELECT id, fare FROM db.trips WHERE fare > 10
