@@ -232,3 +232,28 @@ def test_described_as_json(lake):
     assert told["view_text"] == "SELECT id FROM db.j"
     assert told["view_query_output_columns"] == ["id"]
     assert told["comment"] == "of j"
+
+
+def test_views_among_tables_with_what_they_are(lake):
+    lake.sql("CREATE TABLE db.t (a INT)")
+    lake.sql("CREATE VIEW db.v AS SELECT a + 1 AS b FROM db.t")
+    rows = lake.sql("SHOW TABLE EXTENDED IN db LIKE '*'").collect()
+    assert [(row.namespace, row.tableName, row.isTemporary) for row in rows] == [
+        ("db", "t", False),
+        ("db", "v", False),
+    ]
+    table, view = (row.information.splitlines() for row in rows)
+    assert "Type: MANAGED" in table
+    assert "Type: VIEW" in view
+    assert "View Text: SELECT a + 1 AS b FROM db.t" in view
+
+
+def test_temporary_views_are_told_before_tables_of_the_current_namespace(lake, spark):
+    lake.sql("CREATE TABLE db.t (a INT)")
+    lake.sql("USE db")
+    spark.range(1).createOrReplaceTempView("t")
+    try:
+        for text in ("DESCRIBE t", "DESCRIBE TABLE EXTENDED t", "SHOW COLUMNS IN t"):
+            assert lake.sql(text).collect()[0][0] == "id"
+    finally:
+        spark.catalog.dropTempView("t")

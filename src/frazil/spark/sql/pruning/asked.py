@@ -119,9 +119,12 @@ def asked_of_tables(spark: SparkSession, bound: BoundText, args: Args) -> AskedO
         if name not in rows:
             rows[name] = each.rows(AlwaysTrue())
     analysed = bound.run(args, rows)
+    asked = empty.asked(analysed)
+    if asked is None:
+        return None
     return AskedOfTables(
         spark,
-        empty.asked(analysed),
+        asked,
         places,
         analysed.schema,
         is_one_table,

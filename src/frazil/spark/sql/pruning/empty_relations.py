@@ -9,6 +9,7 @@ import tempfile
 from functools import cache
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as S
 
@@ -25,11 +26,20 @@ class EmptyRelations:
         """Return the relation that stands for the table at a place."""
         return self._spark.read.schema(schema).parquet(_folder(place))
 
-    def asked(self, query: DataFrame) -> PlanReads:
-        """Return what a query asks of the table at each place."""
+    def asked(self, query: DataFrame) -> PlanReads | None:
+        """Return what a query asks of the table at each place.
+
+        Returns:
+            None where the optimizer fails, as on a constant that is no number: the query fails as
+            well, when its rows are asked for.
+        """
         # The optimizer's plan is not in PySpark's own API; only a classic session has it.
         frame: Any = query
-        return reads_of(frame._jdf.queryExecution().optimizedPlan(), _place_of)
+        try:
+            plan = frame._jdf.queryExecution().optimizedPlan()
+        except PySparkException:
+            return None
+        return reads_of(plan, _place_of)
 
 
 def _place_of(relation: Any) -> int | None:

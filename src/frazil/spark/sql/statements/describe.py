@@ -44,7 +44,8 @@ def describe(context: SqlContext, reader: WordReader) -> DataFrame | None:
     parts = reader.names("the name of a table")
     found = context.find(parts)
     if found is None:
-        if len(parts) == 1 and not context.current.levels:
+        no_namespace = len(parts) == 1 and not context.current.levels
+        if no_namespace or context.is_temporary_view(parts):
             return None
         context.load(parts)
         return None

@@ -12,12 +12,17 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
 from frazil.catalog.identifiers import Identifier
+from frazil.catalog.protocol import Capability
 from frazil.errors import ValidationError
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.sql.quoting import quote_name, quote_name_always, string_text
-from frazil.spark.sql.context import NamedView, SqlContext
+from frazil.spark.sql.context import NamedTable, NamedView, SparksNameError, SqlContext
 from frazil.spark.sql.results import table_of
-from frazil.spark.sql.statements.show_view import create_view_statement, shown_view_properties
+from frazil.spark.sql.statements.show_view import (
+    create_view_statement,
+    named_view_facts,
+    shown_view_properties,
+)
 from frazil.spark.types import type_to_spark
 from frazil.spark.words import WordReader
 
@@ -49,14 +54,22 @@ def _tables(context: SqlContext, reader: WordReader) -> DataFrame:
 def _table_extended(context: SqlContext, reader: WordReader) -> DataFrame:
     namespace = _namespace(context, reader)
     pattern = _pattern(reader)
-    rows = []
-    for name in context.catalog.list_tables(namespace):
-        if matches(name[-1], pattern):
-            metadata = context.catalog.load_table(name).metadata
-            text = "\n".join(
-                f"{key}: {value}" for key, value in table_facts(context, name, metadata)
-            )
-            rows.append((_quoted(name[:-1]), name[-1], False, text))
+    catalog = context.catalog
+    facts = {
+        name: table_facts(context, name, catalog.load_table(name).metadata)
+        for name in catalog.list_tables(namespace)
+        if matches(name[-1], pattern)
+    }
+    if catalog.can(Capability.VIEWS):
+        facts |= {
+            name: named_view_facts(context, catalog.load_view(name))
+            for name in catalog.list_views(namespace)
+            if matches(name[-1], pattern)
+        }
+    rows = [
+        (_quoted(name[:-1]), name[-1], False, "\n".join(f"{key}: {value}" for key, value in told))
+        for name, told in sorted(facts.items())
+    ]
     columns = ("namespace", "tableName", "isTemporary", "information")
     return table_of(context.spark, columns, rows)
 
@@ -94,7 +107,7 @@ def _views(context: SqlContext, reader: WordReader) -> DataFrame:
 
 def _properties(context: SqlContext, reader: WordReader) -> DataFrame:
     parts = reader.names("the name of a table")
-    found = context.find(parts)
+    found = _found(context, parts)
     if isinstance(found, NamedView):
         kept = found.view.metadata
         what, facts = f"View {kept.location}", dict(shown_view_properties(kept))
@@ -111,6 +124,14 @@ def _properties(context: SqlContext, reader: WordReader) -> DataFrame:
         key += "." + inner.name()
     value = facts.get(key, f"{what} does not have property: {key}")
     return table_of(context.spark, ("key", "value"), [(key, value)])
+
+
+def _found(context: SqlContext, parts: Identifier) -> NamedTable | NamedView | None:
+    """What a name means; SparksNameError where it is that of a temporary view."""
+    found = context.find(parts)
+    if found is None and context.is_temporary_view(parts):
+        raise SparksNameError(".".join(parts))
+    return found
 
 
 def shown_properties(metadata: TableMetadata) -> list[tuple[str, str]]:
@@ -131,7 +152,7 @@ def _columns(context: SqlContext, reader: WordReader) -> DataFrame:
     name = reader.names("the name of a table")
     if len(name) == 1 and (reader.takes("FROM") or reader.takes("IN")):
         name = (*reader.names("a namespace"), *name)
-    found = context.find(name)
+    found = _found(context, name)
     view = found.view if isinstance(found, NamedView) else None
     fields = (view or context.load(name)).metadata.schema.fields
     return table_of(context.spark, ("col_name",), [(field.name,) for field in fields])

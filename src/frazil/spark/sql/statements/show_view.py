@@ -65,6 +65,12 @@ def view_rows(
     return rows
 
 
+def named_view_facts(context: SqlContext, view: LoadedView) -> list[tuple[str, str]]:
+    """Return what SHOW TABLE EXTENDED tells of a view."""
+    name = ".".join((context.name, *view.identifier))
+    return [("Name", name), ("Type", "VIEW"), *_facts(context, view)]
+
+
 def _facts(context: SqlContext, view: LoadedView) -> list[tuple[str, str]]:
     version = view.metadata.current_version
     properties = ", ".join(
