@@ -49,9 +49,6 @@ KEYS = {
 """The first columns of all rows, after the build of each day."""
 
 
-@pytest.mark.xfail(
-    reason="DESCRIBE of a temporary view by its short name is refused: on_schema_change needs it"
-)
 def test_a_project_of_dbt_day_by_day(spark, tmp_path, warehouse, frazil_run):
     project = tmp_path / "project"
     shutil.copytree(PROJECT, project)

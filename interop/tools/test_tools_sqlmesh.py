@@ -26,9 +26,6 @@ LATE = "UPDATE lake.raw.trips SET fare = 70D WHERE id = 2"
 """A row of a day that was loaded already."""
 
 
-@pytest.mark.xfail(
-    reason="a plan of `prod` after one of `dev` makes a view that exists: ViewAlreadyExistsError"
-)
 def test_a_project_of_sqlmesh(spark, tmp_path, warehouse, frazil_run):
     project = tmp_path / "project"
     shutil.copytree(PROJECT, project)

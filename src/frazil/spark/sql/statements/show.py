@@ -100,9 +100,15 @@ def _views(context: SqlContext, reader: WordReader) -> DataFrame:
         for name in context.catalog.list_views(namespace)
         if matches(name[-1], pattern)
     ]
-    temporary = [each.name for each in context.spark.catalog.listTables() if each.isTemporary]
+    temporary = _temporary_views(context)
     rows += [("", name, True) for name in temporary if matches(name, pattern)]
     return table_of(context.spark, ("namespace", "viewName", "isTemporary"), rows)
+
+
+def _temporary_views(context: SqlContext) -> list[str]:
+    # They are listed with every database of Spark's; the current one may be a lake's namespace.
+    listed = context.spark.catalog.listTables("spark_catalog.default")
+    return [each.name for each in listed if each.isTemporary]
 
 
 def _properties(context: SqlContext, reader: WordReader) -> DataFrame:
