@@ -181,11 +181,20 @@ def test_values_as_sql_says_them():
 
 
 def test_a_spark_that_does_not_start_is_one_line(tmp_path):
-    place = str(tmp_path / "lake")
+    place, java = str(tmp_path / "lake"), tmp_path / "home" / "bin" / "java"
     assert CliRunner().invoke(main, ["--warehouse", place, "create-namespace", "db"]).exit_code == 0
+    java.parent.mkdir(parents=True)
+    java.write_text(
+        "#!/bin/sh\n"
+        "case $1 in\n"
+        f"    -Xshow*) echo java.specification.version = 17; echo java.home = {tmp_path}/home ;;\n"
+        "    *) echo no memory is left >&2; exit 1 ;;\n"
+        "esac\n"
+    )
+    java.chmod(0o700)
     told = subprocess.run(
         [sys.executable, "-m", "frazil.cli", "--warehouse", place, "sql", "SELECT 1"],
-        env=os.environ | {"JAVA_HOME": str(tmp_path / "no java")},
+        env=os.environ | {"JAVA_HOME": str(java.parent.parent)},
         capture_output=True,
         text=True,
         timeout=120,
@@ -195,4 +204,4 @@ def test_a_spark_that_does_not_start_is_one_line(tmp_path):
     assert told.stdout == ""
     [line] = told.stderr.splitlines()
     assert line.startswith("Error: Spark did not start: ")
-    assert "JAVA_HOME" in line
+    assert "no memory is left" in line
