@@ -31,6 +31,7 @@ from sqlalchemy.exc import OperationalError
 
 from ci_share import one_of_each, only_in_soak
 from frazil.catalog.pointer.sql import SqlCatalog
+from frazil.catalog.pointer.sql.rows import Pointers
 from frazil.catalog.protocol import Catalog
 from frazil.errors import (
     CommitFailedError,
@@ -245,13 +246,13 @@ def test_a_lost_answer_while_others_commit(sql: SqlCatalog) -> None:
     made_table(sql, **QUICK_CHECKS)
     other = opened(sql.properties)
     break_commit(sql, committed=True)
-    real = sql._settled_pointer
+    real = sql._rows.settled
 
-    def later(name: tuple[str, ...]) -> str | None:
+    def later(name: tuple[str, ...], *, is_new: bool) -> Pointers | None:
         set_properties(other, "db.t", b="2")
-        return real(name)
+        return real(name, is_new=is_new)
 
-    sql._settled_pointer = later  # type: ignore[method-assign]
+    sql._rows.settled = later  # type: ignore[method-assign]
     set_properties(sql, "db.t", a="1")
     assert other.load_table("db.t").metadata.properties.items() >= {"a": "1", "b": "2"}.items()
 

@@ -10,7 +10,8 @@ SOURCES = Path(__file__).resolve().parents[2] / "src"
 OF_ITSELF = ("self", "cls", "type(self)")
 # Names of other libraries, which have no public way.
 OF_OTHERS = {"_strip_protocol", "_jvm", "_jdf", "_jsc", "_jsq", "_jsparkSession", "_jc",
-             "_sparkSession", "_plan", "_alias", "_jreader", "_jwrite"}  # fmt: skip
+             "_sparkSession", "_plan", "_alias", "_jreader", "_jwrite",
+             "_render_traceback_"}  # fmt: skip
 
 
 def used_elsewhere(node: ast.AST, classes: Sequence[ast.ClassDef] = ()) -> Iterator[ast.Attribute]:
