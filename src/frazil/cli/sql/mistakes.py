@@ -7,7 +7,7 @@ from typing import Final
 
 from frazil.cli.layout import one_line
 from frazil.errors import FrazilError
-from frazil.spark.session.said import lines_for_people
+from frazil.spark.session.messages import lines_for_people
 from frazil.storage.paths import redact
 
 _MOST_LINES: Final = 12

@@ -20,7 +20,7 @@ from frazil.spark.attached.configured import configured_lakes
 from frazil.spark.attached.names import SessionNames
 from frazil.spark.attached.sessions import names_of
 from frazil.spark.attached.statements import run_statement
-from frazil.spark.session.said import lines_for_people
+from frazil.spark.session.messages import lines_for_people
 
 MOST_ROWS: Final = 50
 """Rows that a cell shows."""
