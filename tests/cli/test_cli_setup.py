@@ -13,8 +13,7 @@ from click.testing import CliRunner
 
 from frazil.catalog.config_edits import variable_of
 from frazil.cli import main
-from frazil.cli.commands.setup import places
-from frazil.cli.commands.setup.versions import Requirement
+from frazil.cli.commands.setup import places, versions
 
 FILE = """\
 # my lakes
@@ -322,17 +321,34 @@ class SlowClock(datetime):
         return datetime.now(tz) - timedelta(minutes=1)
 
 
-LIMITS = {
-    "a lower limit": (">=4.1,<5", "4.1.0", True),
-    "below it": (">=4.1,<5", "4.0.9", False),
-    "above": (">=4.1,<5", "5.0", False),
-    "a number of two digits": (">=18", "9.9", False),
-    "equal with a zero": ("==1.5", "1.5.0", True),
-    "none": ("", "1", True),
+STATED = [
+    "pyspark<5,>=4.1",
+    "pyarrow>=18",
+    "uvicorn>=0.30; extra == 'serve'",
+    "uvloop>=0.21; sys_platform != 'win32' and extra == 'serve'",
+    "winloop; sys_platform == 'win32' and extra == 'serve'",
+    "tomli; python_version < '3.11'",
+]
+VERSIONS = {
+    "a lower limit": ("pyspark", "4.1.0", "ok"),
+    "below it": ("pyspark", "4.0.9", "failed"),
+    "above": ("pyspark", "5.0", "failed"),
+    "not tested": ("pyspark", "4.2.0", "warning"),
+    "a number of two digits": ("pyarrow", "9.9", "failed"),
+    "one to come": ("pyarrow", "27.0.0rc1", "ok"),
+    "none": ("pyarrow", None, "failed"),
 }
 
 
-@pytest.mark.parametrize("case", LIMITS)
-def test_limits_of_versions(case):
-    limits, found, allowed = LIMITS[case]
-    assert Requirement("x", limits).allows(found) is allowed
+@pytest.mark.parametrize("case", VERSIONS)
+def test_versions_beside_their_limits(case, monkeypatch):
+    package, found, state = VERSIONS[case]
+    there = {"pyspark": "4.3.0", "pyarrow": "26.0.1", package: found}
+    monkeypatch.setattr(versions, "requires", lambda _: STATED)
+    monkeypatch.setattr(versions, "_installed", there.get)
+    states = {each.check.lower(): each.state for each in versions.version_findings()}
+    # What other machines need is not looked for, and what extras bring is not always needed.
+    assert states.keys() == {"python", "pyspark", "pyarrow", "java"}
+    assert states[package] == state
+    needed = [each.name for each in versions.requirements("serve")]
+    assert needed == ["uvicorn", "winloop" if sys.platform == "win32" else "uvloop"]
