@@ -1,4 +1,8 @@
-"""Changes of the user's file of catalogs: all else in it stays, comments too."""
+"""Changes of the user's file of catalogs: all else in it stays as it is written, comments too.
+
+Lines are put in and taken out at the places that PyYAML tells. Libraries that write a whole
+document again lay it out anew, and lose or move some comments.
+"""
 
 from __future__ import annotations
 
