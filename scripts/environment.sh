@@ -23,7 +23,9 @@ install_by_uv() {
     $pip --require-hashes -r requirements/uv.txt &&
         # PySpark is built from its sources: to compress 450 MB only to unpack them takes half of that.
         "$folder/bin/python" -m uv pip install -q --python "$folder/bin/python" --require-hashes \
-            --config-settings-package "pyspark:--build-option=--compression=stored" -r "$requirements"
+            --config-settings-package "pyspark:--build-option=--compression=stored" -r "$requirements" || return 1
+    # Each build leaves 2 GB of PySpark's sources in uv's cache that no later one uses.
+    "$folder/bin/python" -m uv cache prune -q || :
 }
 # uv takes a fifth of pip's time; it does not know pip's settings, with which pip may reach what it cannot.
 install_by_uv 2>/dev/null || $pip --require-hashes -r "$requirements"

@@ -16,4 +16,6 @@ if ! "$python" -m uv pip install -q --python "$folder/bin/python" --require-hash
     echo "the tools are not tested: the packages of requirements/tools.txt cannot be had" >&2
     exit 1
 fi
+# Each build leaves 2 GB of PySpark's sources in uv's cache that no later one uses.
+"$python" -m uv cache prune -q 2>/dev/null || :
 $pip --no-deps --no-build-isolation -e . && cp requirements/tools.txt "$folder/.ready"
