@@ -37,7 +37,7 @@ def run(context: Context) -> Iterator[Figure]:
         yield _pair(context, "selective join", SELECTIVE_JOIN, at_most=1.0)
         for table, day in tpcds.FACTS.items():
             name = f"{NAMESPACE}.{table}"
-            context.lake.load_table(name).update_properties(
+            context.lake.load_table(name).set_properties(
                 {f"write.{command}.mode": "merge-on-read" for command in ("delete", "update")}
             )
             for text in CHANGES:

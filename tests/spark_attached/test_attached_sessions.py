@@ -133,12 +133,14 @@ def test_a_writer_of_before_and_an_exception_in_the_middle(spark, lake, rows):
     assert spark.read.table("lake.db.t").count() == 5
 
 
-def test_streams(spark, lake, rows, tmp_path):
+@pytest.mark.parametrize("reader", [{}, {"checkpointLocation": "{folder}"}])
+def test_streams(spark, lake, rows, tmp_path, reader):
     rows.writeTo("lake.db.t").create()
     folder = str(tmp_path / "checkpoint")
+    given = {key: value.format(folder=folder) for key, value in reader.items()}
 
     def run(mode="append"):
-        stream = spark.readStream.option("checkpointLocation", folder).table("lake.db.t")
+        stream = spark.readStream.options(**given).table("lake.db.t")
         query = (
             stream.writeStream.option("checkpointLocation", folder)
             .trigger(availableNow=True)
@@ -154,8 +156,29 @@ def test_streams(spark, lake, rows, tmp_path):
     assert sorted(row.id for row in spark.table("lake.db.copy").collect()) == [
         1, 2, 3, 4, 5, 11, 12, 13, 14, 15
     ]  # fmt: skip
-    with pytest.raises(frazil.ConfigurationError, match="checkpointLocation"):
-        spark.readStream.table("lake.db.t")
+
+
+def test_a_stream_that_cannot_be_placed_is_an_error_of_start(spark, lake, rows, tmp_path):
+    rows.writeTo("lake.db.t").create()
+    rows.writeTo("lake.db.u").create()
+    folder = str(tmp_path / "checkpoint")
+
+    def start(name, checkpoint=folder):
+        stream = spark.readStream.table(name) if isinstance(name, str) else name
+        writer = stream.writeStream.option("checkpointLocation", checkpoint).format("noop")
+        return writer.start()
+
+    frame = spark.readStream.table("lake.db.t")
+    query = start(frame)
+    try:
+        with pytest.raises(frazil.ValidationError, match="read the table again"):
+            start(frame, str(tmp_path / "second"))
+        assert query.isActive
+    finally:
+        query.stop()
+    with pytest.raises(frazil.ValidationError, match="is of a stream of db"):
+        start("lake.db.u")
+    start("lake.db.t").stop()
 
 
 def test_batches_of_a_stream_know_the_lake(spark, lake, rows, tmp_path):

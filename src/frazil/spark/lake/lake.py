@@ -287,7 +287,7 @@ class Lake(
         self,
         identifier: str | Sequence[str],
         *,
-        checkpoint: str | PathLike[str],
+        checkpoint: str | PathLike[str] | None = None,
         **settings: Unpack[StreamSettings],
     ) -> DataFrame:
         """Return a table's rows as a streaming DataFrame: see `Table.read_stream`.

@@ -256,6 +256,21 @@ def sources_of_query(spark: SparkSession, query_id: str) -> tuple[str, ...] | No
         return None
 
 
+def checkpoint_of_query(spark: SparkSession, query_id: str) -> str | None:
+    """The folder of a running streaming query's checkpoint, also of one that Spark chose.
+
+    None where Spark does not tell: over Spark Connect, and of a query that has ended.
+    """
+    if is_connect(spark):
+        return None
+    try:
+        query: Any = spark.streams.get(query_id)
+        return str(query._jsq.streamingQuery().resolvedCheckpointRoot())
+    except Exception:
+        # It has ended, or this Spark keeps it elsewhere.
+        return None
+
+
 def is_case_sensitive(spark: SparkSession) -> bool:
     """Whether column names are matched with their case (``spark.sql.caseSensitive``)."""
     return _is_on(spark, "spark.sql.caseSensitive")

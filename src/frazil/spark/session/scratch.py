@@ -54,9 +54,13 @@ class ScratchFolder:
         A classic session reads the folder while the DataFrame is made and never again; a Connect
         server reads it for every action.
         """
-        if not self.kept:
+        if self.kept:
+            self.remove_at_exit()
+        else:
             self.remove()
-            return
+
+    def remove_at_exit(self) -> None:
+        """Remove the folder when the process ends."""
         with _at_exit_lock:
             if not _at_exit:
                 atexit.register(_remove_at_exit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike, fspath
 
@@ -17,19 +17,24 @@ from frazil.spark.changes.columns import CHANGELOG_COLUMNS
 from frazil.spark.conditions import condition_of
 from frazil.spark.files.parquet.access import check_lasting_access
 from frazil.spark.port import SparkHandlePort
-from frazil.spark.session.facts import is_case_sensitive, prepare_session, time_zone_of
+from frazil.spark.session.facts import (
+    is_case_sensitive,
+    is_connect,
+    prepare_session,
+    time_zone_of,
+)
+from frazil.spark.session.scratch import scratch_folder
 from frazil.spark.stream.source.batch_files import CHANGE_FIELDS
 from frazil.spark.stream.source.follower import Follower
-from frazil.spark.stream.source.log import StreamLog
+from frazil.spark.stream.source.log import StreamLog, checkpoint_folder
 from frazil.spark.stream.source.options import DEFAULT_POLL_INTERVAL, stream_options
-from frazil.spark.stream.source.queries import watch
+from frazil.spark.stream.source.queries import watch, watch_unplaced
 from frazil.spark.stream.source.reader import streaming_dataframe
-from frazil.storage.files import FileIO, normalize_location
+from frazil.spark.stream.source.unplaced import UnplacedStream
+from frazil.storage.files import FileIO
 from frazil.storage.locations import data_location
 from frazil.table.handle import TableHandle
 from frazil.table.time_travel import Moment
-
-_WILDCARDS = "*?[]{}\\"
 
 
 class TableStreams(TableHandle):
@@ -40,7 +45,7 @@ class TableStreams(TableHandle):
     def read_stream(
         self,
         *,
-        checkpoint: str | PathLike[str],
+        checkpoint: str | PathLike[str] | None = None,
         from_snapshot_id: SnapshotId | None = None,
         from_timestamp: Moment | None = None,
         on_overwrite: str = "fail",
@@ -62,10 +67,10 @@ class TableStreams(TableHandle):
         over. The schema is the table's when the stream is made: a column that is added later is
         read once the stream is made again.
 
-        What the batches hold is kept in the folder ``frazil`` of the checkpoint. Give the same
-        folder as Spark's ``checkpointLocation`` and to the next ``read_stream`` that goes on; the
-        start is of the first one alone. A query sees what the table has when it starts, and what
-        is committed while it runs.
+        What the batches hold is kept in the folder ``frazil`` of the query's checkpoint, the one
+        that the writer gets as Spark's ``checkpointLocation``. The start is of a checkpoint's first
+        query alone; later ones go on. A query sees what the table has when it starts, and what is
+        committed while it runs.
 
         With ``on_overwrite`` or ``on_delete`` ``"changes"`` rows are changes, as of `changes`:
         ``_change_type`` (INSERT, DELETE), ``_change_ordinal`` and ``_commit_snapshot_id`` stand
@@ -73,7 +78,9 @@ class TableStreams(TableHandle):
 
         Args:
             checkpoint: the folder of the query's checkpoint, or one inside it for each stream of a
-                query that reads several.
+                query that reads several. Without it, it is the checkpoint of the query that the
+                frame starts; such a frame serves one running query, so read the table once for
+                each. Over Spark Connect it must be given.
             from_snapshot_id: start with what came after this snapshot.
             from_timestamp: start with what came after this time: milliseconds since the epoch, ISO
                 text (in the session's zone unless it names one), a datetime (local time unless it
@@ -98,11 +105,12 @@ class TableStreams(TableHandle):
             NoSuchSnapshotError: the start, or a snapshot that was not read yet, has expired.
             ValidationError: a snapshot overwrites or deletes and the stream is to fail; the
                 table was rolled back; the checkpoint is of another stream.
-            ConfigurationError: an option is unknown or malformed.
+            ConfigurationError: an option is unknown or malformed; no checkpoint is given over Spark
+                Connect.
             UnsupportedError: a delete or a file that cannot be applied or read rightly.
 
         Examples:
-            >>> trips.read_stream(checkpoint="/data/checkpoints/trips")
+            >>> trips.read_stream().writeStream.option("checkpointLocation", "/data/checkpoint")
         """
         if changes:
             if {on_overwrite, on_delete} - {"fail", "changes"}:
@@ -123,11 +131,12 @@ class TableStreams(TableHandle):
             text_zone=self.port.text_zone,
             options=options,
         )
-        folder = normalize_location(fspath(checkpoint))
-        if any(character in _WILDCARDS for character in folder):
+        folder = None if checkpoint is None else checkpoint_folder(fspath(checkpoint))
+        if folder is None and is_connect(self.port.spark):
             raise ConfigurationError(
-                f"checkpoint is {folder!r}: Spark takes {' '.join(_WILDCARDS)} in the name of a "
-                "folder to stream from as wildcards; choose another name"
+                "over Spark Connect a query does not tell its checkpoint, in which a stream keeps "
+                "what its batches hold: give the reader the folder too that the writer gets "
+                "(checkpoint=…, or the option checkpointLocation)"
             )
         prepare_session(self.port.spark)
         io = FileIO(self.io.properties, caches=self.io.caches)
@@ -144,17 +153,20 @@ class TableStreams(TableHandle):
         if not condition.is_always_true:
             asked = replace(asked, where=condition.text, pruned_by=condition.implied)
         asked = replace(asked, branch=branch)
-        follower = Follower(
-            self.port.spark,
-            self.catalog,
-            self.identifier,
-            metadata,
-            log=StreamLog(self.port.spark, io, folder),
-            log_io=io,
-            options=asked,
-        )
-        fields = follower.schema.fields
-        chosen = self._chosen(columns, follower.schema)
+
+        def follows(log: StreamLog) -> Follower:
+            return Follower(
+                self.port.spark,
+                self.catalog,
+                self.identifier,
+                metadata,
+                log=log,
+                log_io=io,
+                options=asked,
+            )
+
+        fields = metadata.schema.fields
+        chosen = self._chosen(columns, metadata.schema)
         if asked.reads_changes:
             for field in fields:
                 if field.name.lower() in CHANGELOG_COLUMNS:
@@ -164,12 +176,29 @@ class TableStreams(TableHandle):
                     )
             fields = (*fields, *CHANGE_FIELDS)
             chosen = chosen and (*chosen, *(field.name for field in CHANGE_FIELDS))
-        follower.catch_up()
-        watch(self.port.spark, follower)
-        rows = streaming_dataframe(self.port.spark, follower.log.spark_folder, fields)
+        if folder is None:
+            shown = self._unplaced(io, follows)
+        else:
+            shown = self._followed(StreamLog(self.port.spark, io, folder), follows)
+        rows = streaming_dataframe(self.port.spark, shown, fields)
         if not condition.is_always_true:
             rows = condition.matching(rows)
         return rows.select(*(quote_name_always([name]) for name in chosen)) if chosen else rows
+
+    def _followed(self, log: StreamLog, follows: Callable[[StreamLog], Follower]) -> str:
+        """Begin to follow the table; return the folder that Spark follows."""
+        follower = follows(log)
+        follower.catch_up()
+        watch(self.port.spark, follower)
+        return log.spark_folder
+
+    def _unplaced(self, io: FileIO, follows: Callable[[StreamLog], Follower]) -> str:
+        """Follow the table once a query starts; return the folder that Spark follows."""
+        scratch = scratch_folder(self.port.spark, self.io, self.location)
+        scratch.remove_at_exit()
+        stream = UnplacedStream(self.port.spark, scratch, io, follows)
+        watch_unplaced(self.port.spark, stream)
+        return stream.shown.spark_folder
 
     def _chosen(self, columns: str | Sequence[str] | None, schema: Schema) -> tuple[str, ...]:
         if columns is None:

@@ -7,7 +7,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 
 from frazil.catalog.identifiers import Identifier, shown
-from frazil.errors import ConfigurationError, UnsupportedError, ValidationError
+from frazil.errors import UnsupportedError, ValidationError
 from frazil.spark.attached.dataframes.batch_reads import found_name
 from frazil.spark.attached.dataframes.java_options import Given
 from frazil.spark.attached.dataframes.lake_reads import ReadsLakes
@@ -46,12 +46,6 @@ def _stream(named: NamedTable, given: Given) -> DataFrame:
     branch = given.take("branch") or said.ref
     checkpoint = given.take(_CHECKPOINT)
     given.take("path")
-    if checkpoint is None:
-        raise ConfigurationError(
-            "a stream of a lake's table keeps in its checkpoint which files each batch holds: give "
-            "the reader the folder too that the writer gets: "
-            '.option("checkpointLocation", folder)'
-        )
     assert isinstance(named.table, Table)
     return named.table.read_stream(
         checkpoint=checkpoint,

@@ -21,6 +21,7 @@ from frazil.spark.creation import CreateTable
 from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.statements.target import StatementTarget, target_of
+from frazil.spark.stream.source.queries import check_started
 from frazil.spark.table import Table
 from frazil.spark.upserts.once import AppendBatch, Batch, BatchAppliedError, ReplaceRows
 from frazil.spark.upserts.streams import StreamWrite
@@ -106,7 +107,8 @@ class LakeStreamWriter(DataStreamWriter):
         place = place if place is not None else self._frazil_given.values.get("path")
         parts = self._frazil_names.parts_of(place)
         if parts is None or not is_iceberg(format or self._frazil_format):
-            return super().start(path, format, outputMode, partitionBy, queryName, **options)
+            started = super().start(path, format, outputMode, partitionBy, queryName, **options)
+            return self._frazil_checked(started)
         self._frazil_note(outputMode, partitionBy, queryName, options)
         return self._frazil_start(parts, makes=False)
 
@@ -122,7 +124,10 @@ class LakeStreamWriter(DataStreamWriter):
         """Start the query, into a table, which is made where it is not there."""
         parts = self._frazil_names.parts_of(tableName)
         if parts is None:
-            return super().toTable(tableName, format, outputMode, partitionBy, queryName, **options)
+            started = super().toTable(
+                tableName, format, outputMode, partitionBy, queryName, **options
+            )
+            return self._frazil_checked(started)
         refuse_other_formats(format or self._frazil_format, parts)
         self._frazil_note(outputMode, partitionBy, queryName, options)
         return self._frazil_start(parts, makes=True)
@@ -167,13 +172,19 @@ class LakeStreamWriter(DataStreamWriter):
                 with suppress(BatchAppliedError):
                     ReplaceRows(rows=batch_rows, batch=batch, options=options).run(port)
 
-            return StreamWrite(
+            started = StreamWrite(
                 checkpoint=checkpoint,
                 trigger=self._frazil_trigger,
                 name=self._frazil_name,
                 output_mode=self._frazil_mode,
                 take=take,
             ).start(rows, rows.sparkSession, target.table.io)
+        return self._frazil_checked(started)
+
+    def _frazil_checked(self, started: StreamingQuery) -> StreamingQuery:
+        """A query whose streams of lakes have their place."""
+        with sparks_errors():
+            return check_started(self._frazil_rows.sparkSession, started)
 
     def _frazil_checkpoint(self) -> str:
         """The folder that the session's setting says."""

@@ -232,6 +232,11 @@ class Follower:
             self._or_refuse(self.forget_unplanned)
         self._follow_for([run_id])
 
+    def is_followed_for_others(self, run_id: str) -> bool:
+        """Whether another query than this one runs over this log."""
+        self._leave_ended()
+        return bool(self._taken.keys() - {run_id})
+
     def take_over(self, other: Follower) -> None:
         """Follow for the queries that another follower of the same log follows for."""
         with other._lock, other._wake:

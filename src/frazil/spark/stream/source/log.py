@@ -36,6 +36,7 @@ from pyspark.sql import SparkSession
 
 from frazil.errors import (
     AlreadyExistsError,
+    ConfigurationError,
     InvalidFormatError,
     MissingFileError,
     StorageError,
@@ -44,19 +45,35 @@ from frazil.errors import (
 from frazil.spark.files.parquet.file_log import encode_paths, log_lines
 from frazil.spark.files.parquet.locations import spark_path, spark_paths
 from frazil.spark.stream.source.query_checkpoint import QueryCheckpoint
+from frazil.spark.stream.source.scratch_list import METADATA, ScratchList
 from frazil.storage.files import FileIO
-from frazil.storage.paths import join
+from frazil.storage.paths import join, normalize_location
 from frazil.storage.side_by_side import in_threads
 
 _LOG = logging.getLogger(__name__)
 
 FOLDER: Final = "frazil"
-_METADATA: Final = "_spark_metadata"
 _HEADER: Final = "stream.json"
 _FINISHED: Final = "finished.json"
 _REFUSED: Final = "refused-"
 _KEPT_FILES: Final = 10
 _VERSION: Final = 1
+_WILDCARDS: Final = "*?[]{}\\"
+
+
+def checkpoint_folder(text: str) -> str:
+    """Return the folder of a checkpoint in Frazil's spelling.
+
+    Raises:
+        ConfigurationError: Spark cannot stream from a folder of this name.
+    """
+    folder = normalize_location(text)
+    if any(character in _WILDCARDS for character in folder):
+        raise ConfigurationError(
+            f"the checkpoint is {folder!r}: Spark takes {' '.join(_WILDCARDS)} in the name of a "
+            "folder to stream from as wildcards; choose another name"
+        )
+    return folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +134,23 @@ class StreamLog:
         spark: the session whose paths the log holds.
         io: the store of the checkpoint.
         checkpoint: the folder of the query's checkpoint.
+        shown: where Spark follows the log, if not in the checkpoint.
     """
 
-    def __init__(self, spark: SparkSession, io: FileIO, checkpoint: str) -> None:
+    def __init__(
+        self, spark: SparkSession, io: FileIO, checkpoint: str, *, shown: ScratchList | None = None
+    ) -> None:
         self._spark = spark
         self._io = io
+        self._shown = shown
         self.checkpoint = checkpoint
         self.folder = join(checkpoint, FOLDER)
 
     @property
     def spark_folder(self) -> str:
         """The folder as Spark opens it."""
+        if self._shown is not None:
+            return self._shown.spark_folder
         return spark_path(self.folder, self._spark, self._io)
 
     @property
@@ -173,7 +196,7 @@ class StreamLog:
     def latest(self) -> LogState | None:
         """The newest state; None before the first `publish`."""
         try:
-            names = self._io.list_folder(join(self.folder, _METADATA))
+            names = self._io.list_folder(join(self.folder, METADATA))
         except MissingFileError:
             return None
         numbers = [
@@ -182,6 +205,15 @@ class StreamLog:
             if not is_folder and name.endswith(".compact")
         ]
         return self._read(max(numbers)) if numbers else None
+
+    def show(self) -> None:
+        """Let Spark follow the log where it is shown, from its newest state on."""
+        if self._shown is None:
+            return
+        state = self.latest()
+        self._shown.clear()
+        if state is not None:
+            self._shown.put(state.number, self._io.read(self._list(state.number)))
 
     def publish(
         self,
@@ -306,18 +338,21 @@ class StreamLog:
         # The last finished one stays: the query's newest note may be of it.
         is_needed = pl.col("ordinal") >= min(self._noted_as_finished(), first + len(names)) - 1
         state = LogState(number, position, pl.concat([known, added]).filter(is_needed))
-        path = join(self.folder, _METADATA, f"{number}.compact")
+        lines = self._encoded(state)
         try:
-            self._io.create(path, self._encoded(state))
+            self._io.create(self._list(number), lines)
         except AlreadyExistsError:
             # A store that is asked again, because its answer was lost, finds what it has taken.
             if not names or list(self._read(number).names.values())[-len(names) :] != list(names):
                 self._remove(names)
                 return None
+        if self._shown is not None:
+            self._shown.put(number, lines)
         if number >= _KEPT_FILES:
             # Spark finds the interval from two neighbours, so the newest ones stay.
-            old = join(self.folder, _METADATA, f"{number - _KEPT_FILES}.compact")
-            self._io.delete_many([old])
+            self._io.delete_many([self._list(number - _KEPT_FILES)])
+            if self._shown is not None:
+                self._shown.remove(number - _KEPT_FILES)
         if before is not None:
             self._remove_folders(before.batches.head(state.first - before.first)["path"].to_list())
         return state
@@ -347,8 +382,11 @@ class StreamLog:
         text = [lines[0], json.dumps(line, separators=(",", ":")), *lines[1:]]
         return "\n".join(text).encode()
 
+    def _list(self, number: int) -> str:
+        return join(self.folder, METADATA, f"{number}.compact")
+
     def _read(self, number: int) -> LogState:
-        path = join(self.folder, _METADATA, f"{number}.compact")
+        path = self._list(number)
         try:
             lines = self._io.read(path).decode().split("\n")
             first, rest = json.loads(lines[1]), "\n".join(lines[2:])
@@ -381,7 +419,7 @@ class StreamLog:
         self._io.create(guard, b"not a data file")
 
     def _batch_log(self, name: str) -> str:
-        return join(self.folder, "batches", name, _METADATA, "0.compact")
+        return join(self.folder, "batches", name, METADATA, "0.compact")
 
     def _as_spark(self, paths: pl.Series) -> pl.Series:
         return spark_paths(paths, self._spark, self._io)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from frazil.spark.session.facts import is_stopped, sources_of_query
+from frazil.errors import ValidationError
+from frazil.spark.session.facts import checkpoint_of_query, is_stopped, sources_of_query
 from frazil.spark.stream.source.follower import Follower
+from frazil.spark.stream.source.log import FOLDER
+from frazil.spark.stream.source.unplaced import UnplacedStream
+from frazil.storage.paths import join
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import (
@@ -20,7 +25,9 @@ if TYPE_CHECKING:
         QueryStartedEvent,
         QueryTerminatedEvent,
     )
+    from pyspark.sql.streaming.query import StreamingQuery
 
+_LOG = logging.getLogger(__name__)
 _LOCK = threading.Lock()
 _WATCHES: dict[SparkSession, Watch] = {}
 
@@ -42,6 +49,8 @@ class Watch(StreamingQueryListener):
         self._spark = spark
         self._lock = threading.Lock()
         self._followers: dict[str, Follower] = {}
+        self._unplaced: dict[str, UnplacedStream] = {}
+        self._failures: dict[str, Exception] = {}
         self._readers: dict[str, set[str]] = {}
 
     def add(self, follower: Follower) -> None:
@@ -64,6 +73,8 @@ class Watch(StreamingQueryListener):
         query_id, run_id = str(event.id), str(event.runId)
         sources = sources_of_query(self._spark, query_id)
         folders = None if sources is None else [_folder(source) for source in sources]
+        if not self._place(query_id, run_id, folders or []):
+            return
 
         def tell(folder: str, follower: Follower) -> None:
             is_read = (
@@ -97,7 +108,67 @@ class Watch(StreamingQueryListener):
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """The query ended."""
+        self._failures.pop(str(event.runId), None)
         self._tell(lambda _, follower: follower.query_ended(str(event.runId)))
+
+    def add_unplaced(self, stream: UnplacedStream) -> None:
+        """Place this stream in the checkpoint of the query that reads it."""
+        with self._lock:
+            self._unplaced[stream.shown.spark_folder] = stream
+
+    def failure(self, run_id: str) -> Exception | None:
+        """Return why a query that has just been started cannot read its streams."""
+        return self._failures.get(run_id)
+
+    def _place(self, query_id: str, run_id: str, folders: Sequence[str]) -> bool:
+        """Place the query's streams in its checkpoint; False where the query is to be stopped."""
+        with self._lock:
+            known = list(self._unplaced.items())
+        read = [
+            (place, stream)
+            for place, folder in enumerate(folders)
+            for shown, stream in known
+            if _is_same(folder, shown)
+        ]
+        checkpoint = checkpoint_of_query(self._spark, query_id) if read else None
+        if checkpoint is None:
+            return True
+        several = len({stream.shown.spark_folder for _, stream in read}) > 1
+        for place, stream in read:
+            # A log for each stream: the place among the query's sources never changes.
+            folder = join(checkpoint, f"{FOLDER}-source-{place}") if several else checkpoint
+            if not self._place_one(stream, folder, query_id, run_id):
+                return False
+        return True
+
+    def _place_one(
+        self, stream: UnplacedStream, checkpoint: str, query_id: str, run_id: str
+    ) -> bool:
+        shown = stream.shown.spark_folder
+        with self._lock:
+            before = self._followers.get(shown)
+        if before is not None and before.is_followed_for_others(run_id):
+            self._failures[run_id] = ValidationError(
+                "a query runs over this stream already, with the checkpoint "
+                f"{before.log.checkpoint}: read the table again for another query"
+            )
+            _LOG.error("a streaming query is stopped: %s", self._failures[run_id])
+            # Spark waits for this call before the query can stop.
+            query = self._spark.streams.get(query_id)
+            if query is not None:
+                threading.Thread(target=query.stop, name="frazil-stop", daemon=True).start()
+            return False
+        try:
+            follower = stream.placed_in(checkpoint)
+        except Exception as error:
+            self._failures[run_id] = error
+            with self._lock:
+                self._followers.pop(shown, None)
+            shape = type(error)
+            stream.shown.refuse(f"{shape.__module__}.{shape.__qualname__}: {error}")
+            return True
+        self.add(follower)
+        return True
 
     def _may_read(self, query_id: str, folder: str, follower: Follower) -> bool:
         """Whether a query whose sources are not known may read this log."""
@@ -123,6 +194,29 @@ class Watch(StreamingQueryListener):
 
 def watch(spark: SparkSession, follower: Follower) -> None:
     """Let a follower know of the session's queries from now on."""
+    _watch_of(spark).add(follower)
+
+
+def watch_unplaced(spark: SparkSession, stream: UnplacedStream) -> None:
+    """Place a stream in the checkpoint of the query that reads it, once one starts."""
+    _watch_of(spark).add_unplaced(stream)
+
+
+def check_started(spark: SparkSession, query: StreamingQuery) -> StreamingQuery:
+    """Return a query that has just been started, whose streams could be placed.
+
+    Raises:
+        ValidationError, NoSuchSnapshotError, …: they could not; the query is stopped.
+    """
+    known = _WATCHES.get(spark)
+    failure = None if known is None else known.failure(str(query.runId))
+    if failure is None:
+        return query
+    query.stop()
+    raise failure
+
+
+def _watch_of(spark: SparkSession) -> Watch:
     with _LOCK:
         for session in [each for each in _WATCHES if is_stopped(each)]:
             del _WATCHES[session]
@@ -131,7 +225,7 @@ def watch(spark: SparkSession, follower: Follower) -> None:
             known = Watch(spark)
             spark.streams.addListener(known)
             _WATCHES[spark] = known
-    known.add(follower)
+        return known
 
 
 def _folder(description: str) -> str:
