@@ -32,8 +32,10 @@ from frazil.format.properties.table import (
     STATUS_TIMEOUT,
 )
 from frazil.storage.caches import CACHE_SIZES
+from frazil.storage.files import FileIO
 from frazil.storage.paths import is_local, join, local_path, normalize_location, redact_properties
 from frazil.storage.stores.remote_options import is_storage_property, storage_property_names
+from frazil.storage.stores.store import Stores
 
 DEFAULT_NAME = "default"
 DATABASE_NAME = "catalog.db"
@@ -171,12 +173,16 @@ def refuse_unknown(properties: Mapping[str, Any]) -> None:
         raise ConfigurationError(f"there is no catalog property {name!r}: {advice}")
 
 
-def open_catalog(config: CatalogConfig) -> Catalog:
+def open_catalog(config: CatalogConfig, *, stores: Stores | None = None) -> Catalog:
     """The catalog of a configuration.
 
     Without ``type`` a database URI means sql, and one of a web server rest.  Without ``type`` and
     ``uri`` a local warehouse gets a SQLite database in its folder.  ``py-catalog-impl`` names a
     class in place of a type.
+
+    Args:
+        config: the catalog's.
+        stores: opens the stores of its files; as of `FileIO`.
 
     Raises:
         ConfigurationError: a setting is missing or malformed.
@@ -186,7 +192,8 @@ def open_catalog(config: CatalogConfig) -> Catalog:
     implementation = implementation_of(config)
     if implementation is SqlCatalog and "uri" not in properties:
         properties["uri"] = _default_database(config.name, properties)
-    return implementation(config.name, properties)
+    io = None if stores is None else FileIO(properties, stores=stores)
+    return implementation(config.name, properties, io=io)
 
 
 def implementation_of(config: CatalogConfig) -> type[Catalog]:

@@ -27,8 +27,8 @@ from frazil.format.views import ViewMetadata, ViewUpdate
 from frazil.storage.caches import Caches
 from frazil.storage.files import FileInfo, FileIO
 from frazil.storage.paths import is_local, local_path, normalize_location, scheme_of
-from frazil.storage.stores.remote import RemoteStore
 from frazil.storage.stores.remote_options import S3_SCHEMES
+from frazil.storage.stores.store import Store
 
 T = TypeVar("T")
 
@@ -178,7 +178,7 @@ class ConfinedIO(FileIO):
         verb: str,
         path: str,
         on_disk: Callable[[str], T],
-        on_store: Callable[[RemoteStore, str], T],
+        on_store: Callable[[Store, str], T],
     ) -> T:
         self._require(self.reads if verb in _READING else self.writes, path)
         return super()._run(verb, path, on_disk, on_store)

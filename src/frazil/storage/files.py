@@ -10,6 +10,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any, BinaryIO, TypeVar
 
@@ -36,7 +37,7 @@ from frazil.storage.side_by_side import WAITING_THREADS, in_threads
 from frazil.storage.stores import local as local_store
 from frazil.storage.stores.open import are_of_one_store, open_store, store_key
 from frazil.storage.stores.open import is_same_place as are_same_place
-from frazil.storage.stores.remote import RemoteStore
+from frazil.storage.stores.store import Store, Stores
 
 __all__ = ["FileIO", "FileInfo", "is_inside", "is_local", "local_path", "normalize_location"]
 __all__ += ["redact", "redact_properties", "resolve_inside", "same_location"]
@@ -70,24 +71,31 @@ class FileIO:
     Attributes:
         properties: of the stores; secrets stay in them, so never print them (repr does not).
         caches: what is kept of files that never change; empty in a process that it is sent to.
+        stores: opens every store but the local disk; fsspec does where it is None.
     """
 
     def __init__(
-        self, properties: Mapping[str, str] | None = None, *, caches: Caches | None = None
+        self,
+        properties: Mapping[str, str] | None = None,
+        *,
+        caches: Caches | None = None,
+        stores: Stores | None = None,
     ) -> None:
         self.properties: Mapping[str, str] = MappingProxyType(dict(properties or {}))
         self.caches = Caches(properties) if caches is None else caches
-        self._stores: dict[tuple[int, str, str], RemoteStore] = {}
+        self.stores = stores
+        self._stores: dict[tuple[int, str, str], Store] = {}
 
     def __repr__(self) -> str:
         return f"FileIO({redact_properties(self.properties)})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"properties": dict(self.properties)}
+        return {"properties": dict(self.properties), "stores": self.stores}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.properties = MappingProxyType(dict(state["properties"]))
         self.caches = Caches(self.properties)
+        self.stores = state["stores"]
         self._stores = {}
 
     def read(self, path: str) -> bytes:
@@ -190,7 +198,9 @@ class FileIO:
 
     def creates_atomically(self, path: str) -> bool:
         """Whether of two writers that create this path exactly one succeeds."""
-        return self._run("open", path, lambda _: True, lambda store, _: store.creates_atomically)
+        return self._run(
+            "open", path, lambda _: True, lambda store, at: store.creates_atomically(at)
+        )
 
     def exists(self, path: str) -> bool:
         """Whether a file or folder has this name."""
@@ -239,10 +249,7 @@ class FileIO:
     def delete_folder(self, path: str) -> None:
         """Remove a folder and everything below it."""
         self._run(
-            "delete",
-            path,
-            local_store.delete_folder,
-            lambda store, remote: store.delete_folder(remote),
+            "delete", path, local_store.delete_folder, lambda store, at: store.delete_folder(at)
         )
 
     def delete_empty_folder(self, path: str) -> None:
@@ -315,9 +322,8 @@ class FileIO:
         there = local_path(target)
         if local_path(source) is None or there is None:
             raise UnsupportedError(f"cannot rename {source} to {target}: only local folders can be")
-        self._run(
-            "rename", source, lambda local: local_store.move_folder(local, there), lambda *_: None
-        )
+        on_disk = partial(local_store.move_folder, target=there)
+        self._run("rename", source, on_disk, lambda *_: None)
 
     def make_folder(self, path: str) -> None:
         """Make a folder and its parents; nothing happens if it is there."""
@@ -332,12 +338,8 @@ class FileIO:
         here, there = local_path(left), local_path(right)
         if here is None or there is None:
             return here is there and are_same_place(left, right)
-        return self._run(
-            "look up",
-            left,
-            lambda local: local_store.is_same_place(local, there),
-            lambda *_: False,
-        )
+        on_disk = partial(local_store.is_same_place, there)
+        return self._run("look up", left, on_disk, lambda *_: False)
 
     def is_folder(self, path: str) -> bool:
         """Whether there is a folder of this name."""
@@ -407,12 +409,11 @@ class FileIO:
         source: str,
         target: str,
         on_disk: Callable[[str, str], None],
-        on_store: Callable[[RemoteStore, str, str], None],
+        on_store: Callable[[Store, str, str], None],
     ) -> None:
         target_local = local_path(target)
-        if (local_path(source) is None) != (target_local is None):
-            raise StorageError(f"cannot rename {source} to {target}: the stores differ")
-        if target_local is None and not are_of_one_store(source, target):
+        is_other = (local_path(source) is None) != (target_local is None)
+        if is_other or (target_local is None and not are_of_one_store(source, target)):
             raise StorageError(f"cannot rename {source} to {target}: the stores differ")
         try:
             self._run(
@@ -424,11 +425,11 @@ class FileIO:
         except AlreadyExistsError:
             raise AlreadyExistsError(f"cannot rename {source}: {target} exists") from None
 
-    def _store(self, path: str) -> RemoteStore:
+    def _store(self, path: str) -> Store:
         # A driver's thread and connections do not live on in a forked child.
         key = (os.getpid(), *store_key(path))
         if key not in self._stores:
-            self._stores[key] = open_store(*key[1:], self.properties)
+            self._stores[key] = open_store(*key[1:], self.properties, self.stores)
         return self._stores[key]
 
     def _run(
@@ -436,7 +437,7 @@ class FileIO:
         verb: str,
         path: str,
         on_disk: Callable[[str], T],
-        on_store: Callable[[RemoteStore, str], T],
+        on_store: Callable[[Store, str], T],
     ) -> T:
         try:
             local = local_path(path)

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from frazil.storage.files import FileIO
-from frazil.storage.stores.remote import RemoteStore
+from frazil.storage.stores.store import Store, Stores
 
 T = TypeVar("T")
 
@@ -20,12 +20,17 @@ class MovedFileIO(FileIO):
 
     Args:
         moved: old prefix to new prefix; of several that fit, the longest is taken.
+        properties, stores: as of `FileIO`.
     """
 
     def __init__(
-        self, moved: Mapping[str, str], properties: Mapping[str, str] | None = None
+        self,
+        moved: Mapping[str, str],
+        properties: Mapping[str, str] | None = None,
+        *,
+        stores: Stores | None = None,
     ) -> None:
-        super().__init__(properties)
+        super().__init__(properties, stores=stores)
         self.moved: Mapping[str, str] = MappingProxyType(
             dict(sorted(moved.items(), key=lambda item: -len(item[0])))
         )
@@ -49,6 +54,6 @@ class MovedFileIO(FileIO):
         verb: str,
         path: str,
         on_disk: Callable[[str], T],
-        on_store: Callable[[RemoteStore, str], T],
+        on_store: Callable[[Store, str], T],
     ) -> T:
         return super()._run(verb, self.physical(path), on_disk, on_store)

@@ -159,6 +159,9 @@ class TableAnswers:
         if not isinstance(answered, dict):
             raise StorageError(f"the server answered with a malformed config of {shown(name)}")
         config = {str(key): str(value) for key, value in answered.items() if value is not None}
+        if self._io.stores is not None:
+            # The session's own configuration reaches every file.
+            return config, self._io
         vended = storage_credentials(body.get("storage-credentials") or ())
         self._refuse_unknown_ways(name, config)
         own = {**store_properties(self._connection.properties), **store_properties(config)}

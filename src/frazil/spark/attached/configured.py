@@ -12,6 +12,7 @@ from frazil.catalog.identifiers import Identifier
 from frazil.catalog.protocol import Catalog
 from frazil.errors import ConfigurationError, ValidationError
 from frazil.spark.attached.sessions import attach, attach_each
+from frazil.spark.hadoop.stores import stores_of
 from frazil.spark.session.facts import prepare_session, take_cache_sizes
 
 
@@ -69,8 +70,10 @@ def configured_lakes(
         raise ConfigurationError(
             "no catalog is configured: set FRAZIL_CATALOG__NAME__URI, or write ~/.frazil.yaml"
         )
+    configs = [resolve(name, properties or {}) for name in chosen]
     catalogs = {
-        name.replace("-", "_"): open_catalog(resolve(name, properties or {})) for name in chosen
+        config.name.replace("-", "_"): open_catalog(config, stores=stores_of(config.properties))
+        for config in configs
     }
     if current and current[0] not in catalogs:
         raise ValidationError(

@@ -10,7 +10,7 @@ from typing import Any, Unpack
 
 from pyspark.sql import DataFrame, SparkSession
 
-from frazil.catalog.config import load_catalog, refuse_unknown
+from frazil.catalog.config import open_catalog, refuse_unknown, resolve
 from frazil.catalog.identifiers import Identifier, parse_table_identifier, shown
 from frazil.catalog.protocol import Catalog
 from frazil.catalog.static import StaticCatalog
@@ -22,6 +22,7 @@ from frazil.errors import (
     ValidationError,
 )
 from frazil.spark.creation import CreateKwargs, CreateTable
+from frazil.spark.hadoop.stores import stores_of
 from frazil.spark.lake.migration import MigrationCommands
 from frazil.spark.lake.namespaces import NamespaceCommands
 from frazil.spark.lake.sessions import SessionCommands
@@ -80,7 +81,8 @@ def connect(
     if warehouse is not None:
         given["warehouse"] = warehouse
     prepare_session(spark)
-    catalog = load_catalog(name, **given)
+    config = resolve(name, given)
+    catalog = open_catalog(config, stores=stores_of(config.properties, spark))
     take_cache_sizes(spark, catalog.caches)
     return Lake(spark, catalog)
 
@@ -111,7 +113,12 @@ def open_table(
     refuse_unknown(properties)
     session = spark or SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
     prepare_session(session)
-    io = MovedFileIO(moved, properties) if moved else FileIO(properties)
+    stores = stores_of(properties, session)
+    io = (
+        MovedFileIO(moved, properties, stores=stores)
+        if moved
+        else FileIO(properties, stores=stores)
+    )
     take_cache_sizes(session, io.caches)
     catalog = StaticCatalog(os.fspath(location), properties, io=io)
     return Table(session, catalog, catalog.load_table(catalog.identifier))

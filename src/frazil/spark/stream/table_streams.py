@@ -139,7 +139,7 @@ class TableStreams(TableHandle):
                 "(checkpoint=…, or the option checkpointLocation)"
             )
         prepare_session(self.port.spark)
-        io = FileIO(self.io.properties, caches=self.io.caches)
+        io = FileIO(self.io.properties, caches=self.io.caches, stores=self.io.stores)
         loaded = self.catalog.load_table(self.identifier)
         metadata = loaded.metadata
         check_lasting_access([data_location(metadata)], self.port.spark, loaded.io)

@@ -73,7 +73,9 @@ class StreamWrite:
                 "run the stream in a session with Spark's driver beside it"
             )
         folder = normalize_location(self.checkpoint)
-        batches = _Batches(folder, FileIO(io.properties, caches=io.caches), self.take)
+        batches = _Batches(
+            folder, FileIO(io.properties, caches=io.caches, stores=io.stores), self.take
+        )
         writer = stream.writeStream.foreachBatch(batches)
         writer = writer.option("checkpointLocation", spark_path(folder, spark, io))
         if self.name is not None:

@@ -34,8 +34,7 @@ class AzureStore(RemoteStore):
     or, where the account has a hierarchy, a blob that is marked as one.
     """
 
-    @property
-    def creates_atomically(self) -> bool:
+    def creates_atomically(self, path: str) -> bool:
         """Whether the store refuses, by itself, to create a file whose name is taken."""
         return True
 

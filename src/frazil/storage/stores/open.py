@@ -7,7 +7,7 @@ from typing import Any
 
 import fsspec
 
-from frazil.errors import ConfigurationError, UnsupportedError
+from frazil.errors import ConfigurationError, StorageError, UnsupportedError
 from frazil.storage.paths import scheme_of
 from frazil.storage.stores.azure import AzureStore
 from frazil.storage.stores.gcs import GcsStore, gcs_file_system
@@ -20,11 +20,14 @@ from frazil.storage.stores.remote_options import (
     S3_SCHEMES,
     storage_options,
 )
+from frazil.storage.stores.store import HADOOP, IO_PROPERTY, Store, Stores
 
 _VERSION_OF = {
     **dict.fromkeys(S3_SCHEMES, "?versionId="),
     **dict.fromkeys(ADLS_SCHEMES, "?versionid="),
 }
+_OF_HADOOP = frozenset({"hdfs", "viewfs"})
+_BY_HADOOP = f"give {IO_PROPERTY}={HADOOP} to reach it through Spark's own file systems"
 
 # Also for what is sent to executors before this process opens a store itself.
 hide_secrets()
@@ -76,13 +79,27 @@ def _within_store(path: str) -> tuple[str, str]:
     return authority_of(path).partition("@")[0], name.rstrip("/")
 
 
-def open_store(scheme: str, authority: str, properties: Mapping[str, str]) -> RemoteStore:
+def open_store(
+    scheme: str, authority: str, properties: Mapping[str, str], stores: Stores | None = None
+) -> Store:
     """The store of a ``store_key``.
+
+    Args:
+        scheme, authority: the key.
+        properties: of stores.
+        stores: opens it in place of fsspec.
 
     Raises:
         ConfigurationError: a property is malformed, or the driver is not installed.
         UnsupportedError: no driver knows the scheme.
     """
+    if stores is not None:
+        return stores.open(scheme)
+    if properties.get(IO_PROPERTY):
+        raise ConfigurationError(
+            f"{IO_PROPERTY}={properties[IO_PROPERTY]} reaches {scheme}:// through a Spark session: "
+            f"open the catalog by frazil.connect(spark, …), or leave {IO_PROPERTY} out"
+        )
     file_system = _file_system(scheme, authority, properties)
     if scheme in ADLS_SCHEMES:
         # The driver knows the schemes of the older one by none of their names.
@@ -110,5 +127,11 @@ def _file_system(scheme: str, authority: str, properties: Mapping[str, str]) -> 
         raise ConfigurationError(f"no driver for {scheme}:// is installed: {advice}") from None
     except ValueError as error:
         if "Protocol not known" in str(error):
-            raise UnsupportedError(f"no driver knows the scheme {scheme}://") from None
+            advice = f": {_BY_HADOOP}" if scheme in _OF_HADOOP else ""
+            raise UnsupportedError(f"no driver knows the scheme {scheme}://{advice}") from None
         raise
+    except OSError as error:
+        if scheme not in _OF_HADOOP:
+            raise
+        reason = str(error).partition(";")[0]
+        raise StorageError(f"cannot open {scheme}://{authority}: {reason}; {_BY_HADOOP}") from None

@@ -33,8 +33,7 @@ class RemoteStore:
         self._scheme = scheme
         self._fs = file_system
 
-    @property
-    def creates_atomically(self) -> bool:
+    def creates_atomically(self, path: str) -> bool:
         """Whether the store refuses, by itself, to create a file whose name is taken."""
         if self._scheme not in _CONDITIONAL_PUT:
             return False
@@ -67,7 +66,7 @@ class RemoteStore:
 
     def create(self, path: str, data: bytes) -> None:
         """Write an object that must not exist; FileExistsError if it does."""
-        if not self.creates_atomically:
+        if not self.creates_atomically(path):
             self._refuse_taken(path)
             self.replace(path, data)
             return

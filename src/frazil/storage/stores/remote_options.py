@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from frazil.errors import ConfigurationError
+from frazil.storage.stores.store import IO_PROPERTY
 
 S3_SCHEMES = frozenset({"s3", "s3a"})
 GCS_SCHEMES = frozenset({"gs", "gcs"})
@@ -22,6 +23,7 @@ EXTRA_OF = {
 _SAS_OF_ACCOUNT = "adls.sas-token."
 _KNOWN = frozenset(
     {
+        IO_PROPERTY,
         *(
             f"{prefix}.{name}"
             for prefix in ("s3", "client")

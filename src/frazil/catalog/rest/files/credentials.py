@@ -21,12 +21,12 @@ from frazil.errors import FrazilError, StorageError
 from frazil.storage.caches import Caches
 from frazil.storage.files import FileInfo, FileIO
 from frazil.storage.paths import is_secret
-from frazil.storage.stores.remote import RemoteStore
 from frazil.storage.stores.remote_options import (
     GCS_SCHEMES,
     S3_SCHEMES,
     is_storage_property,
 )
+from frazil.storage.stores.store import Store
 
 _LOG = logging.getLogger(__name__)
 _LARGEST_MARGIN_MS: Final = 300_000
@@ -171,7 +171,7 @@ class VendedFileIO(FileIO):
         verb: str,
         path: str,
         on_disk: Callable[[str], T],
-        on_store: Callable[[RemoteStore, str], T],
+        on_store: Callable[[Store, str], T],
     ) -> T:
         return self._reaching(path)._run(verb, path, on_disk, on_store)
 

@@ -36,9 +36,9 @@ from frazil.errors import ConfigurationError, StorageError, UnsupportedError
 from frazil.storage.caches import Caches
 from frazil.storage.files import FileIO
 from frazil.storage.stores.open import store_key
-from frazil.storage.stores.remote import RemoteStore
 from frazil.storage.stores.remote_options import S3_SCHEMES
 from frazil.storage.stores.signed import SignedRequest, StoreRequest, signed_store
+from frazil.storage.stores.store import Store
 
 _CONFIG: Final = "remote-signing-config"
 _OLD_ENDPOINT: Final = "v1/aws/s3/sign"
@@ -232,7 +232,7 @@ class SignedFileIO(FileIO):
         """Whether requests for a path are signed."""
         return store_key(path)[0] in S3_SCHEMES
 
-    def _store(self, path: str) -> RemoteStore:
+    def _store(self, path: str) -> Store:
         scheme, authority = store_key(path)
         if scheme not in S3_SCHEMES:
             return super()._store(path)

@@ -1,0 +1,1 @@
+"""Files by the file systems of Spark's own Hadoop (``io=hadoop``)."""

@@ -1,0 +1,402 @@
+"""Hadoop's file systems as stores: the only module that calls them in the virtual machine.
+
+Bytes go through files of a folder that this user alone can open: the bridge to the machine would
+send them as text, which takes forty times as long for 32 MB, and longer from 8 KB on. Measured by
+``python -m bench.hadoop_files``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import tempfile
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, Final, TypeVar
+
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from frazil.spark.hadoop.java_errors import python_error
+from frazil.spark.hadoop.statuses import FileStatus, statuses_of
+from frazil.storage.paths import name_of, parent_of, scheme_of
+from frazil.storage.stores.open import authority_of
+from frazil.storage.stores.range_input import range_input
+from frazil.storage.stores.remote_options import ADLS_SCHEMES, GCS_SCHEMES, S3_SCHEMES
+
+_OBJECT_STORES: Final = S3_SCHEMES | GCS_SCHEMES | ADLS_SCHEMES
+"""Their connectors copy a file to rename it, or rename it in no single step."""
+_ATOMIC_RENAMES: Final = frozenset({"hdfs", "webhdfs", "swebhdfs"})
+"""The name node takes a rename as one step, and refuses one whose target is there."""
+_VIEW: Final = "viewfs"
+_CONDITIONAL: Final = "fs.option.create.conditional.overwrite"
+_SENT_AS_TEXT: Final = 8 << 10
+
+T = TypeVar("T")
+
+
+@dataclass(eq=False)
+class HadoopFileSystems:
+    """The file systems of one lake, in the virtual machine beside this process.
+
+    They are its own: Hadoop keeps others by scheme and host alone, whatever their settings are.
+
+    Attributes:
+        spark: the session whose configuration says how stores are reached.
+    """
+
+    spark: SparkSession
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _opened: dict[tuple[str, str, str], Any] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        session: Any = self.spark
+        self._settings = session._jsparkSession.sessionState().newHadoopConf()
+        self._gateway = session.sparkContext._gateway
+        java: Any = session._jvm
+        self.hadoop = java.org.apache.hadoop.fs
+        self._path = self.hadoop.Path
+        self.streams = java.org.apache.commons.io.IOUtils
+        self.strings = java.org.apache.commons.lang3.StringUtils
+        self.iterators = java.org.apache.hadoop.util.functional.RemoteIterators
+        self.to_file = java.java.io.FileOutputStream
+        self.of_file = java.java.io.FileInputStream
+        self._folder = tempfile.TemporaryDirectory(prefix="frazil-hadoop-")
+
+    def scheme(self, scheme: str) -> str:
+        """Return the scheme that Hadoop's connector has: ``s3a`` for ``s3`` unless it is set."""
+        if scheme == "s3" and not self._settings.get("fs.s3.impl"):
+            return "s3a"
+        return {"gcs": "gs"}.get(scheme, scheme)
+
+    def path(self, path: str) -> Any:
+        """Return a path, taken literally."""
+        return self._path(path)
+
+    def of(self, path: str) -> Any:
+        """Return the ``FileSystem`` that reaches a path."""
+        return self._kept("system", path, self.hadoop.FileSystem.newInstance)
+
+    def context(self, path: str) -> Any:
+        """Return the ``FileContext`` of a path, which renames as it is told to."""
+        return self._kept("context", path, self.hadoop.FileContext.getFileContext)
+
+    def rename_option(self, name: str) -> Any:
+        """Return an array of one option of renaming, ``NONE`` or ``OVERWRITE``."""
+        kind = getattr(self.hadoop, "Options$Rename")
+        options = self._gateway.new_array(kind, 1)
+        options[0] = getattr(kind, name)
+        return options
+
+    @contextlib.contextmanager
+    def exchanged(self) -> Iterator[str]:
+        """The path of a local file, gone afterwards, through which bytes go."""
+        path = os.path.join(self._folder.name, uuid.uuid4().hex)
+        try:
+            yield path
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+
+    def _kept(self, kind: str, path: str, make: Callable[[Any, Any], Any]) -> Any:
+        key = (kind, scheme_of(path), authority_of(path))
+        with self._lock:
+            if key not in self._opened:
+                self._opened[key] = make(self._path(path).toUri(), self._settings)
+            return self._opened[key]
+
+
+class HadoopStore:
+    """File operations of one scheme.
+
+    A file of a file system gets its name when it is whole: it is written beside it and renamed. Of
+    an object store it is visible when it is closed.
+    """
+
+    def __init__(self, systems: HadoopFileSystems, scheme: str) -> None:
+        self._systems = systems
+        self._scheme = systems.scheme(scheme)
+
+    def creates_atomically(self, path: str) -> bool:
+        """Whether the store refuses, by itself, to create a file whose name is taken."""
+        return self._call(path, self._creates_atomically)
+
+    def read(self, path: str) -> bytes:
+        """The whole file."""
+        return self._call(path, lambda at: self._copied(at, 0, None))
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """At most ``length`` bytes from ``offset``; none past the end."""
+        try:
+            return self._call(path, lambda at: self._copied(at, offset, length))
+        except EOFError:
+            return b""
+
+    def open_input(self, path: str) -> BinaryIO:
+        """A seekable stream."""
+        return range_input(self.size(path), lambda *part: self.read_range(path, *part))
+
+    def create(self, path: str, data: bytes) -> None:
+        """Write a file that must not exist; FileExistsError if it does."""
+        self._call(path, lambda at: self._create(at, lambda out: self._send(out, data)))
+
+    def upload(self, source: str, path: str) -> None:
+        """Write a file that must not exist from a local file; FileExistsError if it does."""
+        self._call(path, lambda at: self._create(at, lambda out: self._send_file(out, source)))
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Write a file, taking the place of one that is there."""
+        self._call(path, lambda at: self._replace(at, data))
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or folder has this name."""
+        return self._call(path, lambda at: self._status(at) is not None)
+
+    def size(self, path: str) -> int:
+        """The length in bytes."""
+        return self._call(path, lambda at: int(self._file(at).getLen()))
+
+    def delete(self, path: str) -> None:
+        """Remove one file."""
+        self._call(path, self._delete)
+
+    def delete_folder(self, path: str) -> None:
+        """Remove a folder and everything below it."""
+        self._call(path, lambda at: self._systems.of(at).delete(self._java(at), True))
+
+    def delete_empty_folder(self, path: str) -> None:
+        """Remove a folder that holds nothing; OSError if it holds something."""
+        self._call(path, lambda at: self._systems.of(at).delete(self._java(at), False))
+
+    def rename_if_absent(self, source: str, target: str) -> None:
+        """Give a file another name; FileExistsError if that name is taken."""
+        self._call(source, lambda at: self._rename(at, self._at(target), "NONE"))
+
+    def move(self, source: str, target: str) -> None:
+        """Give a file another name, taking the place of one that is there."""
+        self._call(source, lambda at: self._rename(at, self._at(target), "OVERWRITE"))
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder and its parents."""
+        self._call(path, lambda at: self._systems.of(at).mkdirs(self._java(at)))
+
+    def is_folder(self, path: str) -> bool:
+        """Whether a folder has this name."""
+        return self._call(path, self._is_folder)
+
+    def children(self, path: str) -> Iterator[tuple[str, bool]]:
+        """(name, is a folder) of what lies directly in a folder; FileNotFoundError without one."""
+        if not self.is_folder(path):
+            raise FileNotFoundError(path)
+        for each in self._call(path, self._list):
+            yield name_of(each.path), each.is_folder
+
+    def listed(self, path: str) -> Iterator[tuple[str, int, int]]:
+        """(name, bytes, modified ms) of what lies directly in a folder; folders have -1 bytes."""
+        for each in self._call(path, self._list):
+            size, at = (-1, 0) if each.is_folder else (each.size, each.modified_ms)
+            yield name_of(each.path), size, at
+
+    def walk(self, path: str) -> Iterator[tuple[str, int, int]]:
+        """(path, bytes, modified ms) of every file below a folder."""
+        pending = [path.rstrip("/")]
+        while pending:
+            folder = pending.pop()
+            for each in self._call(folder, self._list):
+                below = f"{folder}/{name_of(each.path)}"
+                if each.is_folder:
+                    pending.append(below)
+                else:
+                    yield below, each.size, each.modified_ms
+
+    # -- one step each, with the path as Hadoop has it -------------------------------------------
+
+    def _creates_atomically(self, path: str) -> bool:
+        scheme = scheme_of(path)
+        if scheme in S3_SCHEMES:
+            return self._has_conditions(path)
+        return (self._scheme_behind(path) if scheme == _VIEW else scheme) in _ATOMIC_RENAMES
+
+    def _scheme_behind(self, path: str) -> str:
+        """The scheme that a view leads to."""
+        while self._status(path) is None and "/" in path.partition("://")[2]:
+            path = parent_of(path)
+        return scheme_of(str(self._systems.of(path).resolvePath(self._java(path)).toString()))
+
+    def _has_conditions(self, path: str) -> bool:
+        return bool(self._systems.of(path).hasPathCapability(self._java(path), _CONDITIONAL))
+
+    def _copied(self, path: str, offset: int, length: int | None) -> bytes:
+        with self._systems.exchanged() as local:
+            source = self._systems.of(path).open(self._java(path))
+            try:
+                target = self._systems.to_file(local)
+                try:
+                    if offset:
+                        source.seek(offset)
+                    if length is None:
+                        self._systems.streams.copyLarge(source, target)
+                    else:
+                        self._systems.streams.copyLarge(source, target, 0, length)
+                finally:
+                    target.close()
+            finally:
+                source.close()
+            with open(local, "rb") as stream:
+                return stream.read()
+
+    def _create(self, path: str, send: Callable[[Any], None]) -> None:
+        scheme = scheme_of(path)
+        if self._status(path) is not None:
+            raise FileExistsError(path)
+        if scheme not in _OBJECT_STORES:
+            self._write_and_rename(path, send, "NONE")
+            return
+        builder = self._systems.of(path).createFile(self._java(path)).overwrite(True)
+        if scheme in S3_SCHEMES and self._has_conditions(path):
+            builder = builder.must(_CONDITIONAL, True)
+        send(builder.build())
+
+    def _replace(self, path: str, data: bytes) -> None:
+        if scheme_of(path) in _OBJECT_STORES:
+            self._send(self._systems.of(path).create(self._java(path), True), data)
+        else:
+            self._write_and_rename(path, lambda out: self._send(out, data), "OVERWRITE")
+
+    def _write_and_rename(self, path: str, send: Callable[[Any], None], option: str) -> None:
+        temporary = f"{parent_of(path)}/.{name_of(path)[-100:]}.{uuid.uuid4().hex}.tmp"
+        system = self._systems.of(path)
+        try:
+            send(system.create(self._java(temporary), True))
+            self._rename_in_place(temporary, path, option)
+        except BaseException:
+            # A temporary file that stays does no harm.
+            with contextlib.suppress(Exception):
+                system.delete(self._java(temporary), False)
+            raise
+
+    def _rename_in_place(self, source: str, target: str, option: str) -> None:
+        self._systems.context(source).rename(
+            self._java(source), self._java(target), self._systems.rename_option(option)
+        )
+
+    def _rename(self, source: str, target: str, option: str) -> None:
+        system = self._systems.of(target)
+        there = self._status(target)
+        if there is not None and (option == "NONE" or there.isDirectory()):
+            raise FileExistsError(target)
+        self._file(source)
+        system.mkdirs(self._java(parent_of(target)))
+        if scheme_of(target) not in _OBJECT_STORES:
+            self._rename_in_place(source, target, option)
+            return
+        if there is not None:
+            system.delete(self._java(target), False)
+        if not system.rename(self._java(source), self._java(target)):
+            raise OSError(f"{target} was not made")
+
+    def _delete(self, path: str) -> None:
+        self._file(path)
+        if not self._systems.of(path).delete(self._java(path), False):
+            raise FileNotFoundError(path)
+
+    def _is_folder(self, path: str) -> bool:
+        status = self._status(path)
+        return status is not None and bool(status.isDirectory())
+
+    def _list(self, path: str) -> list[FileStatus]:
+        system, place = self._systems.of(path), self._java(path)
+        if scheme_of(path) == _VIEW:
+            # What a view says of its files tells neither names nor sizes as text.
+            place = system.resolvePath(place)
+            target = str(place.toString())
+            if scheme_of(target) == _VIEW:
+                return [_told(each) for each in system.listStatus(place)]
+            system = self._systems.of(target)
+        found = self._systems.iterators.toList(system.listStatusIterator(place))
+        separator = f"\n{uuid.uuid4().hex}\n"
+        return list(statuses_of(self._systems.strings.join(found, separator), separator))
+
+    def _status(self, path: str) -> Any:
+        """What Hadoop says of a file or folder; None if there is none."""
+        try:
+            return self._systems.of(path).getFileStatus(self._java(path))
+        except Py4JJavaError as error:
+            if isinstance(_typed(error, path), FileNotFoundError):
+                return None
+            raise
+
+    def _file(self, path: str) -> Any:
+        status = self._systems.of(path).getFileStatus(self._java(path))
+        if status.isDirectory():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        return status
+
+    def _send(self, out: Any, data: bytes) -> None:
+        if len(data) > _SENT_AS_TEXT:
+            with self._systems.exchanged() as local:
+                with open(local, "xb") as stream:
+                    stream.write(data)
+                self._send_file(out, local)
+            return
+        try:
+            out.write(data)
+        except BaseException:
+            _abandon(out)
+            raise
+        out.close()
+
+    def _send_file(self, out: Any, source: str) -> None:
+        try:
+            stream = self._systems.of_file(source)
+            try:
+                self._systems.streams.copyLarge(stream, out)
+            finally:
+                stream.close()
+        except BaseException:
+            _abandon(out)
+            raise
+        out.close()
+
+    def _java(self, path: str) -> Any:
+        return self._systems.path(path)
+
+    def _at(self, path: str) -> str:
+        """The path by the scheme of Hadoop's connector."""
+        return f"{self._scheme}:{path.partition(':')[2]}"
+
+    def _call(self, path: str, step: Callable[[str], T]) -> T:
+        try:
+            return step(self._at(path))
+        except Py4JJavaError as error:
+            raise _typed(error, path) from None
+        except Py4JNetworkError:
+            raise OSError("the Spark session that reaches it has ended") from None
+        except (Py4JError, PySparkException) as error:
+            raise OSError(str(error).strip().splitlines()[0]) from None
+
+
+def _abandon(out: Any) -> None:
+    # Of an object store this would make the file visible, cut off.
+    with contextlib.suppress(Exception):
+        out.abort()
+    with contextlib.suppress(Exception):
+        out.close()
+
+
+def _told(status: Any) -> FileStatus:
+    return FileStatus(
+        path=str(status.getPath().toString()),
+        is_folder=bool(status.isDirectory()),
+        size=int(status.getLen()),
+        modified_ms=int(status.getModificationTime()),
+    )
+
+
+def _typed(error: Py4JJavaError, path: str) -> Exception:
+    thrown = error.java_exception
+    return python_error(thrown.getClass().getName(), thrown.getMessage() or "", path)

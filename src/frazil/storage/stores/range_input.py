@@ -1,0 +1,54 @@
+"""A file of a store that answers ranges, as a seekable stream."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable
+from typing import BinaryIO, Final, cast
+
+_AHEAD: Final = 64 << 10
+"""So many bytes are asked for at least: a footer is mostly shorter."""
+
+
+class RangeInput(io.RawIOBase):
+    """Reads by offset and length.
+
+    Args:
+        size: of the file in bytes; it does not change.
+        read_range: takes offset and length; it returns fewer bytes only at the end.
+    """
+
+    def __init__(self, size: int, read_range: Callable[[int, int], bytes]) -> None:
+        super().__init__()
+        self._size = size
+        self._read_range = read_range
+        self._place = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: self._size}[whence]
+        if base + offset < 0:
+            raise OSError(f"cannot seek to {base + offset}, before the beginning of the file")
+        self._place = base + offset
+        return self._place
+
+    def tell(self) -> int:
+        return self._place
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        length = min(len(buffer), max(0, self._size - self._place))
+        data = self._read_range(self._place, length) if length else b""
+        buffer[: len(data)] = data
+        self._place += len(data)
+        return len(data)
+
+
+def range_input(size: int, read_range: Callable[[int, int], bytes]) -> BinaryIO:
+    """Return a buffered stream over a file that is read by ranges."""
+    return cast(BinaryIO, io.BufferedReader(RangeInput(size, read_range), _AHEAD))

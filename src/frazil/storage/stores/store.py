@@ -1,0 +1,82 @@
+"""What a store can do, whoever reaches it, and who opens stores in place of fsspec."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO, Final, Protocol
+
+IO_PROPERTY: Final = "io"
+"""The property that says who opens the files of other stores than the local disk."""
+HADOOP: Final = "hadoop"
+"""Its value for the file systems of Spark's Hadoop; without it files are opened by fsspec."""
+
+
+class Store(Protocol):
+    """File operations of one store; paths are full URIs, taken literally.
+
+    Methods raise FileNotFoundError and FileExistsError, and anything else for other failures.
+    """
+
+    def creates_atomically(self, path: str) -> bool:
+        """Whether the store refuses, by itself, to create a file whose name is taken."""
+
+    def read(self, path: str) -> bytes:
+        """The whole file."""
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """At most ``length`` bytes from ``offset``; none past the end."""
+
+    def open_input(self, path: str) -> BinaryIO:
+        """A seekable stream."""
+
+    def create(self, path: str, data: bytes) -> None:
+        """Write a file that must not exist; FileExistsError if it does."""
+
+    def upload(self, source: str, path: str) -> None:
+        """Write a file that must not exist from a local file; FileExistsError if it does."""
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Write a file, taking the place of one that is there."""
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or folder has this name."""
+
+    def size(self, path: str) -> int:
+        """The length in bytes."""
+
+    def delete(self, path: str) -> None:
+        """Remove one file."""
+
+    def delete_folder(self, path: str) -> None:
+        """Remove a folder and everything below it."""
+
+    def delete_empty_folder(self, path: str) -> None:
+        """Remove a folder that holds nothing; OSError if it holds something."""
+
+    def rename_if_absent(self, source: str, target: str) -> None:
+        """Give a file another name; FileExistsError if that name is taken."""
+
+    def move(self, source: str, target: str) -> None:
+        """Give a file another name, taking the place of one that is there."""
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder and its parents."""
+
+    def is_folder(self, path: str) -> bool:
+        """Whether a folder has this name."""
+
+    def children(self, path: str) -> Iterator[tuple[str, bool]]:
+        """(name, is a folder) of what lies directly in a folder; FileNotFoundError without one."""
+
+    def listed(self, path: str) -> Iterator[tuple[str, int, int]]:
+        """(name, bytes, modified ms) of what lies directly in a folder; folders have -1 bytes."""
+
+    def walk(self, path: str) -> Iterator[tuple[str, int, int]]:
+        """(path, bytes, modified ms) of every file below a folder."""
+
+
+class Stores(Protocol):
+    """Opens stores; what is pickled of it opens them in the process that it is sent to."""
+
+    def open(self, scheme: str) -> Store:
+        """Return the store of the paths of a scheme."""
