@@ -15,7 +15,16 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 from frazil.errors import ConfigurationError
-from frazil.spark.hadoop.wire import OPERATIONS, UPLOAD, parts, prove_as_server, receive, send, told
+from frazil.spark.hadoop.wire import (
+    OPERATIONS,
+    UPLOAD,
+    parts,
+    prove_as_server,
+    receive,
+    send,
+    send_at_once,
+    told,
+)
 from frazil.storage.stores.store import Store
 
 PORT_SETTING: Final = "frazil.files.port"
@@ -83,6 +92,7 @@ def _accept(listener: Listener, key: bytes, open_store: Open) -> None:
 
 def _serve(connection: Connection, key: bytes, open_store: Open) -> None:
     with connection, contextlib.suppress(EOFError, OSError, AuthenticationError):
+        send_at_once(connection)
         prove_as_server(connection, key)
         while True:
             said, data = receive(connection)

@@ -11,7 +11,15 @@ from multiprocessing.connection import Client, Connection
 from typing import Any, BinaryIO, Final
 
 from frazil.errors import StorageError
-from frazil.spark.hadoop.wire import PART, UPLOAD, error_of, prove_as_client, receive, send
+from frazil.spark.hadoop.wire import (
+    PART,
+    UPLOAD,
+    error_of,
+    prove_as_client,
+    receive,
+    send,
+    send_at_once,
+)
 from frazil.storage.stores.range_input import range_input
 from frazil.storage.stores.store import Store
 
@@ -157,6 +165,7 @@ def _connected(stores: StoresElsewhere) -> Connection:
     if place not in known or known[place].closed:
         try:
             made = Client(stores.address)
+            send_at_once(made)
             prove_as_client(made, stores.key)
         except OSError as error:
             host, port = stores.address

@@ -35,17 +35,17 @@ class FileStatus:
     modified_ms: int
 
 
-def statuses_of(text: str, separator: str) -> Iterator[FileStatus]:
-    """Read joined texts of statuses.
+def statuses_of(text: str, end: str) -> Iterator[FileStatus]:
+    """Read statuses as text.
 
     Args:
         text: of all, one after the other.
-        separator: stands between two, and in none.
+        end: stands behind each of them, and in none.
 
     Raises:
         StorageError: Hadoop wrote them in another form.
     """
-    for part in text.split(separator) if text else ():
+    for part in text.split(end)[:-1]:
         found = _STATUS.match(part)
         if found is None:
             raise StorageError(f"Hadoop describes a file in an unknown form: {part[:200]!r}")

@@ -61,7 +61,6 @@ class HadoopFileSystems:
         self.hadoop = java.org.apache.hadoop.fs
         self._path = self.hadoop.Path
         self.streams = java.org.apache.commons.io.IOUtils
-        self.strings = java.org.apache.commons.lang3.StringUtils
         self.iterators = java.org.apache.hadoop.util.functional.RemoteIterators
         self.to_file = java.java.io.FileOutputStream
         self.of_file = java.java.io.FileInputStream
@@ -166,11 +165,11 @@ class HadoopStore:
 
     def delete_folder(self, path: str) -> None:
         """Remove a folder and everything below it."""
-        self._call(path, lambda at: self._systems.of(at).delete(self._java(at), True))
+        self._call(path, lambda at: self._delete_folder(at, True))
 
     def delete_empty_folder(self, path: str) -> None:
         """Remove a folder that holds nothing; OSError if it holds something."""
-        self._call(path, lambda at: self._systems.of(at).delete(self._java(at), False))
+        self._call(path, lambda at: self._delete_folder(at, False))
 
     def rename_if_absent(self, source: str, target: str) -> None:
         """Give a file another name; FileExistsError if that name is taken."""
@@ -190,8 +189,6 @@ class HadoopStore:
 
     def children(self, path: str) -> Iterator[tuple[str, bool]]:
         """(name, is a folder) of what lies directly in a folder; FileNotFoundError without one."""
-        if not self.is_folder(path):
-            raise FileNotFoundError(path)
         for each in self._call(path, self._list):
             yield name_of(each.path), each.is_folder
 
@@ -206,12 +203,18 @@ class HadoopStore:
         pending = [path.rstrip("/")]
         while pending:
             folder = pending.pop()
-            for each in self._call(folder, self._list):
+            for each in self._listed_if_there(folder):
                 below = f"{folder}/{name_of(each.path)}"
                 if each.is_folder:
                     pending.append(below)
                 else:
                     yield below, each.size, each.modified_ms
+
+    def _listed_if_there(self, path: str) -> list[FileStatus]:
+        try:
+            return self._call(path, self._list)
+        except FileNotFoundError:
+            return []
 
     # -- one step each, with the path as Hadoop has it -------------------------------------------
 
@@ -304,22 +307,36 @@ class HadoopStore:
         if not self._systems.of(path).delete(self._java(path), False):
             raise FileNotFoundError(path)
 
+    def _delete_folder(self, path: str, recursive: bool) -> None:
+        if self._is_folder(path):
+            self._systems.of(path).delete(self._java(path), recursive)
+
     def _is_folder(self, path: str) -> bool:
         status = self._status(path)
         return status is not None and bool(status.isDirectory())
 
     def _list(self, path: str) -> list[FileStatus]:
         system, place = self._systems.of(path), self._java(path)
+        if not system.getFileStatus(place).isDirectory():
+            # Hadoop lists a file as itself.
+            raise FileNotFoundError(path)
         if scheme_of(path) == _VIEW:
             # What a view says of its files tells neither names nor sizes as text.
             place = system.resolvePath(place)
             target = str(place.toString())
             if scheme_of(target) == _VIEW:
-                return [_told(each) for each in system.listStatus(place)]
+                return [_mounted(each) for each in system.listStatus(place)]
             system = self._systems.of(target)
         found = self._systems.iterators.toList(system.listStatusIterator(place))
-        separator = f"\n{uuid.uuid4().hex}\n"
-        return list(statuses_of(self._systems.strings.join(found, separator), separator))
+        end = f"\n{uuid.uuid4().hex}\n"
+        with self._systems.exchanged() as local:
+            target = self._systems.to_file(local)
+            try:
+                self._systems.streams.writeLines(found, end, target, "UTF-8")
+            finally:
+                target.close()
+            with open(local, encoding="utf-8", errors="replace", newline="") as stream:
+                return list(statuses_of(stream.read(), end))
 
     def _status(self, path: str) -> Any:
         """What Hadoop says of a file or folder; None if there is none."""
@@ -388,13 +405,9 @@ def _abandon(out: Any) -> None:
         out.close()
 
 
-def _told(status: Any) -> FileStatus:
-    return FileStatus(
-        path=str(status.getPath().toString()),
-        is_folder=bool(status.isDirectory()),
-        size=int(status.getLen()),
-        modified_ms=int(status.getModificationTime()),
-    )
+def _mounted(status: Any) -> FileStatus:
+    # A view says of a folder of another store that it is a link.
+    return FileStatus(str(status.getPath().toString()), is_folder=True, size=0, modified_ms=0)
 
 
 def _typed(error: Py4JJavaError, path: str) -> Exception:
