@@ -1,0 +1,276 @@
+"""Tables of the filesystem catalog on HDFS by ``io=hadoop``: commits, kills, turns with Java."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from hdfs_server import Hdfs, hdfs
+from py4j.java_gateway import JavaMember
+from table_cases import data_file, short
+
+from frazil.errors import AlreadyExistsError, MissingFileError, StorageError
+from frazil.spark.hadoop.stores import stores_of
+from frazil.spark.lake import Lake, connect
+from frazil.storage.files import FileIO
+from frazil.table.handle import TableHandle
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+COLUMNS = "id bigint, day string"
+PATIENT = {"commit.retry.num-retries": "100000", "commit.retry.max-wait-ms": "500"}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
+    """A cluster for this module."""
+    with hdfs(tmp_path_factory.mktemp("hdfs")) as running:
+        yield running
+
+
+@pytest.fixture
+def lake(server: Hdfs, spark: Any) -> Iterator[Lake]:
+    """A fresh warehouse, which is the catalog `java_hdfs` of the Java runtime as well."""
+    warehouse = f"{server.uri}/{uuid4().hex}"
+    with connect(spark, type="filesystem", warehouse=warehouse, io="hadoop") as made:
+        made.create_namespace("db")
+        yield made
+
+
+@pytest.fixture
+def io(server: Hdfs, spark: Any) -> FileIO:
+    """The files of the cluster."""
+    return FileIO(stores=stores_of({"io": "hadoop"}, spark))
+
+
+def java_catalog(spark: Any, lake: Lake) -> str:
+    """The name of a catalog of the Java runtime on the lake's warehouse."""
+    name = f"java_{uuid4().hex[:8]}"
+    settings = {"type": "hadoop", "warehouse": lake.catalog.properties["warehouse"]}
+    spark.conf.set(f"spark.sql.catalog.{name}", "org.apache.iceberg.spark.SparkCatalog")
+    for key, value in {**settings, "cache-enabled": "false"}.items():
+        spark.conf.set(f"spark.sql.catalog.{name}.{key}", value)
+    return name
+
+
+def names(table: TableHandle) -> list[str]:
+    """The files of a table."""
+    return sorted(map(short, table.refresh().inspect.files()["file_path"]))
+
+
+# -- files ---------------------------------------------------------------------------------------
+
+
+def test_one_of_many_creators_wins(io: FileIO, server: Hdfs) -> None:
+    path = f"{server.uri}/{uuid4().hex}/f"
+    assert io.creates_atomically(path)
+
+    def create(number: int) -> int | None:
+        try:
+            io.create(path, str(number).encode() * 20_000)
+        except AlreadyExistsError:
+            return None
+        return number
+
+    with ThreadPoolExecutor(8) as threads:
+        won = [each for each in threads.map(create, range(8)) if each is not None]
+    assert len(won) == 1
+    assert io.read(path) == str(won[0]).encode() * 20_000
+    assert [found.path for found in io.list(path.rpartition("/")[0])] == [path]
+
+
+def test_a_view_of_it_takes_commits_too(server: Hdfs, spark: Any) -> None:
+    name = f"view{uuid4().hex[:8]}"
+    key = f"fs.viewfs.mounttable.{name}.link./lake"
+    spark.conf.set(key, f"{server.uri}/{name}")
+    FileIO(stores=stores_of({"io": "hadoop"}, spark)).make_folder(f"{server.uri}/{name}")
+    with connect(spark, type="filesystem", warehouse=f"viewfs://{name}/lake", io="hadoop") as lake:
+        lake.create_namespace("db")
+        table = lake.create_table("db.t", "id bigint")
+        table.append(spark.range(5))
+        table.delete("id = 3")
+        assert lake.load_table("db.t").scan().count() == 4
+        with pytest.raises(AlreadyExistsError):
+            lake.catalog.io.create(f"{table.location}/metadata/v1.metadata.json", b"")
+    spark.conf.unset(key)
+
+
+def test_errors_are_typed(io: FileIO, server: Hdfs) -> None:
+    base = f"{server.uri}/{uuid4().hex}"
+    with pytest.raises(MissingFileError, match="no such file"):
+        io.read(f"{base}/none")
+    io.create(f"{base}/f", b"1")
+    with pytest.raises(StorageError, match="directory"):
+        io.delete(base)
+    with pytest.raises(StorageError, match="not empty"):
+        io.delete_empty_folder(base)
+    with pytest.raises(StorageError):
+        io.create(f"{base}/f/below", b"1")
+    action = server.java.org.apache.hadoop.fs.SafeModeAction
+    server.cluster.getFileSystem().setSafeMode(action.ENTER)
+    try:
+        with pytest.raises(StorageError, match="safe mode") as caught:
+            io.delete(f"{base}/f")
+    finally:
+        server.cluster.getFileSystem().setSafeMode(action.LEAVE)
+    assert "\n" not in str(caught.value)
+    assert io.read(f"{base}/f") == b"1"
+
+
+# -- commits -------------------------------------------------------------------------------------
+
+
+class KilledError(BaseException):
+    """Nothing catches it: nothing is done any more, as in a process that was killed."""
+
+
+class Killer:
+    """Lets so many more calls of the virtual machine be made, and then none."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.left: int | None = None
+        real = JavaMember.__call__
+
+        def call(member: JavaMember, *arguments: Any) -> Any:
+            if self.left is not None:
+                self.left -= 1
+                if self.left < 0:
+                    raise KilledError
+            return real(member, *arguments)
+
+        monkeypatch.setattr(JavaMember, "__call__", call)
+
+
+def test_a_writer_killed_at_any_request_leaves_a_whole_commit_or_none(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.create_table("db.t", COLUMNS, partition_by=["day"])
+    catalog, killer = lake.catalog, Killer(monkeypatch)
+    expected: list[str] = []
+    for step in range(1, 1000):
+        table = TableHandle(catalog, catalog.load_table("db.t"))
+        killer.left = step
+        acknowledged = False
+        try:
+            table.files.fast_append([data_file(f"k{step:03}")])
+            acknowledged = True
+        except KilledError:
+            pass
+        killer.left = None
+        found = names(TableHandle(catalog, catalog.load_table("db.t")))
+        assert found in (expected, [*expected, f"k{step:03}"])
+        assert not acknowledged or len(found) > len(expected)
+        TableHandle(catalog, catalog.load_table("db.t")).set_properties(step=str(step))
+        expected = found
+        if acknowledged:
+            break
+    # A manifest, a list, a version and its hint: each is written beside its name and renamed.
+    assert step > 30
+    assert 1 < len(expected) < step
+    left = [file.path for file in lake.catalog.io.list(lake.load_table("db.t").location)]
+    assert any(path.endswith(".tmp") for path in left)
+
+
+def started(lake: Lake, writer: int, commits: int, seconds: float = 0) -> subprocess.Popen[str]:
+    """A writer in a process of its own."""
+    warehouse = lake.catalog.properties["warehouse"]
+    command = [str(HERE / "hdfs_writer.py"), warehouse, str(writer), str(commits), str(seconds)]
+    folders = (ROOT / "src", ROOT / "tests" / "table", ROOT / "tests", ROOT / "interop")
+    return subprocess.Popen(
+        [sys.executable, *command],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": ":".join(map(str, folders))},
+    )
+
+
+def finished(writers: list[subprocess.Popen[str]]) -> list[list[str]]:
+    """What each acknowledged, after all began at once."""
+    for writer in writers:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "ready\n"
+    with ThreadPoolExecutor(len(writers)) as threads:
+        printed = threads.map(lambda writer: writer.communicate("go\n")[0], writers)
+        return [text.split() for text in printed]
+
+
+def test_every_commit_of_many_processes_is_there_once(lake: Lake) -> None:
+    lake.create_table("db.t", COLUMNS, partition_by=["day"], properties=PATIENT)
+    writers = [started(lake, number, 12) for number in range(8)]
+    acknowledged = finished(writers)
+    assert [writer.returncode for writer in writers] == [0] * 8
+    table = TableHandle(lake.catalog, lake.catalog.load_table("db.t"))
+    assert [len(each) for each in acknowledged] == [12] * 8
+    assert names(table) == sorted(name for each in acknowledged for name in each)
+    assert [s.sequence_number for s in table.metadata.snapshots] == list(range(1, 97))
+
+
+def test_killed_processes_leave_whole_commits(lake: Lake) -> None:
+    lake.create_table("db.t", COLUMNS, partition_by=["day"], properties=PATIENT)
+    writers = [started(lake, number, 1000, 0.5 + number) for number in range(4)]
+    acknowledged = finished(writers)
+    assert {writer.returncode for writer in writers} == {-signal.SIGALRM}
+    table = TableHandle(lake.catalog, lake.catalog.load_table("db.t"))
+    found, told = set(names(table)), {name for each in acknowledged for name in each}
+    # The last commit of each may be there though nobody was told.
+    assert told <= found
+    assert len(found - told) <= len(writers)
+    table.files.fast_append([data_file("after")])
+
+
+# -- another engine ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_java_and_frazil_take_turns(lake: Lake, spark: Any, version: int) -> None:
+    java = java_catalog(spark, lake)
+    properties = {"format-version": str(version)}
+    properties |= {f"write.{each}.mode": "merge-on-read" for each in ("delete", "update", "merge")}
+    table = lake.create_table("db.t", "id int, v string", properties=properties)
+    rows: dict[int, str] = {}
+    for turn in range(4):
+        new = {turn * 10 + each: f"frazil{turn}" for each in range(4)}
+        table.refresh().append(spark.createDataFrame(list(new.items()), "id int, v string"))
+        spark.sql(f"insert into {java}.db.t values ({turn * 10 + 8}, 'java{turn}')")
+        table.refresh().delete(f"id = {turn * 10}")
+        spark.sql(f"update {java}.db.t set v = 'changed' where id = {turn * 10 + 1}")
+        rows |= {**new, turn * 10 + 8: f"java{turn}", turn * 10 + 1: "changed"}
+        del rows[turn * 10]
+        ours = {(row.id, row.v) for row in lake.load_table("db.t").scan().to_df().collect()}
+        theirs = {(row.id, row.v) for row in spark.sql(f"select * from {java}.db.t").collect()}
+        assert ours == theirs == set(rows.items())
+    assert len(table.refresh().metadata.snapshots) == 16
+    spark.sql(f"call {java}.system.rewrite_data_files(table => 'db.t')")
+    assert lake.load_table("db.t").scan().count() == len(rows)
+    lake.load_table("db.t").compact()
+    assert spark.table(f"{java}.db.t").count() == len(rows)
+
+
+def test_java_and_frazil_at_once(lake: Lake, spark: Any) -> None:
+    """Each tries again after the other was first, and no commit of either is lost."""
+    java = java_catalog(spark, lake)
+    lake.create_table("db.t", COLUMNS, partition_by=["day"], properties=PATIENT)
+
+    def theirs() -> None:
+        for number in range(8):
+            spark.sql(f"alter table {java}.db.t set tblproperties ('java{number}' = 'done')")
+
+    def ours() -> None:
+        table = TableHandle(lake.catalog, lake.catalog.load_table("db.t"))
+        for number in range(8):
+            table.refresh().set_properties(**{f"frazil{number}": "done"})
+
+    with ThreadPoolExecutor(2) as threads:
+        for each in [threads.submit(theirs), threads.submit(ours)]:
+            each.result()
+    found = lake.load_table("db.t").metadata.properties
+    assert {f"{who}{number}" for who in ("java", "frazil") for number in range(8)} <= set(found)
