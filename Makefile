@@ -7,7 +7,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 # Where it is set, every process and every worker of Spark would compile its modules anew: seconds each.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test41 soak interop record-sql bench plots conformance lint docs java engines interop-engines interop-tools clean
+.PHONY: demo test test41 soak interop catalogs record-sql bench plots conformance lint docs java engines interop-engines interop-tools clean
 
 demo: .venv/.ready java
 	$(PY) examples/flights.py
@@ -42,6 +42,11 @@ interop-engines: engines
 
 engines: .venv41/.ready java
 	@scripts/engines.sh .venvengines $(PY41)
+
+# Servers of catalogs and their files: an HDFS, which is got where it can be had.
+catalogs: .venv41/.ready java
+	@scripts/minicluster.sh .jars $(PY41)
+	$(PY41) -m pytest -p no:cacheprovider interop/catalogs
 
 # dbt, SQLMesh and IPython as they are, on a lake: minutes, and an environment of 1 GB of its own.
 interop-tools: .venv/.ready

@@ -31,6 +31,8 @@ from frazil.spark.hadoop.java_errors import python_error
 from frazil.spark.hadoop.statuses import FileStatus, statuses_of
 from frazil.spark.hadoop.stores import HadoopStores, stores_of
 from frazil.spark.hadoop.wire import prove_as_client
+from frazil.spark.lake import connect
+from frazil.spark.session import costs
 from frazil.storage.files import FileIO
 
 # Hadoop itself takes no colon.
@@ -287,6 +289,33 @@ def test_without_the_choice_the_error_names_it(
     monkeypatch.setenv("JAVA_HOME", "/none")
     with pytest.raises((StorageError, UnsupportedError), match="io=hadoop"):
         FileIO().read(f"{scheme}://127.0.0.1:1/f")
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_a_lake_from_end_to_end(
+    spark: Any, place: tuple[str, Path], tmp_path: Path, version: str, monkeypatch: Any
+) -> None:
+    base, folder = place
+    # Footers are read by executors, through the driver.
+    monkeypatch.setattr(costs, "REMOTE_FOOTERS", costs.Cost(here=0, a_task=1, threads=1))
+    uri = f"sqlite:///{tmp_path}/catalog.db"
+    with connect(spark, warehouse=base, uri=uri, io="hadoop") as lake:
+        lake.create_namespace("db")
+        properties = {"format-version": version, "write.delete.mode": "merge-on-read"}
+        table = lake.create_table("db.t", "id bigint, name string", properties=properties)
+        table.append(spark.range(20).selectExpr("id", "'a' as name"))
+        table.append(spark.range(20, 30).selectExpr("id", "'b' as name"))
+        first = table.metadata.snapshots[0].snapshot_id
+        table.delete("id % 10 = 3")
+        assert table.scan().count() == 27
+        lake.call(
+            "CALL system.rewrite_data_files(table => 'db.t', options => map('rewrite-all', 'true'))"
+        )
+        rows = lake.load_table("db.t").scan().to_df().collect()
+        assert {row.id for row in rows} == set(range(30)) - {3, 13, 23}
+        assert table.scan(snapshot_id=first).to_df().count() == 20
+    metadata = names_in(folder / "db" / "t" / "metadata")
+    assert not [name for name in metadata if name.endswith(".tmp")]
 
 
 def test_statuses_are_read_from_the_end() -> None:

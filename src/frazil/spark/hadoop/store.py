@@ -1,8 +1,7 @@
 """Hadoop's file systems as stores: the only module that calls them in the virtual machine.
 
 Bytes go through files of a folder that this user alone can open: the bridge to the machine would
-send them as text, which takes forty times as long for 32 MB, and longer from 8 KB on. Measured by
-``python -m bench.hadoop_files``.
+send them as text, which takes many times as long for megabytes, and longer from 8 KB on.
 """
 
 from __future__ import annotations
