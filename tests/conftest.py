@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from connect_server import connect_server
+from glue_server import GlueServer, glue_server
 from postgres_server import PostgresServer, postgres_server
 from s3_server import S3Store, s3_server
 
@@ -42,6 +43,13 @@ def s3() -> Iterator[S3Store]:
     """A server of the S3 protocol that many tests share."""
     with s3_server() as store:
         yield store
+
+
+@pytest.fixture(scope="session")
+def glue() -> Iterator[GlueServer]:
+    """Servers of the Glue and S3 protocols that many tests share."""
+    with glue_server() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

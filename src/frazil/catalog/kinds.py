@@ -8,6 +8,7 @@ from importlib.metadata import entry_points
 from typing import Final
 
 from frazil.catalog.pointer.filesystem import FilesystemCatalog
+from frazil.catalog.pointer.glue import GlueCatalog
 from frazil.catalog.pointer.sql import SqlCatalog
 from frazil.catalog.protocol import Catalog
 from frazil.catalog.rest import RestCatalog
@@ -17,12 +18,13 @@ ENTRY_POINTS: Final = "frazil.catalogs"
 IMPLEMENTATION: Final = "py-catalog-impl"
 """PyIceberg's property for a class by its path, ``package.module.Class``."""
 
-_ELSEWHERE: Final = ("hive", "glue", "nessie", "dynamodb", "bigquery", "in-memory")
+_ELSEWHERE: Final = ("hive", "nessie", "dynamodb", "bigquery", "in-memory")
 _KINDS: Final[dict[str, type[Catalog]]] = {
     "sql": SqlCatalog,
     "jdbc": SqlCatalog,
     "filesystem": FilesystemCatalog,
     "hadoop": FilesystemCatalog,
+    "glue": GlueCatalog,
     "rest": RestCatalog,
 }
 

@@ -1,0 +1,242 @@
+"""Calls of Glue: tried again by botocore, with typed errors, and settled where no answer came."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from frazil.catalog.outcome import Sending, find_outcome
+from frazil.catalog.pointer.glue.client import aws_module, new_client
+from frazil.catalog.pointer.glue.settings import GlueSettings
+from frazil.errors import (
+    AccessDeniedError,
+    CommitFailedError,
+    FrazilError,
+    StorageError,
+    ValidationError,
+)
+from frazil.storage.paths import redact
+
+NOT_FOUND: Final = "EntityNotFoundException"
+ALREADY_EXISTS: Final = "AlreadyExistsException"
+CHANGED_MEANWHILE: Final = "ConcurrentModificationException"
+_THROTTLED: Final = frozenset({"ThrottlingException", "ProvisionedThroughputExceededException"})
+_DENIED: Final = frozenset({"AccessDeniedException", "AccessDenied", "NotAuthorizedException"})
+_NOT_KNOWN: Final = frozenset(
+    {
+        *("UnrecognizedClientException", "InvalidClientTokenId", "InvalidSignatureException"),
+        *("ExpiredTokenException", "ExpiredToken", "IncompleteSignatureException"),
+        *("SignatureDoesNotMatch", "MissingAuthenticationTokenException", "InvalidAccessKeyId"),
+    }
+)
+_INVALID: Final = frozenset({"InvalidInputException", "ValidationException"})
+_UNSURE: Final = frozenset({"OperationTimeoutException", "InternalServiceException"})
+# Errors of botocore that come before anything is sent.
+_NOT_SENT: Final = ("NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError")
+
+
+class RefusalError(Exception):
+    """The service has said no.
+
+    Attributes:
+        code: the service's name of the reason.
+        reason: what it says, without secrets.
+        is_certain: false where an earlier try of the same call may have been carried out.
+    """
+
+    def __init__(self, code: str, reason: str, *, is_certain: bool) -> None:
+        super().__init__(f"{code}: {reason}")
+        self.code = code
+        self.reason = reason
+        self.is_certain = is_certain
+
+
+class LostAnswerError(Exception):
+    """A call was sent, and no answer says whether it was carried out."""
+
+
+class GlueConnection:
+    """The service, as one catalog reaches it; a forked child has a client of its own.
+
+    Args:
+        name: the catalog's, for messages.
+        settings: how the service is reached.
+        secrets: properties whose secret values no message may hold.
+    """
+
+    def __init__(self, name: str, settings: GlueSettings, secrets: Mapping[str, str]) -> None:
+        self.name = name
+        self.settings = settings
+        self._secrets = secrets
+        self._clients: dict[int, Any] = {}
+        self._making = threading.Lock()
+        self._tries = _Tries()
+        self._failures = aws_module("botocore.exceptions")
+
+    def close(self) -> None:
+        """Give back the connections of this process."""
+        with self._making:
+            client = self._clients.pop(os.getpid(), None)
+        if client is not None:
+            client.close()
+
+    def find(self, operation: str, **arguments: Any) -> dict[str, Any] | None:
+        """Return the answer of a call that reads; None where what it names is not there.
+
+        Raises:
+            AccessDeniedError: the service does not know who asks, or does not permit it.
+            StorageError: the service does not answer, or fails.
+        """
+        try:
+            return self.call(operation, **arguments)
+        except RefusalError as refusal:
+            if refusal.code == NOT_FOUND:
+                return None
+            raise self.error(refusal) from None
+        except LostAnswerError as error:
+            raise StorageError(f"the glue catalog {self.name} gave no answer: {error}") from None
+
+    def pages(self, operation: str, key: str, **arguments: Any) -> Iterator[dict[str, Any] | None]:
+        """Return the entries of all pages of a listing; one None where its place is not there."""
+        token: dict[str, str] = {}
+        while True:
+            answer = self.find(operation, **arguments, **token)
+            if answer is None:
+                yield None
+                return
+            yield from answer.get(key, ())
+            if not answer.get("NextToken"):
+                return
+            token = {"NextToken": answer["NextToken"]}
+
+    def change(
+        self,
+        what: str,
+        operation: str,
+        arguments: Mapping[str, Any],
+        *,
+        took_place: Callable[[], bool | None],
+        properties: Mapping[str, str],
+        refusals: Mapping[str, FrazilError],
+        sending: Sending | None = None,
+    ) -> None:
+        """Make a call that changes something, and learn what became of it.
+
+        Args:
+            what: the change, for messages.
+            operation: the call's name, as boto3 has it.
+            arguments: the call's.
+            took_place: tells, where no answer says it; None if it cannot.
+            properties: say how long to ask.
+            refusals: what to raise for the service's names of reasons.
+            sending: learns when the call is sent, and that it was refused.
+
+        Raises:
+            CommitFailedError: no answer came, and the change did not take place.
+            CommitStateUnknownError: no answer came, and none could be had.
+            AccessDeniedError, ValidationError, StorageError: the service has refused it.
+        """
+        sent = sending if sending is not None else Sending()
+        sent.begin()
+        try:
+            self.call(operation, **arguments)
+        except RefusalError as refusal:
+            refused = refusals.get(refusal.code) or self.error(refusal)
+            is_certain, reason = refusal.is_certain, str(refusal)
+        except LostAnswerError as error:
+            refused = CommitFailedError(f"{what} did not take place: {error}")
+            is_certain, reason = False, str(error)
+        else:
+            return
+        if is_certain or not find_outcome(took_place, properties, change=what, reason=reason):
+            sent.refute()
+            raise refused from None
+
+    def call(self, operation: str, **arguments: Any) -> dict[str, Any]:
+        """Make one call; botocore tries it again where that may help.
+
+        Raises:
+            RefusalError: the service has said no.
+            LostAnswerError: no answer came, or none that says what was done.
+            AccessDeniedError, ValidationError: nothing was sent.
+        """
+        if self.settings.catalog_id is not None:
+            arguments["CatalogId"] = self.settings.catalog_id
+        client = self._client()
+        self._tries.begin()
+        try:
+            answer: dict[str, Any] = getattr(client, operation)(**arguments)
+            return answer
+        except self._failures.ClientError as error:
+            raise self._said(error) from None
+        except self._failures.ParamValidationError as error:
+            raise ValidationError(f"Glue cannot take that: {self._plain(error)}") from None
+        except self._failures.BotoCoreError as error:
+            if type(error).__name__ in _NOT_SENT:
+                raise AccessDeniedError(
+                    f"the glue catalog {self.name} has no keys for AWS ({type(error).__name__}): "
+                    f"give glue.access-key-id and glue.secret-access-key, or a profile"
+                ) from None
+            raise LostAnswerError(f"{type(error).__name__}: {self._plain(error)}") from None
+
+    def error(self, refusal: RefusalError) -> FrazilError:
+        """Return the typed error of what the service has refused."""
+        code, where = refusal.code, f"the glue catalog {self.name}"
+        if code in _DENIED:
+            return AccessDeniedError(f"{where} does not permit it: {refusal.reason}")
+        if code in _NOT_KNOWN:
+            # What the service says of a signature holds what was signed.
+            return AccessDeniedError(f"{where} does not accept the keys ({code})")
+        if code in _INVALID:
+            return ValidationError(f"{where} refuses it: {refusal.reason}")
+        if code in _THROTTLED:
+            return StorageError(
+                f"{where} still throttles calls after {self.settings.max_retries} more tries "
+                f"({code}): try again later, or set glue.max-retries"
+            )
+        return StorageError(f"{where} failed: {refusal}")
+
+    def _said(self, error: Any) -> RefusalError | LostAnswerError:
+        found = error.response.get("Error", {})
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        code, reason = str(found.get("Code", "")), self._plain(found.get("Message", ""))
+        if status >= 500 or code in _UNSURE:
+            return LostAnswerError(f"{code or status}: {reason}")
+        return RefusalError(code, reason, is_certain=not self._tries.may_have_changed)
+
+    def _plain(self, said: object) -> str:
+        return redact(" ".join(str(said).split()), self._secrets)
+
+    def _client(self) -> Any:
+        # A forked child must not use the connections of its parent.
+        process = os.getpid()
+        found = self._clients.get(process)
+        if found is not None:
+            return found
+        with self._making:
+            if process not in self._clients:
+                client = new_client(self.settings)
+                client.meta.events.register("needs-retry.glue", self._tries.note)
+                self._clients[process] = client
+            return self._clients[process]
+
+
+class _Tries(threading.local):
+    """What this thread knows of the tries of its call.
+
+    Attributes:
+        may_have_changed: whether a try had no answer that says what was done.
+    """
+
+    may_have_changed = False
+
+    def begin(self) -> None:
+        """Forget the call before."""
+        self.may_have_changed = False
+
+    def note(self, response: Any = None, caught_exception: Any = None, **_: Any) -> None:
+        """Look at the end of a try, which botocore tells."""
+        if caught_exception is not None or response is None or response[0].status_code >= 500:
+            self.may_have_changed = True

@@ -1,0 +1,33 @@
+"""What every catalog promises (test_catalog_contract), on a Glue of moto's server."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+import test_catalog_contract as contract
+from catalog_cases import opened
+from glue_server import GlueServer
+
+from frazil.catalog.protocol import Catalog
+
+OTHERWISE = {
+    "test_namespaces": "a namespace in Glue has one level",
+    "test_no_default_place_of_a_table_is_shared_or_outside": "Glue holds no such name",
+    "test_odd_names_are_kept": "Glue holds no such name",
+}
+"""The promises that Glue cannot keep; `test_glue_tables` has what is left of them."""
+
+for _name, _test in inspect.getmembers(contract, inspect.isfunction):
+    if _name.startswith("test_") and "catalog" in inspect.signature(_test).parameters:
+        _marked = pytest.mark.skip(OTHERWISE[_name])(_test) if _name in OTHERWISE else _test
+        globals()[_name] = _marked
+
+
+@pytest.fixture(params=["glue"])
+def catalog(glue: GlueServer, request: pytest.FixtureRequest) -> Iterator[Catalog]:
+    bucket = f"contract-{abs(hash(request.node.nodeid))}"
+    with closing(opened(glue.emptied(bucket))) as made:
+        yield made
