@@ -149,17 +149,19 @@ class GlueServer:
         """Of both services."""
         return self.s3.properties["s3.endpoint"]
 
-    def emptied(self, bucket: str) -> dict[str, str]:
-        """Return the properties of a catalog on a service without databases, and a new bucket."""
+    def emptied(self, warehouse: str) -> dict[str, str]:
+        """Return the properties of a catalog on a service that has no databases any more."""
         from moto.backends import get_backend
 
-        get_backend("glue").reset()
+        for regions in get_backend("glue").values():
+            for backend in regions.values():
+                backend.databases.clear()
         self.rules.faults.clear()
         self.rules.calls.clear()
         return {
             **self.s3.properties,
             "type": "glue",
-            "warehouse": f"{self.s3.new_bucket(bucket)}/wh",
+            "warehouse": warehouse,
             "glue.endpoint": self.address,
             "glue.region": "us-east-1",
             "glue.access-key-id": self.s3.properties["s3.access-key-id"],

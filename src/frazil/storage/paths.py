@@ -37,6 +37,7 @@ _SECRET_WORDS = (
     "connection-string",
     "connection_string",
     "session-kwargs",
+    "external-id",
     "authorization",
 )
 _HEADER = "header."
