@@ -88,7 +88,8 @@ class LikeGlue:
             self._ruled(operation, arguments, environ)
         if fault.then is not None:
             fault.then()
-        time.sleep(fault.seconds)
+        if fault.seconds:
+            time.sleep(fault.seconds)
         return fault.status, {"__type": fault.code, "Message": fault.message}
 
     def _ruled(
