@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from s3_server import Application, S3Store, s3_server
@@ -178,7 +179,10 @@ class GlueServer:
 def glue_server() -> Iterator[GlueServer]:
     """moto's Glue and S3 behind the rules."""
     import boto3
+    import botocore.session
 
+    # Each session would read the descriptions of the services anew.
+    botocore.session.create_loader = cache(botocore.session.create_loader)
     rules: list[LikeGlue] = []
 
     def wrapped(application: Application) -> Application:
