@@ -53,7 +53,7 @@ class RefusalError(Exception):
         self.is_certain = is_certain
 
 
-class LostAnswerError(Exception):
+class NoAnswerError(Exception):
     """A call was sent, and no answer says whether it was carried out."""
 
 
@@ -95,7 +95,7 @@ class GlueConnection:
             if refusal.code == NOT_FOUND:
                 return None
             raise self.error(refusal) from None
-        except LostAnswerError as error:
+        except NoAnswerError as error:
             raise StorageError(f"the glue catalog {self.name} gave no answer: {error}") from None
 
     def pages(self, operation: str, key: str, **arguments: Any) -> Iterator[dict[str, Any] | None]:
@@ -145,7 +145,7 @@ class GlueConnection:
         except RefusalError as refusal:
             refused = refusals.get(refusal.code) or self.error(refusal)
             is_certain, reason = refusal.is_certain, str(refusal)
-        except LostAnswerError as error:
+        except NoAnswerError as error:
             refused = CommitFailedError(f"{what} did not take place: {error}")
             is_certain, reason = False, str(error)
         else:
@@ -159,7 +159,7 @@ class GlueConnection:
 
         Raises:
             RefusalError: the service has said no.
-            LostAnswerError: no answer came, or none that says what was done.
+            NoAnswerError: no answer came, or none that says what was done.
             AccessDeniedError, ValidationError: nothing was sent.
         """
         if self.settings.catalog_id is not None:
@@ -179,7 +179,7 @@ class GlueConnection:
                     f"the glue catalog {self.name} has no keys for AWS ({type(error).__name__}): "
                     f"give glue.access-key-id and glue.secret-access-key, or a profile"
                 ) from None
-            raise LostAnswerError(f"{type(error).__name__}: {self._plain(error)}") from None
+            raise NoAnswerError(f"{type(error).__name__}: {self._plain(error)}") from None
 
     def error(self, refusal: RefusalError) -> FrazilError:
         """Return the typed error of what the service has refused."""
@@ -198,12 +198,12 @@ class GlueConnection:
             )
         return StorageError(f"{where} failed: {refusal}")
 
-    def _said(self, error: Any) -> RefusalError | LostAnswerError:
+    def _said(self, error: Any) -> RefusalError | NoAnswerError:
         found = error.response.get("Error", {})
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         code, reason = str(found.get("Code", "")), self._plain(found.get("Message", ""))
         if status >= 500 or code in _UNSURE:
-            return LostAnswerError(f"{code or status}: {reason}")
+            return NoAnswerError(f"{code or status}: {reason}")
         return RefusalError(code, reason, is_certain=not self._tries.may_have_changed)
 
     def _plain(self, said: object) -> str:

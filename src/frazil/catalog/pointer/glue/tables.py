@@ -13,7 +13,7 @@ from frazil.catalog.pointer.glue.connection import (
     CHANGED_MEANWHILE,
     NOT_FOUND,
     GlueConnection,
-    LostAnswerError,
+    NoAnswerError,
     RefusalError,
 )
 from frazil.catalog.pointer.glue.entries import METADATA_LOCATION, GlueTable
@@ -247,7 +247,7 @@ class GlueTables:
     def _call(self, operation: str, **arguments: Any) -> None:
         try:
             self._glue.call(operation, **arguments)
-        except LostAnswerError as error:
+        except NoAnswerError as error:
             raise CommitFailedError(f"no answer came: {error}") from None
 
     # -- errors ----------------------------------------------------------------------------------
