@@ -61,7 +61,7 @@ def catalog_class(name: str, kind: str) -> type[Catalog]:
     if kind in _ELSEWHERE:
         raise UnsupportedError(
             f"the catalog {name} is of the type {kind}, which this release does not have; "
-            f"it has sql, filesystem and rest"
+            f"it has sql, filesystem, rest and glue"
         )
     known = ", ".join(sorted({each.kind for each in _KINDS.values()}))
     raise ConfigurationError(

@@ -133,5 +133,5 @@ def _file_system(scheme: str, authority: str, properties: Mapping[str, str]) -> 
     except OSError as error:
         if scheme not in _OF_HADOOP:
             raise
-        reason = str(error).partition(";")[0]
+        reason = str(error).partition("\n")[0].partition(";")[0]
         raise StorageError(f"cannot open {scheme}://{authority}: {reason}; {_BY_HADOOP}") from None

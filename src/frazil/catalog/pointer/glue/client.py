@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import uuid
+from dataclasses import dataclass, field
 from typing import Any
 
 from frazil.catalog.pointer.glue.settings import AssumedRole, GlueSettings
@@ -58,11 +59,22 @@ def _in_role(boto3: Any, session: Any, settings: GlueSettings, role: AssumedRole
     }
     given = {name: value for name, value in wanted.items() if value}
     sts = session.client("sts", endpoint_url=role.endpoint, config=_config(settings))
-    # botocore has no public way to give a session credentials that are renewed.
-    core._credentials = credentials.DeferredRefreshableCredentials(
+    renewed = credentials.DeferredRefreshableCredentials(
         credentials.create_assume_role_refresher(sts, given), "assume-role"
     )
+    core.register_component("credential_provider", _Renewed(renewed))
     return boto3.Session(botocore_session=core, region_name=session.region_name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Renewed:
+    """What botocore's session asks for its credentials: those that are renewed by themselves."""
+
+    credentials: Any = field(repr=False)
+
+    def load_credentials(self) -> Any:
+        """Return them."""
+        return self.credentials
 
 
 def _config(settings: GlueSettings) -> Any:

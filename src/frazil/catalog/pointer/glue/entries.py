@@ -7,6 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from frazil.format.metadata import TableMetadata
+from frazil.format.properties.table import (
+    DATA_PATH,
+    FOLDER_STORAGE_PATH,
+    METADATA_PATH,
+    OBJECT_STORAGE_PATH,
+)
 from frazil.format.schema import Schema
 from frazil.format.types import (
     BinaryType,
@@ -37,9 +43,8 @@ _EXTERNAL: Final = "EXTERNAL_TABLE"
 _DESCRIPTION: Final = "comment"
 _LOCATION: Final = "location"
 _FORMAT_PARAMETERS: Final = (TABLE_TYPE, "spark.sql.sources.provider", "classification")
-_PLACES: Final = (
-    *("write.data.path", "write.metadata.path"),
-    *("write.object-storage.path", "write.folder-storage.path"),
+_PLACES: Final = tuple(
+    each.name for each in (DATA_PATH, METADATA_PATH, OBJECT_STORAGE_PATH, FOLDER_STORAGE_PATH)
 )
 _TYPES: Final[dict[type[IcebergType], str]] = {
     LongType: "bigint",
