@@ -37,7 +37,7 @@ from frazil.planning.cache import ManifestCache, memory_of_plan
 from frazil.planning.changes import changed_files
 from frazil.planning.entries import entries
 from frazil.planning.frames import memory_of
-from frazil.planning.plan import plan
+from frazil.planning.plan import kept_plan, plan
 from frazil.planning.scan_plan import ScanPlan, SkipReason
 from frazil.storage import avro
 from frazil.storage.files import FileIO
@@ -404,6 +404,20 @@ def test_the_plan_of_a_whole_snapshot_is_kept(table: Writer) -> None:
     assert table.plan(cache=cache) is first
     table.commit([data_file("e", 5, 40, 49)])
     assert "".join(table.plan(cache=cache).files["file_path"]) == "abcde"
+
+
+def test_the_plan_of_a_predicate_is_kept_where_it_is_asked_for(table: Writer) -> None:
+    def asked(where: str) -> ScanPlan:
+        bound = bind(parse_predicate(where), table.metadata.schema)
+        return kept_plan(table.metadata, table.metadata.current_snapshot, table.io, where=bound)
+
+    first = asked("id = 15")
+    assert asked("id = 15") is first
+    assert "".join(first.files["file_path"]) == "b"
+    for where in ("id = 16", "id = 15 and part = 1", "part = 1"):
+        assert asked(where).files.equals(table.plan(where).files)
+    table.commit([data_file("e", 5, 15, 15)])
+    assert "".join(asked("id = 15").files["file_path"]) == "be"
 
 
 def test_a_kept_plan_is_of_one_schema_and_its_specs(table: Writer) -> None:

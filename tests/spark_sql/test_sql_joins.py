@@ -32,6 +32,10 @@ JOINS = [
     ("WITH g AS (SELECT k, count(*) AS c FROM f GROUP BY k) "
      "SELECT g.* FROM g JOIN d ON g.k = d.k WHERE {1}", 2),
     ("SELECT f.id FROM (SELECT k AS x, * FROM f) f JOIN d ON f.x = d.k WHERE {1}", 2),
+    ("SELECT f.id, x FROM (SELECT 'k#1' AS x, id, k FROM f) f JOIN d ON f.k = d.k WHERE {1}", 2),
+    ("SELECT id FROM (SELECT k AS `a AS b#3`, id FROM f) f JOIN d ON `a AS b#3` = d.k "
+     "WHERE {1}", 2),
+    ("SELECT f.id FROM (SELECT k + 1 AS x, id FROM f) f JOIN d ON f.x = d.k WHERE {1}", FILES),
     ("SELECT a.id, b.id FROM f a JOIN f b ON a.id = b.id JOIN d ON a.k = d.k WHERE {1}", FILES),
     ("SELECT count(*) FROM f JOIN d ON f.k = d.k WHERE {1} "
      "UNION ALL SELECT count(*) FROM f JOIN d ON f.k = d.k WHERE d.week = 5 AND d.part = 0", 2),

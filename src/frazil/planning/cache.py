@@ -1,4 +1,4 @@
-"""Decoded manifests, manifest lists and plans of whole snapshots in memory, bounded in bytes.
+"""Decoded manifests, manifest lists and plans of snapshots in memory, bounded in bytes.
 
 They come from immutable files, so what was made once never goes stale; it only makes room.
 """
@@ -65,7 +65,7 @@ class ManifestCache:
     def plan(
         self, key: Hashable, schemas: Sequence[Schema], specs: Sequence[PartitionSpec]
     ) -> ScanPlan | None:
-        """The plan of a whole snapshot by the first of these schemas, made with these, or None."""
+        """The plan of a snapshot by the first of these schemas, made with these, or None."""
         found = self._kept.get(("plan", key))
         if not isinstance(found, tuple) or found[1:] != (tuple(schemas), tuple(specs)):
             return None
@@ -79,7 +79,7 @@ class ManifestCache:
         specs: Sequence[PartitionSpec],
         plan: ScanPlan,
     ) -> None:
-        """Keep the plan of a whole snapshot, unless it would take the room of many manifests."""
+        """Keep the plan of a snapshot, unless it would take the room of many manifests."""
         size = memory_of_plan(plan)
         if size <= self._kept.max_bytes // _SHARE_OF_A_PLAN:
             self._kept.put(("plan", key), (plan, tuple(schemas), tuple(specs)), size)

@@ -112,7 +112,7 @@ def plan(
     bound = AlwaysTrue() if where is None else where
     is_whole = manifests is None and isinstance(bound, AlwaysTrue) and not statistics
     if is_whole and snapshot is not None and snapshot.manifest_list is not None:
-        return _whole_snapshot(metadata, snapshot, io, schema, cache)
+        return _of_snapshot(metadata, snapshot, io, schema, cache, bound)
     loader = ManifestLoader.of(metadata, io, schema, cache=cache)
     if manifests is None:
         manifests = () if snapshot is None else loader.manifests(snapshot)
@@ -121,17 +121,47 @@ def plan(
     return _planned(metadata, snapshot, loader, manifests, pruner, deletes_of=pruner, kept=kept)
 
 
-def _whole_snapshot(
-    metadata: TableMetadata, snapshot: Snapshot, io: FileIO, schema: Schema, cache: ManifestCache
+def kept_plan(
+    metadata: TableMetadata,
+    snapshot: Snapshot | None,
+    io: FileIO,
+    *,
+    where: Expression,
+    schema: Schema | None = None,
 ) -> ScanPlan:
-    """The plan without a predicate, which is the same at every read of the snapshot."""
-    key = (store_key(io), snapshot.manifest_list, snapshot.snapshot_id)
+    """Return what `plan` does, the very same plan at the next call for the same rows.
+
+    For predicates that a person writes: one of very many values costs more to look up than to plan.
+
+    Args:
+        metadata, snapshot, io, where, schema: as of `plan`.
+
+    Raises:
+        as `plan`.
+    """
+    check_threads()
+    schema = metadata.schema if schema is None else schema
+    if snapshot is None or snapshot.manifest_list is None:
+        return plan(metadata, snapshot, io, where=where, schema=schema)
+    return _of_snapshot(metadata, snapshot, io, schema, ManifestCache.of(io), where)
+
+
+def _of_snapshot(
+    metadata: TableMetadata,
+    snapshot: Snapshot,
+    io: FileIO,
+    schema: Schema,
+    cache: ManifestCache,
+    bound: Expression,
+) -> ScanPlan:
+    """The plan for a predicate, which is the same at every read of the snapshot."""
+    key = (store_key(io), snapshot.manifest_list, snapshot.snapshot_id, bound)
     schemas, specs = _newest_first(schema, metadata), metadata.partition_specs
     known = cache.plan(key, schemas, specs)
     if known is not None:
         return known
     loader = ManifestLoader.of(metadata, io, schema, cache=cache)
-    pruner = _Pruner(metadata.specs_by_id, schema, AlwaysTrue())
+    pruner = _Pruner(metadata.specs_by_id, schema, bound)
     manifests = loader.manifests(snapshot)
     made = _planned(metadata, snapshot, loader, manifests, pruner, deletes_of=pruner, kept={})
     cache.keep_plan(key, schemas, specs, made)

@@ -13,7 +13,7 @@ from pyspark.sql import types as S
 from frazil.errors import SqlSyntaxError, ValidationError
 from frazil.format import types as I
 from frazil.format.predicates import AlwaysTrue, Expression
-from frazil.planning.plan import plan
+from frazil.planning.plan import kept_plan, plan
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.read.reader import TableReader
 from frazil.spark.scan import Scan
@@ -90,7 +90,14 @@ class QueriedTable:
         plan = self.plan(where)
         if buckets:
             plan = plan.where_files(in_buckets(plan.files, table.metadata, buckets))
-        return reader.rows(plan, self.scan.projection)
+            return reader.rows(plan, self.scan.projection)
+        return reader.rows_of_snapshot(self._as_whole(plan), self.scan.projection)
+
+    def _as_whole(self, plan: ScanPlan) -> ScanPlan:
+        """The whole snapshot's plan where a predicate leaves no file out: one read serves both."""
+        whole = self.plan(AlwaysTrue())
+        is_same = plan.file_count == whole.file_count and whole.delete_index.is_empty
+        return whole if is_same else plan
 
     def plan(
         self, where: Expression, *, statistics: Mapping[str, Collection[int]] | None = None
@@ -101,6 +108,10 @@ class QueriedTable:
             statistics: values of metrics to keep, as of `frazil.planning.plan.plan`.
         """
         scan, table = self.scan, self.named.table
+        if not statistics:
+            return kept_plan(
+                table.metadata, scan.snapshot, table.io, where=where, schema=scan.schema
+            )
         return plan(
             table.metadata,
             scan.snapshot,

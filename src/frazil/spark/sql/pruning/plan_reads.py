@@ -6,6 +6,7 @@ where their key is among the other side's.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -16,6 +17,13 @@ _ROW_BY_ROW: Final = frozenset(
     {"Filter", "Generate", "Sort", "Repartition", "RepartitionByExpression", "RebalancePartitions"}
 )
 """Nodes that pass the columns below on, and say of each row alone whether it stays."""
+
+_BETWEEN: Final = "\x01"
+_COLUMN: Final = re.compile(r"(?P<name>.*)#(?P<id>\d+)L?", re.DOTALL)
+_PLAIN_COLUMN: Final = re.compile(r"\w+#(?P<id>\d+)L?")
+"""The text of a column in a list of named expressions."""
+_MAYBE_COLUMN: Final = re.compile(r".*#\d+L? AS .*#\d+L?|(?!.* AS ).*#\d+L?", re.DOTALL)
+"""What the text of a column with another name has, and that of one of any name."""
 
 _BOTH: Final = frozenset({"Inner", "Cross", "LeftSemi"})
 _LEFT_BY_RIGHT: Final = _BOTH | {"RightOuter"}
@@ -166,13 +174,34 @@ def _read(node: Any, above: Any, place: int | None, found: _Found) -> _Columns:
         return {}
     read = TableRead(len(found.reads), place, None if above is None else _condition(above))
     found.reads.append(read)
-    return {each.exprId().id(): (read, str(each.name())) for each in _each(node.output())}
+    return {number: (read, name) for number, name in _columns(node.output())}
+
+
+def _columns(attributes: Any) -> list[tuple[int, str]]:
+    """The id and the name of each of some columns, in one call where their texts tell them."""
+    texts = str(attributes.mkString(_BETWEEN)).split(_BETWEEN)
+    told = [_COLUMN.fullmatch(text) for text in texts]
+    if len(texts) != attributes.size() or not all(told):
+        return [(each.exprId().id(), str(each.name())) for each in _each(attributes)]
+    return [(int(each["id"]), each["name"]) for each in told if each is not None]
 
 
 def _passed_on(expressions: Any, below: _Columns) -> _Columns:
     """Columns that a list of named expressions passes on as they are, also under another name."""
     columns: dict[int, tuple[TableRead, str]] = {}
-    for each in _each(expressions):
+    texts = str(expressions.mkString(_BETWEEN)).split(_BETWEEN)
+    told = texts if len(texts) == expressions.size() else [None] * expressions.size()
+    for place, text in enumerate(told):
+        plain = None if text is None else _PLAIN_COLUMN.fullmatch(text)
+        if plain is not None:
+            number = int(plain["id"])
+            if number in below:
+                columns[number] = below[number]
+            continue
+        if text is not None and not _MAYBE_COLUMN.fullmatch(text):
+            continue
+        # The text of a literal may look like that of a column.
+        each = expressions.apply(place)
         of = each.child() if each.nodeName() == "Alias" else each
         if _is(of) and of.exprId().id() in below:
             columns[each.exprId().id()] = below[of.exprId().id()]
