@@ -36,6 +36,7 @@ MODULES = (
     "change",
     "statistics",
     "add_files",
+    "setup.adopt",
     "upkeep",
     "optimize",
     "call",
@@ -83,6 +84,16 @@ class Settings:
         from frazil.cli.places import catalog_there_is
 
         return catalog_there_is(self)
+
+    def catalog_if_there(self) -> Catalog | None:
+        """Return the configured catalog; None where `new_or_old_catalog` would make its database.
+
+        Raises:
+            ConfigurationError: nothing is configured, or there is no catalog of that name.
+        """
+        from frazil.cli.places import catalog_if_there
+
+        return catalog_if_there(self)
 
     def new_or_old_catalog(self) -> Catalog:
         """Return the configured catalog, made where it is not there.

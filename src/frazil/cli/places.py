@@ -54,6 +54,16 @@ def catalog_there_is(place: Place) -> Catalog:
     return catalog
 
 
+def catalog_if_there(place: Place) -> Catalog | None:
+    """Return the configured catalog; None where its database in the warehouse is still to be made.
+
+    Raises:
+        ConfigurationError: nothing is configured, or there is no catalog of that name.
+    """
+    missing = _missing_database(resolve(place.name, place.properties))
+    return catalog_there_is(place) if missing is None else None
+
+
 def new_or_old_catalog(place: Place) -> Catalog:
     """Return the configured catalog, made where it is not there.
 
@@ -92,17 +102,23 @@ def require(catalog: Catalog, name: str) -> None:
 
 def _check_embedded_catalog(config: CatalogConfig) -> None:
     """Opening a SQLite file that is not there would make it."""
-    properties = config.properties
-    kind = "" if IMPLEMENTATION in properties else properties.get("type", "sql").lower()
-    if kind not in ("sql", "jdbc") or "uri" in properties or "warehouse" not in properties:
-        return
-    warehouse = normalize_location(properties["warehouse"])
-    database = local_path(join(warehouse, DATABASE_NAME))
-    if database is not None and not os.path.exists(database):
+    database = _missing_database(config)
+    if database is not None:
         raise ConfigurationError(
             f"there is no catalog {database}: check --warehouse, give --uri, or use --type hadoop "
             "for a folder of tables without a database; frazil create-namespace makes a catalog"
         )
+
+
+def _missing_database(config: CatalogConfig) -> str | None:
+    """The SQLite file of a warehouse, if it is not there."""
+    properties = config.properties
+    kind = "" if IMPLEMENTATION in properties else properties.get("type", "sql").lower()
+    if kind not in ("sql", "jdbc") or "uri" in properties or "warehouse" not in properties:
+        return None
+    warehouse = normalize_location(properties["warehouse"])
+    database = local_path(join(warehouse, DATABASE_NAME))
+    return None if database is None or os.path.exists(database) else database
 
 
 def _check_name(catalog: SqlCatalog) -> None:

@@ -1,0 +1,286 @@
+"""Tables of one catalog get names in another: where they are, and what becomes of each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+from frazil.catalog.config import CatalogConfig, open_catalog, resolve, sources_of
+from frazil.catalog.identifiers import Identifier, parse_namespace, shown
+from frazil.catalog.pointer.filesystem import FilesystemCatalog
+from frazil.catalog.protocol import Catalog, LoadedTable
+from frazil.errors import (
+    ConfigurationError,
+    FrazilError,
+    NamespaceAlreadyExistsError,
+    NoSuchTableError,
+    ValidationError,
+)
+from frazil.storage.paths import (
+    join,
+    name_of,
+    normalize_location,
+    parent_of,
+    redact,
+    scheme_of,
+)
+from frazil.storage.stores.remote_options import is_storage_property
+
+Action = Literal["register", "registered", "exists", "not Iceberg", "failed"]
+
+_METASTORE: Final = "hive"
+_METASTORE_PORT: Final = 9083
+_FOLDER: Final = "filesystem"
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptionSource:
+    """A catalog whose tables are to get names in another one.
+
+    Attributes:
+        catalog: holds them.
+        namespace: whose tables are meant, and those below it; ``()`` means all.
+    """
+
+    catalog: Catalog
+    namespace: Identifier = ()
+
+    @classmethod
+    def of(cls, text: str, properties: Mapping[str, str]) -> AdoptionSource:
+        """Open what a command line names.
+
+        Args:
+            text: ``hive://host:port/db``, a folder of tables, or the name of a configured catalog,
+                with ``/`` and a namespace behind it or not.
+            properties: of the other catalog; how stores are reached is taken from them, where the
+                text is not the name of a catalog.
+
+        Raises:
+            ConfigurationError: there is no such folder or catalog, or the address is malformed.
+            UnsupportedError: the catalog is of a kind that this release does not have.
+        """
+        stores = {key: value for key, value in properties.items() if is_storage_property(key)}
+        if scheme_of(text) == _METASTORE:
+            return cls(*_metastore(text, stores))
+        if scheme_of(text) or text.startswith(("/", ".", "~")):
+            return cls(*_folder(os.path.expanduser(text), stores))
+        name, _, namespace = text.partition("/")
+        if not sources_of(name):
+            raise ConfigurationError(
+                f"no catalog {name} is configured: frazil catalog ls shows those that are; a "
+                f"folder is written ./{text} or /{text}"
+            )
+        return cls(open_catalog(resolve(name)), parse_namespace(namespace))
+
+    def names(self) -> Iterator[tuple[Identifier, bool]]:
+        """Yield the names of tables, sorted, and whether each is one of Iceberg.
+
+        Raises:
+            NoSuchNamespaceError: there is no such namespace.
+        """
+        tables = self.catalog.list_tables_below(self.namespace)
+        others: list[Identifier] = []
+        if isinstance(self.catalog, FilesystemCatalog):
+            others = list(_others_below(self.catalog, self.namespace, tables))
+        yield from sorted([*((name, True) for name in tables), *((name, False) for name in others)])
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptedTable:
+    """One table, and what becomes of it.
+
+    Attributes:
+        source: its name where it is.
+        target: its name in the other catalog.
+        action: what will be done, or was done.
+        metadata_file: of the table as it is now; None if that cannot be read.
+        format_version: of the table.
+        reason: why nothing is done, or what to know of a name that exists.
+    """
+
+    source: Identifier
+    target: Identifier
+    action: Action
+    metadata_file: str | None = None
+    format_version: int | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """What one command does.
+
+    Attributes:
+        source: where the tables are.
+        target: gets their names; None if it is not there yet, and so holds nothing.
+        into: the namespace of all new names; None keeps the namespaces of the source.
+    """
+
+    source: AdoptionSource
+    target: Catalog | None
+    into: Identifier | None = None
+
+    def planned(self, names: Iterable[tuple[Identifier, bool]]) -> Iterator[AdoptedTable]:
+        """Yield what is to be done with each of the source's names; a failure is of one alone."""
+        taken: dict[Identifier, Identifier] = {}
+        for name, is_iceberg in names:
+            new = name if self.into is None else (*self.into, name[-1])
+            if not is_iceberg:
+                yield AdoptedTable(name, new, "not Iceberg")
+                continue
+            first = taken.setdefault(new, name)
+            if first != name:
+                yield self._failed(name, new, f"{shown(first)} takes this name already")
+                continue
+            yield self._planned(name, new)
+
+    def done(self, planned: AdoptedTable) -> AdoptedTable:
+        """Return a table after its name was made, if it was to be made."""
+        if planned.action != "register" or planned.metadata_file is None or self.target is None:
+            return planned
+        try:
+            make_namespace(self.target, planned.target[:-1])
+            self.target.register_table(planned.target, planned.metadata_file)
+        except FrazilError as error:
+            return replace(planned, action="failed", reason=self._said(error))
+        return replace(planned, action="registered")
+
+    def missing_namespaces(self, planned: Iterable[AdoptedTable]) -> list[Identifier]:
+        """Return the namespaces that are to be made, sorted."""
+        needed = {each.target[:-1] for each in planned if each.action == "register"}
+        if self.target is None:
+            return sorted(needed)
+        return sorted(each for each in needed if not self._has_namespace(self.target, each))
+
+    def _planned(self, name: Identifier, new: Identifier) -> AdoptedTable:
+        try:
+            found = self._loaded(name)
+            there = self._there(new)
+            if there is None and new != name and self._is_there_as(name, found):
+                raise ValidationError(
+                    f"the catalog has this table as {shown(name)}: of two names each would undo "
+                    f"what is committed by the other"
+                )
+        except FrazilError as error:
+            return self._failed(name, new, self._said(error))
+        row = AdoptedTable(
+            name, new, "register", found.metadata_location, found.metadata.format_version
+        )
+        return row if there is None else _beside(row, found, there)
+
+    def _loaded(self, name: Identifier) -> LoadedTable:
+        try:
+            return self.source.catalog.load_table(name)
+        except NoSuchTableError:
+            if isinstance(self.source.catalog, FilesystemCatalog):
+                raise ValidationError(
+                    "its metadata files are not those of a Hadoop catalog, v<N>.metadata.json, so "
+                    "the folder does not tell which is current: name the catalog that it is of"
+                ) from None
+            raise
+
+    def _there(self, name: Identifier) -> LoadedTable | None:
+        if self.target is None or not self.target.table_exists(name):
+            return None
+        return self.target.load_table(name)
+
+    def _is_there_as(self, name: Identifier, found: LoadedTable) -> bool:
+        there = self._there(name)
+        return there is not None and _is_same(found, there)
+
+    @staticmethod
+    def _has_namespace(target: Catalog, namespace: Identifier) -> bool:
+        with suppress(FrazilError):
+            return target.namespace_exists(namespace)
+        return False
+
+    def _failed(self, name: Identifier, new: Identifier, reason: str) -> AdoptedTable:
+        return AdoptedTable(name, new, "failed", reason=reason)
+
+    def _said(self, error: FrazilError) -> str:
+        """An error in one line without secrets."""
+        ours = {} if self.target is None else self.target.properties
+        text = redact(str(error), self.source.catalog.properties)
+        return " ".join(redact(text, ours).split())
+
+
+def make_namespace(catalog: Catalog, namespace: Identifier) -> None:
+    """Make a namespace where it is missing, and those above it."""
+    for count in range(1, len(namespace) + 1):
+        if not catalog.namespace_exists(namespace[:count]):
+            with suppress(NamespaceAlreadyExistsError):
+                catalog.create_namespace(namespace[:count])
+
+
+def _beside(row: AdoptedTable, found: LoadedTable, there: LoadedTable) -> AdoptedTable:
+    """What becomes of a table whose new name exists."""
+    if not _is_same(found, there):
+        reason = f"{shown(row.target)} is another table, at {there.metadata.location}"
+        return replace(row, action="failed", reason=f"{reason}: choose a namespace with --into")
+    if there.metadata_location == found.metadata_location:
+        return replace(row, action="exists")
+    reason = (
+        f"one of the catalogs was written to since: the table is at {there.metadata_location} "
+        f"here; only one of them may be written to"
+    )
+    return replace(row, action="exists", reason=reason)
+
+
+def _is_same(left: LoadedTable, right: LoadedTable) -> bool:
+    if left.metadata.table_uuid is None:
+        return left.metadata_location == right.metadata_location
+    return left.metadata.table_uuid == right.metadata.table_uuid
+
+
+def _metastore(text: str, stores: Mapping[str, str]) -> tuple[Catalog, Identifier]:
+    parts = urlsplit(text)
+    try:
+        port = parts.port or _METASTORE_PORT
+    except ValueError:
+        port = 0
+    if not parts.hostname or not port or "@" in parts.netloc or parts.query or parts.fragment:
+        raise ConfigurationError(
+            "the address of the metastore is malformed: write hive://host:port or "
+            "hive://host:port/database, without a user"
+        )
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    properties = {**stores, "type": _METASTORE, "uri": f"thrift://{host}:{port}"}
+    namespace = parse_namespace(parts.path.strip("/"))
+    return open_catalog(CatalogConfig(_METASTORE, properties)), namespace
+
+
+def _folder(path: str, stores: Mapping[str, str]) -> tuple[Catalog, Identifier]:
+    """The warehouse of a folder; one whose tables lie directly in it is a namespace of its own."""
+    place = normalize_location(path)
+    catalog = _warehouse(place, stores)
+    if not catalog.io.is_folder(place):
+        raise ConfigurationError(f"there is no folder {redact(place)}")
+    above, name = parent_of(place), name_of(place)
+    if not name or name_of(above).endswith(":"):
+        return catalog, ()
+    beside = _warehouse(above, stores)
+    if not beside.namespace_exists((name,)):
+        raise ConfigurationError(
+            f"{redact(place)} is a table: name the folder that it lies in, {redact(above)}"
+        )
+    return (beside, (name,)) if beside.list_tables((name,)) else (catalog, ())
+
+
+def _warehouse(place: str, stores: Mapping[str, str]) -> FilesystemCatalog:
+    return FilesystemCatalog(_FOLDER, {**stores, "warehouse": place})
+
+
+def _others_below(
+    catalog: FilesystemCatalog, namespace: Identifier, tables: list[Identifier]
+) -> Iterator[Identifier]:
+    """The topmost folders that hold files and no table of Iceberg; a table has a namespace."""
+    for child in catalog.list_namespaces(namespace):
+        holds_tables = any(each[: len(child)] == child for each in tables)
+        if len(child) < 2 or holds_tables:
+            yield from _others_below(catalog, child, tables)
+        elif next(catalog.io.list(join(catalog.warehouse, *child)), None) is not None:
+            yield child
