@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _LOCK = threading.Lock()
+_KEPT_FAILURES = 100
 _WATCHES: dict[SparkSession, Watch] = {}
 
 
@@ -108,7 +109,6 @@ class Watch(StreamingQueryListener):
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """The query ended."""
-        self._failures.pop(str(event.runId), None)
         self._tell(lambda _, follower: follower.query_ended(str(event.runId)))
 
     def add_unplaced(self, stream: UnplacedStream) -> None:
@@ -117,8 +117,16 @@ class Watch(StreamingQueryListener):
             self._unplaced[stream.shown.spark_folder] = stream
 
     def failure(self, run_id: str) -> Exception | None:
-        """Return why a query that has just been started cannot read its streams."""
-        return self._failures.get(run_id)
+        """Return why a query that has just been started cannot read its streams, once."""
+        with self._lock:
+            return self._failures.pop(run_id, None)
+
+    def _note_failure(self, run_id: str, error: Exception) -> None:
+        # Who started the query may look after it has ended, or never.
+        with self._lock:
+            self._failures[run_id] = error
+            while len(self._failures) > _KEPT_FAILURES:
+                del self._failures[next(iter(self._failures))]
 
     def _place(self, query_id: str, run_id: str, folders: Sequence[str]) -> bool:
         """Place the query's streams in its checkpoint; False where the query is to be stopped."""
@@ -148,11 +156,12 @@ class Watch(StreamingQueryListener):
         with self._lock:
             before = self._followers.get(shown)
         if before is not None and before.is_followed_for_others(run_id):
-            self._failures[run_id] = ValidationError(
+            refusal = ValidationError(
                 "a query runs over this stream already, with the checkpoint "
                 f"{before.log.checkpoint}: read the table again for another query"
             )
-            _LOG.error("a streaming query is stopped: %s", self._failures[run_id])
+            self._note_failure(run_id, refusal)
+            _LOG.error("a streaming query is stopped: %s", refusal)
             # Spark waits for this call before the query can stop.
             query = self._spark.streams.get(query_id)
             if query is not None:
@@ -161,7 +170,7 @@ class Watch(StreamingQueryListener):
         try:
             follower = stream.placed_in(checkpoint)
         except Exception as error:
-            self._failures[run_id] = error
+            self._note_failure(run_id, error)
             with self._lock:
                 self._followers.pop(shown, None)
             shape = type(error)
