@@ -1,0 +1,154 @@
+"""Hive metastores in processes of their own, with their databases in a folder."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from xml.sax.saxutils import escape
+
+import pyspark
+import pytest
+
+METASTORES: Final = Path(__file__).parents[2] / ".venvmetastores"
+"""What scripts/metastores.sh has got."""
+VERSIONS: Final = ("4.0.1", "3.1.3")
+LOCKS_END_AFTER: Final = 12
+"""Seconds after which a metastore ends the lock of a writer that it does not hear from."""
+
+_SECONDS: Final = 120
+_SCHEMA_TOOLS: Final = {
+    "4.0.1": "org.apache.hadoop.hive.metastore.tools.schematool.MetastoreSchemaTool",
+    "3.1.3": "org.apache.hadoop.hive.metastore.tools.MetastoreSchemaTool",
+}
+_JAVA_OPTIONS: Final = (
+    *("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+    *("--add-opens=java.base/java.lang=ALL-UNNAMED", "--add-opens=java.base/java.net=ALL-UNNAMED"),
+)
+_LOGGING_JARS: Final = ("slf4j-api", "log4j-api", "log4j-core", "log4j-slf4j2-impl")
+_HADOOP_JARS: Final = ("hadoop-client-api", "hadoop-client-runtime", "jcl-over-slf4j", "commons")
+
+
+@dataclass(frozen=True)
+class Metastore:
+    """A metastore that runs.
+
+    Attributes:
+        version: Hive's.
+        port: where it listens on this machine.
+        folder: its files; the warehouse is `warehouse`.
+        process: the server.
+    """
+
+    version: str
+    port: int
+    folder: Path
+    process: subprocess.Popen[bytes]
+
+    @property
+    def uri(self) -> str:
+        return f"thrift://127.0.0.1:{self.port}"
+
+    @property
+    def warehouse(self) -> str:
+        return f"file://{self.folder}/wh"
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        return int(server.getsockname()[1])
+
+
+@contextmanager
+def metastore(version: str, folder: Path) -> Iterator[Metastore]:
+    """Start a metastore; skips the test where it was not to be had."""
+    home = METASTORES / f"apache-hive-metastore-{version}-bin"
+    if not home.exists():
+        pytest.skip(f"Hive's metastore {version} is not there: `make catalogs` gets it, or says why")
+    port = free_port()
+    configuration = folder / "conf"
+    configuration.mkdir(parents=True)
+    (configuration / "metastore-site.xml").write_text(_site(folder, port))
+    java = [*_java(home, configuration), f"-Dderby.stream.error.file={folder}/derby.log"]
+    tool = [_SCHEMA_TOOLS[version], "-dbType", "derby", "-initSchema"]
+    made = subprocess.run(
+        [*java, *tool], env={**os.environ, "METASTORE_HOME": str(home)}, capture_output=True
+    )
+    assert made.returncode == 0, made.stdout[-3000:] + made.stderr[-3000:]
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(
+            [*java, "org.apache.hadoop.hive.metastore.HiveMetaStore"],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        running = Metastore(version, port, folder, process)
+        _wait(running)
+        yield running
+    finally:
+        process.kill()
+        process.wait(60)
+
+
+def _java(home: Path, configuration: Path) -> list[str]:
+    """Java with the metastore's classes, those of Hadoop as Spark has them."""
+    own = [f"{home}/lib/*", *map(str, METASTORES.glob("*.jar"))]
+    jars = [str(configuration), *_of_spark(_LOGGING_JARS), *own, *_of_spark(_HADOOP_JARS)]
+    found = os.environ.get("JAVA_HOME")
+    program = f"{found}/bin/java" if found else "java"
+    return [program, *_JAVA_OPTIONS, "-cp", ":".join(jars)]
+
+
+def _of_spark(names: tuple[str, ...]) -> list[str]:
+    folder = Path(pyspark.__file__).parent / "jars"
+    return [str(jar) for name in names for jar in folder.glob(f"{name}-*.jar")]
+
+
+def _site(folder: Path, port: int) -> str:
+    settings = {
+        "metastore.thrift.uris": "",
+        "metastore.thrift.port": str(port),
+        "metastore.thrift.bind.host": "127.0.0.1",
+        "hive.metastore.port": str(port),
+        "metastore.warehouse.dir": f"{folder}/managed",
+        "metastore.warehouse.external.dir": f"{folder}/wh",
+        "javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={folder}/database;create=true",
+        "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",
+        "metastore.expression.proxy": (
+            "org.apache.hadoop.hive.metastore.DefaultPartitionExpressionProxy"
+        ),
+        "metastore.schema.verification": "false",
+        # Columns of Iceberg tables change their order and their types.
+        "metastore.disallow.incompatible.col.type.changes": "false",
+        "hive.metastore.disallow.incompatible.col.type.changes": "false",
+        "metastore.txn.timeout": f"{LOCKS_END_AFTER}s",
+        "metastore.timedout.txn.reaper.interval": "1s",
+        "metastore.timedout.txn.reaper.start": "1s",
+        "hive.timedout.txn.reaper.interval": "1s",
+        "hive.timedout.txn.reaper.start": "1s",
+        "hive.txn.timeout": f"{LOCKS_END_AFTER}s",
+    }
+    rows = (
+        f"<property><name>{name}</name><value>{escape(value)}</value></property>"
+        for name, value in settings.items()
+    )
+    return f"<configuration>{''.join(rows)}</configuration>"
+
+
+def _wait(server: Metastore) -> None:
+    deadline = time.monotonic() + _SECONDS
+    while time.monotonic() < deadline and server.process.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", server.port), 1).close()
+        except OSError:
+            time.sleep(0.2)
+        else:
+            return
+    raise AssertionError(f"no metastore: {(server.folder / 'log').read_text()[-3000:]}")

@@ -1,0 +1,54 @@
+#!/bin/sh
+# Gets the Hive metastores that only `make catalogs` needs, with the schemas of their databases:
+#   metastores.sh FOLDER PYTHON-OF-SPARK
+# What cannot be had is said and left out; the tests that need it are skipped then.
+set -u
+folder=$1
+spark=$2
+
+if [ "${FRAZIL_METASTORES_LOCKED:-}" != 1 ] && command -v flock >/dev/null 2>&1; then
+    FRAZIL_METASTORES_LOCKED=1 exec flock "$(dirname "$0")" "$0" "$@"
+fi
+mkdir -p "$folder"
+jars=$("$spark" -c 'import os, pyspark; print(os.path.dirname(pyspark.__file__) + "/jars")')
+
+# Ivy comes with PySpark. Spark's own Java runs it, which knows this machine's certificates.
+#   fetch ORGANISATION NAME REVISION TYPE [CLASSIFIER]
+fetch() {
+    classifier=${5:+"m:classifier=\"$5\""}
+    cat >"$folder/ivy.xml" <<END_OF_MODULE
+<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
+  <info organisation="frazil" module="interop"/>
+  <dependencies>
+    <dependency org="$1" name="$2" rev="$3" transitive="false">
+      <artifact name="$2" type="$4" ext="$4" $classifier/>
+    </dependency>
+  </dependencies>
+</ivy-module>
+END_OF_MODULE
+    "${JAVA_HOME:+$JAVA_HOME/bin/}java" -jar "$jars"/ivy-*.jar -ivy "$folder/ivy.xml" -confs default \
+        -cache "$folder/ivy" -retrieve "$folder/got/[artifact]-[revision].[ext]" >"$folder/ivy.log" 2>&1
+}
+
+#   metastore NAME REVISION
+metastore() {
+    [ -d "$folder/apache-hive-metastore-$2-bin" ] && return 0
+    fetch org.apache.hive "$1" "$2" tar.gz bin &&
+        tar xzf "$folder/got/$1-$2.tar.gz" -C "$folder" && return 0
+    echo "Hive's metastore $2 is left out: org.apache.hive:$1:$2 cannot be had" >&2
+}
+
+#   jar ORGANISATION NAME REVISION
+jar() {
+    [ -f "$folder/$2-$3.jar" ] && return 0
+    fetch "$1" "$2" "$3" jar && mv "$folder/got/$2-$3.jar" "$folder/" && return 0
+    echo "Hive's metastores are left out: $1:$2:$3 cannot be had" >&2
+    exit 0
+}
+
+# Of Hadoop Spark has all but what only a server of HDFS needs; a metastore asks for one class of that.
+jar org.apache.hadoop hadoop-hdfs 3.3.6
+jar javax.servlet javax.servlet-api 3.1.0
+metastore hive-standalone-metastore-server 4.0.1
+metastore hive-standalone-metastore 3.1.3
+rm -rf "$folder/ivy" "$folder/got"
