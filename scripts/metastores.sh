@@ -49,6 +49,7 @@ jar() {
 # Of Hadoop Spark has all but what only a server of HDFS needs; a metastore asks for one class of that.
 jar org.apache.hadoop hadoop-hdfs 3.3.6
 jar javax.servlet javax.servlet-api 3.1.0
+jar commons-collections commons-collections 3.2.2
 metastore hive-standalone-metastore-server 4.0.1
 metastore hive-standalone-metastore 3.1.3
 rm -rf "$folder/ivy" "$folder/got"

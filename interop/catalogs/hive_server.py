@@ -71,7 +71,9 @@ def metastore(version: str, folder: Path) -> Iterator[Metastore]:
     """Start a metastore; skips the test where it was not to be had."""
     home = METASTORES / f"apache-hive-metastore-{version}-bin"
     if not home.exists():
-        pytest.skip(f"Hive's metastore {version} is not there: `make catalogs` gets it, or says why")
+        pytest.skip(
+            f"Hive's metastore {version} is not there: `make catalogs` gets it, or says why"
+        )
     port = free_port()
     configuration = folder / "conf"
     configuration.mkdir(parents=True)

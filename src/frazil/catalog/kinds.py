@@ -9,6 +9,7 @@ from typing import Final
 
 from frazil.catalog.pointer.filesystem import FilesystemCatalog
 from frazil.catalog.pointer.glue import GlueCatalog
+from frazil.catalog.pointer.hive import HiveCatalog
 from frazil.catalog.pointer.sql import SqlCatalog
 from frazil.catalog.protocol import Catalog
 from frazil.catalog.rest import RestCatalog
@@ -18,7 +19,7 @@ ENTRY_POINTS: Final = "frazil.catalogs"
 IMPLEMENTATION: Final = "py-catalog-impl"
 """PyIceberg's property for a class by its path, ``package.module.Class``."""
 
-_ELSEWHERE: Final = ("hive", "nessie", "dynamodb", "bigquery", "in-memory")
+_ELSEWHERE: Final = ("nessie", "dynamodb", "bigquery", "in-memory")
 _KINDS: Final[dict[str, type[Catalog]]] = {
     "sql": SqlCatalog,
     "jdbc": SqlCatalog,
@@ -26,6 +27,7 @@ _KINDS: Final[dict[str, type[Catalog]]] = {
     "hadoop": FilesystemCatalog,
     "glue": GlueCatalog,
     "rest": RestCatalog,
+    "hive": HiveCatalog,
 }
 
 
@@ -61,7 +63,7 @@ def catalog_class(name: str, kind: str) -> type[Catalog]:
     if kind in _ELSEWHERE:
         raise UnsupportedError(
             f"the catalog {name} is of the type {kind}, which this release does not have; "
-            f"it has sql, filesystem, rest and glue"
+            f"it has sql, filesystem, rest, hive and glue"
         )
     known = ", ".join(sorted({each.kind for each in _KINDS.values()}))
     raise ConfigurationError(

@@ -134,7 +134,9 @@ def _set_snapshot(parameters: dict[str, str], metadata: TableMetadata, longest: 
     summary.pop("operation", None)
     shown = snapshot if longest else None
     _set_text(parameters, "current-snapshot-id", shown and str(shown.snapshot_id), longest)
-    _set_text(parameters, "current-snapshot-timestamp-ms", shown and str(shown.timestamp_ms), longest)
+    _set_text(
+        parameters, "current-snapshot-timestamp-ms", shown and str(shown.timestamp_ms), longest
+    )
     _set_json(parameters, "current-snapshot-summary", summary if shown else None, longest)
     parameters["snapshot-count"] = str(len(metadata.snapshots))
 

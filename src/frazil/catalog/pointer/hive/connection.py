@@ -1,0 +1,169 @@
+"""One connection to one of several metastores: kept, shared by threads, made anew when it broke."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
+
+from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
+from thrift.protocol.TProtocol import TProtocolException
+from thrift.Thrift import TException
+from thrift.transport.TSocket import TSocket
+from thrift.transport.TTransport import (
+    TBufferedTransport,
+    TSaslClientTransport,
+    TTransportException,
+)
+
+from frazil.catalog.outcome import Sending
+from frazil.catalog.pointer.hive.settings import Address, ConnectionSettings
+from frazil.errors import AccessDeniedError, ConfigurationError, StorageError
+
+Result = TypeVar("Result")
+_BROKEN: Final = (TTransportException, TProtocolException, OSError, EOFError)
+
+
+class LostAnswerError(StorageError):
+    """A call was sent and its answer is not known."""
+
+
+def thrift_types() -> Any:
+    """Return the module of the metastore's structures.
+
+    Raises:
+        ConfigurationError: pymetastore is not installed.
+    """
+    return _module("ttypes")
+
+
+class Metastores:
+    """Calls of whichever server answers.
+
+    An error that a server declares is raised as its client's class; see `thrift_types`.
+    """
+
+    def __init__(self, name: str, settings: ConnectionSettings) -> None:
+        self._name = name
+        self._settings = settings
+        self._service = _module("ThriftHiveMetastore")
+        self._lock = threading.RLock()
+        self._client: Any = None
+        self._transport: Any = None
+        self._address = settings.addresses[0]
+
+    def read(self, call: Callable[[Any], Result]) -> Result:
+        """Return what a call gives that may be sent again, to another server if one broke.
+
+        Raises:
+            StorageError: no server answers.
+        """
+        tries = len(self._settings.addresses) + 1
+        for left in reversed(range(tries)):
+            with self._lock:
+                client = self._connected()
+                try:
+                    return self._called(call, client)
+                except _BROKEN as error:
+                    if not left:
+                        raise self._failure(error) from None
+        raise AssertionError("unreachable")
+
+    def change(self, call: Callable[[Any], Result], sending: Sending | None = None) -> Result:
+        """Return what a call gives that is sent once.
+
+        Raises:
+            StorageError: no server can be reached; nothing was sent.
+            LostAnswerError: it was sent and no answer came.
+        """
+        with self._lock:
+            client = self._connected()
+            if sending is not None:
+                sending.begin()
+            try:
+                return self._called(call, client)
+            except _BROKEN as error:
+                raise LostAnswerError(str(self._failure(error))) from None
+
+    def close(self) -> None:
+        """End the connection; the next call makes another."""
+        with self._lock:
+            transport, self._client, self._transport = self._transport, None, None
+            if transport is not None:
+                transport.close()
+
+    def _called(self, call: Callable[[Any], Result], client: Any) -> Result:
+        is_kept = False
+        try:
+            result = call(client)
+            is_kept = True
+            return result
+        except TException as error:
+            # An error that the server answers leaves the connection as it was.
+            is_kept = not isinstance(error, _BROKEN)
+            raise
+        finally:
+            if not is_kept:
+                self.close()
+
+    def _connected(self) -> Any:
+        if self._client is not None:
+            return self._client
+        others = [each for each in self._settings.addresses if each != self._address]
+        failures = []
+        for address in (self._address, *others):
+            try:
+                with self._opened(address) as transport:
+                    client = self._service.Client(TBinaryProtocolAccelerated(transport))
+                    if self._settings.user is not None:
+                        client.set_ugi(self._settings.user, list(self._settings.groups))
+            except _BROKEN as error:
+                failures.append(f"{address}: {error}")
+                continue
+            self._address, self._client, self._transport = address, client, transport
+            return client
+        raise StorageError(
+            f"no metastore of the hive catalog {self._name} can be reached: {'; '.join(failures)}"
+        )
+
+    @contextmanager
+    def _opened(self, address: Address) -> Iterator[Any]:
+        socket = TSocket(address.host, address.port)
+        socket.setTimeout(self._settings.connect_seconds * 1000)
+        transport = self._login(socket, address)
+        try:
+            transport.open()
+            socket.setTimeout(self._settings.call_seconds * 1000)
+            yield transport
+        except BaseException:
+            transport.close()
+            raise
+
+    def _login(self, socket: Any, address: Address) -> Any:
+        service = self._settings.kerberos_service
+        if service is None:
+            return TBufferedTransport(socket)
+        try:
+            return TSaslClientTransport(
+                socket, host=address.host, service=service, mechanism="GSSAPI"
+            )
+        except ImportError:
+            raise ConfigurationError(
+                "hive.kerberos-authentication needs a SASL client: pip install frazil[hive-kerberos]"
+            ) from None
+        except Exception as error:
+            raise AccessDeniedError(f"no login by Kerberos at {address}: {error}") from None
+
+    def _failure(self, error: BaseException) -> StorageError:
+        return StorageError(f"the metastore {self._address} gave no answer: {error}")
+
+
+def _module(name: str) -> Any:
+    try:
+        return importlib.import_module(f"pymetastore.hive_metastore.{name}")
+    except ImportError:
+        raise ConfigurationError(
+            "a catalog of the type hive needs pymetastore: pip install frazil[hive]"
+        ) from None

@@ -1,0 +1,202 @@
+"""The metastore's lock on a table, held by heartbeats while a commit is made."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakValueDictionary
+
+from thrift.Thrift import TException
+
+from frazil.catalog.identifiers import Identifier, shown
+from frazil.catalog.outcome import after_the_change
+from frazil.catalog.pointer.hive.connection import LostAnswerError, Metastores, thrift_types
+from frazil.catalog.pointer.hive.settings import LockTimes
+from frazil.errors import CommitFailedError, ConfigurationError, StorageError
+
+
+class _Turn:
+    """Whose turn it is in this process: a metastore's waiting writers ask again and again."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+
+_TURNS: WeakValueDictionary[tuple[str, ...], _Turn] = WeakValueDictionary()
+_TURNS_LOCK = threading.Lock()
+
+
+@dataclass
+class HeldLock:
+    """A lock that was granted.
+
+    Attributes:
+        lock_id: the metastore's number.
+        failure: why a heartbeat failed; None while the lock is ours.
+    """
+
+    lock_id: int
+    failure: Exception | None = None
+    _ended: threading.Event = field(default_factory=threading.Event)
+
+    def require(self) -> None:
+        """Check that the lock is still held.
+
+        Raises:
+            CommitFailedError: a heartbeat failed, so another writer may have the lock.
+        """
+        if self.failure is not None:
+            raise CommitFailedError(
+                f"the metastore's lock {self.lock_id} was lost: {self.failure}"
+            ) from None
+
+
+class TableLocks:
+    """Locks of tables in a metastore."""
+
+    def __init__(self, metastores: Metastores, times: LockTimes, owner: str) -> None:
+        self._metastores = metastores
+        self._times = times
+        self._owner = owner
+
+    @contextmanager
+    def held(self, name: Identifier) -> Iterator[HeldLock]:
+        """Hold the lock on a table for the block.
+
+        Raises:
+            CommitFailedError: it was not granted in time.
+            ConfigurationError: the metastore has no locks.
+            StorageError: the metastore cannot be reached.
+        """
+        with _TURNS_LOCK:
+            turn = _TURNS.setdefault(tuple(part.lower() for part in name), _Turn())
+        if not turn.lock.acquire(timeout=self._times.timeout):
+            raise self._late(name, "another thread of this process")
+        try:
+            lock = HeldLock(self._granted(name))
+            beats = threading.Thread(target=self._beat, args=(lock,), daemon=True)
+            beats.start()
+            try:
+                yield lock
+            finally:
+                lock._ended.set()
+                self._unlock(lock.lock_id)
+        finally:
+            turn.lock.release()
+
+    def _granted(self, name: Identifier) -> int:
+        types = thrift_types()
+        lock_id, state = self._created(name)
+        try:
+            deadline, pause = time.monotonic() + self._times.timeout, self._times.check_min
+            while state == types.LockState.WAITING:
+                if time.monotonic() + pause > deadline:
+                    raise self._late(name, self._holders(name, lock_id), lock_id)
+                time.sleep(pause)
+                pause = min(pause * 1.5, self._times.check_max)
+                asked = types.CheckLockRequest(lockid=lock_id)
+                state = self._asked(lambda client: client.check_lock(asked), name).state
+            if state != types.LockState.ACQUIRED:
+                raise CommitFailedError(
+                    f"the metastore ended the request {lock_id} for a lock on {shown(name)}: "
+                    f"its state is {types.LockState._VALUES_TO_NAMES.get(state, state)}"
+                )
+        except BaseException:
+            self._unlock(lock_id)
+            raise
+        return lock_id
+
+    def _created(self, name: Identifier) -> tuple[int, int]:
+        """Ask for a lock; one that was made by a call without an answer is found by its mark."""
+        types, mark = thrift_types(), f"Frazil-{uuid.uuid4()}"
+        component = types.LockComponent(
+            type=types.LockType.EXCLUSIVE,
+            level=types.LockLevel.TABLE,
+            dbname=name[0],
+            tablename=name[1],
+        )
+        request = types.LockRequest(
+            component=[component], user=self._owner, hostname=socket.gethostname(), agentInfo=mark
+        )
+        deadline, pause = time.monotonic() + self._times.creation_timeout, self._times.creation_min
+        while True:
+            try:
+                made = self._asked(
+                    lambda client: client.lock(request), name, send=self._metastores.change
+                )
+                return made.lockid, made.state
+            except StorageError as error:
+                for lock in self._locks(name) if isinstance(error, LostAnswerError) else ():
+                    if lock.agentInfo == mark:
+                        return lock.lockid, lock.state
+                if time.monotonic() + pause > deadline:
+                    raise
+            time.sleep(pause)
+            pause = min(pause * 2, self._times.creation_max)
+
+    def _asked(
+        self,
+        call: Callable[[Any], Any],
+        name: Identifier,
+        *,
+        send: Callable[[Callable[[Any], Any]], Any] | None = None,
+    ) -> Any:
+        try:
+            return (send or self._metastores.read)(call)
+        except TException as error:
+            if "HIVE_LOCKS" in str(error):
+                raise ConfigurationError(
+                    "the metastore's database has no table HIVE_LOCKS, so tables cannot be locked: "
+                    "make its schema whole, or set iceberg.engine.hive.lock-enabled to false"
+                ) from None
+            raise CommitFailedError(
+                f"the metastore gave no lock on {shown(name)}: {message_of(error)}"
+            ) from None
+
+    def _locks(self, name: Identifier) -> list[Any]:
+        asked = thrift_types().ShowLocksRequest(dbname=name[0], tablename=name[1])
+        return list(self._metastores.read(lambda client: client.show_locks(asked)).locks or ())
+
+    def _holders(self, name: Identifier, own: int) -> str:
+        try:
+            held = [lock for lock in self._locks(name) if lock.lockid != own]
+        except (TException, StorageError):
+            return "others"
+        return ", ".join(f"lock {lock.lockid} of {lock.user}@{lock.hostname}" for lock in held)
+
+    def _late(
+        self, name: Identifier, holders: str, lock_id: int | None = None
+    ) -> CommitFailedError:
+        request = "" if lock_id is None else f" (request {lock_id})"
+        return CommitFailedError(
+            f"no lock on {shown(name)} within {self._times.timeout:g} s{request}: it is held by "
+            f"{holders or 'others'}. The metastore itself ends the lock of a writer that is gone, "
+            f"after its metastore.txn.timeout; commit again then"
+        )
+
+    def _beat(self, lock: HeldLock) -> None:
+        request = thrift_types().HeartbeatRequest(lockid=lock.lock_id)
+        pause = self._times.heartbeat / 2
+        while not lock._ended.wait(pause):
+            try:
+                self._metastores.read(lambda client: client.heartbeat(request))
+            except (TException, StorageError) as error:
+                lock.failure = error
+                return
+            pause = self._times.heartbeat
+
+    def _unlock(self, lock_id: int) -> None:
+        request = thrift_types().UnlockRequest(lockid=lock_id)
+        with after_the_change(f"the metastore's lock {lock_id} was not given back"):
+            self._metastores.read(lambda client: client.unlock(request))
+
+
+def message_of(error: Exception) -> str:
+    """Return what a metastore says of an error."""
+    return str(getattr(error, "message", None) or error)

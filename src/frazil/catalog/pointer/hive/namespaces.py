@@ -1,0 +1,189 @@
+"""Namespaces of a metastore: its databases, which lie on one level."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from thrift.Thrift import TException
+
+from frazil.catalog.identifiers import Identifier, shown
+from frazil.catalog.pointer.hive.connection import LostAnswerError, Metastores, thrift_types
+from frazil.catalog.pointer.hive.locks import message_of
+from frazil.errors import (
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NoSuchNamespaceError,
+    StorageError,
+    UnsupportedError,
+    ValidationError,
+)
+from frazil.storage.paths import join, normalize_location
+
+LOCATION: Final = "location"
+COMMENT: Final = "comment"
+OWNER: Final = "hive.metastore.database.owner"
+OWNER_TYPE: Final = "hive.metastore.database.owner-type"
+
+
+class HiveNamespaces:
+    """The databases of a metastore; the names of their properties are Java's."""
+
+    def __init__(
+        self, metastores: Metastores, catalog: str, *, warehouse: str | None, owner: str
+    ) -> None:
+        self._metastores = metastores
+        self._catalog = catalog
+        self._warehouse = warehouse
+        self._owner = owner
+
+    def names(self) -> list[Identifier]:
+        """Return all databases, sorted."""
+        found = self._metastores.read(lambda client: client.get_all_databases())
+        return sorted((name,) for name in found)
+
+    def find(self, name: Identifier) -> Any | None:
+        """Return the database of a name; None if there is none."""
+        if len(name) != 1:
+            return None
+        try:
+            return self._metastores.read(lambda client: client.get_database(name[0]))
+        except thrift_types().NoSuchObjectException:
+            return None
+
+    def required(self, name: Identifier) -> Any:
+        """Return the database of a name.
+
+        Raises:
+            NoSuchNamespaceError: there is none.
+        """
+        found = self.find(name)
+        if found is None:
+            raise self.missing(name)
+        return found
+
+    def missing(self, name: Identifier) -> NoSuchNamespaceError:
+        """Return the error of a namespace that is not there."""
+        advice = "make it with create_namespace" if len(name) == 1 else "they have one level"
+        return NoSuchNamespaceError(
+            f"there is no namespace {shown(name)} in the catalog {self._catalog}: {advice}"
+        )
+
+    def create(self, name: Identifier, properties: Mapping[str, str]) -> None:
+        """Make a database; the place is the property ``location``, else in the warehouse.
+
+        Raises:
+            UnsupportedError: the name has several levels.
+            NamespaceAlreadyExistsError: it exists.
+            ValidationError: a property contradicts another, or the metastore refuses the name.
+        """
+        if len(name) != 1:
+            raise UnsupportedError(
+                f"namespaces of a Hive metastore have one level: {shown(name)} has {len(name)}"
+            )
+        database = self._database(name[0], properties)
+        types = thrift_types()
+        try:
+            self._metastores.change(lambda client: client.create_database(database))
+        except types.AlreadyExistsException:
+            raise NamespaceAlreadyExistsError(
+                f"the namespace {shown(name)} exists in {self._catalog}"
+            ) from None
+        except LostAnswerError:
+            if self.find(name) is None:
+                raise
+        except TException as error:
+            raise _refused(f"make the namespace {shown(name)}", error) from None
+
+    def drop(self, name: Identifier) -> None:
+        """Remove an empty database; its folder stays.
+
+        Raises:
+            NoSuchNamespaceError: it does not exist.
+            NamespaceNotEmptyError: it has tables or functions.
+        """
+        self.required(name)
+        types = thrift_types()
+        try:
+            self._metastores.change(lambda client: client.drop_database(name[0], False, False))
+        except types.NoSuchObjectException:
+            raise self.missing(name) from None
+        except types.InvalidOperationException as error:
+            raise NamespaceNotEmptyError(
+                f"the namespace {shown(name)} is not empty: {message_of(error)}"
+            ) from None
+        except LostAnswerError:
+            if self.find(name) is not None:
+                raise
+        except TException as error:
+            raise _refused(f"drop the namespace {shown(name)}", error) from None
+
+    def properties_of(self, name: Identifier) -> dict[str, str]:
+        """Return the properties, with ``location``, ``comment`` and the owner among them."""
+        return _properties(self.required(name))
+
+    def update(self, name: Identifier, updates: Mapping[str, str], removals: Sequence[str]) -> None:
+        """Set and remove properties.
+
+        Raises:
+            NoSuchNamespaceError: it does not exist.
+            ValidationError: the location is removed.
+        """
+        if LOCATION in removals:
+            raise ValidationError(
+                f"the namespace {shown(name)} always has a location: set another instead"
+            )
+        found = self.required(name)
+        properties = _properties(found)
+        for key in removals:
+            properties.pop(key, None)
+            if key == OWNER:
+                properties.pop(OWNER_TYPE, None)
+        database = self._database(found.name, {**properties, **updates})
+        try:
+            self._metastores.change(lambda client: client.alter_database(name[0], database))
+        except thrift_types().NoSuchObjectException:
+            raise self.missing(name) from None
+        except LostAnswerError:
+            now = self.properties_of(name)
+            if any(now.get(key) != value for key, value in updates.items()):
+                raise
+        except TException as error:
+            raise _refused(f"change the namespace {shown(name)}", error) from None
+
+    def _database(self, name: str, properties: Mapping[str, str]) -> Any:
+        types, rest = thrift_types(), dict(properties)
+        location, comment = rest.pop(LOCATION, None), rest.pop(COMMENT, None)
+        owner, kind = rest.pop(OWNER, None), rest.pop(OWNER_TYPE, None)
+        if kind is not None and (
+            owner is None or kind.upper() not in types.PrincipalType._NAMES_TO_VALUES
+        ):
+            raise ValidationError(
+                f"{OWNER_TYPE} is {kind!r}: it is USER, ROLE or GROUP, and {OWNER} is set too"
+            )
+        if location is None and self._warehouse is not None:
+            location = join(normalize_location(self._warehouse), f"{name}.db")
+        return types.Database(
+            name=name,
+            description=comment,
+            locationUri=location,
+            parameters=rest,
+            ownerName=owner or self._owner,
+            ownerType=types.PrincipalType._NAMES_TO_VALUES[(kind or "USER").upper()],
+        )
+
+
+def _properties(database: Any) -> dict[str, str]:
+    types = thrift_types()
+    found = dict(database.parameters or {})
+    named = {LOCATION: database.locationUri, COMMENT: database.description}
+    if database.ownerName:
+        named[OWNER] = database.ownerName
+        named[OWNER_TYPE] = types.PrincipalType._VALUES_TO_NAMES.get(database.ownerType)
+    return found | {key: value for key, value in named.items() if value is not None}
+
+
+def _refused(what: str, error: TException) -> ValidationError | StorageError:
+    types, text = thrift_types(), f"the metastore did not {what}: {message_of(error)}"
+    declared = (types.InvalidObjectException, types.InvalidOperationException)
+    return ValidationError(text) if isinstance(error, declared) else StorageError(text)

@@ -1,0 +1,136 @@
+"""Tables and views as a metastore keeps them."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+from frazil.catalog.identifiers import Identifier, shown
+from frazil.catalog.pointer.hive.columns import hive_columns
+from frazil.catalog.pointer.hive.connection import Metastores, thrift_types
+from frazil.catalog.pointer.hive.parameters import (
+    METADATA_LOCATION,
+    OF_TABLE,
+    OF_VIEW,
+    TABLE_OWNER,
+    TABLE_TYPE,
+    engine_enabled,
+    table_parameters,
+)
+from frazil.catalog.pointer.hive.settings import TableForm
+from frazil.catalog.protocol import LoadedTable
+from frazil.errors import InvalidMetadataError, NoSuchTableError
+from frazil.format.schema import Schema
+
+_INT_MAX = 2**31 - 1
+_VIRTUAL_VIEW = "VIRTUAL_VIEW"
+_PLAIN: Final = (
+    "org.apache.hadoop.mapred.FileInputFormat",
+    "org.apache.hadoop.mapred.FileOutputFormat",
+    "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe",
+)
+_BY_HIVE: Final = (
+    "org.apache.iceberg.mr.hive.HiveIcebergInputFormat",
+    "org.apache.iceberg.mr.hive.HiveIcebergOutputFormat",
+    "org.apache.iceberg.mr.hive.HiveIcebergSerDe",
+)
+
+
+def find_record(metastores: Metastores, name: Identifier) -> Any | None:
+    """Return the record of a name, of whatever kind; None if there is none.
+
+    The call is one that Hive has from 2.3 on; `get_table` is gone in Hive 4.
+    """
+    if len(name) != 2:
+        return None
+    types = thrift_types()
+    asked = types.GetTableRequest(dbName=name[0], tblName=name[1])
+    try:
+        return metastores.read(lambda client: client.get_table_req(asked)).table
+    except types.NoSuchObjectException:
+        return None
+
+
+def is_table(record: Any) -> bool:
+    """Whether a record is of an Iceberg table."""
+    return kind_of(record) == OF_TABLE and record.tableType != _VIRTUAL_VIEW
+
+
+def is_view(record: Any) -> bool:
+    """Whether a record is of a view of the view specification."""
+    return kind_of(record) == OF_VIEW and record.tableType == _VIRTUAL_VIEW
+
+
+def kind_of(record: Any) -> str:
+    """Return the ``table_type`` in capitals; empty where Hive alone knows the table."""
+    return str((record.parameters or {}).get(TABLE_TYPE, "")).upper()
+
+
+def pointer_of(record: Any, name: Identifier) -> str:
+    """Return where the current metadata file of an Iceberg table lies.
+
+    Raises:
+        NoSuchTableError: the record is a view, or a table of another format.
+        InvalidMetadataError: it names no metadata file.
+    """
+    if record.tableType == _VIRTUAL_VIEW:
+        raise NoSuchTableError(f"{shown(name)} is a view in the metastore, not a table")
+    if not is_table(record):
+        kind = kind_of(record) or record.sd.inputFormat
+        raise NoSuchTableError(f"{shown(name)} is no Iceberg table but one of {kind}")
+    location = record.parameters.get(METADATA_LOCATION)
+    if not location:
+        raise InvalidMetadataError(
+            f"the metastore's record of {shown(name)} names no metadata file",
+            field=METADATA_LOCATION,
+        )
+    return str(location)
+
+
+def new_record(table: LoadedTable, form: TableForm) -> Any:
+    """Return the record of a new table."""
+    types, metadata, now = thrift_types(), table.metadata, int(time.time())
+    return types.Table(
+        dbName=table.identifier[0],
+        tableName=table.identifier[1],
+        owner=metadata.properties.get(TABLE_OWNER, form.owner),
+        createTime=now,
+        lastAccessTime=now,
+        retention=_INT_MAX,
+        sd=_descriptor(metadata.schema, metadata.location, form, _formats(table, form)),
+        partitionKeys=[],
+        parameters=table_parameters(metadata, table.metadata_location, form=form),
+        tableType="EXTERNAL_TABLE",
+    )
+
+
+def set_table(record: Any, base: LoadedTable, table: LoadedTable, form: TableForm) -> None:
+    """Make a record one of the table after a commit; what is not Iceberg's stays."""
+    metadata = table.metadata
+    record.sd = _descriptor(metadata.schema, metadata.location, form, _formats(table, form))
+    record.parameters = table_parameters(
+        metadata,
+        table.metadata_location,
+        form=form,
+        base=base.metadata,
+        base_location=base.metadata_location,
+        found=record.parameters,
+    )
+
+
+def _formats(table: LoadedTable, form: TableForm) -> tuple[str, str, str]:
+    return _BY_HIVE if engine_enabled(table.metadata.properties, form) else _PLAIN
+
+
+def _descriptor(
+    schema: Schema, location: str, form: TableForm, formats: tuple[str, str, str]
+) -> Any:
+    types = thrift_types()
+    columns = hive_columns(schema, hive2_compatible=form.hive2_compatible)
+    return types.StorageDescriptor(
+        cols=[types.FieldSchema(*column) for column in columns],
+        location=location,
+        inputFormat=formats[0],
+        outputFormat=formats[1],
+        serdeInfo=types.SerDeInfo(serializationLib=formats[2], parameters={}),
+    )
