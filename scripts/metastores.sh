@@ -50,6 +50,8 @@ jar() {
 jar org.apache.hadoop hadoop-hdfs 3.3.6
 jar javax.servlet javax.servlet-api 3.1.0
 jar commons-collections commons-collections 3.2.2
+jar org.apache.httpcomponents httpclient 4.5.14
+jar org.apache.httpcomponents httpcore 4.4.16
 metastore hive-standalone-metastore-server 4.0.1
 metastore hive-standalone-metastore 3.1.3
 rm -rf "$folder/ivy" "$folder/got"
