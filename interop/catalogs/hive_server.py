@@ -101,7 +101,7 @@ def metastore(version: str, folder: Path) -> Iterator[Metastore]:
 
 def _java(home: Path, configuration: Path) -> list[str]:
     """Java with the metastore's classes, those of Hadoop as Spark has them."""
-    own = [f"{home}/lib/*", *map(str, METASTORES.glob("*.jar"))]
+    own = [f"{home}/lib/*", f"{METASTORES}/more/*", *map(str, METASTORES.glob("*.jar"))]
     jars = [str(configuration), *_of_spark(_LOGGING_JARS), *own, *_of_spark(_HADOOP_JARS)]
     found = os.environ.get("JAVA_HOME")
     program = f"{found}/bin/java" if found else "java"
@@ -126,6 +126,8 @@ def _site(folder: Path, port: int) -> str:
         "metastore.expression.proxy": (
             "org.apache.hadoop.hive.metastore.DefaultPartitionExpressionProxy"
         ),
+        # Another one is a class of Hive's query engine.
+        "metastore.task.threads.always": "org.apache.hadoop.hive.metastore.events.EventCleanerTask",
         "metastore.schema.verification": "false",
         # Columns of Iceberg tables change their order and their types.
         "metastore.disallow.incompatible.col.type.changes": "false",

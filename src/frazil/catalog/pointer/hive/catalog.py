@@ -19,7 +19,14 @@ from frazil.catalog.identifiers import (
 from frazil.catalog.metadata_files import metadata_bytes
 from frazil.catalog.outcome import Sending, find_outcome, new_metadata_file
 from frazil.catalog.pointer.catalog import PointerCatalog
-from frazil.catalog.pointer.hive.connection import LostAnswerError, Metastores, thrift_types
+from frazil.catalog.pointer.hive.connection import (
+    AlreadyThereError,
+    LostAnswerError,
+    Metastores,
+    NotThereError,
+    RefusedError,
+    thrift_types,
+)
 from frazil.catalog.pointer.hive.locks import HeldLock, TableLocks, message_of
 from frazil.catalog.pointer.hive.namespaces import HiveNamespaces
 from frazil.catalog.pointer.hive.parameters import METADATA_LOCATION, lock_enabled
@@ -245,7 +252,7 @@ class HiveCatalog(PointerCatalog):
                 self.properties,
                 sending,
             )
-        except types.NoSuchObjectException:
+        except NotThereError:
             raise self._no_table(name) from None
 
     # -- changes of records ----------------------------------------------------------------------
@@ -329,13 +336,13 @@ class HiveCatalog(PointerCatalog):
         types = thrift_types()
         try:
             yield
-        except types.AlreadyExistsException as error:
+        except AlreadyThereError as error:
             sending.refute()
             raise TableAlreadyExistsError(message_of(error)) from None
-        except types.NoSuchObjectException as error:
+        except NotThereError as error:
             sending.refute()
             raise NoSuchTableError(message_of(error)) from None
-        except (types.InvalidObjectException, types.InvalidOperationException) as error:
+        except RefusedError as error:
             sending.refute()
             text = message_of(error)
             advice = ": set metastore.disallow.incompatible.col.type.changes to false in the server"

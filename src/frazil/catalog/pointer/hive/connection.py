@@ -30,6 +30,39 @@ class LostAnswerError(StorageError):
     """A call was sent and its answer is not known."""
 
 
+class AnsweredError(TException):  # type: ignore[misc]
+    """What a metastore answers instead of a result; the client's own errors take no traceback.
+
+    Attributes:
+        message: in the server's words.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class NotThereError(AnsweredError):
+    """What was named is not there."""
+
+
+class AlreadyThereError(AnsweredError):
+    """The name is taken."""
+
+
+class RefusedError(AnsweredError):
+    """The metastore refuses it before it changes anything."""
+
+
+_ANSWERS: Final[dict[str, type[AnsweredError]]] = {
+    "NoSuchObjectException": NotThereError,
+    "UnknownDBException": NotThereError,
+    "AlreadyExistsException": AlreadyThereError,
+    "InvalidObjectException": RefusedError,
+    "InvalidOperationException": RefusedError,
+}
+
+
 def thrift_types() -> Any:
     """Return the module of the metastore's structures.
 
@@ -101,9 +134,12 @@ class Metastores:
             is_kept = True
             return result
         except TException as error:
+            if isinstance(error, _BROKEN):
+                raise
             # An error that the server answers leaves the connection as it was.
-            is_kept = not isinstance(error, _BROKEN)
-            raise
+            is_kept = True
+            answer = _ANSWERS.get(type(error).__name__, AnsweredError)
+            raise answer(str(getattr(error, "message", None) or error)) from None
         finally:
             if not is_kept:
                 self.close()

@@ -8,7 +8,14 @@ from typing import Any, Final
 from thrift.Thrift import TException
 
 from frazil.catalog.identifiers import Identifier, shown
-from frazil.catalog.pointer.hive.connection import LostAnswerError, Metastores, thrift_types
+from frazil.catalog.pointer.hive.connection import (
+    AlreadyThereError,
+    LostAnswerError,
+    Metastores,
+    NotThereError,
+    RefusedError,
+    thrift_types,
+)
 from frazil.catalog.pointer.hive.locks import message_of
 from frazil.errors import (
     NamespaceAlreadyExistsError,
@@ -48,7 +55,7 @@ class HiveNamespaces:
             return None
         try:
             return self._metastores.read(lambda client: client.get_database(name[0]))
-        except thrift_types().NoSuchObjectException:
+        except NotThereError:
             return None
 
     def required(self, name: Identifier) -> Any:
@@ -85,7 +92,7 @@ class HiveNamespaces:
         types = thrift_types()
         try:
             self._metastores.change(lambda client: client.create_database(database))
-        except types.AlreadyExistsException:
+        except AlreadyThereError:
             raise NamespaceAlreadyExistsError(
                 f"the namespace {shown(name)} exists in {self._catalog}"
             ) from None
@@ -106,9 +113,9 @@ class HiveNamespaces:
         types = thrift_types()
         try:
             self._metastores.change(lambda client: client.drop_database(name[0], False, False))
-        except types.NoSuchObjectException:
+        except NotThereError:
             raise self.missing(name) from None
-        except types.InvalidOperationException as error:
+        except RefusedError as error:
             raise NamespaceNotEmptyError(
                 f"the namespace {shown(name)} is not empty: {message_of(error)}"
             ) from None
@@ -142,7 +149,7 @@ class HiveNamespaces:
         database = self._database(found.name, {**properties, **updates})
         try:
             self._metastores.change(lambda client: client.alter_database(name[0], database))
-        except thrift_types().NoSuchObjectException:
+        except NotThereError:
             raise self.missing(name) from None
         except LostAnswerError:
             now = self.properties_of(name)
@@ -185,5 +192,5 @@ def _properties(database: Any) -> dict[str, str]:
 
 def _refused(what: str, error: TException) -> ValidationError | StorageError:
     types, text = thrift_types(), f"the metastore did not {what}: {message_of(error)}"
-    declared = (types.InvalidObjectException, types.InvalidOperationException)
+    declared = RefusedError
     return ValidationError(text) if isinstance(error, declared) else StorageError(text)

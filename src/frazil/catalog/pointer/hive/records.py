@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from frazil.catalog.identifiers import Identifier, shown
 from frazil.catalog.pointer.hive.columns import hive_columns
-from frazil.catalog.pointer.hive.connection import Metastores, thrift_types
+from frazil.catalog.pointer.hive.connection import Metastores, NotThereError, thrift_types
 from frazil.catalog.pointer.hive.parameters import (
     METADATA_LOCATION,
     OF_TABLE,
@@ -47,7 +47,7 @@ def find_record(metastores: Metastores, name: Identifier) -> Any | None:
     asked = types.GetTableRequest(dbName=name[0], tblName=name[1])
     try:
         return metastores.read(lambda client: client.get_table_req(asked)).table
-    except types.NoSuchObjectException:
+    except NotThereError:
         return None
 
 
