@@ -154,11 +154,11 @@ class HiveCatalog(PointerCatalog):
         table = self.load_table(old)
         if find_record(self._metastores, new) is not None:
             raise self._taken(new)
-        with self._locked(old, table.metadata.properties):
+        with self._locked(old, table.metadata.properties) as lock:
             record = self._record_at(table)
             record.dbName, record.tableName = new
             self._settle(
-                lambda: self._alter(old, record, table.metadata_location),
+                lambda: self._alter(old, record, table.metadata_location if lock is None else None),
                 lambda: self._is_renamed(table, new),
                 f"the rename of {shown(old)} to {shown(new)}",
                 table.metadata.properties,
@@ -225,7 +225,9 @@ class HiveCatalog(PointerCatalog):
             if lock is not None:
                 lock.require()
             self._settle(
-                lambda: self._alter(name, record, base.metadata_location, sending),
+                lambda: self._alter(
+                    name, record, base.metadata_location if lock is None else None, sending
+                ),
                 lambda: self._took_place(base, table),
                 f"the commit {path} of {shown(name)}",
                 base.metadata.properties,
@@ -235,7 +237,7 @@ class HiveCatalog(PointerCatalog):
 
     def _drop(self, name: Identifier) -> None:
         location = self.metadata_location(name)
-        types = thrift_types()
+        thrift_types()
         sending = Sending()
 
         def gone() -> bool:
@@ -275,14 +277,19 @@ class HiveCatalog(PointerCatalog):
         return record
 
     def _alter(
-        self, name: Identifier, record: Any, expected: str, sending: Sending | None = None
+        self, name: Identifier, record: Any, expected: str | None, sending: Sending | None = None
     ) -> None:
-        """Alter a record if it points where it is expected to: that is asked with a lock too."""
-        conditions = {
-            "DO_NOT_UPDATE_STATS": "true",
-            "expected_parameter_key": METADATA_LOCATION,
-            "expected_parameter_value": expected,
-        }
+        """Alter a record; without a lock only if it points where it is expected to.
+
+        With a lock the condition is left out, as Java does: on Derby and Oracle the metastore
+        cannot compare the values, and refuses.
+        """
+        conditions = {"DO_NOT_UPDATE_STATS": "true"}
+        if expected is not None:
+            conditions |= {
+                "expected_parameter_key": METADATA_LOCATION,
+                "expected_parameter_value": expected,
+            }
         context = thrift_types().EnvironmentContext(properties=conditions)
         self._metastores.change(
             lambda client: client.alter_table_with_environment_context(
@@ -333,7 +340,7 @@ class HiveCatalog(PointerCatalog):
     @contextlib.contextmanager
     def _refusals(self, sending: Sending) -> Iterator[None]:
         """Give errors that a metastore raises before it changes anything their own types."""
-        types = thrift_types()
+        thrift_types()
         try:
             yield
         except AlreadyThereError as error:

@@ -89,7 +89,7 @@ class HiveNamespaces:
                 f"namespaces of a Hive metastore have one level: {shown(name)} has {len(name)}"
             )
         database = self._database(name[0], properties)
-        types = thrift_types()
+        thrift_types()
         try:
             self._metastores.change(lambda client: client.create_database(database))
         except AlreadyThereError:
@@ -110,7 +110,7 @@ class HiveNamespaces:
             NamespaceNotEmptyError: it has tables or functions.
         """
         self.required(name)
-        types = thrift_types()
+        thrift_types()
         try:
             self._metastores.change(lambda client: client.drop_database(name[0], False, False))
         except NotThereError:
@@ -191,6 +191,6 @@ def _properties(database: Any) -> dict[str, str]:
 
 
 def _refused(what: str, error: TException) -> ValidationError | StorageError:
-    types, text = thrift_types(), f"the metastore did not {what}: {message_of(error)}"
+    _types, text = thrift_types(), f"the metastore did not {what}: {message_of(error)}"
     declared = RefusedError
     return ValidationError(text) if isinstance(error, declared) else StorageError(text)

@@ -104,8 +104,7 @@ def view_parameters(
             parameters[name] = value
     _set_pointers(parameters, OF_VIEW, location, base_location)
     parameters["uuid"] = metadata.view_uuid
-    current = metadata.current_version
-    _set_schema(parameters, metadata.schema_by_id(current.schema_id), form.longest_parameter)
+    _set_schema(parameters, metadata.schema, form.longest_parameter)
     return parameters
 
 
@@ -133,10 +132,10 @@ def _set_snapshot(parameters: dict[str, str], metadata: TableMetadata, longest: 
             parameters[name] = summary[total]
     summary.pop("operation", None)
     shown = snapshot if longest else None
-    _set_text(parameters, "current-snapshot-id", shown and str(shown.snapshot_id), longest)
-    _set_text(
-        parameters, "current-snapshot-timestamp-ms", shown and str(shown.timestamp_ms), longest
-    )
+    number = None if shown is None else str(shown.snapshot_id)
+    time_ms = None if shown is None else str(shown.timestamp_ms)
+    _set_text(parameters, "current-snapshot-id", number, longest)
+    _set_text(parameters, "current-snapshot-timestamp-ms", time_ms, longest)
     _set_json(parameters, "current-snapshot-summary", summary if shown else None, longest)
     parameters["snapshot-count"] = str(len(metadata.snapshots))
 
