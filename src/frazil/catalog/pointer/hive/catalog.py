@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
-
-from thrift.Thrift import TException
 
 from frazil.catalog.identifiers import (
     Identifier,
@@ -19,19 +17,18 @@ from frazil.catalog.identifiers import (
 from frazil.catalog.metadata_files import metadata_bytes
 from frazil.catalog.outcome import Sending, find_outcome, new_metadata_file
 from frazil.catalog.pointer.catalog import PointerCatalog
-from frazil.catalog.pointer.hive.connection import (
-    AlreadyThereError,
-    LostAnswerError,
-    Metastores,
-    NotThereError,
-    RefusedError,
-    thrift_types,
-)
-from frazil.catalog.pointer.hive.locks import HeldLock, TableLocks, message_of
+from frazil.catalog.pointer.hive.changes import Change
+from frazil.catalog.pointer.hive.connection import Metastores, thrift_types
+from frazil.catalog.pointer.hive.locks import HeldLock, TableLocks
 from frazil.catalog.pointer.hive.namespaces import HiveNamespaces
-from frazil.catalog.pointer.hive.parameters import METADATA_LOCATION, lock_enabled
+from frazil.catalog.pointer.hive.parameters import (
+    DO_NOT_UPDATE_STATS,
+    METADATA_LOCATION,
+    lock_enabled,
+)
 from frazil.catalog.pointer.hive.records import (
     find_record,
+    identity_of,
     is_table,
     new_record,
     pointer_of,
@@ -156,14 +153,16 @@ class HiveCatalog(PointerCatalog):
             raise self._taken(new)
         with self._locked(old, table.metadata.properties) as lock:
             record = self._record_at(table)
+            identity = identity_of(record)
             record.dbName, record.tableName = new
-            self._settle(
-                lambda: self._alter(old, record, table.metadata_location if lock is None else None),
-                lambda: self._is_renamed(table, new),
+            sending = Sending()
+            Change(
                 f"the rename of {shown(old)} to {shown(new)}",
+                lambda: self._alter(old, record, table, lock, sending),
+                lambda: self._is_renamed(identity, old, new),
                 table.metadata.properties,
-                Sending(),
-            )
+                lock,
+            ).carry_out(sending)
 
     def default_table_location(self, identifier: str | Sequence[str]) -> str:
         name = parse_table_identifier(identifier)
@@ -203,58 +202,83 @@ class HiveCatalog(PointerCatalog):
 
     def _insert(self, table: LoadedTable, sending: Sending) -> None:
         record = new_record(table, self._form)
-        self._settle(
+        Change(
+            f"the creation of {shown(table.identifier)}",
             lambda: self._metastores.change(lambda client: client.create_table(record), sending),
             lambda: self._took_place(None, table),
-            f"the creation of {shown(table.identifier)}",
             table.metadata.properties,
-            sending,
-        )
+            is_ruled_out=lambda: find_record(self._metastores, table.identifier) is not None,
+        ).carry_out(sending)
 
     def _swap(self, base: LoadedTable, updated: TableMetadata) -> LoadedTable:
         name, version = base.identifier, metadata_version(base.metadata_location)
         path = new_metadata_file_path(updated, version=0 if version is None else version + 1)
         table = self._loaded(name, updated, path)
         data = metadata_bytes(self.io, updated, path=path)
-        with (
-            new_metadata_file(self.io, path, data) as sending,
-            self._locked(name, base.metadata.properties) as lock,
-        ):
-            record = self._record_at(base)
-            set_table(record, base, table, self._form)
-            if lock is not None:
-                lock.require()
-            self._settle(
-                lambda: self._alter(
-                    name, record, base.metadata_location if lock is None else None, sending
-                ),
-                lambda: self._took_place(base, table),
-                f"the commit {path} of {shown(name)}",
-                base.metadata.properties,
-                sending,
-            )
+        with new_metadata_file(self.io, path, data) as sending:
+            with self._locked(name, base.metadata.properties) as lock:
+                record = self._record_at(base)
+                set_table(record, base, table, self._form)
+                if lock is not None:
+                    lock.require()
+                self._swap_change(base, table, record, lock, sending).carry_out(sending)
+            if lock is not None and lock.failure is not None:
+                self._require_in_history(base, table, lock, sending)
         return table
 
+    def _swap_change(
+        self,
+        base: LoadedTable,
+        table: LoadedTable,
+        record: Any,
+        lock: HeldLock | None,
+        sending: Sending,
+    ) -> Change:
+        name = base.identifier
+        return Change(
+            f"the commit {table.metadata_location} of {shown(name)}",
+            lambda: self._alter(name, record, base, lock, sending),
+            lambda: self._took_place(base, table),
+            base.metadata.properties,
+            lock,
+            # Without a lock it goes through at the base alone; with one it asks for nothing.
+            is_ruled_out=lambda: lock is None and self._find(name) != base.metadata_location,
+        )
+
+    def _require_in_history(
+        self, base: LoadedTable, table: LoadedTable, lock: HeldLock, sending: Sending
+    ) -> None:
+        """Check a commit whose lock was lost: whoever had it then may have put another over it.
+
+        The lock is taken anew for that, so that nobody else is in the middle of a commit.
+        """
+        change = f"the commit {table.metadata_location} of {shown(table.identifier)}"
+        reason = f"the metastore's lock {lock.lock_id} was lost: {lock.failure}"
+
+        def took_place() -> bool | None:
+            with self._locks.held(table.identifier):
+                return self._took_place(base, table)
+
+        if not find_outcome(took_place, base.metadata.properties, change=change, reason=reason):
+            sending.refute()
+            raise CommitFailedError(f"another writer has replaced {change}: {reason}")
+
     def _drop(self, name: Identifier) -> None:
-        location = self.metadata_location(name)
-        thrift_types()
+        record = find_record(self._metastores, name)
+        if record is None:
+            raise self._no_table(name)
+        pointer_of(record, name)
         sending = Sending()
-
-        def gone() -> bool:
-            record = find_record(self._metastores, name)
-            return record is None or not is_table(record) or pointer_of(record, name) != location
-
         try:
-            self._settle(
+            Change(
+                f"the drop of {shown(name)}",
                 lambda: self._metastores.change(
                     lambda client: client.drop_table(name[0], name[1], False), sending
                 ),
-                gone,
-                f"the drop of {shown(name)}",
+                lambda: not self._has_identity(name, identity_of(record)),
                 self.properties,
-                sending,
-            )
-        except NotThereError:
+            ).carry_out(sending)
+        except NoSuchTableError:
             raise self._no_table(name) from None
 
     # -- changes of records ----------------------------------------------------------------------
@@ -277,18 +301,23 @@ class HiveCatalog(PointerCatalog):
         return record
 
     def _alter(
-        self, name: Identifier, record: Any, expected: str | None, sending: Sending | None = None
+        self,
+        name: Identifier,
+        record: Any,
+        base: LoadedTable,
+        lock: HeldLock | None,
+        sending: Sending,
     ) -> None:
-        """Alter a record; without a lock only if it points where it is expected to.
+        """Alter a record; without a lock only if it points to the base.
 
         With a lock the condition is left out, as Java does: on Derby and Oracle the metastore
         cannot compare the values, and refuses.
         """
-        conditions = {"DO_NOT_UPDATE_STATS": "true"}
-        if expected is not None:
+        conditions = {DO_NOT_UPDATE_STATS: "true"}
+        if lock is None:
             conditions |= {
                 "expected_parameter_key": METADATA_LOCATION,
-                "expected_parameter_value": expected,
+                "expected_parameter_value": base.metadata_location,
             }
         context = thrift_types().EnvironmentContext(properties=conditions)
         self._metastores.change(
@@ -298,69 +327,20 @@ class HiveCatalog(PointerCatalog):
             sending,
         )
 
-    def _settle(
-        self,
-        send: Callable[[], None],
-        took_place: Callable[[], bool | None],
-        change: str,
-        properties: Mapping[str, str],
-        sending: Sending,
-    ) -> None:
-        """Send a change; where no answer came, or one that leaves it open, ask what became of it.
-
-        A change whose answer was lost may still be under way.  So it is sent again until one has an
-        answer: of two of the same the metastore carries out one.
-        """
-        try:
-            with self._refusals(sending):
-                send()
-            return
-        except LostAnswerError as error:
-            reason = str(error)
-        except TException as error:
-            if took_place():
-                return
-            sending.refute()
-            raise CommitFailedError(f"{change} was refused: {message_of(error)}") from None
-
-        def settled() -> bool | None:
-            if took_place():
-                return True
-            try:
-                with self._refusals(sending):
-                    send()
-            except (TException, CommitFailedError, TableAlreadyExistsError, NoSuchTableError):
-                return took_place()
-            return True
-
-        if not find_outcome(settled, properties, change=change, reason=reason):
-            sending.refute()
-            raise CommitFailedError(f"{change} did not take place: {reason}")
-
-    @contextlib.contextmanager
-    def _refusals(self, sending: Sending) -> Iterator[None]:
-        """Give errors that a metastore raises before it changes anything their own types."""
-        thrift_types()
-        try:
-            yield
-        except AlreadyThereError as error:
-            sending.refute()
-            raise TableAlreadyExistsError(message_of(error)) from None
-        except NotThereError as error:
-            sending.refute()
-            raise NoSuchTableError(message_of(error)) from None
-        except RefusedError as error:
-            sending.refute()
-            text = message_of(error)
-            advice = ": set metastore.disallow.incompatible.col.type.changes to false in the server"
-            raise ValidationError(text + (advice if "incompatible" in text else "")) from None
-
     def _took_place(self, base: LoadedTable | None, table: LoadedTable) -> bool | None:
         race = PointerRace(base, table, lambda: self._find(table.identifier))
         return race.took_place(self.io)
 
-    def _is_renamed(self, table: LoadedTable, new: Identifier) -> bool:
-        return self._find(new) == table.metadata_location and self._find(table.identifier) is None
+    def _is_renamed(
+        self, identity: tuple[Any, ...], old: Identifier, new: Identifier
+    ) -> bool | None:
+        if self._has_identity(new, identity):
+            return True
+        return False if self._has_identity(old, identity) else None
+
+    def _has_identity(self, name: Identifier, identity: tuple[Any, ...]) -> bool:
+        record = find_record(self._metastores, name)
+        return record is not None and identity_of(record) == identity
 
     def _records(self, database: str, names: list[str]) -> list[Any]:
         asked = thrift_types().GetTablesRequest(dbName=database, tblNames=names)

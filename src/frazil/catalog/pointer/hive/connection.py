@@ -26,12 +26,12 @@ Result = TypeVar("Result")
 _BROKEN: Final = (TTransportException, TProtocolException, OSError, EOFError)
 
 
-class LostAnswerError(StorageError):
-    """A call was sent and its answer is not known."""
+class LostAnswerError(Exception):
+    """A call was sent and its answer is not known; it stays inside this package."""
 
 
-class AnsweredError(TException):  # type: ignore[misc]
-    """What a metastore answers instead of a result; the client's own errors take no traceback.
+class AnsweredError(Exception):
+    """What a metastore answers instead of a result; it stays inside this package.
 
     Attributes:
         message: in the server's words.
@@ -75,7 +75,8 @@ def thrift_types() -> Any:
 class Metastores:
     """Calls of whichever server answers.
 
-    An error that a server declares is raised as its client's class; see `thrift_types`.
+    `LostAnswerError` and `AnsweredError` are for this package alone, which makes of them what they
+    mean for the change.
     """
 
     def __init__(self, name: str, settings: ConnectionSettings) -> None:
@@ -91,6 +92,31 @@ class Metastores:
         """Return what a call gives that may be sent again, to another server if one broke.
 
         Raises:
+            StorageError: no server answers, or it answers with an error.
+        """
+        try:
+            return self.repeat(call)
+        except AnsweredError as error:
+            raise self._answered(error) from None
+
+    def find(self, call: Callable[[Any], Result]) -> Result | None:
+        """Return what `read` gives; None where what the call names is not there.
+
+        Raises:
+            StorageError: no server answers, or it answers with another error.
+        """
+        try:
+            return self.repeat(call)
+        except NotThereError:
+            return None
+        except AnsweredError as error:
+            raise self._answered(error) from None
+
+    def repeat(self, call: Callable[[Any], Result]) -> Result:
+        """Return what a call gives that may be sent again.
+
+        Raises:
+            AnsweredError: the metastore answers with an error.
             StorageError: no server answers.
         """
         tries = len(self._settings.addresses) + 1
@@ -108,6 +134,7 @@ class Metastores:
         """Return what a call gives that is sent once.
 
         Raises:
+            AnsweredError: the metastore answers with an error.
             StorageError: no server can be reached; nothing was sent.
             LostAnswerError: it was sent and no answer came.
         """
@@ -187,10 +214,17 @@ class Metastores:
             )
         except ImportError:
             raise ConfigurationError(
-                "hive.kerberos-authentication needs a SASL client: pip install frazil[hive-kerberos]"
+                "hive.kerberos-authentication needs a SASL client: "
+                "pip install frazil[hive-kerberos]"
             ) from None
         except Exception as error:
             raise AccessDeniedError(f"no login by Kerberos at {address}: {error}") from None
+
+    def _answered(self, error: AnsweredError) -> StorageError:
+        return StorageError(
+            f"the metastore {self._address} of the hive catalog {self._name} failed: "
+            f"{error.message}"
+        )
 
     def _failure(self, error: BaseException) -> StorageError:
         return StorageError(f"the metastore {self._address} gave no answer: {error}")

@@ -12,11 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
 
-from thrift.Thrift import TException
-
 from frazil.catalog.identifiers import Identifier, shown
 from frazil.catalog.outcome import after_the_change
-from frazil.catalog.pointer.hive.connection import LostAnswerError, Metastores, thrift_types
+from frazil.catalog.pointer.hive.connection import (
+    AnsweredError,
+    LostAnswerError,
+    Metastores,
+    thrift_types,
+)
 from frazil.catalog.pointer.hive.settings import LockTimes
 from frazil.errors import CommitFailedError, ConfigurationError, StorageError
 
@@ -38,12 +41,37 @@ class HeldLock:
 
     Attributes:
         lock_id: the metastore's number.
+        beat: tells the metastore that its holder lives.
         failure: why a heartbeat failed; None while the lock is ours.
     """
 
     lock_id: int
+    beat: Callable[[], None]
     failure: Exception | None = None
     _ended: threading.Event = field(default_factory=threading.Event)
+
+    def is_held(self) -> bool:
+        """Ask the metastore whether the lock is still ours; a failure is kept."""
+        if self.failure is None:
+            try:
+                self.beat()
+            except StorageError as error:
+                self.failure = error
+        return self.failure is None
+
+    def keep(self, pause: float) -> None:
+        """Beat until the lock is given back, or lost; the first time after half the pause.
+
+        Args:
+            pause: in seconds.
+        """
+        wait = pause / 2
+        while not self._ended.wait(wait) and self.is_held():
+            wait = pause
+
+    def end(self) -> None:
+        """Beat no more."""
+        self._ended.set()
 
     def require(self) -> None:
         """Check that the lock is still held.
@@ -79,13 +107,15 @@ class TableLocks:
         if not turn.lock.acquire(timeout=self._times.timeout):
             raise self._late(name, "another thread of this process")
         try:
-            lock = HeldLock(self._granted(name))
-            beats = threading.Thread(target=self._beat, args=(lock,), daemon=True)
+            lock = self._held(self._granted(name))
+            beats = threading.Thread(target=lock.keep, args=(self._times.heartbeat,), daemon=True)
             beats.start()
             try:
                 yield lock
             finally:
-                lock._ended.set()
+                lock.end()
+                # One that is under way tells whether the lock was ours until now.
+                beats.join()
                 self._unlock(lock.lock_id)
         finally:
             turn.lock.release()
@@ -93,6 +123,7 @@ class TableLocks:
     def _granted(self, name: Identifier) -> int:
         types = thrift_types()
         lock_id, state = self._created(name)
+        asked = types.CheckLockRequest(lockid=lock_id)
         try:
             deadline, pause = time.monotonic() + self._times.timeout, self._times.check_min
             while state == types.LockState.WAITING:
@@ -100,7 +131,6 @@ class TableLocks:
                     raise self._late(name, self._holders(name, lock_id), lock_id)
                 time.sleep(pause)
                 pause = min(pause * 1.5, self._times.check_max)
-                asked = types.CheckLockRequest(lockid=lock_id)
                 state = self._asked(lambda client: client.check_lock(asked), name).state
             if state != types.LockState.ACQUIRED:
                 raise CommitFailedError(
@@ -131,12 +161,15 @@ class TableLocks:
                     lambda client: client.lock(request), name, send=self._metastores.change
                 )
                 return made.lockid, made.state
-            except StorageError as error:
-                for lock in self._locks(name) if isinstance(error, LostAnswerError) else ():
+            except LostAnswerError as error:
+                failure = StorageError(str(error))
+                for lock in self._locks(name):
                     if lock.agentInfo == mark:
                         return lock.lockid, lock.state
-                if time.monotonic() + pause > deadline:
-                    raise
+            except StorageError as error:
+                failure = error
+            if time.monotonic() + pause > deadline:
+                raise failure
             time.sleep(pause)
             pause = min(pause * 2, self._times.creation_max)
 
@@ -148,15 +181,15 @@ class TableLocks:
         send: Callable[[Callable[[Any], Any]], Any] | None = None,
     ) -> Any:
         try:
-            return (send or self._metastores.read)(call)
-        except TException as error:
-            if "HIVE_LOCKS" in str(error):
+            return (send or self._metastores.repeat)(call)
+        except AnsweredError as error:
+            if "HIVE_LOCKS" in error.message:
                 raise ConfigurationError(
                     "the metastore's database has no table HIVE_LOCKS, so tables cannot be locked: "
                     "make its schema whole, or set iceberg.engine.hive.lock-enabled to false"
                 ) from None
             raise CommitFailedError(
-                f"the metastore gave no lock on {shown(name)}: {message_of(error)}"
+                f"the metastore gave no lock on {shown(name)}: {error.message}"
             ) from None
 
     def _locks(self, name: Identifier) -> list[Any]:
@@ -166,7 +199,7 @@ class TableLocks:
     def _holders(self, name: Identifier, own: int) -> str:
         try:
             held = [lock for lock in self._locks(name) if lock.lockid != own]
-        except (TException, StorageError):
+        except StorageError:
             return "others"
         return ", ".join(f"lock {lock.lockid} of {lock.user}@{lock.hostname}" for lock in held)
 
@@ -180,23 +213,13 @@ class TableLocks:
             f"after its metastore.txn.timeout; commit again then"
         )
 
-    def _beat(self, lock: HeldLock) -> None:
-        request = thrift_types().HeartbeatRequest(lockid=lock.lock_id)
-        pause = self._times.heartbeat / 2
-        while not lock._ended.wait(pause):
-            try:
-                self._metastores.read(lambda client: client.heartbeat(request))
-            except (TException, StorageError) as error:
-                lock.failure = error
-                return
-            pause = self._times.heartbeat
+    def _held(self, lock_id: int) -> HeldLock:
+        request = thrift_types().HeartbeatRequest(lockid=lock_id)
+        return HeldLock(
+            lock_id, lambda: self._metastores.read(lambda client: client.heartbeat(request))
+        )
 
     def _unlock(self, lock_id: int) -> None:
         request = thrift_types().UnlockRequest(lockid=lock_id)
         with after_the_change(f"the metastore's lock {lock_id} was not given back"):
             self._metastores.read(lambda client: client.unlock(request))
-
-
-def message_of(error: Exception) -> str:
-    """Return what a metastore says of an error."""
-    return str(getattr(error, "message", None) or error)

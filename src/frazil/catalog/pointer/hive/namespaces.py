@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
-
-from thrift.Thrift import TException
 
 from frazil.catalog.identifiers import Identifier, shown
 from frazil.catalog.pointer.hive.connection import (
     AlreadyThereError,
+    AnsweredError,
     LostAnswerError,
     Metastores,
     NotThereError,
     RefusedError,
     thrift_types,
 )
-from frazil.catalog.pointer.hive.locks import message_of
 from frazil.errors import (
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
@@ -53,10 +51,7 @@ class HiveNamespaces:
         """Return the database of a name; None if there is none."""
         if len(name) != 1:
             return None
-        try:
-            return self._metastores.read(lambda client: client.get_database(name[0]))
-        except NotThereError:
-            return None
+        return self._metastores.find(lambda client: client.get_database(name[0]))
 
     def required(self, name: Identifier) -> Any:
         """Return the database of a name.
@@ -89,18 +84,20 @@ class HiveNamespaces:
                 f"namespaces of a Hive metastore have one level: {shown(name)} has {len(name)}"
             )
         database = self._database(name[0], properties)
-        thrift_types()
         try:
-            self._metastores.change(lambda client: client.create_database(database))
+            self._change(
+                f"make the namespace {shown(name)}",
+                lambda client: client.create_database(database),
+                lambda: self.find(name) is not None,
+            )
         except AlreadyThereError:
             raise NamespaceAlreadyExistsError(
                 f"the namespace {shown(name)} exists in {self._catalog}"
             ) from None
-        except LostAnswerError:
-            if self.find(name) is None:
-                raise
-        except TException as error:
-            raise _refused(f"make the namespace {shown(name)}", error) from None
+        except (NotThereError, RefusedError) as error:
+            raise ValidationError(
+                f"the metastore did not make the namespace {shown(name)}: {error.message}"
+            ) from None
 
     def drop(self, name: Identifier) -> None:
         """Remove an empty database; its folder stays.
@@ -110,20 +107,18 @@ class HiveNamespaces:
             NamespaceNotEmptyError: it has tables or functions.
         """
         self.required(name)
-        thrift_types()
         try:
-            self._metastores.change(lambda client: client.drop_database(name[0], False, False))
+            self._change(
+                f"drop the namespace {shown(name)}",
+                lambda client: client.drop_database(name[0], False, False),
+                lambda: self.find(name) is None,
+            )
         except NotThereError:
             raise self.missing(name) from None
         except RefusedError as error:
             raise NamespaceNotEmptyError(
-                f"the namespace {shown(name)} is not empty: {message_of(error)}"
+                f"the namespace {shown(name)} is not empty: {error.message}"
             ) from None
-        except LostAnswerError:
-            if self.find(name) is not None:
-                raise
-        except TException as error:
-            raise _refused(f"drop the namespace {shown(name)}", error) from None
 
     def properties_of(self, name: Identifier) -> dict[str, str]:
         """Return the properties, with ``location``, ``comment`` and the owner among them."""
@@ -147,16 +142,32 @@ class HiveNamespaces:
             if key == OWNER:
                 properties.pop(OWNER_TYPE, None)
         database = self._database(found.name, {**properties, **updates})
+        what = f"change the namespace {shown(name)}"
         try:
-            self._metastores.change(lambda client: client.alter_database(name[0], database))
+            self._change(
+                what,
+                lambda client: client.alter_database(name[0], database),
+                lambda: self.properties_of(name).items() >= updates.items(),
+            )
         except NotThereError:
             raise self.missing(name) from None
-        except LostAnswerError:
-            now = self.properties_of(name)
-            if any(now.get(key) != value for key, value in updates.items()):
-                raise
-        except TException as error:
-            raise _refused(f"change the namespace {shown(name)}", error) from None
+        except RefusedError as error:
+            raise ValidationError(f"the metastore did not {what}: {error.message}") from None
+
+    def _change(
+        self, what: str, call: Callable[[Any], None], took_place: Callable[[], bool]
+    ) -> None:
+        try:
+            self._metastores.change(call)
+        except (NotThereError, AlreadyThereError, RefusedError):
+            raise
+        except AnsweredError as error:
+            raise StorageError(f"the metastore did not {what}: {error.message}") from None
+        except LostAnswerError as error:
+            if not took_place():
+                raise StorageError(
+                    f"it is not known whether the metastore will {what}: {error}"
+                ) from None
 
     def _database(self, name: str, properties: Mapping[str, str]) -> Any:
         types, rest = thrift_types(), dict(properties)
@@ -188,9 +199,3 @@ def _properties(database: Any) -> dict[str, str]:
         named[OWNER] = database.ownerName
         named[OWNER_TYPE] = types.PrincipalType._VALUES_TO_NAMES.get(database.ownerType)
     return found | {key: value for key, value in named.items() if value is not None}
-
-
-def _refused(what: str, error: TException) -> ValidationError | StorageError:
-    _types, text = thrift_types(), f"the metastore did not {what}: {message_of(error)}"
-    declared = RefusedError
-    return ValidationError(text) if isinstance(error, declared) else StorageError(text)

@@ -99,9 +99,8 @@ def view_parameters(
     """Return the parameters that a view has after a commit; arguments are as of a table."""
     parameters = dict(found or {})
     _remove_obsolete(parameters, {} if base is None else base.properties, metadata.properties)
-    for name, value in metadata.properties.items():
-        if name.lower() != TABLE_OWNER:
-            parameters[name] = value
+    own = metadata.properties.items()
+    parameters |= {name: value for name, value in own if name.lower() != TABLE_OWNER}
     _set_pointers(parameters, OF_VIEW, location, base_location)
     parameters["uuid"] = metadata.view_uuid
     _set_schema(parameters, metadata.schema, form.longest_parameter)

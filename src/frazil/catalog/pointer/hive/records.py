@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from frazil.catalog.identifiers import Identifier, shown
 from frazil.catalog.pointer.hive.columns import hive_columns
-from frazil.catalog.pointer.hive.connection import Metastores, NotThereError, thrift_types
+from frazil.catalog.pointer.hive.connection import Metastores, thrift_types
 from frazil.catalog.pointer.hive.parameters import (
     METADATA_LOCATION,
     OF_TABLE,
@@ -45,10 +45,13 @@ def find_record(metastores: Metastores, name: Identifier) -> Any | None:
         return None
     types = thrift_types()
     asked = types.GetTableRequest(dbName=name[0], tblName=name[1])
-    try:
-        return metastores.read(lambda client: client.get_table_req(asked)).table
-    except NotThereError:
-        return None
+    found = metastores.find(lambda client: client.get_table_req(asked))
+    return None if found is None else found.table
+
+
+def identity_of(record: Any) -> tuple[Any, ...]:
+    """Return what a record keeps through commits and renames, and another of its name has not."""
+    return record.createTime, (record.parameters or {}).get("uuid")
 
 
 def is_table(record: Any) -> bool:
