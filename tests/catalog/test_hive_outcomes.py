@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,10 @@ POINTER = "metadata_location"
 
 
 class FakeMetastore:
-    """The calls that the catalog makes, on tables in memory; `faults` come first; the last of a call stays."""
+    """The calls that the catalog makes, on tables in memory.
+
+    Faults come in turn; the last one of a call stays.
+    """
 
     def __init__(self) -> None:
         self.tables: dict[tuple[str, str], Any] = {}
@@ -213,7 +216,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> FakeMetastore:
     return made
 
 
-def lakes(folder: Path, server: FakeMetastore, properties: dict[str, str]) -> Iterator[Lake]:
+@contextmanager
+def lake_on(folder: Path, server: FakeMetastore, properties: dict[str, str]) -> Iterator[Lake]:
     lake = Lake(folder, server, properties)
     with closing(lake.catalog):
         yield lake
@@ -260,7 +264,7 @@ COMMITS: dict[str, tuple[dict[str, str], Any, type[FrazilError] | None, bool]] =
 @pytest.mark.parametrize("case", COMMITS)
 def test_a_commit(case: str, tmp_path: Path, server: FakeMetastore) -> None:
     settings, faults, error, is_kept = COMMITS[case]
-    for lake in lakes(tmp_path, server, settings):
+    with lake_on(tmp_path, server, settings) as lake:
         lake.make()
         before = lake.metadata_files()
         server.faults["alter_table_with_environment_context"] = [*faults, done]
@@ -277,10 +281,10 @@ def test_a_commit(case: str, tmp_path: Path, server: FakeMetastore) -> None:
 def test_another_writer_is_first(
     settings: dict[str, str], fault: Fault, tmp_path: Path, server: FakeMetastore
 ) -> None:
-    for lake in lakes(tmp_path, server, settings):
+    with lake_on(tmp_path, server, settings) as lake:
         lake.make()
 
-        def others_turn(server: FakeMetastore, lake: Lake = lake) -> None:
+        def others_turn(server: FakeMetastore) -> None:
             lake.other_commits(server)
             beats_fail(server)
 
@@ -310,7 +314,7 @@ def test_a_creation(
     tmp_path: Path,
     server: FakeMetastore,
 ) -> None:
-    for lake in lakes(tmp_path, server, LOCKED):
+    with lake_on(tmp_path, server, LOCKED) as lake:
         server.faults["create_table"] = [*faults, done]
         assert outcome_of(lake.make) is error
         server.faults.clear()
@@ -318,7 +322,7 @@ def test_a_creation(
 
 
 def test_a_creation_of_a_taken_name(tmp_path: Path, server: FakeMetastore) -> None:
-    for lake in lakes(tmp_path, server, LOCKED):
+    with lake_on(tmp_path, server, LOCKED) as lake:
         lake.make()
         metadata = lake.catalog.load_table("db.t").metadata
         staged = lake.catalog.stage_table("db.u", metadata)
@@ -330,7 +334,7 @@ def test_a_creation_of_a_taken_name(tmp_path: Path, server: FakeMetastore) -> No
 
 @pytest.mark.parametrize("faults", [[silent], [silent_after], [refused_after]])
 def test_drops_and_renames(faults: list[Fault], tmp_path: Path, server: FakeMetastore) -> None:
-    for lake in lakes(tmp_path, server, LOCKED):
+    with lake_on(tmp_path, server, LOCKED) as lake:
         lake.make()
         server.faults["alter_table_with_environment_context"] = [*faults, done]
         lake.catalog.rename_table("db.t", "db.u")
