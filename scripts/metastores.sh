@@ -46,12 +46,37 @@ jar() {
     exit 0
 }
 
+# What a metastore needs and its archive has not: all that its module names, but for what Spark brings.
+more() {
+    [ -d "$folder/more" ] && return 0
+    cat >"$folder/ivy.xml" <<END_OF_MODULE
+<ivy-module version="2.0">
+  <info organisation="frazil" module="metastore"/>
+  <dependencies>
+    <dependency org="org.apache.hive" name="hive-standalone-metastore-server" rev="$1" conf="default->default">
+      <exclude org="org.apache.hadoop"/>
+    </dependency>
+    <exclude org="org.apache.zookeeper"/>
+    <exclude org="com.google.cloud.bigdataoss"/>
+    <exclude org="org.slf4j"/>
+    <exclude org="org.apache.logging.log4j"/>
+  </dependencies>
+</ivy-module>
+END_OF_MODULE
+    "${JAVA_HOME:+$JAVA_HOME/bin/}java" -jar "$jars"/ivy-*.jar -ivy "$folder/ivy.xml" -confs default -types jar \
+        -cache "$folder/ivy" -retrieve "$folder/got/more/[artifact]-[revision].[ext]" >"$folder/ivy.log" 2>&1 &&
+        mv "$folder/got/more" "$folder/more" && return 0
+    echo "Hive's metastores are left out: what $1 needs cannot be had" >&2
+    exit 0
+}
+
 # Of Hadoop Spark has all but what only a server of HDFS needs; a metastore asks for one class of that.
 jar org.apache.hadoop hadoop-hdfs 3.3.6
 jar javax.servlet javax.servlet-api 3.1.0
 jar commons-collections commons-collections 3.2.2
 jar org.apache.httpcomponents httpclient 4.5.14
 jar org.apache.httpcomponents httpcore 4.4.16
+more 4.0.1
 metastore hive-standalone-metastore-server 4.0.1
 metastore hive-standalone-metastore 3.1.3
 rm -rf "$folder/ivy" "$folder/got"

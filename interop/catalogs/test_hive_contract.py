@@ -1,0 +1,50 @@
+"""What every catalog promises (tests/catalog), of a Hive metastore; and commits at the same time."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+
+import pytest
+import test_catalog_contract as contract
+from catalog_cases import made_table, opened, set_properties_retrying
+from hive_server import Metastore
+
+from frazil.catalog.protocol import Catalog
+from frazil.errors import FrazilError
+
+for _name, _test in inspect.getmembers(contract, inspect.isfunction):
+    if _name.startswith("test_") and "catalog" in inspect.signature(_test).parameters:
+        globals()[_name] = _test
+
+
+@pytest.fixture(params=["hive"])
+def catalog(hive: Metastore) -> Iterator[Catalog]:
+    """A catalog with no namespaces but Hive's own."""
+    properties = {"type": "hive", "uri": hive.uri, "warehouse": hive.warehouse}
+    with closing(opened(properties)) as made:
+        yield made
+        _emptied(made)
+
+
+def _emptied(catalog: Catalog) -> None:
+    for namespace in catalog.list_namespaces():
+        for table in catalog.list_tables(namespace):
+            catalog.drop_table(table)
+        with suppress(FrazilError):
+            catalog.drop_namespace(namespace)
+
+
+def test_commits_of_threads_are_all_there(catalog: Catalog) -> None:
+    made_table(catalog, "db.busy")
+
+    def commits(writer: int) -> None:
+        for number in range(10):
+            set_properties_retrying(catalog, "db.busy", **{f"p{writer}-{number}": "1"})
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(commits, range(4)))
+    properties = catalog.load_table("db.busy").metadata.properties
+    assert {f"p{writer}-{number}" for writer in range(4) for number in range(10)} <= set(properties)
