@@ -10,6 +10,7 @@ from typing import Any, Final
 from frazil.catalog.pointer.hive.settings import TableForm
 from frazil.format.metadata import TableMetadata
 from frazil.format.properties.kinds import FLAG, Property
+from frazil.format.properties.table import GC_ENABLED
 from frazil.format.schema import Schema
 from frazil.format.views import ViewMetadata
 
@@ -23,7 +24,7 @@ OF_VIEW: Final = "ICEBERG-VIEW"
 
 _COLUMN_STATS_ACCURATE = "COLUMN_STATS_ACCURATE"
 _STORAGE_HANDLER = "org.apache.iceberg.mr.hive.HiveIcebergStorageHandler"
-_HIVE_NAMES: Final = {"gc.enabled": "external.table.purge"}
+_HIVE_NAMES: Final = {GC_ENABLED.name: "external.table.purge"}
 _STATISTICS: Final = {
     "numFiles": "total-data-files",
     "numRows": "total-records",
