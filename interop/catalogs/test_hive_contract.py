@@ -1,4 +1,4 @@
-"""What every catalog promises (tests/catalog), of a Hive metastore; and commits at the same time."""
+"""What every catalog promises (tests/catalog), of a Hive metastore; and commits side by side."""
 
 from __future__ import annotations
 

@@ -9,9 +9,9 @@ from frazil.catalog.outcome import Sending, find_outcome
 from frazil.catalog.pointer.hive.connection import (
     AlreadyThereError,
     AnsweredError,
-    LostAnswerError,
     NotThereError,
     RefusedError,
+    UnansweredError,
 )
 from frazil.catalog.pointer.hive.locks import HeldLock
 from frazil.errors import (
@@ -62,7 +62,7 @@ class Change:
         """
         try:
             self.send()
-        except LostAnswerError as error:
+        except UnansweredError as error:
             reason = str(error)
             failure: FrazilError = CommitFailedError(f"{self.what} did not take place: {reason}")
             took_place = self._took_place_at_last
@@ -96,7 +96,7 @@ class Change:
             return None
         try:
             self.send()
-        except LostAnswerError:
+        except UnansweredError:
             return None
         except AnsweredError:
             answer = self.took_place()

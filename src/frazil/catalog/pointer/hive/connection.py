@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 _BROKEN: Final = (TTransportException, TProtocolException, OSError, EOFError)
 
 
-class LostAnswerError(Exception):
+class UnansweredError(Exception):
     """A call was sent and its answer is not known; it stays inside this package."""
 
 
@@ -75,7 +75,7 @@ def thrift_types() -> Any:
 class Metastores:
     """Calls of whichever server answers.
 
-    `LostAnswerError` and `AnsweredError` are for this package alone, which makes of them what they
+    `UnansweredError` and `AnsweredError` are for this package alone, which makes of them what they
     mean for the change.
     """
 
@@ -136,7 +136,7 @@ class Metastores:
         Raises:
             AnsweredError: the metastore answers with an error.
             StorageError: no server can be reached; nothing was sent.
-            LostAnswerError: it was sent and no answer came.
+            UnansweredError: it was sent and no answer came.
         """
         with self._lock:
             client = self._connected()
@@ -145,7 +145,7 @@ class Metastores:
             try:
                 return self._called(call, client)
             except _BROKEN as error:
-                raise LostAnswerError(str(self._failure(error))) from None
+                raise UnansweredError(str(self._failure(error))) from None
 
     def close(self) -> None:
         """End the connection; the next call makes another."""

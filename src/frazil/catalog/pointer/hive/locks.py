@@ -16,8 +16,8 @@ from frazil.catalog.identifiers import Identifier, shown
 from frazil.catalog.outcome import after_the_change
 from frazil.catalog.pointer.hive.connection import (
     AnsweredError,
-    LostAnswerError,
     Metastores,
+    UnansweredError,
     thrift_types,
 )
 from frazil.catalog.pointer.hive.settings import LockTimes
@@ -161,7 +161,7 @@ class TableLocks:
                     lambda client: client.lock(request), name, send=self._metastores.change
                 )
                 return made.lockid, made.state
-            except LostAnswerError as error:
+            except UnansweredError as error:
                 failure = StorageError(str(error))
                 for lock in self._locks(name):
                     if lock.agentInfo == mark:

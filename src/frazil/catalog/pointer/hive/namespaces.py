@@ -9,10 +9,10 @@ from frazil.catalog.identifiers import Identifier, shown
 from frazil.catalog.pointer.hive.connection import (
     AlreadyThereError,
     AnsweredError,
-    LostAnswerError,
     Metastores,
     NotThereError,
     RefusedError,
+    UnansweredError,
     thrift_types,
 )
 from frazil.errors import (
@@ -163,7 +163,7 @@ class HiveNamespaces:
             raise
         except AnsweredError as error:
             raise StorageError(f"the metastore did not {what}: {error.message}") from None
-        except LostAnswerError as error:
+        except UnansweredError as error:
             if not took_place():
                 raise StorageError(
                     f"it is not known whether the metastore will {what}: {error}"
