@@ -63,9 +63,9 @@ more() {
   </dependencies>
 </ivy-module>
 END_OF_MODULE
-    "${JAVA_HOME:+$JAVA_HOME/bin/}java" -jar "$jars"/ivy-*.jar -ivy "$folder/ivy.xml" -confs default -types jar \
+    "${JAVA_HOME:+$JAVA_HOME/bin/}java" -jar "$jars"/ivy-*.jar -ivy "$folder/ivy.xml" -confs default -types jar bundle \
         -cache "$folder/ivy" -retrieve "$folder/got/more/[artifact]-[revision].[ext]" >"$folder/ivy.log" 2>&1 &&
-        mv "$folder/got/more" "$folder/more" && return 0
+        rm -f "$folder"/got/more/hive-standalone-metastore-*.jar && mv "$folder/got/more" "$folder/more" && return 0
     echo "Hive's metastores are left out: what $1 needs cannot be had" >&2
     exit 0
 }
