@@ -85,7 +85,7 @@ def test_types() -> None:
         ),
         ({"uri": "https://u:s3cr3t@x"}, ConfigurationError),
         ({"type": "rest"}, ConfigurationError),
-        ({"uri": "thrift://x"}, UnsupportedError),
+        ({"uri": "dynamodb", "type": "dynamodb"}, UnsupportedError),
         ({"type": "odd"}, ConfigurationError),
         ({}, ConfigurationError),
         ({"type": "sql"}, ConfigurationError),

@@ -117,7 +117,7 @@ def _meant(properties: Mapping[str, object]) -> list[type[Catalog]]:
     if path is not None:
         return [class_by_path("", str(path))]
     named = _KINDS.get(kind) or (_installed(kind) if kind else None)
-    return [named] if named is not None else [SqlCatalog, FilesystemCatalog, RestCatalog]
+    return [named] if named is not None else list(dict.fromkeys(_KINDS.values()))
 
 
 def _installed(kind: str) -> type[Catalog] | None:

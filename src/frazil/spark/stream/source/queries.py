@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _LOCK = threading.Lock()
 _KEPT_FAILURES = 100
+_LONGEST_START = 60.0
+_LOOK_EVERY = 0.01
+"""Seconds."""
 _WATCHES: dict[SparkSession, Watch] = {}
 
 
@@ -162,10 +166,11 @@ class Watch(StreamingQueryListener):
             )
             self._note_failure(run_id, refusal)
             _LOG.error("a streaming query is stopped: %s", refusal)
-            # Spark waits for this call before the query can stop.
             query = self._spark.streams.get(query_id)
             if query is not None:
-                threading.Thread(target=query.stop, name="frazil-stop", daemon=True).start()
+                threading.Thread(
+                    target=_stop_once_started, args=(query,), name="frazil-stop", daemon=True
+                ).start()
             return False
         try:
             follower = stream.placed_in(checkpoint)
@@ -235,6 +240,18 @@ def _watch_of(spark: SparkSession) -> Watch:
             spark.streams.addListener(known)
             _WATCHES[spark] = known
         return known
+
+
+def _stop_once_started(query: StreamingQuery) -> None:
+    """Stop a query, not before Spark has told of its start.
+
+    A stop interrupts what the query does: while it tells, Spark would take the listener for broken
+    and remove it.
+    """
+    told, deadline = str(query.status["message"]), time.monotonic() + _LONGEST_START
+    while str(query.status["message"]) == told and time.monotonic() < deadline and query.isActive:
+        time.sleep(_LOOK_EVERY)
+    query.stop()
 
 
 def _folder(description: str) -> str:
