@@ -16,7 +16,7 @@ from frazil.catalog.identifiers import Identifier, parse_namespace
 from frazil.catalog.request_log import RequestLog
 from frazil.catalog.views import LoadedView as LoadedView
 from frazil.catalog.views import ViewMethods
-from frazil.errors import NoSuchNamespaceError, NoSuchTableError, UnsupportedError
+from frazil.errors import NoSuchNamespaceError, NoSuchTableError, UnsupportedError, ValidationError
 from frazil.format.changes import Requirement, Update, apply_updates
 from frazil.format.metadata import TableMetadata
 from frazil.planning.scan_report import PlannedScan
@@ -423,3 +423,15 @@ class Catalog(ViewMethods, ABC):
     def unsupported(self, capability: Capability) -> UnsupportedError:
         """Return the error of a catalog that cannot do something."""
         return UnsupportedError(f"the {self.kind} catalog {self.name} has no {capability}")
+
+
+def property_changes(updates: Mapping[str, str] | None, removals: Sequence[str]) -> dict[str, str]:
+    """Return the properties to set.
+
+    Raises:
+        ValidationError: one of them is to be removed too.
+    """
+    changes = dict(updates or {})
+    if both := sorted(set(changes) & set(removals)):
+        raise ValidationError(f"the properties {both} are both set and removed")
+    return changes

@@ -15,7 +15,14 @@ from frazil.catalog.identifiers import (
     parse_table_identifier,
     shown,
 )
-from frazil.catalog.protocol import Capability, Catalog, LoadedTable, StagedTable, TableCommit
+from frazil.catalog.protocol import (
+    Capability,
+    Catalog,
+    LoadedTable,
+    StagedTable,
+    TableCommit,
+    property_changes,
+)
 from frazil.catalog.purge import refuse_purge_without_gc
 from frazil.catalog.rest import routes
 from frazil.catalog.rest.client import RestRequest
@@ -48,7 +55,6 @@ from frazil.errors import (
     NoSuchNamespaceError,
     NoSuchTableError,
     TableAlreadyExistsError,
-    ValidationError,
 )
 from frazil.format.changes import AddSnapshot, AssertCreate, Requirement, Update
 from frazil.format.metadata import TableMetadata
@@ -128,9 +134,7 @@ class RestCatalog(RestViewMethods, OnDriver, Catalog):
         updates: Mapping[str, str] | None = None,
         removals: Sequence[str] = (),
     ) -> None:
-        changes = dict(updates or {})
-        if both := sorted(set(changes) & set(removals)):
-            raise ValidationError(f"the properties {both} are both set and removed")
+        changes = property_changes(updates, removals)
         self._namespaces.update(parse_named_namespace(namespace), changes, removals)
 
     # -- tables ----------------------------------------------------------------------------------

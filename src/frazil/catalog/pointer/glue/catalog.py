@@ -27,12 +27,11 @@ from frazil.catalog.pointer.glue.namespaces import GlueNamespaces
 from frazil.catalog.pointer.glue.settings import PROPERTY_NAMES, PROPERTY_PREFIXES, GlueSettings
 from frazil.catalog.pointer.glue.tables import GlueTables
 from frazil.catalog.pointer.pointer_race import PointerRace
-from frazil.catalog.protocol import Capability, LoadedTable, StagedTable
+from frazil.catalog.protocol import Capability, LoadedTable, StagedTable, property_changes
 from frazil.errors import (
     ConfigurationError,
     NoSuchNamespaceError,
     NoSuchTableError,
-    ValidationError,
 )
 from frazil.format.metadata import TableMetadata
 from frazil.storage.files import FileIO
@@ -105,9 +104,7 @@ class GlueCatalog(PointerCatalog):
         updates: Mapping[str, str] | None = None,
         removals: Sequence[str] = (),
     ) -> None:
-        changes = dict(updates or {})
-        if both := sorted(set(changes) & set(removals)):
-            raise ValidationError(f"the properties {both} are both set and removed")
+        changes = property_changes(updates, removals)
         self._namespaces.update(parse_named_namespace(namespace), changes, removals)
 
     # -- tables ----------------------------------------------------------------------------------

@@ -41,13 +41,12 @@ from frazil.catalog.pointer.hive.settings import (
     TableForm,
 )
 from frazil.catalog.pointer.pointer_race import PointerRace
-from frazil.catalog.protocol import Capability, LoadedTable, StagedTable
+from frazil.catalog.protocol import Capability, LoadedTable, StagedTable, property_changes
 from frazil.errors import (
     CommitFailedError,
     ConfigurationError,
     NoSuchTableError,
     TableAlreadyExistsError,
-    ValidationError,
 )
 from frazil.format.metadata import TableMetadata
 from frazil.storage.files import FileIO
@@ -115,9 +114,7 @@ class HiveCatalog(PointerCatalog):
         updates: Mapping[str, str] | None = None,
         removals: Sequence[str] = (),
     ) -> None:
-        changes = dict(updates or {})
-        if both := sorted(set(changes) & set(removals)):
-            raise ValidationError(f"the properties {both} are both set and removed")
+        changes = property_changes(updates, removals)
         self._namespaces.update(parse_named_namespace(namespace), changes, removals)
 
     # -- tables ----------------------------------------------------------------------------------

@@ -43,11 +43,10 @@ from frazil.catalog.pointer.sql.schema import (
     has_type_column,
 )
 from frazil.catalog.pointer.sql.views import SqlViewMethods
-from frazil.catalog.protocol import Capability, LoadedTable, StagedTable
+from frazil.catalog.protocol import Capability, LoadedTable, StagedTable, property_changes
 from frazil.catalog.request_log import RequestLog
 from frazil.errors import (
     ConfigurationError,
-    ValidationError,
 )
 from frazil.format.metadata import TableMetadata
 from frazil.storage.files import FileIO
@@ -148,9 +147,7 @@ class SqlCatalog(SqlViewMethods, CommitsTogether):
         updates: Mapping[str, str] | None = None,
         removals: Sequence[str] = (),
     ) -> None:
-        changes = dict(updates or {})
-        if both := sorted(set(changes) & set(removals)):
-            raise ValidationError(f"the properties {both} are both set and removed")
+        changes = property_changes(updates, removals)
         self._namespaces.update(parse_named_namespace(namespace), changes, removals)
 
     # -- tables ----------------------------------------------------------------------------------
