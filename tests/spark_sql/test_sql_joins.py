@@ -81,6 +81,12 @@ def sides(spark, tmp_path_factory):
     lake.close()
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_known(sides):
+    """No test sees what was found out in another one."""
+    sides.load_table("star.f").io.caches["reads"].clear()
+
+
 @pytest.fixture
 def every_size_is_large(monkeypatch):
     """The tables of the tests count as large ones."""

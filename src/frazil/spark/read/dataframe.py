@@ -13,9 +13,11 @@ from dataclasses import dataclass
 import polars as pl
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as S
 
 from frazil.errors import UnsupportedError
 from frazil.format.metadata import TableMetadata
+from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.planning.deletes.index import EQUALITY_DELETES
 from frazil.planning.scan_plan import DeleteWay, ScanPlan
@@ -95,7 +97,7 @@ class PlannedRead:
             schema = result_schema(
                 context.metadata, self.plan.schema, request.projection, request.support
             )
-            return PreparedRead((PreparedRows(context.spark.createDataFrame([], schema)),))
+            return PreparedRead((_no_rows(context.spark, schema),))
         groups = delete_groups(self.plan)
         if not any(group.equality for group in groups):
             return self._read(self.plan, groups, request.projection, {})
@@ -216,3 +218,13 @@ def _constant_ids(reading: SharedReading, layout: Layout, spec_id: int) -> tuple
     unknown = layout.reader is Reader.ARROW or not layout.columns
     absent = scanned if unknown else layout.missing
     return tuple(sorted(spec.identity_source_ids & scanned & absent))
+
+
+def _no_rows(spark: SparkSession, schema: S.StructType) -> PreparedRows:
+    """Rows of a schema that there are none of, as Spark's optimizer knows."""
+    # What is made of no data alone may have any size to Spark, and makes a join shuffle.
+    rows = spark.createDataFrame([], schema).limit(0)
+    if len({name.lower() for name in schema.names}) < len(schema.names):
+        return PreparedRows(rows)
+    names = [quote_name_always([name]) for name in schema.names]
+    return PreparedRows(rows, tuple(f"{name} AS {name}" for name in names), is_small=True)

@@ -130,6 +130,10 @@ class PreparedReads:
         """Return what is kept with these files."""
         return cls(io.caches["reads"])
 
+    def has(self, spark: SparkSession, plan: ScanPlan, request: ReadRequest) -> bool:
+        """Return whether a read of this very plan is kept."""
+        return self._kept.get(_ReadKey(spark, plan, request)) is not None
+
     def read(
         self,
         spark: SparkSession,

@@ -120,6 +120,11 @@ class TableReader:
         kept = PreparedReads.of(self.io)
         return kept.read(self.spark, plan, request, lambda: self._prepared(plan, request))
 
+    def keeps(self, plan: ScanPlan, projection: Projection) -> bool:
+        """Return whether what `rows_of_snapshot` has prepared is kept."""
+        request = self._request(projection, self._equality(plan))
+        return PreparedReads.of(self.io).has(self.spark, plan, request)
+
     def rows_under_some_deletes(self, plan: ScanPlan, projection: Projection) -> DataFrame:
         """Return the rows that the plan's deletes leave; others may apply to the files too.
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from threading import Condition
 from typing import Any, Final
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -269,6 +270,22 @@ def checkpoint_of_query(spark: SparkSession, query_id: str) -> str | None:
     except Exception:
         # It has ended, or this Spark keeps it elsewhere.
         return None
+
+
+def is_temporary_view(spark: SparkSession, name: str) -> bool:
+    """Whether a name is that of a temporary view of the session."""
+    if not is_connect(spark):
+        session: Any = spark
+        try:
+            # Spark's public way looks for a table first, and takes twenty times as long.
+            views = session._jsparkSession.sessionState().catalog()
+            return bool(views.getRawTempView(name).isDefined())
+        except Py4JError:  # This Spark keeps them elsewhere.
+            pass
+    try:
+        return bool(spark.catalog.tableExists(name)) and spark.catalog.getTable(name).isTemporary
+    except PySparkException:  # What Spark cannot look up is none of its views.
+        return False
 
 
 def is_case_sensitive(spark: SparkSession) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.catalog.identifiers import Identifier, shown
@@ -18,6 +17,7 @@ from frazil.errors import (
     ValidationError,
 )
 from frazil.spark.creation import CreateTable
+from frazil.spark.session.facts import is_temporary_view
 from frazil.spark.table import Table
 from frazil.spark.transaction.table import TransactionTable
 
@@ -336,11 +336,7 @@ class SqlContext:
 
     def is_view(self, name: str) -> bool:
         """Whether a name is that of a temporary view, which goes before tables."""
-        catalog = self.spark.catalog
-        try:
-            return bool(catalog.tableExists(name)) and catalog.getTable(name).isTemporary
-        except PySparkException:  # What Spark cannot look up is none of its views.
-            return False
+        return is_temporary_view(self.spark, name)
 
 
 def _said_after(word: str) -> tuple[TableVersion, str | None] | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.errors import ParseException
 from pyspark.sql import DataFrame
 
@@ -12,6 +14,7 @@ from frazil.spark.sql.binding.bound_text import BoundText, bind_query
 from frazil.spark.sql.context import SqlContext
 from frazil.spark.sql.parameters import Args
 from frazil.spark.sql.pruning.asked import AskedOfTables, asked_of_tables
+from frazil.spark.sql.pruning.known_queries import KnownQueries
 from frazil.spark.sql.pruning.written_rows import NOTHING_ASKED, WrittenRows, written_rows
 
 
@@ -25,15 +28,26 @@ def query(context: SqlContext, text: str, args: Args = None) -> DataFrame:
     bound = bind_query(context, text)
     if not bound.is_bound:
         return context.spark.sql(text, args)  # type: ignore[arg-type]
+    known = None if context.transaction is not None else KnownQueries.of(bound, args)
+    again = None if known is None else known.again(bound, args)
+    if again is not None:
+        return again
     asked = asked_of_tables(context.spark, bound, args)
     row = None if asked is None else asked.row_of_metadata()
-    return bound.run(args, _rows(bound, args, asked)) if row is None else row
+    if row is not None:
+        return row
+    wanted = _wanted(bound, args, asked)
+    rows = _rows(bound, wanted)
+    found = bound.run(args, rows)
+    if known is not None:
+        known.keep(bound, wanted, rows, found)
+    return found
 
 
 def wanted_rows(context: SqlContext, bound: BoundText) -> dict[str, DataFrame]:
     """Return the rows of a query's tables by their names, from the files that it would open."""
     asked = asked_of_tables(context.spark, bound, None)
-    return _rows(bound, None, asked)
+    return _rows(bound, _wanted(bound, None, asked))
 
 
 def passed_on(context: SqlContext, text: str, args: Args = None) -> DataFrame:
@@ -50,14 +64,22 @@ def passed_on(context: SqlContext, text: str, args: Args = None) -> DataFrame:
     return bound.run(args, bound.all_rows())
 
 
-def _rows(bound: BoundText, args: Args, asked: AskedOfTables | None) -> dict[str, DataFrame]:
+def _rows(bound: BoundText, wanted: Mapping[str, WrittenRows]) -> dict[str, DataFrame]:
+    return {
+        name: each.rows(wanted[name].where, wanted[name].buckets)
+        for name, each in bound.tables.items()
+    }
+
+
+def _wanted(bound: BoundText, args: Args, asked: AskedOfTables | None) -> dict[str, WrittenRows]:
+    """What is asked of each table, by its name in the query."""
     where = {} if asked is None else asked.wanted_rows()
     by_words: dict[str, WrittenRows] = {}
     if is_connect(bound.spark) or bound.calls_functions:
         by_words = written_rows(bound, args)
-    rows = {}
-    for name, each in bound.tables.items():
+    wanted = {}
+    for name in bound.tables:
         said = by_words.get(name, NOTHING_ASKED)
-        wanted = all_of([where.get(name, AlwaysTrue()), said.where])
-        rows[name] = each.rows(wanted, said.buckets)
-    return rows
+        both = all_of([where.get(name, AlwaysTrue()), said.where])
+        wanted[name] = WrittenRows(both, said.buckets)
+    return wanted

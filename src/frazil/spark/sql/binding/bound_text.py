@@ -54,6 +54,7 @@ class BoundText:
         changes: what was replaced in it.
         own_words: the words of the text.
         calls: of the lake's functions, in whose places the text has expressions of Spark's.
+        has_other_tables: the text also reads tables or views that are no lake's.
     """
 
     spark: SparkSession
@@ -64,11 +65,22 @@ class BoundText:
     changes: Sequence[tuple[int, int, str]]
     own_words: Sequence[Word]
     calls: Sequence[TypedCall] = ()
+    has_other_tables: bool = False
 
     @property
     def is_bound(self) -> bool:
         """Whether Spark cannot read the text as the user wrote it."""
         return bool(self.relations or self.frames or self.calls)
+
+    @property
+    def reads_the_lake_alone(self) -> bool:
+        """Whether all that the text and its views read are tables and views of a lake."""
+        views = (each for each in self.relations.values() if isinstance(each, QueriedView))
+        return (
+            not self.frames
+            and not self.has_other_tables
+            and all(each.bound.reads_the_lake_alone for each in views)
+        )
 
     @property
     def calls_functions(self) -> bool:
@@ -218,6 +230,7 @@ def bind_tables(
     relations: dict[str, QueriedTable | QueriedView] = {}
     frames: dict[str, DataFrame] = {}
     changes: list[tuple[int, int, str]] = []
+    has_others = False
     over_connect = is_connect(context.spark) and not as_views
     uses = tables_in(context.spark, text)
     for use in uses:
@@ -231,9 +244,11 @@ def bind_tables(
                 parts = context.scope.whole_name(context, parts)
                 if not context.is_lake(parts[0]):
                     changes.append((use.name.start, use.name.stop, quote_name_always(parts)))
+                    has_others = True
                     continue
             named = context.find(parts)
             if named is None:
+                has_others = True
                 continue
             if isinstance(named, NamedView):
                 relations[name] = _queried_view(context, use, named)
@@ -252,8 +267,16 @@ def bind_tables(
         changes += without_reserved(words, own)
     # Without values Spark looks for no braces.
     doubled = over_connect and bool(relations or frames)
-    bound = _changed(text, changes, doubled=doubled)
-    return BoundText(context.spark, bound, relations, frames, text, tuple(changes), tuple(words))
+    return BoundText(
+        context.spark,
+        _changed(text, changes, doubled=doubled),
+        relations,
+        frames,
+        text,
+        tuple(changes),
+        tuple(words),
+        has_other_tables=has_others,
+    )
 
 
 def bind_view_query(context: SqlContext, sql: str, scope: ViewScope) -> BoundText:

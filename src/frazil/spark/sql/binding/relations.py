@@ -55,7 +55,7 @@ class QueriedTable:
         """The read of the table's rows, all of them."""
         table = self.named.table
         names = [field.name for field in table.metadata.schema.fields]
-        version = self._version.arguments
+        version = self.version.arguments
         if not self.metadata_columns:
             return table.scan(**version)
         whole = table.scan(**version)
@@ -72,7 +72,7 @@ class QueriedTable:
     def no_rows(self) -> DataFrame:
         """Return a relation of the same columns without rows."""
         if self.named.metadata_table is not None:
-            return self.named.metadata_rows(self._version)
+            return self.named.metadata_rows(self.version)
         return self.context.spark.createDataFrame([], self.schema)
 
     def rows(self, where: Expression, buckets: Sequence[Buckets] = ()) -> DataFrame:
@@ -82,7 +82,7 @@ class QueriedTable:
             buckets: such rows are in one of these, of each.
         """
         if self.named.metadata_table is not None:
-            return self.named.metadata_rows(self._version)
+            return self.named.metadata_rows(self.version)
         if isinstance(where, AlwaysTrue) and not buckets:
             return self.scan.to_df()
         table = self.named.table
@@ -92,6 +92,13 @@ class QueriedTable:
             plan = plan.where_files(in_buckets(plan.files, table.metadata, buckets))
             return reader.rows(plan, self.scan.projection)
         return reader.rows_of_snapshot(self._as_whole(plan), self.scan.projection)
+
+    def kept_files(self, where: Expression) -> int | None:
+        """Return how many files `rows` reads; None where what is prepared of them is not kept."""
+        table = self.named.table
+        plan = self._as_whole(self.plan(where))
+        reader = TableReader(self.context.spark, table.metadata, table.io)
+        return plan.file_count if reader.keeps(plan, self.scan.projection) else None
 
     def _as_whole(self, plan: ScanPlan) -> ScanPlan:
         """The whole snapshot's plan where a predicate leaves no file out: one read serves both."""
@@ -127,7 +134,7 @@ class QueriedTable:
         Returns:
             Each value once; None where there are more than so many.
         """
-        name, version = _quoted(column), self._version.arguments
+        name, version = _quoted(column), self.version.arguments
         rows = self.named.table.scan(where, columns=[name], **version).to_df()
         found = rows.distinct().limit(at_most + 1).collect()
         return None if len(found) > at_most else [row[0] for row in found if row[0] is not None]
@@ -149,14 +156,15 @@ class QueriedTable:
             for number, (kind, column) in enumerate(measures)
         ]
         try:
-            found = self.named.table.scan(where, **self._version.arguments).aggregate(texts)
+            found = self.named.table.scan(where, **self.version.arguments).aggregate(texts)
         except ValidationError:
             # A type without an order has no bounds that metadata knows.
             return None
         return None if found.files_to_scan else found.to_df()
 
     @cached_property
-    def _version(self) -> TableVersion:
+    def version(self) -> TableVersion:
+        """Which version of the table is read, by its name or by AS OF."""
         use, said = self.use, self.named.version
         if use.version is None and use.timestamp is None:
             return said
