@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as S
 
+from frazil.spark.session.kept_frames import kept_frame
+
 
 def nothing(spark: SparkSession) -> DataFrame:
     """Return the result of a statement that has none."""
-    return spark.createDataFrame([], S.StructType([]))
+    return kept_frame(spark, "nothing", lambda: spark.createDataFrame([], S.StructType([])))
 
 
 def table_of(

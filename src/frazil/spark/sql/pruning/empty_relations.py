@@ -6,22 +6,15 @@ import atexit
 import os
 import shutil
 import tempfile
-import threading
 from functools import cache
-from typing import Any, Final
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as S
 
-from frazil.spark.session.facts import is_stopped
+from frazil.spark.session.kept_frames import kept_frame
 from frazil.spark.sql.pruning.plan_reads import PlanReads, reads_of
-from frazil.storage.caches import BoundedCache
-
-_LOCK: Final = threading.Lock()
-_KEPT: Final[dict[SparkSession, BoundedCache[DataFrame]]] = {}
-_KEPT_BYTES: Final = 4 << 20
-_BYTES_PER_COLUMN: Final = 512
 
 
 class EmptyRelations:
@@ -32,13 +25,12 @@ class EmptyRelations:
 
     def relation(self, place: int, schema: S.StructType) -> DataFrame:
         """Return the relation that stands for the table at a place; the next query has it too."""
-        known = _kept(self._spark)
-        key = (_folder(place), schema.json())
-        found = known.get(key)
-        if found is None:
-            found = self._spark.read.schema(schema).parquet(_folder(place))
-            known.put(key, found, _BYTES_PER_COLUMN * (len(schema) + 1))
-        return found
+        folder = _folder(place)
+        return kept_frame(
+            self._spark,
+            (folder, schema.json()),
+            lambda: self._spark.read.schema(schema).parquet(folder),
+        )
 
     def asked(self, query: DataFrame) -> PlanReads | None:
         """Return what a query asks of the table at each place.
@@ -54,16 +46,6 @@ class EmptyRelations:
         except PySparkException:
             return None
         return reads_of(plan, _place_of)
-
-
-def _kept(spark: SparkSession) -> BoundedCache[DataFrame]:
-    """The relations of a session that were made before; those of stopped ones are forgotten."""
-    with _LOCK:
-        if spark not in _KEPT:
-            for stopped in [each for each in _KEPT if is_stopped(each)]:
-                del _KEPT[stopped]
-            _KEPT[spark] = BoundedCache(_KEPT_BYTES)
-        return _KEPT[spark]
 
 
 def _place_of(relation: Any) -> int | None:

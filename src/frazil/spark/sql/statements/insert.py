@@ -138,12 +138,13 @@ def _columns(
 
 
 def _named(rows: DataFrame, names: Sequence[str]) -> DataFrame:
-    if len(rows.columns) != len(names):
+    own = rows.schema.names
+    if len(own) != len(names):
         raise SchemaMismatchError(
-            f"the query has {len(rows.columns)} columns ({', '.join(rows.columns)}) and the insert "
+            f"the query has {len(own)} columns ({', '.join(own)}) and the insert "
             f"takes {len(names)} ({', '.join(names)}); nothing was written"
         )
-    return rows.toDF(*names)
+    return rows if own == [*names] else rows.toDF(*names)
 
 
 def in_order(rows: DataFrame, target: StatementTarget) -> DataFrame:
@@ -164,7 +165,7 @@ def assigned(rows: DataFrame, schema: Schema, spark: SparkSession) -> DataFrame:
     strict = is_case_sensitive(spark)
     assignment = StoreAssignment(type_support(spark), case_sensitive=strict)
     fields = {f.name if strict else f.name.lower(): f for f in schema.fields}
-    columns = []
+    columns, is_changed = [], False
     for each in rows.schema.fields:
         column = F.col(quote_name_always([each.name]))
         found = fields.get(each.name if strict else each.name.lower())
@@ -175,8 +176,9 @@ def assigned(rows: DataFrame, schema: Schema, spark: SparkSession) -> DataFrame:
             )
         value = assignment.value(column, each.dataType, found, found.name)
         columns.append(value.alias(found.name))
+        is_changed = is_changed or value is not column or each.name != found.name
     assignment.finish()
-    return rows.select(*columns)
+    return rows.select(*columns) if is_changed else rows
 
 
 def _with_defaults(text: str, schema: Schema, names: Sequence[str]) -> str:
@@ -246,15 +248,17 @@ def _identity_columns(target: StatementTarget) -> list[str]:
 
 def _by_position(rows: DataFrame, target: StatementTarget) -> DataFrame:
     """Rows whose structs have the table's names for their fields, in the order of the query."""
-    columns = []
+    columns, is_changed = [], False
     fields = {field.name.lower(): field for field in target.schema.fields}
     for each in rows.schema.fields:
         column = F.col(quote_name_always([each.name]))
         field = fields.get(each.name.lower())
         wanted = each.dataType if field is None else type_to_spark(field.field_type)
         named = _with_names(each.dataType, wanted)
-        columns.append(column if named == each.dataType else column.cast(named).alias(each.name))
-    return rows.select(*columns)
+        is_other = named != each.dataType
+        columns.append(column.cast(named).alias(each.name) if is_other else column)
+        is_changed = is_changed or is_other
+    return rows.select(*columns) if is_changed else rows
 
 
 def _with_names(given: S.DataType, wanted: S.DataType) -> S.DataType:
