@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import re
 import sys
 import tempfile
 import time
@@ -27,6 +28,8 @@ from java_settings import SETTINGS  # noqa: E402
 from sql_cases import RECORDED, Block, Case, Player, as_text, blocks_of, columns_of  # noqa: E402
 
 _PLAIN = "plain_"
+_COLUMN_ID = re.compile(r"#\d+L?")
+"""What tells columns of a plan apart, another one at each run."""
 
 
 @dataclass
@@ -86,7 +89,8 @@ def _kind(error: Exception) -> str:
         return f"{type(error).__name__} {condition}"
     cause = getattr(error, "java_exception", None)
     if cause is not None:
-        return f"{cause.getClass().getSimpleName()} {str(cause.getMessage()).splitlines()[0][:90]}"
+        first = _COLUMN_ID.sub("#", str(cause.getMessage()).splitlines()[0])
+        return f"{cause.getClass().getSimpleName()} {first[:90]}"
     return f"{type(error).__name__} {str(error).strip().splitlines()[0][:90]}"
 
 

@@ -33,6 +33,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,8 @@ from frazil.errors import FrazilError
 CASES = Path(__file__).parent / "cases"
 RECORDED = Path(__file__).parent / "recorded"
 _TELLS_MORE = ("args", "differs", "skips")
+_SMALL = -6
+"""A number whose first digit stands so far behind the point is written with an exponent."""
 
 
 @dataclass(frozen=True)
@@ -261,4 +264,7 @@ def _value(value) -> str:
         return "{" + ",".join(_value(each) for each in value) + "}"
     if isinstance(value, (bytes, bytearray)):
         return "x" + bytes(value).hex()
+    if isinstance(value, Decimal) and value and value.adjusted() < _SMALL:
+        # Over Connect a small number comes without the zeros at its end.
+        return str(value.normalize())
     return str(value).replace("\n", "\\n")

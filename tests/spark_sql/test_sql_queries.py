@@ -138,7 +138,20 @@ def test_aggregates_that_metadata_knows_open_no_file(sides, spark, query, files)
     assert len(set(found.inputFiles())) == files
 
 
-@pytest.mark.parametrize("query", [q for q in QUERIES if "|>" not in q])
+NAMES = [
+    "TABLE db.t",
+    "TABLE lake.db.`t` UNION ALL TABLE db.u",
+    "WITH c AS (TABLE db.t) TABLE c",
+    "SELECT * FROM (TABLE db.t) WHERE id IN (TABLE db.u) ORDER BY id",
+    "SELECT * FROM db.t FOR SYSTEM_VERSION AS OF 5",
+    "SELECT * FROM db.t SYSTEM_VERSION AS OF 5 x JOIN db.u FOR VERSION AS OF 'b'",
+    "SELECT * FROM db.t SYSTEM_TIME AS OF '2024-01-01'",
+    "SELECT 'SYSTEM_VERSION' AS of, system_time AS of FROM db.t",
+]
+"""Queries that are only read for the names in them."""
+
+
+@pytest.mark.parametrize("query", [*(q for q in QUERIES if "|>" not in q), *NAMES])
 def test_both_parsers_find_the_same_names(spark, query):
     found = [
         sorted((n.parts, n.start, n.stop, n.is_aliased) for n in names)

@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Final
 
-from sqlglot import exp
+from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
 from frazil.errors import PredicateError, SqlSyntaxError
 from frazil.format.predicates.sql.sql_literals import spark_tokens
 from frazil.spark.sql.parsers.table_name import TableName
+
+_VERSIONS: Final = {
+    "SYSTEM_VERSION": (TokenType.VAR, "VERSION"),
+    "SYSTEM_TIME": (TokenType.TIMESTAMP, "TIMESTAMP"),
+}
+_QUOTED: Final = (TokenType.STRING, TokenType.IDENTIFIER)
+_BEFORE_QUERIES: Final = frozenset(
+    {
+        TokenType.SEMICOLON,
+        TokenType.L_PAREN,
+        TokenType.R_PAREN,
+        TokenType.UNION,
+        TokenType.EXCEPT,
+        TokenType.INTERSECT,
+        TokenType.ALL,
+        TokenType.DISTINCT,
+    }
+)
 
 
 def names_by_sqlglot(query: str) -> list[TableName]:
@@ -29,7 +48,7 @@ def tables_by_sqlglot(query: str) -> list[tuple[TableName, exp.Table]]:
         SqlSyntaxError: sqlglot cannot read it.
     """
     try:
-        trees = Spark().parser().parse(spark_tokens(query), query)
+        trees = Spark().parser().parse(_as_sqlglot_says(spark_tokens(query)), query)
     except (SqlglotError, PredicateError, ValueError, RecursionError) as error:
         lines = str(error).splitlines()
         raise SqlSyntaxError(
@@ -38,6 +57,36 @@ def tables_by_sqlglot(query: str) -> list[tuple[TableName, exp.Table]]:
             "and give it to spark.sql as {name}"
         ) from error
     return [found for tree in trees if isinstance(tree, exp.Expression) for found in _tables(tree)]
+
+
+def _as_sqlglot_says(tokens: Sequence[Token]) -> list[Token]:
+    """The tokens in words that sqlglot knows; each stands where the user's word does."""
+    found: list[Token] = []
+    for at, token in enumerate(tokens):
+        word = "" if token.token_type in _QUOTED else token.text.upper()
+        before = tokens[at - 1] if at else None
+        after = [each.text.upper() for each in tokens[at + 1 : at + 3]]
+        if word in _VERSIONS and after == ["AS", "OF"]:
+            kind, name = _VERSIONS[word]
+            found.append(_in_place_of(token, kind, name))
+        elif token.token_type == TokenType.TABLE and _begins_a_query(before):
+            found += [
+                _in_place_of(token, TokenType.SELECT, "SELECT"),
+                _in_place_of(token, TokenType.STAR, "*"),
+                _in_place_of(token, TokenType.FROM, "FROM"),
+            ]
+        else:
+            found.append(token)
+    return found
+
+
+def _begins_a_query(before: Token | None) -> bool:
+    """Whether the word after a token is the first of a query."""
+    return before is None or before.token_type in _BEFORE_QUERIES
+
+
+def _in_place_of(token: Token, kind: TokenType, text: str) -> Token:
+    return Token(kind, text, token.line, token.col, token.start, token.end, [])
 
 
 def _tables(tree: exp.Expression) -> Iterator[tuple[TableName, exp.Table]]:
