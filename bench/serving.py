@@ -23,6 +23,7 @@ from frazil.format.schema import Schema
 from frazil.format.types import LongType, NestedField
 
 CLIENTS = 8
+TABLES = (8, 48)
 LOADS, COMMITS = 2000, 500
 SECONDS = 10.0
 WORKERS = 2
@@ -72,43 +73,47 @@ def frazil_serve(folder: Path, *options: str, uri: str | None = None) -> Iterato
 
 
 def run(folder: Path, *, seconds: float = SECONDS) -> Iterator[Figure]:
-    """Loads with ETags and commits, by 8 clients with a table each; nothing without PostgreSQL."""
+    """Loads with ETags and commits, by 8 clients with their tables; nothing without PostgreSQL."""
     try:
         with postgres_server() as postgres:
-            uri = postgres.new_database("bench")
-            with frazil_serve(folder, "--workers", str(WORKERS), uri=uri) as served:
-                _make_tables(served.uri)
-                title = f"frazil serve, {WORKERS} workers, {CLIENTS} clients' tables"
-                loads = _rate(served.uri, "loads", seconds)
-                yield at_least(f"{title}: loads with ETags", loads, LOADS, unit="/s")
-                commits = _rate(served.uri, "commits", seconds)
-                yield at_least(f"{title}: commits", commits, COMMITS, unit="/s")
+            for tables in TABLES:
+                place = folder / str(tables)
+                place.mkdir()
+                uri = postgres.new_database(f"bench{tables}")
+                with frazil_serve(place, "--workers", str(WORKERS), uri=uri) as served:
+                    _make_tables(served.uri, tables)
+                    title = f"frazil serve, {WORKERS} workers, {CLIENTS} clients' {tables} tables"
+                    loads = _rate(served.uri, "loads", tables, seconds)
+                    yield at_least(f"{title}: loads with ETags", loads, LOADS, unit="/s")
+                    commits = _rate(served.uri, "commits", tables, seconds)
+                    yield at_least(f"{title}: commits", commits, COMMITS, unit="/s")
     except pytest.skip.Exception as without:
         print(f"frazil serve: {without}")
 
 
-def _make_tables(uri: str) -> None:
+def _make_tables(uri: str, tables: int) -> None:
     catalog = load_catalog("lake", type="rest", uri=uri)
     catalog.create_namespace("bench")
     schema = Schema((NestedField(1, "id", LongType()),))
-    for number in range(CLIENTS):
+    for number in range(tables):
         name = f"bench.t{number}"
         location = catalog.default_table_location(name)
         catalog.create_table(name, new_table_metadata(schema, location=location))
     catalog.close()
 
 
-def _rate(uri: str, kind: str, seconds: float) -> float:
+def _rate(uri: str, kind: str, tables: int, seconds: float) -> float:
     """Answers a second, of clients that began together."""
     client = Path(__file__).with_name("serving_client.py")
+    owned = [",".join(f"t{each}" for each in range(n, tables, CLIENTS)) for n in range(CLIENTS)]
     clients = [
         subprocess.Popen(
-            [sys.executable, "-S", str(client), uri, f"t{number}", kind, str(seconds)],
+            [sys.executable, "-S", str(client), uri, names, kind, str(seconds)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
-        for number in range(CLIENTS)
+        for names in owned
     ]
     for each in clients:
         assert each.stdout is not None

@@ -1,6 +1,7 @@
 """A client of the REST protocol that does as little as it can: it shares the server's processors.
 
-Arguments: the server's address, a table of the namespace `bench`, `loads` or `commits`, seconds.
+Arguments: the server's address, tables of the namespace `bench` with commas between, `loads` or
+`commits`, seconds.
 """
 
 from __future__ import annotations
@@ -39,19 +40,23 @@ class Connection:
 
 
 def main() -> None:
-    uri, table, kind, seconds = sys.argv[1:]
+    uri, tables, kind, seconds = sys.argv[1:]
     host, _, port = uri.removeprefix("http://").partition(":")
     connection = Connection(host, int(port))
-    target = f"/v1/namespaces/bench/tables/{table} HTTP/1.1\r\nHost: {host}\r\n"
-    head, _ = connection.ask(f"GET {target}\r\n".encode())
-    tag = _header(head, b"etag") or b""
-    load = f"GET {target}If-None-Match: {tag.decode()}\r\n\r\n".encode()
+    targets, loads = [], []
+    for table in tables.split(","):
+        target = f"/v1/namespaces/bench/tables/{table} HTTP/1.1\r\nHost: {host}\r\n"
+        head, _ = connection.ask(f"GET {target}\r\n".encode())
+        tag = _header(head, b"etag") or b""
+        targets.append(target)
+        loads.append(f"GET {target}If-None-Match: {tag.decode()}\r\n\r\n".encode())
     wanted = b"HTTP/1.1 304" if kind == "loads" else b"HTTP/1.1 200"
     print("ready", flush=True)
     sys.stdin.readline()
     ends, answers = time.monotonic() + float(seconds), 0
     while time.monotonic() < ends:
-        request = load if kind == "loads" else _commit(target, answers)
+        turn = answers % len(targets)
+        request = loads[turn] if kind == "loads" else _commit(targets[turn], answers)
         head, _ = connection.ask(request)
         if not head.startswith(wanted):
             raise SystemExit(f"answered with {head[:200]!r}")

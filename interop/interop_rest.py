@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 from typing import Any, Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from interop_java import java_catalog
 from py4j.protocol import Py4JJavaError
@@ -22,9 +22,11 @@ _STATUS: Final = {
     "BadRequestException": 400,
     "IllegalArgumentException": 400,
     "ValidationException": 400,
+    "NamespaceNotEmptyException": 409,
     "NoSuchNamespaceException": 404,
     "NoSuchTableException": 404,
     "NoSuchViewException": 404,
+    "NotFoundException": 404,
     "UnsupportedOperationException": 406,
     "AlreadyExistsException": 409,
     "CommitFailedException": 409,
@@ -35,6 +37,7 @@ _Answer = tuple[int, str | None]
 _Handler = Callable[..., _Answer]
 _Route = tuple[_Handler, list[str]]
 _NOTHING: Final[_Answer] = (204, None)
+_SEPARATOR: Final = "\x1f"
 
 
 class JavaHandlers:
@@ -43,6 +46,8 @@ class JavaHandlers:
     def __init__(self, spark: Any, catalog: str) -> None:
         jvm = spark._jvm
         self._catalog = java_catalog(spark, catalog)
+        self._texts = lambda count: spark._sc._gateway.new_array(jvm.java.lang.String, count)
+        self._levels = jvm.org.apache.iceberg.catalog.Namespace
         self._handlers = jvm.org.apache.iceberg.rest.CatalogHandlers
         self._all_snapshots = jvm.org.apache.iceberg.rest.RESTCatalogProperties.SnapshotMode.ALL
         self._identifiers = jvm.org.apache.iceberg.catalog.TableIdentifier
@@ -52,8 +57,12 @@ class JavaHandlers:
         self._routes: dict[tuple[str, str], _Handler] = {
             ("GET", "config"): self._config,
             ("GET", "namespaces"): self._list_namespaces,
+            ("POST", "namespaces"): self._create_namespace,
             ("GET", "namespaces/{namespace}"): self._load_namespace,
             ("HEAD", "namespaces/{namespace}"): self._load_namespace,
+            ("DELETE", "namespaces/{namespace}"): self._drop_namespace,
+            ("POST", "namespaces/{namespace}/properties"): self._update_namespace,
+            ("POST", "namespaces/{namespace}/register"): self._register_table,
             ("GET", "namespaces/{namespace}/tables"): self._list_tables,
             ("POST", "namespaces/{namespace}/tables"): self._create_table,
             ("GET", "namespaces/{namespace}/tables/{table}"): self._load_table,
@@ -74,7 +83,9 @@ class JavaHandlers:
 
     def answer(self, method: str, path: str, body: str) -> _Answer:
         """The status and the JSON that answer a request."""
-        _version, *parts = (unquote(part) for part in urlsplit(path).path.strip("/").split("/"))
+        asked = urlsplit(path)
+        self._query = {name: values[-1] for name, values in parse_qs(asked.query).items()}
+        _version, *parts = (unquote(part) for part in asked.path.strip("/").split("/"))
         found = self._route(method, parts)
         if found is None:
             return _error(404, "NoSuchRouteException", f"{method} {path}")
@@ -107,18 +118,35 @@ class JavaHandlers:
         return 200, self._json.writeValueAsString(response)
 
     def _table(self, namespace: str, table: str) -> Any:
-        return self._identifiers.parse(f"{namespace}.{table}")
+        return self._identifiers.of(self._namespace(namespace), table)
 
     def _namespace(self, namespace: str) -> Any:
-        return self._table(namespace, "any").namespace()
+        levels = namespace.split(_SEPARATOR) if namespace else []
+        texts = self._texts(len(levels))
+        for number, level in enumerate(levels):
+            texts[number] = level
+        return self._levels.of(texts)
 
     def _config(self) -> _Answer:
         endpoints = [f"{method} /v1/{{prefix}}/{template}" for method, template in self._routes]
         return 200, json.dumps({"defaults": {}, "overrides": {}, "endpoints": endpoints})
 
     def _list_namespaces(self) -> _Answer:
-        root = self._identifiers.parse("any").namespace()
-        return self._ok(self._handlers.listNamespaces(self._catalog, root))
+        parent = self._namespace(self._query.get("parent", ""))
+        return self._ok(self._handlers.listNamespaces(self._catalog, parent))
+
+    def _create_namespace(self, body: str) -> _Answer:
+        request = self._read("CreateNamespaceRequest", body)
+        return self._ok(self._handlers.createNamespace(self._catalog, request))
+
+    def _drop_namespace(self, namespace: str) -> _Answer:
+        self._handlers.dropNamespace(self._catalog, self._namespace(namespace))
+        return _NOTHING
+
+    def _update_namespace(self, namespace: str, body: str) -> _Answer:
+        request = self._read("UpdateNamespacePropertiesRequest", body)
+        levels = self._namespace(namespace)
+        return self._ok(self._handlers.updateNamespaceProperties(self._catalog, levels, request))
 
     def _load_namespace(self, namespace: str) -> _Answer:
         return self._ok(self._handlers.loadNamespace(self._catalog, self._namespace(namespace)))
@@ -132,6 +160,11 @@ class JavaHandlers:
         create = staged if request.stageCreate() else self._handlers.createTable
         return self._ok(create(self._catalog, self._namespace(namespace), request))
 
+    def _register_table(self, namespace: str, body: str) -> _Answer:
+        request = self._read("RegisterTableRequest", body)
+        levels = self._namespace(namespace)
+        return self._ok(self._handlers.registerTable(self._catalog, levels, request))
+
     def _load_table(self, namespace: str, table: str) -> _Answer:
         name = self._table(namespace, table)
         return self._ok(self._handlers.loadTable(self._catalog, name, self._all_snapshots))
@@ -142,7 +175,9 @@ class JavaHandlers:
         return self._ok(self._handlers.updateTable(self._catalog, name, request))
 
     def _drop_table(self, namespace: str, table: str) -> _Answer:
-        self._handlers.dropTable(self._catalog, self._table(namespace, table))
+        purges = self._query.get("purgeRequested") == "true"
+        drop = self._handlers.purgeTable if purges else self._handlers.dropTable
+        drop(self._catalog, self._table(namespace, table))
         return _NOTHING
 
     def _rename_table(self, body: str) -> _Answer:

@@ -74,8 +74,8 @@ def test_staged_tables_and_refusals(spark: Any, lake: Lake) -> None:
         lake.catalog.commit_table("db.rest_staged", (AssertTableUUID("no"),), change)
     lake.catalog.commit_tables([TableCommit(("db", "rest_staged"), (), change)])
     assert made.refresh().properties["a"] == "1"
-    with pytest.raises(UnsupportedError, match="register"):
-        lake.catalog.register_table("db.x", made.metadata_location)
+    with pytest.raises(UnsupportedError, match="unregister"):
+        lake.catalog.unregister_table("db.rest_staged")
 
 
 def test_a_views_life(spark: Any, lake: Lake) -> None:

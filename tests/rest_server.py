@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from email.utils import formatdate
 from typing import Any
 from urllib.parse import unquote
 
@@ -93,7 +94,7 @@ class Server:
         config: the answer to the first request; `endpoints` is added unless `names_endpoints`.
         table: what is added to each table's answer: its config, its storage-credentials.
         view: what is added to each view's answer.
-        token: the only bearer token that is let in; None lets in all.
+        clock: how many seconds its clock is ahead of this machine's.
     """
 
     def __init__(self, catalog: RequirementsCatalog, prefix: str = "main") -> None:
@@ -106,6 +107,7 @@ class Server:
         self.credentials: list[dict[str, Any]] = []
         self.etags = True
         self.page = 2
+        self.clock = 0.0
         self.check: Callable[[Request], bool] = lambda _: True
         self.grants: Callable[[dict[str, str]], tuple[int, dict[str, Any]]] | None = None
         self.faults: list[Fault] = []
@@ -168,6 +170,7 @@ class Server:
         )
         if fault is not None and fault.status is None:
             return _Broken()
+        response.headers["date"] = formatdate(time.time() + self.clock, usegmt=True)
         return response
 
     def _answered(self, request: Request, path: str, body: bytes, fault: Fault | None) -> Response:
@@ -409,7 +412,9 @@ def served(server: Server) -> Iterator[Server]:
     """Serve on a free port of this machine."""
     methods = ["GET", "HEAD", "POST", "DELETE"]
     app = Starlette(routes=[Route("/{path:path}", server.answer, methods=methods)])
-    config = uvicorn.Config(app, "127.0.0.1", 0, log_level="critical", access_log=False)
+    config = uvicorn.Config(
+        app, "127.0.0.1", 0, log_level="critical", access_log=False, date_header=False
+    )
     running = uvicorn.Server(config)
     thread = threading.Thread(target=running.run, name="rest-server", daemon=True)
     thread.start()

@@ -17,9 +17,13 @@ from frazil.storage.files import FileIO
 
 URI: str = os.environ.get("NESSIE_URI", "")
 STORE: dict[str, str] = json.loads(os.environ.get("NESSIE_STORE", "{}"))
+# Hadoop's jars have the SDK of S3, but none of the two HTTP clients that Iceberg takes.
 JAVA_PACKAGES = (
-    "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0,org.apache.hadoop:hadoop-aws:3.4.2"
+    "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0,org.apache.hadoop:hadoop-aws:3.4.2,"
+    "software.amazon.awssdk:url-connection-client:2.29.52"
 )
+# Nessie has views and names no endpoints, of which the protocol then leaves out views.
+HAS_VIEWS = {"view-endpoints-supported": "true"}
 _SETTINGS = {
     "spark.jars.packages": JAVA_PACKAGES,
     "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
@@ -58,8 +62,9 @@ def _settings() -> dict[str, str]:
         "s3.secret-access-key": secret,
         "s3.path-style-access": "true",
         "client.region": region,
-        "http-client.type": "apache",
+        "http-client.type": "urlconnection",
         "cache-enabled": "false",
+        **HAS_VIEWS,
     }
     return {
         **_SETTINGS,
@@ -90,7 +95,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def lake(spark: Any) -> Iterator[Lake]:
     """Nessie's catalog by Frazil."""
-    with connect(spark, type="rest", uri=URI, **STORE) as made:
+    with connect(spark, type="rest", uri=URI, **STORE, **HAS_VIEWS) as made:
         made.create_namespace("db")
         yield made
 
@@ -98,4 +103,4 @@ def lake(spark: Any) -> Iterator[Lake]:
 @pytest.fixture(scope="session")
 def peer() -> PyIcebergCatalog:
     """Nessie's catalog by PyIceberg."""
-    return PyIcebergCatalog("lake", uri=URI, **STORE)
+    return PyIcebergCatalog("lake", uri=URI, **STORE, **HAS_VIEWS)

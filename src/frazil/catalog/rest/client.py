@@ -19,6 +19,8 @@ from frazil.errors import CommitFailedError, ConfigurationError, FrazilError, St
 
 _TRANSIENT: Final = (429, 502, 503, 504)
 _LAPSED: Final = (401, 419)
+# What is refused by these was not looked at: they tell nothing of the same request sent before.
+_NOT_LOOKED_AT: Final = (401, 403, 408, 419, 429)
 _FIRST_WAIT: Final = 0.2
 _LONGEST_WAIT: Final = 30.0
 _LONGEST_RETRYING: Final = 120.0
@@ -164,6 +166,8 @@ class RestClient:
             if answer.status == 429 and tries.wait(answer):
                 continue
             refusal = self._refusal(request, answer)
+            if lost is not None and answer.status in _NOT_LOOKED_AT:
+                raise LostAnswerError(lost)
             if lost is not None and not keyed:
                 raise LostAnswerError(lost, refusal)
             raise refusal

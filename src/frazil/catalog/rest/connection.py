@@ -15,6 +15,7 @@ from frazil.catalog.rest.exchange.transport import Transport, origin_of
 from frazil.catalog.rest.login.base import Authenticator
 from frazil.catalog.rest.login.choice import authenticator_of, login_settings
 from frazil.catalog.rest.settings import (
+    AUTH_PREFIX,
     CREDENTIAL,
     MAX_RETRIES,
     NAMESPACE_SEPARATOR,
@@ -100,7 +101,11 @@ def _connected(uri: str, properties: Mapping[str, str], transport: Transport) ->
         answer = client.read(request).json()
     except NotFoundError as error:
         raise ConfigurationError(str(error)) from None
-    defaults, overrides = _texts(answer, "defaults"), _texts(answer, "overrides")
+    # How this side logs in is its own choice: a server must not name a class that is run here.
+    defaults, overrides = (
+        {name: text for name, text in _texts(answer, kind).items() if not _is_of_login(name)}
+        for kind in ("defaults", "overrides")
+    )
     merged = {**defaults, **properties, **overrides}
     merged |= {"type": properties["type"]} if "type" in properties else {}
     there = merged["uri"].rstrip("/")
@@ -147,6 +152,10 @@ def _texts(answer: Mapping[str, Any], name: str) -> dict[str, str]:
     if not isinstance(found, dict):
         raise StorageError(f"the REST catalog's server answered with {name} that are no properties")
     return {key: _text(value) for key, value in found.items() if value is not None}
+
+
+def _is_of_login(name: str) -> bool:
+    return name.startswith(AUTH_PREFIX)
 
 
 def _text(value: object) -> str:

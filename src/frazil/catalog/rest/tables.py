@@ -25,6 +25,7 @@ from frazil.catalog.rest.files.credentials import (
     store_properties,
 )
 from frazil.catalog.rest.files.signing import SignedFileIO, SigningPlace, is_signed
+from frazil.catalog.rest.login.base import can_be_sent
 from frazil.catalog.rest.settings import TOKEN
 from frazil.errors import NoSuchTableError, StorageError, UnsupportedError
 from frazil.format.metadata import TableMetadata, metadata_from_json
@@ -123,7 +124,7 @@ class TableAnswers:
         if before is not None and "config" not in body and "storage-credentials" not in body:
             loaded = LoadedTable(name, metadata, location, before.io, before.config)
         else:
-            config, io = self._files(name, body, metadata)
+            config, io = self._files(name, answer, metadata)
             loaded = LoadedTable(name, metadata, location, io, config)
         token = loaded.config.get(TOKEN)
         entry = KeptTable(loaded, answer.headers.get("etag"), token)
@@ -135,7 +136,7 @@ class TableAnswers:
         """Return the staged table of an answer; its making is a list of updates."""
         body = answer.json()
         metadata = metadata_from_json(body.get("metadata"))
-        config, io = self._files(name, body, metadata)
+        config, io = self._files(name, answer, metadata)
         return StagedTable(name, metadata, io, config, creation_updates(metadata))
 
     def _metadata(
@@ -152,20 +153,22 @@ class TableAnswers:
         return metadata_from_json(content, file=location)
 
     def _files(
-        self, name: Identifier, body: Mapping[str, Any], metadata: TableMetadata
+        self, name: Identifier, answer: Answer, metadata: TableMetadata
     ) -> tuple[dict[str, str], FileIO]:
         """What the server says of a table alone, and its files."""
+        body, ahead_ms = answer.json(), answer.clock_ahead_ms
         answered = body.get("config") or {}
         if not isinstance(answered, dict):
             raise StorageError(f"the server answered with a malformed config of {shown(name)}")
         config = {str(key): str(value) for key, value in answered.items() if value is not None}
+        check_token(config.get(TOKEN), name)
         if self._io.stores is not None:
             # The session's own configuration reaches every file.
             return config, self._io
-        vended = storage_credentials(body.get("storage-credentials") or ())
+        vended = storage_credentials(body.get("storage-credentials") or (), ahead_ms=ahead_ms)
         self._refuse_unknown_ways(name, config)
         own = {**store_properties(self._connection.properties), **store_properties(config)}
-        alone = StorageCredential("", store_properties(config), ends_of(config))
+        alone = StorageCredential("", store_properties(config), ends_of(config, ahead_ms=ahead_ms))
         if not vended and (alone.holds_keys or alone.ends_ms is not None):
             vended = (alone,)
         if not vended and self._is_signed(body, config):
@@ -203,15 +206,17 @@ class TableAnswers:
             token=token,
             refusals=Refusals(missing=NoSuchTableError),
         )
-        body = connection.client.read(request).json()
-        vended = storage_credentials(body.get("storage-credentials") or ())
+        answer = connection.client.read(request)
+        body, ahead_ms = answer.json(), answer.clock_ahead_ms
+        vended = storage_credentials(body.get("storage-credentials") or (), ahead_ms=ahead_ms)
         config = body.get("config")
         if not vended and not config:
             raise StorageError(f"the server gave no credentials of the table {shown(name)}")
         if vended or not isinstance(config, dict):
             return vended
         texts = {str(key): str(value) for key, value in config.items()}
-        return (StorageCredential("", store_properties(texts), ends_of(texts)),)
+        ends_ms = ends_of(texts, ahead_ms=ahead_ms)
+        return (StorageCredential("", store_properties(texts), ends_ms),)
 
     def _refuse_unknown_ways(
         self,
@@ -231,6 +236,12 @@ class TableAnswers:
 def is_chosen(location: str) -> bool:
     """Whether the server is to choose the place."""
     return location.startswith(CHOSEN_BY_SERVER)
+
+
+def check_token(token: str | None, name: Identifier) -> None:
+    """Raise StorageError if the server gave a token of a table or view that cannot be sent."""
+    if token is not None and not can_be_sent(token):
+        raise StorageError(f"the server answered with a token of {shown(name)} that is none")
 
 
 def identifier_json(name: Identifier) -> dict[str, object]:

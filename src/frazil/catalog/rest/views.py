@@ -21,7 +21,7 @@ from frazil.catalog.rest.namespaces import RestNamespaces
 from frazil.catalog.rest.outcome import is_in_view, is_the_view
 from frazil.catalog.rest.settings import TOKEN
 from frazil.catalog.rest.settling import settle
-from frazil.catalog.rest.tables import identifier_json, is_chosen
+from frazil.catalog.rest.tables import check_token, identifier_json, is_chosen
 from frazil.catalog.views import LoadedView, ViewMethods
 from frazil.errors import (
     AccessDeniedError,
@@ -86,6 +86,7 @@ class ViewAnswers:
             )
         metadata = view_metadata_from_json(body.get("metadata"), file=location)
         texts = {str(key): str(value) for key, value in config.items() if value is not None}
+        check_token(texts.get(TOKEN), name)
         if TOKEN in texts:
             self._tokens.put(name, texts[TOKEN], len(texts[TOKEN]))
         return LoadedView(name, metadata, location, texts)

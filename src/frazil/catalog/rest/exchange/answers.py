@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from frazil.errors import (
@@ -30,6 +32,7 @@ from frazil.errors import (
 from frazil.storage.paths import redact
 
 _LONGEST_TEXT: Final = 500
+_LONGEST_WAY_MS: Final = 60_000
 _MISSING: Final[Mapping[str, type[FrazilError]]] = {
     "NoSuchNamespaceException": NoSuchNamespaceError,
     "NoSuchTableException": NoSuchTableError,
@@ -62,6 +65,20 @@ class Answer:
     def is_success(self) -> bool:
         """Whether the server did what was asked."""
         return 200 <= self.status < 300
+
+    @property
+    def clock_ahead_ms(self) -> int:
+        """How far this machine's clock is ahead of the server's; 0 for what a way may take.
+
+        Asked for when the answer has just come.
+        """
+        age = self.headers.get("age", "0").strip()
+        try:
+            sent = parsedate_to_datetime(self.headers["date"]).timestamp()
+        except (KeyError, ValueError, TypeError, OverflowError):
+            return 0
+        ahead = int((time.time() - sent - (int(age[:9]) if age.isdecimal() else 0)) * 1000)
+        return ahead if abs(ahead) > _LONGEST_WAY_MS else 0
 
     def json(self) -> dict[str, Any]:
         """Return the body's JSON object.

@@ -113,6 +113,9 @@ class Transport:
             raise NotSentError(f"the server cannot be reached: {_reason(error)}") from None
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             raise ConfigurationError(f"uri cannot be used: {_reason(error)}") from None
+        except httpx.LocalProtocolError:
+            # Its message quotes the header, which may be a login.
+            raise LostAnswerError("no answer came: a header cannot be sent") from None
         except httpx.HTTPError as error:
             raise LostAnswerError(f"no answer came: {_reason(error)}") from None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import logging
+import re
 import secrets
 import threading
 import time
@@ -34,6 +35,7 @@ _PAUSE_MS: Final = 10_000
 _ENDS: Final = ("s3.session-token-expires-at-ms", "gcs.oauth2.token-expires-at")
 _ADLS_ENDS: Final = "adls.sas-token-expires-at-ms"
 _ALIKE: Final = (tuple(S3_SCHEMES), tuple(GCS_SCHEMES))
+_TIME: Final = re.compile(r"\d{1,18}", re.ASCII)
 _KEYS: Final = ("s3.access-key-id", "client.access-key-id", "gcs.oauth2.token", "adls.account-key")
 _SAS_TOKEN: Final = "adls.sas-token"  # noqa: S105
 # What is made of a secret with a key that ends with the process tells nobody anything of it.
@@ -49,7 +51,8 @@ class StorageCredential:
     Attributes:
         prefix: of paths; empty for all.
         config: storage properties; secrets stay in it.
-        ends_ms: when they end, milliseconds since the epoch; None if nobody said.
+        ends_ms: when they end by this machine's clock, milliseconds since the epoch; None if nobody
+            said.
     """
 
     prefix: str
@@ -68,8 +71,13 @@ class StorageCredential:
         return hmac.new(_TAG_KEY, text, hashlib.sha256).hexdigest()[:16]
 
 
-def storage_credentials(answered: Sequence[Any]) -> tuple[StorageCredential, ...]:
+def storage_credentials(
+    answered: Sequence[Any], *, ahead_ms: int = 0
+) -> tuple[StorageCredential, ...]:
     """Return the ``storage-credentials`` of an answer, those of the longest prefixes first.
+
+    Args:
+        ahead_ms: how far this machine's clock is ahead of the server's.
 
     Raises:
         StorageError: they are malformed; the message does not hold them.
@@ -81,16 +89,21 @@ def storage_credentials(answered: Sequence[Any]) -> tuple[StorageCredential, ...
         if not isinstance(prefix, str) or not isinstance(config, dict):
             raise StorageError("the REST catalog's server answered with malformed credentials")
         texts = {str(key): str(value) for key, value in config.items() if value is not None}
-        found.append(StorageCredential(prefix, texts, ends_of(texts)))
+        found.append(StorageCredential(prefix, texts, ends_of(texts, ahead_ms=ahead_ms)))
     return tuple(sorted(found, key=lambda each: -len(each.prefix)))
 
 
-def ends_of(config: Mapping[str, str]) -> int | None:
-    """Return when the first of some credentials ends, milliseconds since the epoch."""
+def ends_of(config: Mapping[str, str], *, ahead_ms: int = 0) -> int | None:
+    """Return when the first of some credentials ends by this machine's clock, in milliseconds.
+
+    Args:
+        config: has the time by the server's clock.
+        ahead_ms: how far this machine's clock is ahead of it.
+    """
     times = [
-        int(value)
+        int(value) + ahead_ms
         for name, value in config.items()
-        if (name in _ENDS or name.startswith(_ADLS_ENDS)) and value.isdecimal()
+        if (name in _ENDS or name.startswith(_ADLS_ENDS)) and _TIME.fullmatch(value)
     ]
     return min(times, default=None)
 
@@ -147,7 +160,7 @@ class VendedFileIO(FileIO):
     @property
     def is_due(self) -> bool:
         """Whether the credentials end soon, or have ended."""
-        return self._due_ms is not None and time.time() * 1000 >= self._due_ms
+        return self._end_soon()
 
     @property
     def tag(self) -> str:
@@ -184,11 +197,14 @@ class VendedFileIO(FileIO):
         return self._others
 
     def _take(self, credentials: Sequence[StorageCredential]) -> None:
-        now = time.time() * 1000
+        now = _now_ms()
         self._credentials = tuple(credentials)
         ends = self.ends_ms
-        margin = 0 if ends is None else min(_LARGEST_MARGIN_MS, max(0, int(ends - now)) // 4)
+        margin = 0 if ends is None else min(_LARGEST_MARGIN_MS, max(0, ends - now) // 4)
         self._due_ms = None if ends is None else ends - margin
+        if ends is not None and ends <= now:
+            # New ones that have ended: this clock is fast, and newer ones would have ended too.
+            self._again_ms = now + _PAUSE_MS
         self._others = FileIO(store_properties(self._base), caches=self.caches)
         self._by_prefix = [
             (
@@ -201,20 +217,22 @@ class VendedFileIO(FileIO):
         shown = self._others if own is None else own
         self.properties = MappingProxyType(dict(shown.properties))
 
+    def _end_soon(self) -> bool:
+        return self._due_ms is not None and _now_ms() >= max(self._due_ms, self._again_ms)
+
     def _fresh(self) -> None:
         """Renew the credentials shortly before they end."""
         if self._renew is None or not self.is_due:
             return
         with self._renewing:
-            now = time.time() * 1000
-            if not self.is_due or now < self._again_ms:
+            if not self._end_soon():
                 return
             try:
                 self._take(tuple(self._renew()))
             except FrazilError as error:
                 # The old ones may live on for a while; the store says when they do not.
                 _LOG.warning("credentials of %s were not renewed: %s", self._location, error)
-                self._again_ms = int(now) + _PAUSE_MS
+                self._again_ms = _now_ms() + _PAUSE_MS
 
 
 def credential_of(credentials: Sequence[StorageCredential], path: str) -> StorageCredential | None:
@@ -225,6 +243,10 @@ def credential_of(credentials: Sequence[StorageCredential], path: str) -> Storag
 def store_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """Return those properties that say how stores are reached."""
     return {name: text for name, text in properties.items() if is_storage_property(name)}
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
 
 
 def _is_below(prefix: str, path: str) -> bool:

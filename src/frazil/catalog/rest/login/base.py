@@ -14,6 +14,11 @@ from frazil.errors import ConfigurationError
 NO_SECRETS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
+def can_be_sent(token: str) -> bool:
+    """Whether a text can be a bearer token in a header."""
+    return bool(token) and token.isascii() and token.isprintable() and " " not in token
+
+
 class Authenticator(ABC):
     """Adds a login to requests; safe under threads."""
 
@@ -60,7 +65,7 @@ class HeaderAuthenticator(Authenticator):
         Raises:
             ConfigurationError: it cannot be sent; it is not shown.
         """
-        if not token.isascii() or not token.isprintable() or " " in token:
+        if not can_be_sent(token):
             raise ConfigurationError("the property token is no bearer token: it holds other text")
         return cls(f"Bearer {token}")
 

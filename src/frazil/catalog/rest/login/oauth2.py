@@ -17,13 +17,14 @@ from urllib.parse import quote, urlencode
 
 from frazil.catalog.rest.exchange.answers import Answer, LostAnswerError, NotSentError, Refusals
 from frazil.catalog.rest.exchange.transport import Transport
-from frazil.catalog.rest.login.base import Authenticator
+from frazil.catalog.rest.login.base import Authenticator, can_be_sent
 from frazil.errors import AccessDeniedError, FrazilError, StorageError
 
 _LOG = logging.getLogger(__name__)
 _EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
 _ACCESS_TOKEN: Final = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105
 _LARGEST_MARGIN: Final = 60.0
+_LONGEST_LIFETIME: Final = 1e9
 _PAUSE_AFTER_FAILURE: Final = 10.0
 _TRIES: Final = 3
 
@@ -166,10 +167,9 @@ class OAuth2Authenticator(Authenticator):
             raise refusals.error(answer, what, secrets)
         found = answer.json()
         token = found.get("access_token")
-        if not isinstance(token, str) or not token or not token.isascii():
+        if not isinstance(token, str) or not can_be_sent(token):
             raise StorageError(f"cannot {what}: the answer holds no access_token")
-        stated = found.get("expires_in")
-        lives = float(stated) if isinstance(stated, int | float) and stated > 0 else None
+        lives = _stated(found.get("expires_in"))
         return token, lives or _lifetime_in(token) or self._settings.lifetime_seconds
 
     def _answer(self, headers: Mapping[str, str], body: bytes, what: str) -> Answer:
@@ -198,6 +198,13 @@ class OAuth2Authenticator(Authenticator):
 
 def _bearer(token: str | None) -> dict[str, str]:
     return {} if token is None else {"Authorization": f"Bearer {token}"}
+
+
+def _stated(lives: Any) -> float | None:
+    """How long a server says that a token lives; None where it says nothing that can be."""
+    if isinstance(lives, bool) or not isinstance(lives, int | float) or not lives > 0:
+        return None
+    return float(min(lives, _LONGEST_LIFETIME))
 
 
 def _lifetime_in(token: str) -> float | None:
