@@ -254,6 +254,22 @@ def test_what_is_said_again_is_the_same_version() -> None:
     assert back.version_log[-1] == ViewHistoryEntry(7000, 1)
 
 
+def test_updates_of_a_known_view_have_new_ids() -> None:
+    """As Java's client sends them: a server may refuse an id that the view has."""
+    base = made()
+    new = version("SELECT 2 AS a")
+    for schema, ids in ((SCHEMA, None), (OTHER, 1)):
+        updates = replacing_updates(schema, new, base=base)
+        added = [each.schema.schema_id for each in updates if isinstance(each, AddSchema)]
+        assert added == ([] if ids is None else [ids])
+        (sent,) = (each.view_version for each in updates if isinstance(each, AddViewVersion))
+        assert (sent.version_id, sent.schema_id) == (2, 0 if ids is None else -1)
+        after = apply_view_updates(base, updates)
+        assert after == apply_view_updates(base, replacing_updates(schema, new))
+    again = replacing_updates(SCHEMA, version(timestamp_ms=5000), base=base)
+    assert again == (SetCurrentViewVersion(1),)
+
+
 def test_versions_are_forgotten() -> None:
     """Rule 285, and the log past a version that is gone."""
     view = made(**{"version.history.num-entries": "2"})

@@ -202,9 +202,7 @@ def remove_view_properties(
 
 def _replace(context: SqlContext, name: Identifier, new: NewVersion) -> LoadedView:
     before = context.catalog.load_view(name).metadata
-    # A server may take the id as it is, as Java's client sends it.
-    version = replace(new.version, version_id=max(before.versions_by_id) + 1)
-    updates = replacing_updates(new.schema, version, properties=new.properties)
+    updates = replacing_updates(new.schema, new.version, properties=new.properties, base=before)
     requirements = (AssertViewUUID(before.view_uuid),)
     return context.catalog.commit_view(name, requirements, updates)
 
