@@ -21,6 +21,8 @@ from frazil.table.handle import TableHandle
 ROUNDS = 25
 SNAPSHOTS = (50, 300)
 NO_SLOWER = Bar(at_most=1.0)
+# Reports of metrics are requests beside the work, of both sides.
+NO_REPORTS = {"rest-metrics-reporting-enabled": "false"}
 REQUESTS = {"warm load": 1, "warm commit": 2, "warm append of 1 000 rows": 2}
 """How many requests each may make at most."""
 
@@ -46,9 +48,10 @@ def _beside_java(context: Context, served: serving.Served) -> Iterator[Figure]:
         ".type": "rest",
         ".uri": served.uri,
         ".cache-enabled": "false",
+        **{f".{name}": value for name, value in NO_REPORTS.items()},
     }.items():
         spark.conf.set(f"spark.sql.catalog.java_rest{key}", value)
-    with frazil.connect(spark, type="rest", uri=served.uri, name="ours") as lake:
+    with frazil.connect(spark, type="rest", uri=served.uri, name="ours", **NO_REPORTS) as lake:
         lake.create_namespace("bench")
         for snapshots in SNAPSHOTS:
             names = [f"bench.{name}{snapshots}" for name in ("ours", "java")]
@@ -99,7 +102,7 @@ def _sides(
     spark = context.spark
     jvm: Any = spark.sparkContext._jvm
     session = spark._jsparkSession
-    catalog = load_catalog("ours", type="rest", uri=uri)
+    catalog = load_catalog("ours", type="rest", uri=uri, **NO_REPORTS)
     handle = TableHandle(catalog, catalog.load_table(our_name))
     numbers = iter(range(1_000_000))
 

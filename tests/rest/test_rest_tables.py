@@ -13,6 +13,7 @@ from frazil.catalog.rest import RestCatalog
 from frazil.errors import CommitStateUnknownError
 from frazil.planning.plan import plan
 from frazil.table.handle import TableHandle
+from frazil.table.snapshots.append import FastAppend
 from rest_server import Fault, Server
 
 Connect = Callable[..., RestCatalog]
@@ -39,6 +40,37 @@ def test_two_requests_a_warm_append_and_one_a_plan(server: Server, connect: Conn
     assert sent(server) == ["GET 304", "POST 200"]
     plan(table.refresh().metadata, table.current_snapshot, table.port.io)
     assert sent(server) == ["GET 304"]
+
+
+def test_a_command_that_has_just_looked_does_not_look_again(
+    server: Server, connect: Connect
+) -> None:
+    table, rival = made(connect()), TableHandle(connect(), connect().load_table("db.t"))
+    port = table.port
+
+    def command(name: str) -> list[str]:
+        port.newest()
+        sent(server)
+        port.run(FastAppend(table.io, [data_file(name)]))
+        return sent(server)
+
+    assert command("a") == ["POST 200"]
+    port.newest()
+    rival.files.append([B])
+    sent(server)
+    port.run(FastAppend(table.io, [data_file("c")]))
+    assert sent(server) == ["POST 409", "GET 200", "POST 200"]
+    # Where others change the table, a first try starts from what is newest.
+    assert command("d") == ["GET 304", "POST 200"]
+    port._careful_until = 0.0
+    assert command("e") == ["POST 200"]
+    # One look is for one commit of rows.
+    port.newest()
+    sent(server)
+    table.create_branch("audit")
+    port.run(FastAppend(table.io, [data_file("f")]))
+    assert sent(server) == ["GET 304", "POST 200", "GET 304", "POST 200"]
+    assert names(table.refresh()) == ["a", "b", "c", "d", "e", "f"]
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])

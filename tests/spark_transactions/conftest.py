@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
+from catalog_cases import serve_properties
 from transaction_cases import make_tables
 
 import frazil
@@ -10,14 +13,16 @@ import frazil
 
 @pytest.fixture(params=["sqlite"])
 def lake(request, spark, tmp_path):
-    """A lake on a database, with the tables `db.a` and `db.b`."""
-    settings = {"warehouse": str(tmp_path / "lake"), "name": "lake"}
-    if request.param == "postgres":
-        settings |= {"type": "sql", "uri": request.getfixturevalue("postgres_url")}
-    made = frazil.connect(spark, **settings)
-    make_tables(made)
-    yield made
-    made.close()
+    """A lake on a database or behind a server, with the tables `db.a` and `db.b`."""
+    with contextlib.ExitStack() as stack:
+        settings = {"warehouse": str(tmp_path / "lake")}
+        if request.param == "postgres":
+            settings |= {"type": "sql", "uri": request.getfixturevalue("postgres_url")}
+        if request.param == "serve":
+            settings = stack.enter_context(serve_properties(tmp_path))
+        made = stack.enter_context(frazil.connect(spark, **settings, name="lake"))
+        make_tables(made)
+        yield made
 
 
 @pytest.fixture

@@ -116,6 +116,7 @@ class Catalog(ViewMethods, ABC):
             stores; others that a caller gives are refused as misspelt. None lets any pass.
         property_prefixes: beginnings of further names.
         looks_up_together: whether it finds many tables as quickly as one.
+        loads_by_request: whether to load a table asks a server of the catalog.
         name: the catalog's, as in its rows and in the configuration.
         properties: as configured; secrets stay in them, so never print them (repr does not).
         io: reaches files as the configuration says; a table's files are reached by its own `io`.
@@ -126,6 +127,7 @@ class Catalog(ViewMethods, ABC):
     property_names: ClassVar[frozenset[str] | None] = frozenset()
     property_prefixes: ClassVar[tuple[str, ...]] = ()
     looks_up_together: ClassVar[bool] = False
+    loads_by_request: ClassVar[bool] = False
 
     def __init__(
         self, name: str, properties: Mapping[str, str], *, io: FileIO | None = None

@@ -6,9 +6,11 @@ A handle's port commits each operation at once, a transaction's collects them fo
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from datetime import tzinfo
 from threading import Lock
-from typing import Any
+from time import monotonic
+from typing import Any, Final
 
 from frazil.catalog.protocol import Catalog, LoadedTable, StagedTable
 from frazil.errors import ValidationError
@@ -21,6 +23,9 @@ from frazil.storage.on_driver import OnDriver
 from frazil.table.commit.loop import commit
 from frazil.table.commit.operation import Operation
 from frazil.table.time_travel import Moment, timestamp_ms_of
+
+_LOOK_LASTS_SECONDS: Final = 1.0
+_CARE_LASTS_SECONDS: Final = 60.0
 
 
 class TablePort(OnDriver, ABC):
@@ -87,6 +92,14 @@ class TablePort(OnDriver, ABC):
         return timestamp_ms_of(moment, self.text_zone)
 
 
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A table as a command looked at it, and when by the monotonic clock."""
+
+    loaded: LoadedTable
+    at: float
+
+
 class HandlePort(TablePort):
     """A table of a catalog, as it was when it was loaded or last changed through this port.
 
@@ -99,6 +112,8 @@ class HandlePort(TablePort):
         super().__init__(loaded)
         self._catalog = catalog
         self._showing = Lock()
+        self._look: _Look | None = None
+        self._careful_until = 0.0
 
     @property
     def catalog(self) -> Catalog:
@@ -112,7 +127,9 @@ class HandlePort(TablePort):
 
     def newest(self) -> TableMetadata:
         """Load the table and return its metadata."""
-        return self.refresh().metadata
+        loaded = self.refresh()
+        self._look = _Look(loaded, monotonic())
+        return loaded.metadata
 
     def refresh(self) -> LoadedTable:
         """Load the table and show it, unless the port shows something newer by then.
@@ -151,9 +168,21 @@ class HandlePort(TablePort):
 
     def run(self, operation: Operation) -> None:
         """Commit an operation, and show what was committed."""
-        uuid = self.metadata.table_uuid
-        committed = commit(self._catalog, self.identifier, operation, expected_uuid=uuid)
+        uuid, base = self.metadata.table_uuid, self._base_of(operation)
+        committed = commit(self._catalog, self.identifier, operation, base=base, expected_uuid=uuid)
+        if base is not None and not _follows(committed, base):
+            # Others change it too: what was looked at before is too old for a first try.
+            self._careful_until = monotonic() + _CARE_LASTS_SECONDS
         self.committed(committed, operation.made_snapshots)
+
+    def _base_of(self, operation: Operation) -> LoadedTable | None:
+        """The table of the first try, where the command has just looked at it by a request."""
+        look, self._look = self._look, None
+        if look is None or not self._catalog.loads_by_request or not operation.made_snapshots:
+            return None
+        now = monotonic()
+        is_new = now - look.at < _LOOK_LASTS_SECONDS and now >= self._careful_until
+        return look.loaded if is_new else None
 
     def committed(self, loaded: LoadedTable, made: frozenset[int]) -> None:
         """Show what was committed through this port.
@@ -162,3 +191,10 @@ class HandlePort(TablePort):
             made: the ids of snapshots that the commit made.
         """
         self.show(loaded)
+
+
+def _follows(committed: LoadedTable, base: LoadedTable) -> bool:
+    """Whether a commit is the next one after a table, or changed nothing."""
+    log = committed.metadata.metadata_log
+    before = log[-1].metadata_file if log else ""
+    return base.metadata_location in (before, committed.metadata_location)

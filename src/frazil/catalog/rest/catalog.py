@@ -88,6 +88,7 @@ class RestCatalog(RestViewMethods, OnDriver, Catalog):
     capabilities: ClassVar[frozenset[Capability]] = frozenset(_OF_CAPABILITY)
     property_names: ClassVar[frozenset[str] | None] = PROPERTY_NAMES
     property_prefixes: ClassVar[tuple[str, ...]] = PROPERTY_PREFIXES
+    loads_by_request: ClassVar[bool] = True
 
     def __init__(
         self, name: str, properties: Mapping[str, str], *, io: FileIO | None = None
