@@ -25,11 +25,12 @@ from frazil.errors import (
     CommitFailedError,
     NoSuchTableError,
     StorageError,
+    TableAlreadyExistsError,
     UnsupportedError,
     ValidationError,
 )
-from frazil.format.changes import AssertTableUUID, RemoveProperties, SetProperties
-from frazil.format.new_table import new_table_metadata
+from frazil.format.changes import AssertCreate, AssertTableUUID, RemoveProperties, SetProperties
+from frazil.format.new_table import creation_updates, new_table_metadata
 from frazil.format.partitions.partitioning import spec_for
 from frazil.format.sorting import order_for
 from frazil.format.views import AssertViewUUID, replacing_updates
@@ -255,6 +256,15 @@ def test_commits_of_several_tables_are_all_or_none(server: Server, connect: Conn
         catalog.commit_tables([TableCommit(("db", "c"), (), changes)])
     with pytest.raises(ValidationError, match="twice"):
         catalog.commit_tables([TableCommit(("db", "a"), (), changes)] * 2)
+    made = creation_updates(new_metadata(catalog, "db.b"))
+    with pytest.raises(TableAlreadyExistsError, match=r"db\.b"):
+        catalog.commit_tables(
+            [
+                TableCommit(("db", "a"), (uuid,), changes),
+                TableCommit(("db", "b"), (AssertCreate(),), tuple(made)),
+            ]
+        )
+    assert [catalog.load_table(each.identifier) for each in tables] == tables
 
 
 def test_pages_that_never_end(server: Server, connect: Connect) -> None:

@@ -264,6 +264,7 @@ def test_others_kept_being_first(lake, spark, files, monkeypatch):
     assert files() == before
 
 
+@pytest.mark.parametrize("lake", ["sqlite", "serve"], indirect=True)
 def test_a_name_that_is_taken_meanwhile(lake, spark, files):
     tx = lake.transaction()
     tx.table("db.a").append(frame(spark, [(3, 30)]))

@@ -219,7 +219,15 @@ class RestCatalog(RestViewMethods, OnDriver, Catalog):
         ]
         if not named:
             return
-        self._commits.commit_all(named)
+        try:
+            self._commits.commit_all(named)
+        except CommitFailedError as error:
+            taken = next((each.identifier for each in named if self._is_taken(each)), None)
+            if taken is None:
+                raise
+            raise TableAlreadyExistsError(
+                f"the table {shown(taken)} exists in {self.name}"
+            ) from error
         for each in named:
             self._report_commit(each.identifier, each.updates)
 
@@ -339,6 +347,11 @@ class RestCatalog(RestViewMethods, OnDriver, Catalog):
         committed = self._changed(name, answer, before)
         self._report_commit(name, updates)
         return committed
+
+    def _is_taken(self, commit: TableCommit) -> bool:
+        """Whether a commit was to make a table of a name that another one has."""
+        makes = any(isinstance(each, AssertCreate) for each in commit.requirements)
+        return makes and self.table_exists(commit.identifier)
 
     def _changed(
         self, name: Identifier, answer: Answer | None, before: LoadedTable | None = None
