@@ -14,6 +14,7 @@ from catalog_cases import made_table, set_properties
 from rest_cases import QUICK_CHECKS
 
 from frazil.catalog.rest import RestCatalog
+from frazil.catalog.rest.exchange import transport
 from frazil.catalog.rest.files.credentials import StorageCredential, VendedFileIO, ends_of
 from frazil.errors import (
     AccessDeniedError,
@@ -186,6 +187,29 @@ def test_a_commit_is_not_sent_to_another_origin(server: Server, connect: Connect
     with pytest.raises(StorageError, match="another origin"):
         set_properties(catalog, "db.t", a="1")
     assert "a" not in catalog.load_table("db.t").metadata.properties
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+def test_an_answer_without_end_is_not_asked_for_again(
+    server: Server, connect: Connect, keyed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if keyed:
+        server.config["idempotency-key-lifetime"] = "PT30M"
+    catalog = connect()
+    made_table(catalog, **QUICK_CHECKS)
+    server.table = {"more": "x" * 50_000}
+    server.etags = False
+    monkeypatch.setattr(transport, "_LARGEST_ANSWER", 20_000)
+    server.exchanges.clear()
+    with pytest.raises(StorageError, match="longer than 20000 bytes"):
+        connect().load_table("db.t")
+    assert [each.method for each in server.exchanges] == ["GET", "GET"]
+    server.exchanges.clear()
+    with pytest.raises(CommitStateUnknownError, match="no file was deleted"):
+        set_properties(catalog, "db.t", a="1")
+    assert [each.method for each in server.exchanges].count("POST") == 1
+    server.table = {}
+    assert catalog.load_table("db.t").metadata.properties["a"] == "1"
 
 
 def test_a_server_that_says_what_cannot_be(server: Server, connect: Connect) -> None:

@@ -12,7 +12,13 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from frazil.catalog.rest.exchange.answers import Answer, LostAnswerError, NotSentError, Refusals
+from frazil.catalog.rest.exchange.answers import (
+    Answer,
+    EndlessAnswerError,
+    LostAnswerError,
+    NotSentError,
+    Refusals,
+)
 from frazil.catalog.rest.exchange.transport import Transport, origin_of
 from frazil.catalog.rest.login.base import Authenticator
 from frazil.errors import CommitFailedError, ConfigurationError, FrazilError, StorageError
@@ -115,7 +121,7 @@ class RestClient:
             try:
                 answer = self._send(request)
             except (NotSentError, LostAnswerError) as error:
-                if not tries.wait():
+                if isinstance(error, EndlessAnswerError) or not tries.wait():
                     raise StorageError(f"cannot {request.what}: {error}") from None
                 continue
             if answer.is_success or answer.status in also:
@@ -152,7 +158,7 @@ class RestClient:
                 ) from None
             except LostAnswerError as error:
                 lost = str(error)
-                if keyed and tries.wait():
+                if keyed and not isinstance(error, EndlessAnswerError) and tries.wait():
                     continue
                 raise
             if answer.is_success:

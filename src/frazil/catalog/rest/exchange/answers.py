@@ -127,6 +127,10 @@ class LostAnswerError(StorageError):
         self.refusal = refusal
 
 
+class EndlessAnswerError(LostAnswerError):
+    """An answer is longer or takes longer than any should: to ask again would not help."""
+
+
 @dataclass(frozen=True, slots=True)
 class Refusals:
     """What the statuses of one request mean.

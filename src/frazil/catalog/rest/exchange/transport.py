@@ -12,7 +12,13 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx
 
-from frazil.catalog.rest.exchange.answers import Answer, LostAnswerError, NotSentError, plain
+from frazil.catalog.rest.exchange.answers import (
+    Answer,
+    EndlessAnswerError,
+    LostAnswerError,
+    NotSentError,
+    plain,
+)
 from frazil.catalog.rest.settings import TransportSettings
 from frazil.errors import ConfigurationError, StorageError
 
@@ -103,7 +109,7 @@ class Transport:
                 for part in response.iter_bytes():
                     body += part
                     if len(body) > _LARGEST_ANSWER or time.monotonic() > ends:
-                        raise LostAnswerError(
+                        raise EndlessAnswerError(
                             f"the answer is longer than {_LARGEST_ANSWER} bytes or takes longer "
                             f"than {_LONGEST_EXCHANGE_SECONDS} s"
                         )
