@@ -124,7 +124,7 @@ class TableAnswers:
         if before is not None and "config" not in body and "storage-credentials" not in body:
             loaded = LoadedTable(name, metadata, location, before.io, before.config)
         else:
-            config, io = self._files(name, answer, metadata)
+            config, io = self._files(name, body, metadata, answer.clock_ahead_ms)
             loaded = LoadedTable(name, metadata, location, io, config)
         token = loaded.config.get(TOKEN)
         entry = KeptTable(loaded, answer.headers.get("etag"), token)
@@ -136,7 +136,7 @@ class TableAnswers:
         """Return the staged table of an answer; its making is a list of updates."""
         body = answer.json()
         metadata = metadata_from_json(body.get("metadata"))
-        config, io = self._files(name, answer, metadata)
+        config, io = self._files(name, body, metadata, answer.clock_ahead_ms)
         return StagedTable(name, metadata, io, config, creation_updates(metadata))
 
     def _metadata(
@@ -153,10 +153,9 @@ class TableAnswers:
         return metadata_from_json(content, file=location)
 
     def _files(
-        self, name: Identifier, answer: Answer, metadata: TableMetadata
+        self, name: Identifier, body: Mapping[str, Any], metadata: TableMetadata, ahead_ms: int
     ) -> tuple[dict[str, str], FileIO]:
         """What the server says of a table alone, and its files."""
-        body, ahead_ms = answer.json(), answer.clock_ahead_ms
         answered = body.get("config") or {}
         if not isinstance(answered, dict):
             raise StorageError(f"the server answered with a malformed config of {shown(name)}")
