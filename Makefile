@@ -7,7 +7,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 # Where it is set, every process and every worker of Spark would compile its modules anew: seconds each.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test41 soak interop catalogs record-sql bench plots conformance lint docs java engines interop-engines interop-tools clean
+.PHONY: demo test coverage test41 soak interop catalogs record-sql bench plots conformance lint docs java engines interop-engines interop-tools clean
 
 demo: .venv/.ready java
 	$(PY) examples/flights.py
@@ -16,6 +16,11 @@ test: .venv/.ready java
 	@$(MAKE) -j2 lint docs
 	@scripts/postgres.sh >/dev/null
 	scripts/test.sh $(PY)
+
+# The same tests, and which lines none of them ran; not part of CI.
+coverage: .venv/.ready java
+	@scripts/postgres.sh >/dev/null
+	scripts/test.sh $(PY) coverage
 
 # The same tests on Spark 4.1; not part of CI, where `interop` runs on it.
 test41: .venv41/.ready java

@@ -1,6 +1,7 @@
 #!/bin/sh
 # The tests in three processes side by side: one waits for Spark half of its time. Folders that
 # share a session are in the first two, so that the third starts none.
+#   test.sh [python] [coverage]: with `coverage` a table of the lines that no test ran comes last.
 set -u
 python=${1:-.venv/bin/python}
 tables="tests/cli tests/conformance tests/spark_attached tests/spark_conditions tests/spark_read tests/spark_rows tests/spark_table tests/spark_transactions tests/spark_write"
@@ -13,11 +14,17 @@ for folder in tests/*/; do
         *) other="$other $folder" ;;
     esac
 done
+run() {
+    FRAZIL_REQUIRE_POSTGRES=1 scripts/side_by_side.sh "$tables" "$streams" "$other" -- "$@" \
+        -p no:cacheprovider --durations=15 -m "not soak"
+}
+if [ "${2:-}" != coverage ]; then
+    run "$python" -m pytest
+    exit
+fi
 rm -f .coverage.*
 # shellcheck disable=SC2016
-FRAZIL_REQUIRE_POSTGRES=1 scripts/side_by_side.sh "$tables" "$streams" "$other" -- \
-    sh -c 'exec "$0" -m slipcover --source src/frazil --json --out ".coverage.$GROUP.json" -m pytest "$@"' \
-    "$python" -p no:cacheprovider --durations=15 -m "not soak"
+run sh -c 'exec "$0" -m slipcover --source src/frazil --json --out ".coverage.$GROUP.json" -m pytest "$@"' "$python"
 failed=$?
 "$python" -m slipcover --skip-covered --merge .coverage.*.json --out .coverage.json || failed=1
 exit "$failed"

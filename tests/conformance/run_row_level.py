@@ -1,16 +1,56 @@
-"""Runs the cases of ../shared/row_level, which call `update_spec` by another name."""
+"""Runs the cases of ../shared/row_level, which call `update_spec` by another name.
+
+    python tests/conformance/run_row_level.py frazil [--one-of-each-kind] [options of its run.py]
+
+With `--one-of-each-kind` only the first case of each kind of command, refusal, table and types.
+"""
 
 from __future__ import annotations
 
+import re
 import runpy
 import sys
+from collections.abc import Hashable
 from pathlib import Path
+from typing import Any
 
 from frazil import Table
 
 CASES = Path(__file__).resolve().parents[3] / "shared" / "row_level"
+ONE_OF_EACH_KIND = "--one-of-each-kind"
+TYPES = re.compile("struct|array|variant|date|timestamp|boolean|double|decimal")
+OPTIONS = ("conf", "lineage", "partition_by", "properties", "self_view", "sort_by")
+
+
+def kind(case: dict[str, Any]) -> Hashable:
+    """What a case has in common with others: its steps, its table and the types of its columns."""
+    return (
+        frozenset(map(kind_of_step, case["steps"])),
+        frozenset(TYPES.findall(case["ddl"])),
+        tuple(bool(case.get(option)) for option in OPTIONS),
+        "(select" in repr(case["steps"]),
+    )
+
+
+def kind_of_step(step: dict[str, Any]) -> Hashable:
+    """The command, its clauses, and how it is refused."""
+    clauses = frozenset((clause["when"], clause["do"]) for clause in step.get("clauses", ()))
+    return step["op"], clauses, step.get("error")
+
+
+def one_of_each_kind(cases: list[tuple[str, dict[str, Any]]]) -> str:
+    """A pattern of the first case of each kind."""
+    first: dict[Hashable, str] = {}
+    for file, case in cases:
+        first.setdefault(kind(case), f"{file}:{case['name']} {case['source']}")
+    return f"^({'|'.join(map(re.escape, first.values()))})$"
+
 
 if __name__ == "__main__":
     setattr(Table, "update_partitioning", Table.update_spec)  # noqa: B010
     sys.path.insert(0, str(CASES))
+    if ONE_OF_EACH_KIND in sys.argv:
+        sys.argv.remove(ONE_OF_EACH_KIND)
+        every = runpy.run_path(str(CASES / "run.py"))["load"]()
+        sys.argv += ["--only", one_of_each_kind(every)]
     runpy.run_path(str(CASES / "run.py"), run_name="__main__")
