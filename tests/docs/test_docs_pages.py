@@ -84,9 +84,6 @@ def test_the_blocks_of_a_page_run_in_order(page, spark, place, monkeypatch, requ
             run_console(block, page, place, monkeypatch)
         elif block.language == "sql" and name in SQL_PAGES:
             run_sql(block, page, names["lake"])
-        elif block.language == "yaml":
-            # A file of settings, under the name of its first line.
-            write_file(block, place)
     left = {key: value for key, value in spark.conf.getAll.items() if key.startswith("spark.wap")}
     assert left == {}
     for key in set(spark.conf.getAll) - set(settings):
@@ -167,13 +164,6 @@ def run_console(block, page, place, monkeypatch):
     below = "\n".join(line for line in lines if not line.startswith("$ "))
     if below.strip():
         assert masked(printed) == masked(place(below))
-
-
-def write_file(block, place):
-    """A file whose name is the comment in its first line."""
-    first, rest = block.text.split("\n", 1)
-    path = Path(first.removeprefix("# ").strip()).expanduser()
-    path.write_text(place(rest))
 
 
 def run_in_a_process(blocks, place, request):
