@@ -11,7 +11,6 @@ import inspect
 import io
 import re
 import shlex
-from pathlib import Path
 
 import psycopg
 import pytest
