@@ -16,6 +16,8 @@ SETTINGS = {
     "spark.driver.extraJavaOptions": JVM_OPTIONS,
     # It notes the Python line of every column, with a failed import of IPython each time.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
+    # Pages of 64 MB for each sort would fill the memory for a few rows.
+    "spark.buffer.pageSize": "1m",
     # Compiling a query would take longer than running it.
     "spark.sql.codegen.wholeStage": "false",
     "spark.driver.bindAddress": "127.0.0.1",

@@ -4,5 +4,6 @@ JVM_OPTIONS = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
     "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote "
     # The cache of this level is small: sweeping it took a tenth of the time.
-    "-XX:ReservedCodeCacheSize=512m -XX:-MethodFlushing"
+    "-XX:ReservedCodeCacheSize=512m -XX:-MethodFlushing "
+    "-Xms1g -Xmn600m -XX:MetaspaceSize=256m"
 )
