@@ -74,6 +74,17 @@ def _parameters(choices: tuple[Collection[Any], ...], in_ci: set[Places]) -> lis
     ]
 
 
+def one_in(count: int, cases: Collection[Any]) -> list[Any]:
+    """Parameters of one kind: CI takes the first of each so many, a soak all.
+
+    A case that is a tuple has a value for each argument.
+    """
+    return [
+        case if place % count == 0 else only_in_soak(*(case if isinstance(case, tuple) else [case]))
+        for place, case in enumerate(cases)
+    ]
+
+
 def only_in_soak(*values: Any) -> Any:
     """One parameter that CI leaves out."""
     return pytest.param(*values, marks=pytest.mark.soak)

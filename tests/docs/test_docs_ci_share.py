@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ci_share import one_of_each, pairwise
+from ci_share import one_in, one_of_each, pairwise
 
 MATRICES = [
     ("ab", "cd", "vwxyz", "ft"),
@@ -46,3 +46,8 @@ def test_each_pair_of_choices(matrix: tuple[str, ...]) -> None:
         assert beside == set(itertools.product(matrix[one], matrix[other]))
     longest, second = sorted(map(len, matrix))[:-3:-1]
     assert len(taken) == longest * second
+
+
+def test_one_in_so_many() -> None:
+    assert one_in(2, "abc") == ["a", pytest.param("b", marks=pytest.mark.soak), "c"]
+    assert one_in(2, [(1, 2), (3, 4)]) == [(1, 2), pytest.param(3, 4, marks=pytest.mark.soak)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ci_share import one_of_each
 from frazil.errors import ValidationError
 from frazil.spark.row_level.merging.keys import collected, key_filter
 from frazil.spark.row_level.merging.keys.collected import CollectedKeys
@@ -40,8 +41,11 @@ def table_of(lake, spark, mode):
     return table
 
 
-@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
-@pytest.mark.parametrize("long", [False, True], ids=["short keys", "a long key"])
+@pytest.mark.parametrize(
+    ("bounds", "mode", "long"),
+    one_of_each(BOUNDS, ["copy-on-write", "merge-on-read"], [False, True]),
+    indirect=["bounds"],
+)
 def test_rows_and_figures(lake, spark, bounds, mode, long):
     table = table_of(lake, spark, mode)
     more = ["x" * 65] if long else ["x" * 64]
@@ -90,10 +94,15 @@ def test_the_keys_of_a_source_are_all_or_none(spark, monkeypatch, tasks):
 LOW, HIGH = -(1 << 63), (1 << 63) - 1
 
 
-@pytest.mark.parametrize("bounds", ["few", "many matches"], indirect=True)
-@pytest.mark.parametrize("moved", [False, True], ids=["in place", "moved"])
 @pytest.mark.parametrize(
-    "keys", [[3, 4, 11, None], [HIGH, HIGH - 1], [LOW, 7], [3, 3, 50]], ids=str
+    ("keys", "bounds", "moved"),
+    one_of_each(
+        [[3, 4, 11, None], [HIGH, HIGH - 1], [LOW, 7], [3, 3, 50]],
+        ["few", "many matches"],
+        [False, True],
+    ),
+    indirect=["bounds"],
+    ids=str,
 )
 def test_one_whole_number_is_found_without_a_join(lake, spark, monkeypatch, bounds, keys, moved):
     monkeypatch.setattr(key_filter, "FEWEST_ROWS", 0)

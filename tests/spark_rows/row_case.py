@@ -87,15 +87,18 @@ class Case:
         return bench
 
 
-def ways_of(cases: Sequence[Case]) -> Iterator[tuple[Case, str, int]]:
-    """Give each case its modes and versions: one in turn, or both modes."""
+def ways_of(cases: Sequence[Case]) -> Iterator[tuple[Case, str, int, bool]]:
+    """Give each case its modes and versions, one in turn: whether CI takes it.
+
+    A case for both modes has the other one in a soak.
+    """
     for number, case in enumerate(cases):
         ways = [way for way in WAYS if way[1] in case.versions]
         ways = ways or [(mode, each) for each in case.versions for mode, _ in WAYS[:2]]
         first = ways[number % len(ways)]
-        yield (case, *first)
+        yield (case, *first, True)
         if case.both:
-            yield next((case, *way) for way in ways if way[0] != first[0])
+            yield next((case, *way, False) for way in ways if way[0] != first[0])
 
 
 def rows_of(table: Table, select: Sequence[str] = ("*",), **scan: Any) -> Counter[str]:

@@ -19,7 +19,12 @@ ALL = (*cases_of_keys.CASES, *cases_of_values.CASES, *cases_of_evolution.CASES)
 
 @pytest.mark.parametrize(
     ("case", "mode", "version"),
-    [pytest.param(*way, id=f"{way[0].name}, {way[1]} v{way[2]}") for way in ways_of(ALL)],
+    [
+        pytest.param(
+            *way, id=f"{way[0].name}, {way[1]} v{way[2]}", marks=[] if in_ci else pytest.mark.soak
+        )
+        for *way, in_ci in ways_of(ALL)
+    ],
 )
 def test_case(rows_lake: Lake, spark: Any, case: Case, mode: str, version: int) -> None:
     with session_with(spark, case.settings):

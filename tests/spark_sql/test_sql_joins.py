@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import frazil
+from ci_share import one_in
 from frazil.spark.session import costs
 
 FACTS = (
@@ -133,7 +134,8 @@ IN_F = [
 
 
 @pytest.mark.parametrize(
-    ("query", "files"), [*IN_F, *((query, FILES if files else 0) for query, files in JOINS)]
+    ("query", "files"),
+    [*IN_F, *one_in(6, [(query, FILES if files else 0) for query, files in JOINS])],
 )
 def test_what_the_text_alone_tells(sides, spark, no_optimizer, query, files):
     test_the_rows_of_plain_tables_from_few_files(sides, spark, None, query, files)

@@ -70,7 +70,7 @@ def batch(r, key, rows):
 
 CASES = [
     ("equality-deletes", "int", PARTITIONS[0], 2, "file"),
-    ("equality-deletes", "string", PARTITIONS[1], 3, "file"),
+    only_in_soak("equality-deletes", "string", PARTITIONS[1], 3, "file"),
     ("equality-deletes", "binary", PARTITIONS[4], 2, "partition"),
     only_in_soak("equality-deletes", "decimal(20, 2)", PARTITIONS[2], 3, "file"),
     only_in_soak("equality-deletes", "timestamp_ntz", PARTITIONS[3], 2, "file"),

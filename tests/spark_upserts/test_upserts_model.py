@@ -116,7 +116,7 @@ CASES = [
     ("equality-deletes", "int", PARTITIONS[1], 2),
     ("mixed", "string", PARTITIONS[4], 3),
     only_in_soak("equality-deletes", "date", PARTITIONS[2], 3),
-    ("mixed", "decimal(20, 2)", PARTITIONS[3], 2),
+    only_in_soak("mixed", "decimal(20, 2)", PARTITIONS[3], 2),
     ("merge", "timestamp_ntz", PARTITIONS[0], 2),
     only_in_soak("equality-deletes", "binary", PARTITIONS[4], 2),
 ]

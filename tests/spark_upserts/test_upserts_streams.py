@@ -12,6 +12,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 import frazil
+from ci_share import only_in_soak
 from frazil.errors import ConfigurationError, ValidationError
 from frazil.format.schema import Schema
 from frazil.format.types import NestedField, StringType, UUIDType
@@ -134,7 +135,9 @@ def forget_the_last_batch(checkpoint):
     last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
 
 
-@pytest.mark.parametrize("between", ["nothing", "another query", "expiry", "a merge"])
+@pytest.mark.parametrize(
+    "between", [only_in_soak("nothing"), "another query", "expiry", only_in_soak("a merge")]
+)
 def test_a_batch_that_spark_hands_out_again_changes_nothing(
     table, lake, feed, tmp_path, spark, between
 ):
