@@ -20,8 +20,8 @@ FIXTURES = ROOT.parent / "shared" / "fixtures"
 
 # Every Spark of the tests runs many small queries: compiling them further costs more than it saves,
 # and so do sweeping the small code cache of that level, verifying Spark's classes, and noting the
-# Python line of every column (a failed import of IPython each time). A page of memory for each sort
-# or aggregate is 32 MB by default, which fills the heap for a few rows: it is swept every few seconds.
+# Python line of every column (a failed import of IPython each time). Pages of 32 MB, the default
+# for each sort or aggregate, fill the heap for a few rows: it would be swept every few seconds.
 os.environ.setdefault(
     "SPARK_SUBMIT_OPTS",
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
@@ -99,6 +99,16 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture
+def lake(spark: Any, tmp_path: Path) -> Iterator[Any]:
+    """A lake of one test: an embedded SQL catalog with the namespace `db`."""
+    import frazil
+
+    with frazil.connect(spark, warehouse=str(tmp_path / "lake")) as opened:
+        opened.create_namespace("db")
+        yield opened
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A lake in an empty folder, and writes of deletes by either way."""
+"""Writes of deletes by either way."""
 
 from __future__ import annotations
 
@@ -6,18 +6,9 @@ from contextlib import contextmanager
 
 import pytest
 
-import frazil
 from frazil.planning.plan import plan as plan_of
 from frazil.spark.deletes import collect
 from frazil.spark.session import costs
-
-
-@pytest.fixture
-def lake(spark, tmp_path):
-    """An embedded SQL catalog with the namespace `db`."""
-    with frazil.connect(spark, warehouse=str(tmp_path / "lake")) as opened:
-        opened.create_namespace("db")
-        yield opened
 
 
 @pytest.fixture

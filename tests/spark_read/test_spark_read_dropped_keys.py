@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import frazil
 from ci_share import only_in_soak
 from frazil.errors import UnsupportedError
 from frazil.format.changes import RemoveSchemas, Update
@@ -21,13 +20,6 @@ from frazil.spark.lake import Lake
 from frazil.table.commit.operation import MetadataOperation
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture
-def lake(spark: Any, tmp_path: Path) -> Iterator[Lake]:
-    with frazil.connect(spark, warehouse=str(tmp_path / "lake")) as opened:
-        opened.create_namespace("db")
-        yield opened
 
 
 def with_id(name: str, kind: pa.DataType, field_id: int) -> pa.Field:

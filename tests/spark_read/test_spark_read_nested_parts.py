@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import reduce
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame
 
-import frazil
 from frazil.spark.lake import Lake
 
 pytestmark = pytest.mark.spark
 
 DDL = """id bigint, s struct<x: int, y: int, at: struct<u: int, v: int>>,
     l array<struct<a: int, b: int>>, m map<string, struct<a: int, b: int>>"""
-
-
-@pytest.fixture
-def lake(spark: Any, tmp_path: Path) -> Iterator[Lake]:
-    with frazil.connect(spark, warehouse=str(tmp_path / "lake")) as opened:
-        opened.create_namespace("db")
-        yield opened
 
 
 def row(number: int, table: Any) -> str:

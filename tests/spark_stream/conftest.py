@@ -1,4 +1,4 @@
-"""A lake in an empty folder, and streams drained into lists."""
+"""Streams drained into lists."""
 
 from __future__ import annotations
 
@@ -7,17 +7,7 @@ from threading import Condition
 
 import pytest
 
-import frazil
-
 DDL = "id bigint, city string"
-
-
-@pytest.fixture
-def lake(spark, tmp_path):
-    """An embedded SQL catalog with the namespace `db`."""
-    with frazil.connect(spark, warehouse=str(tmp_path / "lake")) as opened:
-        opened.create_namespace("db")
-        yield opened
 
 
 @dataclass

@@ -7,7 +7,7 @@ Snapshot 3 has the positions of d.dat on a.dat and c.dat, and e.dat with ``(4, Y
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import frazil
 from frazil.format.manifests import Content, DataFile
 from frazil.spark.lake import Lake
 from frazil.storage.files import local_path
@@ -35,13 +34,6 @@ MATCHES: dict[int, set[tuple[str, str]]] = {
     3: {("b", "a"), ("d", "a"), ("d", "c")},
 }
 FILES = {1: (["a"], []), 2: (["a", "c"], ["b"]), 3: (["a", "c", "e"], ["b", "d"])}
-
-
-@pytest.fixture
-def lake(spark: Any, tmp_path: Path) -> Iterator[Lake]:
-    with frazil.connect(spark, warehouse=str(tmp_path / "lake")) as opened:
-        opened.create_namespace("db")
-        yield opened
 
 
 def with_id(name: str, kind: pa.DataType, field_id: int) -> pa.Field:

@@ -11,19 +11,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import functions as F
 
-import frazil
 from frazil.errors import InvalidDataFileError, UnsupportedError
 from frazil.spark.session import costs
 from frazil.spark.write import files as writing
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture
-def lake(spark, tmp_path):
-    with frazil.connect(spark, warehouse=str(tmp_path / "lake")) as opened:
-        opened.create_namespace("db")
-        yield opened
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import frazil
 from frazil.format import types as I
 from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import UNPARTITIONED, spec_for
@@ -23,13 +22,6 @@ from frazil.spark.write.row_count import ExpectedRows, rows_of_last_writes
 from frazil.storage.files import FileIO, local_path
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture
-def lake(spark, tmp_path):
-    with frazil.connect(spark, warehouse=str(tmp_path / "lake")) as opened:
-        opened.create_namespace("db")
-        yield opened
 
 
 COLUMNS = {

@@ -5,17 +5,9 @@ from __future__ import annotations
 import pyarrow.parquet as pq
 import pytest
 
-import frazil
 from frazil.storage.files import local_path
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture
-def lake(spark, tmp_path):
-    with frazil.connect(spark, warehouse=str(tmp_path / "lake")) as opened:
-        opened.create_namespace("db")
-        yield opened
 
 
 FAILING = [
