@@ -9,6 +9,7 @@ from condition_texts import SCHEMA, as_frame, condition, internal, rows
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
+from ci_share import examples
 from frazil.errors import PredicateError
 from frazil.spark.conditions import condition_of
 from scalar_predicates import keeps
@@ -17,6 +18,7 @@ ROWS = rows(60, seed=7)
 INTERNAL = [internal(row) for row in ROWS]
 # Loose casts fail under ANSI; zones with and without a change of clocks near the literals.
 CASES = [("true", "America/New_York", False, 1), ("false", "UTC", True, 2)]
+CONDITIONS = examples(80)
 
 
 @pytest.mark.spark
@@ -27,7 +29,7 @@ def test_random_conditions_mean_what_plain_spark_makes_of_them(
     session(spark__sql__ansi__enabled=ansi, spark__sql__session__timeZone=zone)
     frame = as_frame(spark, ROWS).cache()
     dice = random.Random(seed)
-    texts = list(dict.fromkeys(condition(dice, loose=loose) for _ in range(200)))
+    texts = list(dict.fromkeys(condition(dice, loose=loose) for _ in range(CONDITIONS)))
     made = {}
     for text in texts:
         try:
@@ -37,7 +39,7 @@ def test_random_conditions_mean_what_plain_spark_makes_of_them(
         except PredicateError:
             with pytest.raises(AnalysisException):
                 frame.where(text)
-    assert len(made) > 100
+    assert len(made) > CONDITIONS // 2
     assert {each.is_exact for each in made.values()} == {True, False}
     judged = {text: [] for text in made}
     for chunk in range(0, len(made), 50):
@@ -57,7 +59,7 @@ def test_random_conditions_mean_what_plain_spark_makes_of_them(
         assert matching <= implied, (text, one.implied, [ROWS[n] for n in matching - implied])
         if one.is_exact:
             assert implied == matching, (text, one.implied, [ROWS[n] for n in implied - matching])
-    for text in dice.sample(list(made), 12):
+    for text in dice.sample(list(made), CONDITIONS // 10):
         matched = sorted(row.n for row in made[text].matching(frame).select("n").collect())
         others = sorted(row.n for row in made[text].not_matching(frame).select("n").collect())
         assert matched == sorted(judged[text]), text
