@@ -20,7 +20,7 @@ PROGRAM = ROOT / "tests" / "spark_row_level" / "local_cluster.py"
 )
 def test_every_kind_of_write_and_read(tmp_path: Path, mode: str, version: int) -> None:
     done = subprocess.run(
-        [sys.executable, str(PROGRAM), str(tmp_path), mode, str(version)],
+        [sys.executable, str(PROGRAM), str(tmp_path), mode, str(version), "2"],
         capture_output=True,
         text=True,
         timeout=600,

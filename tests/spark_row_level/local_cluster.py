@@ -1,6 +1,6 @@
 """Every kind of write and read with executors in their own processes.
 
-local_cluster.py <folder> <mode> <version>: prints `right` at the end.
+local_cluster.py <folder> <mode> <version> <executors, 1 or 2>: prints `right` at the end.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ import frazil
 from frazil.spark.deletes import small_files
 from frazil.spark.session import costs
 
+EXECUTORS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms768m -XX:MetaspaceSize=128m"
 DDL = "id bigint not null, p string, v string"
 
 
-def session(folder):
-    """Two executors of one core, each a JVM of its own."""
+def session(folder, executors):
+    """Two cores of executors, each a JVM of its own."""
     return (
-        SparkSession.builder.master("local-cluster[2,1,1024]")
+        SparkSession.builder.master(f"local-cluster[{executors},{2 // executors},1024]")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")
@@ -31,7 +32,7 @@ def session(folder):
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         # Executors run each query once or twice: compiling it further costs more than it saves.
-        .config("spark.executor.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        .config("spark.executor.extraJavaOptions", EXECUTORS)
         .config("spark.executorEnv.PYTHONPATH", os.environ["PYTHONPATH"])
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.warehouse.dir", f"{folder}/warehouse")
@@ -149,8 +150,8 @@ def kept_up(spark, lake, version):
     check(table, rows, "compaction")
 
 
-def main(folder, mode, version):
-    spark = session(folder)
+def main(folder, mode, version, executors):
+    spark = session(folder, int(executors))
     spark.sparkContext.setLogLevel("OFF")
     lake = frazil.connect(spark, warehouse=f"{folder}/lake")
     lake.create_namespace("db")

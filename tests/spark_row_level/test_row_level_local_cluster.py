@@ -16,12 +16,23 @@ HERE = Path(__file__).parent
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    ("mode", "version"),
-    [("merge-on-read", 3), only_in_soak("merge-on-read", 2), only_in_soak("copy-on-write", 2)],
+    ("mode", "version", "executors"),
+    [
+        ("merge-on-read", 3, 1),
+        only_in_soak("merge-on-read", 2, 2),
+        only_in_soak("copy-on-write", 2, 2),
+    ],
 )
-def test_every_kind_of_write_and_read(tmp_path, mode, version):
+def test_every_kind_of_write_and_read(tmp_path, mode, version, executors):
     done = subprocess.run(
-        [sys.executable, str(HERE / "local_cluster.py"), str(tmp_path), mode, str(version)],
+        [
+            sys.executable,
+            str(HERE / "local_cluster.py"),
+            tmp_path,
+            mode,
+            str(version),
+            str(executors),
+        ],
         capture_output=True,
         text=True,
         timeout=600,
