@@ -5,5 +5,5 @@ JVM_OPTIONS = (
     "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote "
     # The cache of this level is small: sweeping it took a tenth of the time.
     "-XX:ReservedCodeCacheSize=512m -XX:-MethodFlushing "
-    "-Xms1g -Xmn600m -XX:MetaspaceSize=256m"
+    "-XX:MetaspaceSize=256m"
 )

@@ -21,14 +21,14 @@ FIXTURES = ROOT.parent / "shared" / "fixtures"
 # Every Spark of the tests runs many small queries: compiling them further costs more than it saves,
 # and so do sweeping the small code cache of that level, verifying Spark's classes, and noting the
 # Python line of every column (a failed import of IPython each time). Pages of 32 MB, the default
-# for each sort or aggregate, fill the heap for a few rows: it would be swept every few seconds.
+# for each sort or aggregate, fill the heap for a few rows: it would be swept every few seconds; and
+# at its start for each of the first sizes of its classes.
 os.environ.setdefault(
     "SPARK_SUBMIT_OPTS",
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
     "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote "
     "-XX:ReservedCodeCacheSize=512m -XX:-MethodFlushing "
-    "-Xms1g -Xmn600m -XX:MetaspaceSize=256m "
-    "-Dspark.buffer.pageSize=1m "
+    "-XX:MetaspaceSize=256m -Dspark.buffer.pageSize=1m "
     "-Dspark.python.sql.dataFrameDebugging.enabled=false",
 )
 

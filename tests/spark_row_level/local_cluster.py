@@ -15,7 +15,7 @@ import frazil
 from frazil.spark.deletes import small_files
 from frazil.spark.session import costs
 
-EXECUTORS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms768m -XX:MetaspaceSize=128m"
+EXECUTORS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=128m"
 DDL = "id bigint not null, p string, v string"
 
 
