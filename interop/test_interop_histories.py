@@ -162,7 +162,7 @@ def _machine(
 
 def test_histories(spark: Any, sql_lake: Lake, tmp_path: Path) -> None:
     machine = _machine(spark, sql_lake, tmp_path)
-    few = settings(_SETTINGS, max_examples=3, stateful_step_count=5, derandomize=True)
+    few = settings(_SETTINGS, max_examples=2, stateful_step_count=5, derandomize=True)
     run_state_machine_as_test(machine, settings=few)
 
 

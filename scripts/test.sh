@@ -1,11 +1,11 @@
 #!/bin/sh
-# The tests in three processes side by side: one waits for Spark half of its time. Folders that
-# share a session are in the first two, so that the third starts none.
+# The tests in three processes side by side, of about one length: each waits for Spark half of its time.
 #   test.sh [python] [coverage]: with `coverage` a table of the lines that no test ran comes last.
 set -u
 python=${1:-.venv/bin/python}
-tables="tests/cli tests/conformance tests/spark_attached tests/spark_conditions tests/spark_read tests/spark_rows tests/spark_table tests/spark_transactions tests/spark_write"
-streams="tests/spark_changes tests/spark_compaction tests/spark_deletes tests/spark_sql tests/spark_stream tests/spark_upserts"
+# What needs a server of Spark Connect is in the first two, so that there are two of them.
+tables="tests/conformance tests/docs tests/spark_attached tests/spark_conditions tests/spark_read tests/spark_rows tests/spark_table tests/spark_transactions tests/spark_write"
+streams="tests/cdc tests/spark_changes tests/spark_compaction tests/spark_deletes tests/spark_migration tests/spark_optimizing tests/spark_sql tests/spark_stream tests/spark_upserts tests/upkeep"
 other=""
 for folder in tests/*/; do
     folder=${folder%/}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ci_share import one_in
 from frazil.format.schema import Schema
 from frazil.format.types import DoubleType, IntegerType, NestedField, StringType
 from frazil.spark.conditions import condition_of
@@ -61,7 +62,7 @@ def views(spark):
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("text", one_in(2, TEXTS))
 def test_rows_are_those_of_plain_spark(spark, views, text):
     frame = spark.createDataFrame(ROWS, "c int, f double, t1 string, other string")
 

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.table import StaticTable
 
+from ci_share import only_in_soak
 from frazil.catalog.config import load_catalog
 from frazil.errors import SchemaMismatchError, ValidationError
 from frazil.format.new_table import new_table_metadata
@@ -205,7 +206,7 @@ def test_folders_that_contradict_each_other_or_the_table_are_refused():
             compatible_spec(table, names, "/r")
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("version", [1, only_in_soak(2), 3])
 def test_pyiceberg_reads_the_rows(tmp_path, version):
     rows = {
         "k=x%3Ay %25/n=-2/day=1969-12-31": {

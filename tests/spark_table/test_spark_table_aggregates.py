@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pyspark.sql import functions as F
 from test_spark_table_position_deletes import vector, written
 
+import frazil
 from frazil.errors import ValidationError
 from frazil.format.manifests import DataFile
 from frazil.format.types import IntegerType, ListType
@@ -70,13 +71,15 @@ def check(table, aggregates, *, by=(), keys=None, where=None):
     return found.files_from_metadata, found.files_to_scan
 
 
-@pytest.fixture
-def table(lake, spark):
-    """Two files of ten rows."""
-    made = lake.create_table("db.t", DDL)
-    made.append(rows_of(spark, 0, 10))
-    made.append(rows_of(spark, 10, 20))
-    return made
+@pytest.fixture(scope="module")
+def table(spark, tmp_path_factory):
+    """Two files of ten rows, which no test changes."""
+    with frazil.connect(spark, warehouse=str(tmp_path_factory.mktemp("aggregates"))) as lake:
+        lake.create_namespace("db")
+        made = lake.create_table("db.t", DDL)
+        made.append(rows_of(spark, 0, 10))
+        made.append(rows_of(spark, 10, 20))
+        yield made
 
 
 def test_types_and_names(table):
@@ -386,7 +389,7 @@ CASES = st.fixed_dictionaries({
     "where": WHERE,
 })  # fmt: skip
 ONCE = settings(
-    max_examples=4,
+    max_examples=2,
     deadline=None,
     phases=(Phase.explicit, Phase.generate),
     suppress_health_check=list(HealthCheck),

@@ -7,6 +7,7 @@ import signal
 import pytest
 from table_rows import SIMPLE, frame, rows_of
 
+from ci_share import one_of_each
 from frazil.errors import ConflictError, ValidationError
 
 pytestmark = pytest.mark.spark
@@ -33,8 +34,9 @@ def others_append(lake, spark):
     lake.load_table("db.t").append(frame(spark, OTHERS).coalesce(1))
 
 
-@pytest.mark.parametrize("refreshed", [False, True])
-@pytest.mark.parametrize("within", ["handle", "transaction"])
+@pytest.mark.parametrize(
+    ("within", "refreshed"), one_of_each(["handle", "transaction"], [False, True])
+)
 def test_rows_that_were_added_since_the_read_are_a_conflict(lake, spark, table, within, refreshed):
     merged = read(table)
     others_append(lake, spark)

@@ -9,12 +9,13 @@ import fastavro
 import pytest
 from independent_walk import local, metadata_of
 
+from ci_share import only_in_soak
 from frazil.spark.session import costs
 
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture(params=[2, 3])
+@pytest.fixture(params=[only_in_soak(2), 3])
 def table(request, spark, lake):
     """Three files, of one of which rows are deleted by position."""
     made = lake.create_table(

@@ -10,12 +10,13 @@ import pytest
 from independent_walk import local, metadata_of, reached
 
 import frazil
+from ci_share import only_in_soak
 from frazil.errors import ValidationError
 
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture(params=[2, 3])
+@pytest.fixture(params=[2, only_in_soak(3)])
 def table(request, spark, lake):
     """Rows, deletes by position, a branch, statistics."""
     made = lake.create_table(
