@@ -21,8 +21,8 @@ FIXTURES = ROOT.parent / "shared" / "fixtures"
 # Every Spark of the tests runs many small queries: compiling them further costs more than it saves,
 # and so do sweeping the small code cache of that level, verifying Spark's classes, and noting the
 # Python line of every column (a failed import of IPython each time). Pages of 32 MB, the default
-# for each sort or aggregate, fill the heap for a few rows: it would be swept every few seconds. So it
-# would be at each step in which the room for classes grows, were that small to begin with.
+# for each sort or aggregate, fill the heap for a few rows: it would be swept every few seconds. It
+# would also be at each step in which the room for classes grows, were that small to begin with.
 os.environ.setdefault(
     "SPARK_SUBMIT_OPTS",
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "

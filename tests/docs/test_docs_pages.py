@@ -11,6 +11,7 @@ import inspect
 import io
 import re
 import shlex
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -83,6 +84,9 @@ def test_the_blocks_of_a_page_run_in_order(page, spark, place, monkeypatch, requ
             run_console(block, page, place, monkeypatch)
         elif block.language == "sql" and name in SQL_PAGES:
             run_sql(block, page, names["lake"])
+        elif block.language == "yaml" and block.text.startswith("# "):
+            # A file of settings, under the name of its first line; others are for other programs.
+            write_file(block, place)
     left = {key: value for key, value in spark.conf.getAll.items() if key.startswith("spark.wap")}
     assert left == {}
     for key in set(spark.conf.getAll) - set(settings):
@@ -163,6 +167,13 @@ def run_console(block, page, place, monkeypatch):
     below = "\n".join(line for line in lines if not line.startswith("$ "))
     if below.strip():
         assert masked(printed) == masked(place(below))
+
+
+def write_file(block, place):
+    """A file whose name is the comment in its first line."""
+    first, rest = block.text.split("\n", 1)
+    path = Path(first.removeprefix("# ").strip()).expanduser()
+    path.write_text(place(rest))
 
 
 def run_in_a_process(blocks, place, request):
