@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from uuid import uuid4
 
 import pytest
 import test_catalog_contract as contract
@@ -15,15 +16,25 @@ from hive_server import Metastore
 from frazil.catalog.protocol import Catalog
 from frazil.errors import FrazilError
 
+OTHERWISE = {
+    "test_namespaces": "a namespace in Hive has one level, and `default` is there",
+    "test_no_default_place_of_a_table_is_shared_or_outside": "Hive holds no such name",
+    "test_odd_names_are_kept": "Hive 3 holds no such name",
+    "test_properties_of_namespaces": "a namespace in Hive has a location and an owner",
+}
+"""The promises that Hive cannot keep; `test_hive_tables` has what is left of them."""
+
 for _name, _test in inspect.getmembers(contract, inspect.isfunction):
     if _name.startswith("test_") and "catalog" in inspect.signature(_test).parameters:
-        globals()[_name] = _test
+        _marked = pytest.mark.skip(OTHERWISE[_name])(_test) if _name in OTHERWISE else _test
+        globals()[_name] = _marked
 
 
 @pytest.fixture(params=["hive"])
 def catalog(hive: Metastore) -> Iterator[Catalog]:
-    """A catalog with no namespaces but Hive's own."""
-    properties = {"type": "hive", "uri": hive.uri, "warehouse": hive.warehouse}
+    """A catalog with no namespaces but Hive's own, in a warehouse where nothing lies."""
+    warehouse = f"{hive.warehouse}/{uuid4().hex}"
+    properties = {"type": "hive", "uri": hive.uri, "warehouse": warehouse}
     with closing(opened(properties)) as made:
         yield made
         _emptied(made)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -16,7 +17,8 @@ from typing import Any
 import pytest
 from catalog_cases import QUICK_CHECKS, made_table, opened, set_properties
 
-from frazil.catalog.pointer.hive.connection import Metastores, thrift_types
+from frazil.catalog.pointer.hive.connection import Connection, Metastores, thrift_types
+from frazil.catalog.pointer.hive.settings import Address
 from frazil.catalog.protocol import Catalog
 from frazil.errors import (
     CommitFailedError,
@@ -46,6 +48,7 @@ class FakeMetastore:
         self.tables: dict[tuple[str, str], Any] = {}
         self.databases: set[str] = set()
         self.faults: dict[str, list[Fault]] = {}
+        self.calls: Counter[str] = Counter()
         self.types = thrift_types()
 
     def __getattribute__(self, name: str) -> Any:
@@ -54,6 +57,7 @@ class FakeMetastore:
             return found
 
         def faulty(*arguments: Any) -> Any:
+            self.calls[name] += 1
             waiting = self.faults.get(name)
             if waiting:
                 fault = waiting.pop(0) if len(waiting) > 1 else waiting[0]
@@ -212,7 +216,8 @@ class Lake:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> FakeMetastore:
     made = FakeMetastore()
-    monkeypatch.setattr(Metastores, "_connected", lambda metastores: made)
+    connection = Connection(Address("metastore", 9083), made, transport.TMemoryBuffer())
+    monkeypatch.setattr(Metastores, "_connected", lambda metastores: connection)
     return made
 
 
@@ -239,7 +244,10 @@ COMMITS: dict[str, tuple[dict[str, str], Any, type[FrazilError] | None, bool]] =
     "refused, and the table is dropped": (
         *(LOCKED, [then(refused, dropped)], CommitStateUnknownError, True),
     ),
-    "lost, and then refused": (LOCKED, [silent, refused, refused], CommitStateUnknownError, True),
+    "lost, and then refused": (
+        *(LOCKED, [silent, *[refused] * 4], CommitStateUnknownError, True),
+    ),
+    "lost, and it cannot compare": (LOCKED, [silent, refused], None, True),
     "lost, and then the table is dropped": (
         *(LOCKED, [then(silent, dropped)], CommitStateUnknownError, True),
     ),
@@ -295,6 +303,51 @@ def test_another_writer_is_first(
         table = lake.catalog.load_table("db.t")
         assert "a" not in table.metadata.properties
         assert len(lake.metadata_files()) == 2
+
+
+def test_another_writer_is_first_before_it_is_sent_again(
+    tmp_path: Path, server: FakeMetastore
+) -> None:
+    """The lock ends after the last heartbeat, while the second call is on its way."""
+    with lake_on(tmp_path, server, LOCKED) as lake:
+        lake.make()
+
+        def late(server: FakeMetastore, call: Callable[[], Any]) -> Any:
+            lake.other_commits(server)
+            beats_fail(server)
+            return call()
+
+        server.faults["alter_table_with_environment_context"] = [silent, late, done]
+        outcome = outcome_of(lambda: set_properties(lake.catalog, "db.t", a="1"))
+        # The first call compares nothing, and may be under way for ever.
+        assert outcome is CommitStateUnknownError
+        server.faults.clear()
+        found = lake.catalog.load_table("db.t").metadata.properties
+        assert found["other"] == "1"
+        assert "a" not in found
+        assert len(lake.metadata_files()) == 3
+
+
+def test_a_lock_that_is_lost_before_the_commit(tmp_path: Path, server: FakeMetastore) -> None:
+    with lake_on(tmp_path, server, LOCKED) as lake:
+        lake.make()
+        beats_fail(server)
+        assert outcome_of(lambda: set_properties(lake.catalog, "db.t", a="1")) is CommitFailedError
+        assert server.calls["alter_table_with_environment_context"] == 0
+        assert len(lake.metadata_files()) == 1
+
+
+def test_a_table_that_is_dropped_meanwhile(tmp_path: Path, server: FakeMetastore) -> None:
+    with lake_on(tmp_path, server, LOCKED) as lake:
+        lake.make()
+
+        def late(server: FakeMetastore, call: Callable[[], Any]) -> Any:
+            dropped(server)
+            return call()
+
+        server.faults["alter_table_with_environment_context"] = [late]
+        assert outcome_of(lambda: set_properties(lake.catalog, "db.t", a="1")) is NoSuchTableError
+        assert len(lake.metadata_files()) == 1
 
 
 @pytest.mark.parametrize(

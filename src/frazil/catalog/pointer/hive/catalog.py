@@ -17,15 +17,12 @@ from frazil.catalog.identifiers import (
 from frazil.catalog.metadata_files import metadata_bytes
 from frazil.catalog.outcome import Sending, find_outcome, new_metadata_file
 from frazil.catalog.pointer.catalog import PointerCatalog
+from frazil.catalog.pointer.hive.alters import Alter
 from frazil.catalog.pointer.hive.changes import Change
 from frazil.catalog.pointer.hive.connection import Metastores, thrift_types
 from frazil.catalog.pointer.hive.locks import HeldLock, TableLocks
 from frazil.catalog.pointer.hive.namespaces import HiveNamespaces
-from frazil.catalog.pointer.hive.parameters import (
-    DO_NOT_UPDATE_STATS,
-    METADATA_LOCATION,
-    lock_enabled,
-)
+from frazil.catalog.pointer.hive.parameters import lock_enabled
 from frazil.catalog.pointer.hive.records import (
     find_record,
     identity_of,
@@ -47,6 +44,7 @@ from frazil.errors import (
     ConfigurationError,
     NoSuchTableError,
     TableAlreadyExistsError,
+    ValidationError,
 )
 from frazil.format.metadata import TableMetadata
 from frazil.storage.files import FileIO
@@ -153,13 +151,20 @@ class HiveCatalog(PointerCatalog):
             identity = identity_of(record)
             record.dbName, record.tableName = new
             sending = Sending()
-            Change(
-                f"the rename of {shown(old)} to {shown(new)}",
-                lambda: self._alter(old, record, table, lock, sending),
-                lambda: self._is_renamed(identity, old, new),
-                table.metadata.properties,
-                lock,
-            ).carry_out(sending)
+            alter = Alter(self._metastores, old, record, table.metadata_location, lock, sending)
+            try:
+                Change(
+                    f"the rename of {shown(old)} to {shown(new)}",
+                    alter.send,
+                    alter.send_again,
+                    lambda: self._is_renamed(identity, old, new),
+                    table.metadata.properties,
+                ).carry_out(sending)
+            except ValidationError:
+                # Hive answers in this way whatever it was that came between.
+                if find_record(self._metastores, new) is not None:
+                    raise self._taken(new) from None
+                raise
 
     def default_table_location(self, identifier: str | Sequence[str]) -> str:
         name = parse_table_identifier(identifier)
@@ -199,9 +204,14 @@ class HiveCatalog(PointerCatalog):
 
     def _insert(self, table: LoadedTable, sending: Sending) -> None:
         record = new_record(table, self._form)
+
+        def send() -> None:
+            self._metastores.change(lambda client: client.create_table(record), sending)
+
         Change(
             f"the creation of {shown(table.identifier)}",
-            lambda: self._metastores.change(lambda client: client.create_table(record), sending),
+            send,
+            send,
             lambda: self._took_place(None, table),
             table.metadata.properties,
             is_ruled_out=lambda: find_record(self._metastores, table.identifier) is not None,
@@ -216,10 +226,16 @@ class HiveCatalog(PointerCatalog):
             with self._locked(name, base.metadata.properties) as lock:
                 record = self._record_at(base)
                 set_table(record, base, table, self._form)
-                if lock is not None:
-                    lock.require()
-                self._swap_change(base, table, record, lock, sending).carry_out(sending)
-            if lock is not None and lock.failure is not None:
+                try:
+                    self._swap_change(base, table, record, lock, sending).carry_out(sending)
+                except ValidationError:
+                    # Hive refuses in the same way to alter what is not there.
+                    if find_record(self._metastores, name) is None:
+                        raise self._no_table(name) from None
+                    raise
+                # Held until now, the lock has kept all others away from the table.
+                is_sure = lock is None or lock.is_held()
+            if lock is not None and not is_sure:
                 self._require_in_history(base, table, lock, sending)
         return table
 
@@ -232,13 +248,14 @@ class HiveCatalog(PointerCatalog):
         sending: Sending,
     ) -> Change:
         name = base.identifier
+        alter = Alter(self._metastores, name, record, base.metadata_location, lock, sending)
         return Change(
             f"the commit {table.metadata_location} of {shown(name)}",
-            lambda: self._alter(name, record, base, lock, sending),
+            alter.send,
+            alter.send_again,
             lambda: self._took_place(base, table),
             base.metadata.properties,
-            lock,
-            # Without a lock it goes through at the base alone; with one it asks for nothing.
+            # Without a lock it goes through at the base alone; with one it compares nothing.
             is_ruled_out=lambda: lock is None and self._find(name) != base.metadata_location,
         )
 
@@ -266,12 +283,17 @@ class HiveCatalog(PointerCatalog):
             raise self._no_table(name)
         pointer_of(record, name)
         sending = Sending()
+
+        def send() -> None:
+            self._metastores.change(
+                lambda client: client.drop_table(name[0], name[1], False), sending
+            )
+
         try:
             Change(
                 f"the drop of {shown(name)}",
-                lambda: self._metastores.change(
-                    lambda client: client.drop_table(name[0], name[1], False), sending
-                ),
+                send,
+                send,
                 lambda: not self._has_identity(name, identity_of(record)),
                 self.properties,
             ).carry_out(sending)
@@ -296,33 +318,6 @@ class HiveCatalog(PointerCatalog):
             base.identifier, base.metadata_location, pointer_of(record, base.identifier)
         )
         return record
-
-    def _alter(
-        self,
-        name: Identifier,
-        record: Any,
-        base: LoadedTable,
-        lock: HeldLock | None,
-        sending: Sending,
-    ) -> None:
-        """Alter a record; without a lock only if it points to the base.
-
-        With a lock the condition is left out, as Java does: on Derby and Oracle the metastore
-        cannot compare the values, and refuses.
-        """
-        conditions = {DO_NOT_UPDATE_STATS: "true"}
-        if lock is None:
-            conditions |= {
-                "expected_parameter_key": METADATA_LOCATION,
-                "expected_parameter_value": base.metadata_location,
-            }
-        context = thrift_types().EnvironmentContext(properties=conditions)
-        self._metastores.change(
-            lambda client: client.alter_table_with_environment_context(
-                name[0], name[1], record, context
-            ),
-            sending,
-        )
 
     def _took_place(self, base: LoadedTable | None, table: LoadedTable) -> bool | None:
         race = PointerRace(base, table, lambda: self._find(table.identifier))

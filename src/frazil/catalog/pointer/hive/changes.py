@@ -13,7 +13,6 @@ from frazil.catalog.pointer.hive.connection import (
     RefusedError,
     UnansweredError,
 )
-from frazil.catalog.pointer.hive.locks import HeldLock
 from frazil.errors import (
     CommitFailedError,
     FrazilError,
@@ -34,18 +33,19 @@ class Change:
     Attributes:
         what: it is, for messages.
         send: sends it once.
+        send_again: sends it where a call before had no answer; that may have taken place, and
+            another writer's change after it.
         took_place: whether the record shows it now; None where that cannot be told.
         properties: say how often and how long to ask.
-        lock: the table's, if the change is made under one.
         is_ruled_out: whether a call without an answer, which may still be under way, can no longer
             take place.
     """
 
     what: str
     send: Callable[[], None]
+    send_again: Callable[[], None]
     took_place: Callable[[], bool | None]
     properties: Mapping[str, str]
-    lock: HeldLock | None = None
     is_ruled_out: Callable[[], bool] = _never
 
     def carry_out(self, sending: Sending) -> None:
@@ -91,11 +91,8 @@ class Change:
         """Send it again until a call has an answer: the first may still be under way."""
         if self.took_place():
             return True
-        if self.lock is not None and not self.lock.is_held():
-            # Whoever has the lock now may have committed: sent again it would undo that.
-            return None
         try:
-            self.send()
+            self.send_again()
         except UnansweredError:
             return None
         except AnsweredError:

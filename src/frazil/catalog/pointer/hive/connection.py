@@ -1,4 +1,4 @@
-"""One connection to one of several metastores: kept, shared by threads, made anew when it broke."""
+"""Connections to one of several metastores: kept, one for each call at a time, made anew."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import importlib
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
@@ -72,9 +73,25 @@ def thrift_types() -> Any:
     return _module("ttypes")
 
 
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A connection that was opened.
+
+    Attributes:
+        address: the server's.
+        client: sends calls over it.
+        transport: beneath the client.
+    """
+
+    address: Address
+    client: Any
+    transport: Any
+
+
 class Metastores:
     """Calls of whichever server answers.
 
+    Each call has a connection for itself, so that no slow one keeps heartbeats from the server.
     `UnansweredError` and `AnsweredError` are for this package alone, which makes of them what they
     mean for the change.
     """
@@ -83,9 +100,8 @@ class Metastores:
         self._name = name
         self._settings = settings
         self._service = _module("ThriftHiveMetastore")
-        self._lock = threading.RLock()
-        self._client: Any = None
-        self._transport: Any = None
+        self._lock = threading.Lock()
+        self._free: list[Connection] = []
         self._address = settings.addresses[0]
 
     def read(self, call: Callable[[Any], Result]) -> Result:
@@ -121,13 +137,12 @@ class Metastores:
         """
         tries = len(self._settings.addresses) + 1
         for left in reversed(range(tries)):
-            with self._lock:
-                client = self._connected()
-                try:
-                    return self._called(call, client)
-                except _BROKEN as error:
-                    if not left:
-                        raise self._failure(error) from None
+            connection = self._connected()
+            try:
+                return self._called(call, connection)
+            except _BROKEN as error:
+                if not left:
+                    raise self._failure(connection, error) from None
         raise AssertionError("unreachable")
 
     def change(self, call: Callable[[Any], Result], sending: Sending | None = None) -> Result:
@@ -138,42 +153,54 @@ class Metastores:
             StorageError: no server can be reached; nothing was sent.
             UnansweredError: it was sent and no answer came.
         """
-        with self._lock:
-            client = self._connected()
-            if sending is not None:
-                sending.begin()
-            try:
-                return self._called(call, client)
-            except _BROKEN as error:
-                raise UnansweredError(str(self._failure(error))) from None
+        connection = self._connected()
+        if sending is not None:
+            sending.begin()
+        try:
+            return self._called(call, connection)
+        except _BROKEN as error:
+            raise UnansweredError(str(self._failure(connection, error))) from None
 
     def close(self) -> None:
-        """End the connection; the next call makes another."""
+        """End the connections; the next call makes another."""
         with self._lock:
-            transport, self._client, self._transport = self._transport, None, None
-            if transport is not None:
-                transport.close()
+            ended, self._free = self._free, []
+        for connection in ended:
+            connection.transport.close()
 
-    def _called(self, call: Callable[[Any], Result], client: Any) -> Result:
+    def _called(self, call: Callable[[Any], Result], connection: Connection) -> Result:
         is_kept = False
         try:
-            result = call(client)
+            result = call(connection.client)
             is_kept = True
             return result
+        except _BROKEN:
+            # Others to the same server may be dead too, and silent.
+            self.close()
+            raise
         except TException as error:
-            if isinstance(error, _BROKEN):
-                raise
             # An error that the server answers leaves the connection as it was.
             is_kept = True
             answer = _ANSWERS.get(type(error).__name__, AnsweredError)
             raise answer(str(getattr(error, "message", None) or error)) from None
         finally:
-            if not is_kept:
-                self.close()
+            if is_kept:
+                with self._lock:
+                    self._free.append(connection)
+            else:
+                connection.transport.close()
 
-    def _connected(self) -> Any:
-        if self._client is not None:
-            return self._client
+    def _connected(self) -> Connection:
+        """Return a connection that nobody else uses."""
+        while True:
+            with self._lock:
+                if not self._free:
+                    break
+                kept = self._free.pop()
+            # A server that went meanwhile has closed it.
+            if kept.transport.isOpen():
+                return kept
+            kept.transport.close()
         others = [each for each in self._settings.addresses if each != self._address]
         failures = []
         for address in (self._address, *others):
@@ -185,15 +212,15 @@ class Metastores:
             except _BROKEN as error:
                 failures.append(f"{address}: {error}")
                 continue
-            self._address, self._client, self._transport = address, client, transport
-            return client
+            self._address = address
+            return Connection(address, client, transport)
         raise StorageError(
             f"no metastore of the hive catalog {self._name} can be reached: {'; '.join(failures)}"
         )
 
     @contextmanager
     def _opened(self, address: Address) -> Iterator[Any]:
-        socket = TSocket(address.host, address.port)
+        socket = TSocket(address.host, address.port, socket_keepalive=True)
         socket.setTimeout(self._settings.connect_seconds * 1000)
         transport = self._login(socket, address)
         try:
@@ -226,8 +253,8 @@ class Metastores:
             f"{error.message}"
         )
 
-    def _failure(self, error: BaseException) -> StorageError:
-        return StorageError(f"the metastore {self._address} gave no answer: {error}")
+    def _failure(self, connection: Connection, error: BaseException) -> StorageError:
+        return StorageError(f"the metastore {connection.address} gave no answer: {error}")
 
 
 def _module(name: str) -> Any:

@@ -74,12 +74,12 @@ class HeldLock:
         self._ended.set()
 
     def require(self) -> None:
-        """Check that the lock is still held.
+        """Ask whether the lock is still held.
 
         Raises:
             CommitFailedError: a heartbeat failed, so another writer may have the lock.
         """
-        if self.failure is not None:
+        if not self.is_held():
             raise CommitFailedError(
                 f"the metastore's lock {self.lock_id} was lost: {self.failure}"
             ) from None
