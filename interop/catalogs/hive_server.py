@@ -6,15 +6,18 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+from urllib.parse import urlsplit
+from uuid import uuid4
 from xml.sax.saxutils import escape
 
 import pyspark
 import pytest
+from pymetastore.metastore import HMS
 
 METASTORES: Final = Path(__file__).parents[2] / ".venvmetastores"
 """What scripts/metastores.sh has got."""
@@ -60,6 +63,19 @@ class Metastore:
         return f"file://{self.folder}/wh"
 
 
+def properties_of(hive: Metastore, **more: str) -> dict[str, str]:
+    """The properties of a catalog on a metastore, in a warehouse where nothing lies."""
+    warehouse = f"{hive.warehouse}/{uuid4().hex}"
+    return {"type": "hive", "uri": hive.uri, "warehouse": warehouse, **more}
+
+
+@contextmanager
+def client_of(hive: Metastore) -> Iterator[Any]:
+    """A client of the metastore itself."""
+    with HMS.create("127.0.0.1", hive.port) as made:
+        yield made.client
+
+
 def free_port() -> int:
     """A port of this machine that nobody listens on."""
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
@@ -67,21 +83,35 @@ def free_port() -> int:
 
 
 @contextmanager
-def metastore(version: str, folder: Path) -> Iterator[Metastore]:
-    """Start a metastore; skips the test where it was not to be had."""
+def metastore(
+    version: str, folder: Path, *, database: str | None = None, settings: Mapping[str, str] = {}
+) -> Iterator[Metastore]:
+    """Start a metastore; skips the test where it was not to be had.
+
+    Args:
+        version: Hive's.
+        folder: for its files.
+        database: the address of one of PostgreSQL, with the user in it; Derby's otherwise.
+        settings: more of its configuration.
+    """
     home = METASTORES / f"apache-hive-metastore-{version}-bin"
     if not home.exists():
         pytest.skip(
             f"Hive's metastore {version} is not there: `make catalogs` gets it, or says why"
         )
+    if database is not None and not list(METASTORES.glob("postgresql-*.jar")):
+        pytest.skip("the driver of PostgreSQL is not there: `make catalogs` gets it, or says why")
     port = free_port()
     configuration = folder / "conf"
     configuration.mkdir(parents=True)
-    (configuration / "metastore-site.xml").write_text(_site(folder, port))
+    all_settings = {**_settings(folder, port), **_database(folder, database), **settings}
+    (configuration / "metastore-site.xml").write_text(_site(all_settings))
     java = [*_java(home, configuration), f"-Dderby.stream.error.file={folder}/derby.log"]
-    tool = [_SCHEMA_TOOLS[version], "-dbType", "derby", "-initSchema"]
+    tool = [_SCHEMA_TOOLS[version], "-dbType", "postgres" if database else "derby"]
     made = subprocess.run(
-        [*java, *tool], env={**os.environ, "METASTORE_HOME": str(home)}, capture_output=True
+        [*java, *tool, "-initSchema"],
+        env={**os.environ, "METASTORE_HOME": str(home)},
+        capture_output=True,
     )
     assert made.returncode == 0, made.stdout[-3000:] + made.stderr[-3000:]
     with (folder / "log").open("w") as log:
@@ -113,16 +143,30 @@ def _of_spark(names: tuple[str, ...]) -> list[str]:
     return [str(jar) for name in names for jar in folder.glob(f"{name}-*.jar")]
 
 
-def _site(folder: Path, port: int) -> str:
-    settings = {
+def _database(folder: Path, url: str | None) -> dict[str, str]:
+    if url is None:
+        place = f"jdbc:derby:;databaseName={folder}/database;create=true"
+        driver, user, password = "org.apache.derby.jdbc.EmbeddedDriver", "APP", "mine"
+    else:
+        parts = urlsplit(url)
+        place = f"jdbc:postgresql://{parts.hostname}:{parts.port}{parts.path}"
+        driver, user, password = "org.postgresql.Driver", str(parts.username), str(parts.password)
+    return {
+        "javax.jdo.option.ConnectionURL": place,
+        "javax.jdo.option.ConnectionDriverName": driver,
+        "javax.jdo.option.ConnectionUserName": user,
+        "javax.jdo.option.ConnectionPassword": password,
+    }
+
+
+def _settings(folder: Path, port: int) -> dict[str, str]:
+    return {
         "metastore.thrift.uris": "",
         "metastore.thrift.port": str(port),
         "metastore.thrift.bind.host": "127.0.0.1",
         "hive.metastore.port": str(port),
         "metastore.warehouse.dir": f"{folder}/managed",
         "metastore.warehouse.external.dir": f"{folder}/wh",
-        "javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={folder}/database;create=true",
-        "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",
         "metastore.expression.proxy": (
             "org.apache.hadoop.hive.metastore.DefaultPartitionExpressionProxy"
         ),
@@ -139,6 +183,9 @@ def _site(folder: Path, port: int) -> str:
         "hive.timedout.txn.reaper.start": "1s",
         "hive.txn.timeout": f"{LOCKS_END_AFTER}s",
     }
+
+
+def _site(settings: Mapping[str, str]) -> str:
     rows = (
         f"<property><name>{name}</name><value>{escape(value)}</value></property>"
         for name, value in settings.items()

@@ -29,6 +29,7 @@ from frazil.catalog.pointer.hive.records import (
     is_table,
     new_record,
     pointer_of,
+    require_external,
     set_table,
 )
 from frazil.catalog.pointer.hive.settings import (
@@ -148,6 +149,7 @@ class HiveCatalog(PointerCatalog):
             raise self._taken(new)
         with self._locked(old, table.metadata.properties) as lock:
             record = self._record_at(table)
+            require_external(record, old)
             identity = identity_of(record)
             record.dbName, record.tableName = new
             sending = Sending()

@@ -142,6 +142,8 @@ class HiveNamespaces:
             if key == OWNER:
                 properties.pop(OWNER_TYPE, None)
         database = self._database(found.name, {**properties, **updates})
+        # A metastore keeps the comment where it is sent none.
+        database.description = database.description or ""
         what = f"change the namespace {shown(name)}"
         try:
             self._change(
@@ -194,7 +196,7 @@ class HiveNamespaces:
 def _properties(database: Any) -> dict[str, str]:
     types = thrift_types()
     found = dict(database.parameters or {})
-    named = {LOCATION: database.locationUri, COMMENT: database.description}
+    named = {LOCATION: database.locationUri, COMMENT: database.description or None}
     if database.ownerName:
         named[OWNER] = database.ownerName
         named[OWNER_TYPE] = types.PrincipalType._VALUES_TO_NAMES.get(database.ownerType)

@@ -19,7 +19,7 @@ from frazil.catalog.pointer.hive.parameters import (
 )
 from frazil.catalog.pointer.hive.settings import TableForm
 from frazil.catalog.protocol import LoadedTable
-from frazil.errors import InvalidMetadataError, NoSuchTableError
+from frazil.errors import InvalidMetadataError, NoSuchTableError, UnsupportedError
 from frazil.format.schema import Schema
 
 _INT_MAX = 2**31 - 1
@@ -88,6 +88,19 @@ def pointer_of(record: Any, name: Identifier) -> str:
             field=METADATA_LOCATION,
         )
     return str(location)
+
+
+def require_external(record: Any, name: Identifier) -> None:
+    """Check that the metastore will not move the files of a table when it gets another name.
+
+    Raises:
+        UnsupportedError: it will, and metadata would name files that are not there any more.
+    """
+    if str((record.parameters or {}).get("EXTERNAL", "")).upper() != "TRUE":
+        raise UnsupportedError(
+            f"{shown(name)} is managed by Hive, which would move its files with its name: drop it "
+            f"and register its metadata file as another table"
+        )
 
 
 def new_record(table: LoadedTable, form: TableForm) -> Any:
