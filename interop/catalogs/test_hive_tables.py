@@ -130,12 +130,14 @@ def test_properties_of_namespaces(catalog: Catalog) -> None:
     found = catalog.load_namespace_properties(name)
     del found["location"]
     assert found == updates
-    catalog.update_namespace_properties(name, removals=["b", "c", "comment", OWNER])
+    catalog.update_namespace_properties(name, removals=["b", "c", OWNER])
     found = catalog.load_namespace_properties(name)
-    assert set(found) == {"location", OWNER, OWNER_TYPE}
+    assert set(found) == {"location", "comment", OWNER, OWNER_TYPE}
+    assert (found[OWNER], found[OWNER_TYPE]) == ("anna", "USER")
     for updates, removals in (
         ({"b": "3"}, ["b"]),
         ({}, ["location"]),
+        ({}, ["comment"]),
         ({OWNER: "eve", OWNER_TYPE: "ADMIRAL"}, []),
     ):
         with pytest.raises(ValidationError):

@@ -129,21 +129,21 @@ class HiveNamespaces:
 
         Raises:
             NoSuchNamespaceError: it does not exist.
-            ValidationError: the location is removed.
+            ValidationError: the location or the comment is removed.
         """
-        if LOCATION in removals:
-            raise ValidationError(
-                f"the namespace {shown(name)} always has a location: set another instead"
-            )
         found = self.required(name)
         properties = _properties(found)
+        # A metastore that is sent none keeps what it has.
+        for key in {LOCATION, COMMENT} & properties.keys() & set(removals):
+            raise ValidationError(
+                f"the metastore does not take the {key} from the namespace {shown(name)}: "
+                f"set another instead"
+            )
         for key in removals:
             properties.pop(key, None)
             if key == OWNER:
                 properties.pop(OWNER_TYPE, None)
         database = self._database(found.name, {**properties, **updates})
-        # A metastore keeps the comment where it is sent none.
-        database.description = database.description or ""
         what = f"change the namespace {shown(name)}"
         try:
             self._change(
@@ -196,7 +196,7 @@ class HiveNamespaces:
 def _properties(database: Any) -> dict[str, str]:
     types = thrift_types()
     found = dict(database.parameters or {})
-    named = {LOCATION: database.locationUri, COMMENT: database.description or None}
+    named = {LOCATION: database.locationUri, COMMENT: database.description}
     if database.ownerName:
         named[OWNER] = database.ownerName
         named[OWNER_TYPE] = types.PrincipalType._VALUES_TO_NAMES.get(database.ownerType)
