@@ -24,11 +24,17 @@ METASTORES: Final = Path(__file__).parents[2] / ".venvmetastores"
 VERSIONS: Final = ("4.0.1", "3.1.3")
 LOCKS_END_AFTER: Final = 12
 """Seconds after which a metastore ends the lock of a writer that it does not hear from."""
+LOCKS_END_SOON: Final = 4
+"""The same, of the metastore in PostgreSQL."""
 
 _SECONDS: Final = 120
 _SCHEMA_TOOLS: Final = {
     "4.0.1": "org.apache.hadoop.hive.metastore.tools.schematool.MetastoreSchemaTool",
     "3.1.3": "org.apache.hadoop.hive.metastore.tools.MetastoreSchemaTool",
+}
+_HOUSE_KEEPERS: Final = {
+    "4.0.1": "org.apache.hadoop.hive.metastore.txn.service.AcidHouseKeeperService",
+    "3.1.3": "org.apache.hadoop.hive.metastore.txn.AcidHouseKeeperService",
 }
 _JAVA_OPTIONS: Final = (
     *("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
@@ -104,7 +110,7 @@ def metastore(
     port = free_port()
     configuration = folder / "conf"
     configuration.mkdir(parents=True)
-    all_settings = {**_settings(folder, port), **_database(folder, database), **settings}
+    all_settings = {**_settings(version, folder, port), **_database(folder, database), **settings}
     (configuration / "metastore-site.xml").write_text(_site(all_settings))
     java = [*_java(home, configuration), f"-Dderby.stream.error.file={folder}/derby.log"]
     tool = [_SCHEMA_TOOLS[version], "-dbType", "postgres" if database else "derby"]
@@ -159,7 +165,7 @@ def _database(folder: Path, url: str | None) -> dict[str, str]:
     }
 
 
-def _settings(folder: Path, port: int) -> dict[str, str]:
+def _settings(version: str, folder: Path, port: int) -> dict[str, str]:
     return {
         "metastore.thrift.uris": "",
         "metastore.thrift.port": str(port),
@@ -170,8 +176,8 @@ def _settings(folder: Path, port: int) -> dict[str, str]:
         "metastore.expression.proxy": (
             "org.apache.hadoop.hive.metastore.DefaultPartitionExpressionProxy"
         ),
-        # Another one is a class of Hive's query engine.
-        "metastore.task.threads.always": "org.apache.hadoop.hive.metastore.events.EventCleanerTask",
+        # What ends locks of the dead; another of these is a class of Hive's query engine.
+        "metastore.task.threads.always": _HOUSE_KEEPERS[version],
         "metastore.schema.verification": "false",
         # Columns of Iceberg tables change their order and their types.
         "metastore.disallow.incompatible.col.type.changes": "false",
@@ -179,6 +185,7 @@ def _settings(folder: Path, port: int) -> dict[str, str]:
         "metastore.txn.timeout": f"{LOCKS_END_AFTER}s",
         "metastore.timedout.txn.reaper.interval": "1s",
         "metastore.timedout.txn.reaper.start": "1s",
+        "metastore.acid.housekeeper.interval": "1s",
         "hive.timedout.txn.reaper.interval": "1s",
         "hive.timedout.txn.reaper.start": "1s",
         "hive.txn.timeout": f"{LOCKS_END_AFTER}s",
