@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from hive_server import LOCKS_END_SOON, VERSIONS, Metastore, metastore
+from hive_server import VERSIONS, Metastore, metastore
 
 from postgres_server import PostgresServer, postgres_server
 
@@ -25,9 +25,7 @@ def hive_in_postgres(
 ) -> Iterator[Metastore]:
     """A metastore with its tables in PostgreSQL, where it compares what a commit expects."""
     url = postgres.new_database("metastore")
-    soon = {"metastore.txn.timeout": f"{LOCKS_END_SOON}s"}
-    folder = tmp_path_factory.mktemp("hive")
-    with metastore(VERSIONS[0], folder, database=url, settings=soon) as running:
+    with metastore(VERSIONS[0], tmp_path_factory.mktemp("hive"), database=url) as running:
         yield running
 
 

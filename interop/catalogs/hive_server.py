@@ -22,20 +22,19 @@ from pymetastore.metastore import HMS
 METASTORES: Final = Path(__file__).parents[2] / ".venvmetastores"
 """What scripts/metastores.sh has got."""
 VERSIONS: Final = ("4.0.1", "3.1.3")
-LOCKS_END_AFTER: Final = 12
-"""Seconds after which a metastore ends the lock of a writer that it does not hear from."""
 LOCKS_END_SOON: Final = 4
-"""The same, of the metastore in PostgreSQL."""
+"""Seconds after which a metastore in PostgreSQL ends the lock of a writer that it does not hear.
+
+In Derby it ends none: what ends locks would wait there for those who ask for locks, and they for it.
+"""
 
 _SECONDS: Final = 120
 _SCHEMA_TOOLS: Final = {
     "4.0.1": "org.apache.hadoop.hive.metastore.tools.schematool.MetastoreSchemaTool",
     "3.1.3": "org.apache.hadoop.hive.metastore.tools.MetastoreSchemaTool",
 }
-_HOUSE_KEEPERS: Final = {
-    "4.0.1": "org.apache.hadoop.hive.metastore.txn.service.AcidHouseKeeperService",
-    "3.1.3": "org.apache.hadoop.hive.metastore.txn.AcidHouseKeeperService",
-}
+_HOUSE_KEEPER: Final = "org.apache.hadoop.hive.metastore.txn.service.AcidHouseKeeperService"
+"""What ends the locks of the dead."""
 _JAVA_OPTIONS: Final = (
     *("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
     *("--add-opens=java.base/java.lang=ALL-UNNAMED", "--add-opens=java.base/java.net=ALL-UNNAMED"),
@@ -90,7 +89,7 @@ def free_port() -> int:
 
 @contextmanager
 def metastore(
-    version: str, folder: Path, *, database: str | None = None, settings: Mapping[str, str] = {}
+    version: str, folder: Path, *, database: str | None = None
 ) -> Iterator[Metastore]:
     """Start a metastore; skips the test where it was not to be had.
 
@@ -98,7 +97,6 @@ def metastore(
         version: Hive's.
         folder: for its files.
         database: the address of one of PostgreSQL, with the user in it; Derby's otherwise.
-        settings: more of its configuration.
     """
     home = METASTORES / f"apache-hive-metastore-{version}-bin"
     if not home.exists():
@@ -110,8 +108,8 @@ def metastore(
     port = free_port()
     configuration = folder / "conf"
     configuration.mkdir(parents=True)
-    all_settings = {**_settings(version, folder, port), **_database(folder, database), **settings}
-    (configuration / "metastore-site.xml").write_text(_site(all_settings))
+    settings = {**_settings(folder, port), **_database(folder, database)}
+    (configuration / "metastore-site.xml").write_text(_site(settings))
     java = [*_java(home, configuration), f"-Dderby.stream.error.file={folder}/derby.log"]
     tool = [_SCHEMA_TOOLS[version], "-dbType", "postgres" if database else "derby"]
     made = subprocess.run(
@@ -157,7 +155,13 @@ def _database(folder: Path, url: str | None) -> dict[str, str]:
         parts = urlsplit(url)
         place = f"jdbc:postgresql://{parts.hostname}:{parts.port}{parts.path}"
         driver, user, password = "org.postgresql.Driver", str(parts.username), str(parts.password)
+    ends_locks = {
+        "metastore.task.threads.always": _HOUSE_KEEPER,
+        "metastore.acid.housekeeper.interval": "1s",
+        "metastore.txn.timeout": f"{LOCKS_END_SOON}s",
+    }
     return {
+        **({} if url is None else ends_locks),
         "javax.jdo.option.ConnectionURL": place,
         "javax.jdo.option.ConnectionDriverName": driver,
         "javax.jdo.option.ConnectionUserName": user,
@@ -165,7 +169,7 @@ def _database(folder: Path, url: str | None) -> dict[str, str]:
     }
 
 
-def _settings(version: str, folder: Path, port: int) -> dict[str, str]:
+def _settings(folder: Path, port: int) -> dict[str, str]:
     return {
         "metastore.thrift.uris": "",
         "metastore.thrift.port": str(port),
@@ -176,19 +180,12 @@ def _settings(version: str, folder: Path, port: int) -> dict[str, str]:
         "metastore.expression.proxy": (
             "org.apache.hadoop.hive.metastore.DefaultPartitionExpressionProxy"
         ),
-        # What ends locks of the dead; another of these is a class of Hive's query engine.
-        "metastore.task.threads.always": _HOUSE_KEEPERS[version],
+        # Another one is a class of Hive's query engine.
+        "metastore.task.threads.always": "org.apache.hadoop.hive.metastore.events.EventCleanerTask",
         "metastore.schema.verification": "false",
         # Columns of Iceberg tables change their order and their types.
         "metastore.disallow.incompatible.col.type.changes": "false",
         "hive.metastore.disallow.incompatible.col.type.changes": "false",
-        "metastore.txn.timeout": f"{LOCKS_END_AFTER}s",
-        "metastore.timedout.txn.reaper.interval": "1s",
-        "metastore.timedout.txn.reaper.start": "1s",
-        "metastore.acid.housekeeper.interval": "1s",
-        "hive.timedout.txn.reaper.interval": "1s",
-        "hive.timedout.txn.reaper.start": "1s",
-        "hive.txn.timeout": f"{LOCKS_END_AFTER}s",
     }
 
 

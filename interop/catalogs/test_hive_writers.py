@@ -90,8 +90,11 @@ def test_no_acknowledged_commit_is_lost(hive: Metastore) -> None:
         assert len(metadata_files(catalog)) == 201
 
 
-def test_none_is_lost_without_locks(hive_in_postgres: Metastore) -> None:
-    properties = properties_of(hive_in_postgres, **UNLOCKED)
+@pytest.mark.parametrize("settings", [QUICK, UNLOCKED], ids=["locked", "unlocked"])
+def test_none_is_lost_in_a_large_database(
+    hive_in_postgres: Metastore, settings: dict[str, str]
+) -> None:
+    properties = properties_of(hive_in_postgres, **settings)
     with new_table(properties) as catalog:
         whole(catalog, committed_by_processes(properties))
         assert len(metadata_files(catalog)) == 201

@@ -48,6 +48,7 @@ class FakeMetastore:
         self.tables: dict[tuple[str, str], Any] = {}
         self.databases: set[str] = set()
         self.faults: dict[str, list[Fault]] = {}
+        self.locks: dict[int, Any] = {}
         self.calls: Counter[str] = Counter()
         self.types = thrift_types()
 
@@ -102,13 +103,20 @@ class FakeMetastore:
             raise self.types.NoSuchObjectException("no table")
 
     def lock(self, request: Any) -> Any:
-        return self.types.LockResponse(lockid=7, state=self.types.LockState.ACQUIRED)
+        state = self.types.LockState.ACQUIRED
+        self.locks[7] = self.types.ShowLocksResponseElement(
+            lockid=7, state=state, agentInfo=request.agentInfo
+        )
+        return self.types.LockResponse(lockid=7, state=state)
+
+    def show_locks(self, request: Any) -> Any:
+        return self.types.ShowLocksResponse(locks=list(self.locks.values()))
 
     def heartbeat(self, request: Any) -> None:
         return None
 
     def unlock(self, request: Any) -> None:
-        return None
+        del self.locks[request.lockid]
 
 
 # -- faults: each has the metastore, and the call as it would be without it ------------------------
@@ -335,6 +343,16 @@ def test_a_lock_that_is_lost_before_the_commit(tmp_path: Path, server: FakeMetas
         assert outcome_of(lambda: set_properties(lake.catalog, "db.t", a="1")) is CommitFailedError
         assert server.calls["alter_table_with_environment_context"] == 0
         assert len(lake.metadata_files()) == 1
+
+
+@pytest.mark.parametrize("fault", [silent, silent_after, refused, refused_after])
+def test_no_lock_is_left(fault: Fault, tmp_path: Path, server: FakeMetastore) -> None:
+    with lake_on(tmp_path, server, LOCKED) as lake:
+        lake.make()
+        server.faults["lock"] = [fault, done]
+        outcome = outcome_of(lambda: set_properties(lake.catalog, "db.t", a="1"))
+        assert outcome is (CommitFailedError if fault in (refused, refused_after) else None)
+        assert server.locks == {}
 
 
 def test_a_table_that_is_dropped_meanwhile(tmp_path: Path, server: FakeMetastore) -> None:

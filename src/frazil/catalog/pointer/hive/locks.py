@@ -161,11 +161,16 @@ class TableLocks:
                     lambda client: client.lock(request), name, send=self._metastores.change
                 )
                 return made.lockid, made.state
+            except CommitFailedError:
+                # A metastore may fail to look at a lock that it has noted.
+                with after_the_change(f"a lock on {shown(name)} was not given back"):
+                    for lock in self._marked(name, mark):
+                        self._unlock(lock.lockid)
+                raise
             except UnansweredError as error:
                 failure = StorageError(str(error))
-                for lock in self._locks(name):
-                    if lock.agentInfo == mark:
-                        return lock.lockid, lock.state
+                for lock in self._marked(name, mark):
+                    return lock.lockid, lock.state
             except StorageError as error:
                 failure = error
             if time.monotonic() + pause > deadline:
@@ -195,6 +200,9 @@ class TableLocks:
     def _locks(self, name: Identifier) -> list[Any]:
         asked = thrift_types().ShowLocksRequest(dbname=name[0], tablename=name[1])
         return list(self._metastores.read(lambda client: client.show_locks(asked)).locks or ())
+
+    def _marked(self, name: Identifier, mark: str) -> list[Any]:
+        return [lock for lock in self._locks(name) if lock.agentInfo == mark]
 
     def _holders(self, name: Identifier, own: int) -> str:
         try:
