@@ -88,9 +88,7 @@ def free_port() -> int:
 
 
 @contextmanager
-def metastore(
-    version: str, folder: Path, *, database: str | None = None
-) -> Iterator[Metastore]:
+def metastore(version: str, folder: Path, *, database: str | None = None) -> Iterator[Metastore]:
     """Start a metastore; skips the test where it was not to be had.
 
     Args:

@@ -252,9 +252,7 @@ COMMITS: dict[str, tuple[dict[str, str], Any, type[FrazilError] | None, bool]] =
     "refused, and the table is dropped": (
         *(LOCKED, [then(refused, dropped)], CommitStateUnknownError, True),
     ),
-    "lost, and then refused": (
-        *(LOCKED, [silent, *[refused] * 4], CommitStateUnknownError, True),
-    ),
+    "lost, and then refused": (*(LOCKED, [silent, *[refused] * 4], CommitStateUnknownError, True),),
     "lost, and it cannot compare": (LOCKED, [silent, refused], None, True),
     "lost, and then the table is dropped": (
         *(LOCKED, [then(silent, dropped)], CommitStateUnknownError, True),
