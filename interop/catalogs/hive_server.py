@@ -25,7 +25,7 @@ VERSIONS: Final = ("4.0.1", "3.1.3")
 LOCKS_END_SOON: Final = 4
 """Seconds after which a metastore in PostgreSQL ends the lock of a writer that it does not hear.
 
-In Derby it ends none: what ends locks would wait there for those who ask for locks, and they for it.
+In Derby it ends none: there what ends locks and those who ask for them wait for each other.
 """
 
 _SECONDS: Final = 120

@@ -1,6 +1,6 @@
 """Java's HiveCatalog and Frazil's on one metastore: each commits on the other's tables.
 
-The client in Spark 4.1 is that of Hive 2.3: it asks by a call that Hive 4 has not, so this is Hive 3.
+Spark 4.1 has the client of Hive 2.3, which asks by a call that Hive 4 has not: so this is Hive 3.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def metadata_files(catalog: Catalog) -> set[str]:
 
 
 def whole(catalog: Catalog, names: set[str]) -> LoadedTable:
-    """The table, of which exactly those commits are part; each is in the log and no file is lost."""
+    """The table, of which exactly those commits are part; no file of its log is lost."""
     table = catalog.load_table("db.t")
     done = {name for name, value in table.metadata.properties.items() if value == "done"}
     assert done == names
