@@ -8,6 +8,8 @@ from bench import tpcds
 from bench.context import Context, run_all
 from bench.figures import Bar, Figure, compare, interleaved, limit
 
+PARTS = ("queries", "texts")
+
 NAMESPACE = "tpcds"
 ROWS_OF_SCALE_ONE = 10_000_000
 """`--rows` of so many takes TPC-DS's scale 1: 2.9 million rows in the largest table."""
@@ -27,6 +29,13 @@ SELECTIVE_JOIN = (
 
 def run(context: Context) -> Iterator[Figure]:
     """Figures of statements; those beside the Java runtime where it is there."""
+    if context.part in (None, "queries"):
+        yield from _queries(context)
+    if context.part in (None, "texts"):
+        yield from _texts(context)
+
+
+def _queries(context: Context) -> Iterator[Figure]:
     folder = context.folder / "tpcds-parquet"
     tpcds.write_parquet(folder, context.rows / ROWS_OF_SCALE_ONE)
     tpcds.make_tables(context.spark, context.lake, NAMESPACE, folder)
@@ -43,7 +52,6 @@ def run(context: Context) -> Iterator[Figure]:
             for text in CHANGES:
                 context.lake.sql(text.format(table=name, day=day))
         yield _whole_set(context, "TPC-DS, 99 queries, after changes", at_most=1.05)
-    yield from _texts(context)
 
 
 def _whole_set(context: Context, name: str, *, at_most: float) -> Figure:
@@ -70,6 +78,8 @@ def _sides(context: Context, text: str) -> dict[str, Callable[[], object]]:
 def _texts(context: Context) -> Iterator[Figure]:
     """The same commands by text and by method, and a statement that does next to nothing."""
     lake, spark = context.lake, context.spark
+    if not lake.namespace_exists(NAMESPACE):
+        lake.create_namespace(NAMESPACE)
     rows = context.rows // 10
     source = spark.range(rows // 10).selectExpr("id * 10 AS id", "'changed' AS v")
     for name in ("by_text", "by_method"):
@@ -98,7 +108,7 @@ def _texts(context: Context) -> Iterator[Figure]:
         ),
     }
     for name, (text, method) in pairs.items():
-        took = interleaved({"text": text, "method": method}, rounds=5)
+        took = interleaved({"text": text, "method": method}, rounds=15)
         title = f"{name} by text{context.suffix}"
         yield compare(title, "the method", took["text"], took["method"], Bar(at_most=1.1))
     lake.sql(f"CREATE TABLE {NAMESPACE}.one (id BIGINT)")

@@ -142,7 +142,7 @@ NAMES = [
     "TABLE db.t",
     "TABLE lake.db.`t` UNION ALL TABLE db.u",
     "WITH c AS (TABLE db.t) TABLE c",
-    "SELECT * FROM (TABLE db.t) WHERE id IN (TABLE db.u) ORDER BY id",
+    "SELECT id FROM db.u WHERE id IN (TABLE db.t) ORDER BY id",
     "SELECT * FROM db.t FOR SYSTEM_VERSION AS OF 5",
     "SELECT * FROM db.t SYSTEM_VERSION AS OF 5 x JOIN db.u FOR VERSION AS OF 'b'",
     "SELECT * FROM db.t SYSTEM_TIME AS OF '2024-01-01'",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -12,6 +12,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
 from frazil.format.predicates.sql.quoting import quote_name_always
+from frazil.spark.session.temporary_views import make_temporary_view
 from frazil.spark.sql.binding.bound_text import bind_tables
 from frazil.spark.sql.context import SqlContext
 from frazil.spark.sql.failures import in_the_users_words
@@ -98,14 +99,8 @@ class Expressions:
     @contextmanager
     def views(self) -> Iterator[None]:
         """Have the views that the expressions name."""
-        catalog = self.context.spark.catalog
-        made: list[str] = []
-        try:
+        with ExitStack() as made:
             for name, rows in self._rows.items():
-                rows.createOrReplaceTempView(name)
-                made.append(name)
+                made.callback(make_temporary_view(rows, name))
             with in_the_users_words(self._names):
                 yield
-        finally:
-            for name in made:
-                catalog.dropTempView(name)

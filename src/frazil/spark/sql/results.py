@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as S
 
-from frazil.spark.session.kept_frames import kept_frame
+from frazil.spark.sql.kept_frames import kept_frame
 
 
 def nothing(spark: SparkSession) -> DataFrame:

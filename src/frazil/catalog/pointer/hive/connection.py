@@ -74,7 +74,7 @@ def thrift_types() -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class MetastoreConnection:
     """A connection that was opened.
 
     Attributes:
@@ -101,7 +101,7 @@ class Metastores:
         self._settings = settings
         self._service = _module("ThriftHiveMetastore")
         self._lock = threading.Lock()
-        self._free: list[Connection] = []
+        self._free: list[MetastoreConnection] = []
         self._address = settings.addresses[0]
 
     def read(self, call: Callable[[Any], Result]) -> Result:
@@ -168,7 +168,7 @@ class Metastores:
         for connection in ended:
             connection.transport.close()
 
-    def _called(self, call: Callable[[Any], Result], connection: Connection) -> Result:
+    def _called(self, call: Callable[[Any], Result], connection: MetastoreConnection) -> Result:
         is_kept = False
         try:
             result = call(connection.client)
@@ -190,7 +190,7 @@ class Metastores:
             else:
                 connection.transport.close()
 
-    def _connected(self) -> Connection:
+    def _connected(self) -> MetastoreConnection:
         """Return a connection that nobody else uses."""
         while True:
             with self._lock:
@@ -213,7 +213,7 @@ class Metastores:
                 failures.append(f"{address}: {error}")
                 continue
             self._address = address
-            return Connection(address, client, transport)
+            return MetastoreConnection(address, client, transport)
         raise StorageError(
             f"no metastore of the hive catalog {self._name} can be reached: {'; '.join(failures)}"
         )
@@ -253,7 +253,7 @@ class Metastores:
             f"{error.message}"
         )
 
-    def _failure(self, connection: Connection, error: BaseException) -> StorageError:
+    def _failure(self, connection: MetastoreConnection, error: BaseException) -> StorageError:
         return StorageError(f"the metastore {connection.address} gave no answer: {error}")
 
 

@@ -56,6 +56,10 @@ class StoreAssignment:
         self._key: Callable[[str], str] = str if case_sensitive else str.lower
         self._problems: list[str] = []
 
+    def fits(self, source: S.DataType, field: I.NestedField) -> bool:
+        """Return whether values of a type are a column's as they are."""
+        return source == type_to_spark(field.field_type, support=self._support)
+
     def value(
         self,
         value: Column,

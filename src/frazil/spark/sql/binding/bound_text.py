@@ -20,7 +20,8 @@ from frazil.errors import NoSuchTableError, SqlSyntaxError, UnsupportedError, Va
 from frazil.format.predicates import AlwaysTrue
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.files.projection import METADATA_COLUMNS
-from frazil.spark.session.facts import is_connect
+from frazil.spark.session.facts import is_connect, is_temporary_view
+from frazil.spark.session.temporary_views import make_temporary_view
 from frazil.spark.sql.binding.relations import QueriedTable
 from frazil.spark.sql.binding.stars import without_reserved
 from frazil.spark.sql.binding.sub_queries import apart, has_sub_queries_as_values
@@ -144,9 +145,8 @@ class BoundText:
         names = {name: said for name, said in self.names.items() if name in rows}
         with in_the_users_words(names, self.given, self.changes), ExitStack() as views:
             for name, frame in rows.items():
-                frame.createOrReplaceTempView(name)
-                views.callback(frame.sparkSession.catalog.dropTempView, name)
-                if name in self.frames and not self.spark.catalog.tableExists(name):
+                views.callback(make_temporary_view(frame, name))
+                if name in self.frames and not is_temporary_view(self.spark, name):
                     raise ValidationError(
                         "a DataFrame in the statement belongs to another session: make it with "
                         "the lake's (lake.spark)"

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as S
 
-from frazil.spark.session.kept_frames import kept_frame
+from frazil.spark.sql.kept_frames import kept_frame
 from frazil.spark.sql.pruning.plan_reads import PlanReads, reads_of
 
 

@@ -165,10 +165,15 @@ def assigned(rows: DataFrame, schema: Schema, spark: SparkSession) -> DataFrame:
     strict = is_case_sensitive(spark)
     assignment = StoreAssignment(type_support(spark), case_sensitive=strict)
     fields = {f.name if strict else f.name.lower(): f for f in schema.fields}
-    columns, is_changed = [], False
-    for each in rows.schema.fields:
+    given = [(each, fields.get(each.name if strict else each.name.lower())) for each in rows.schema]
+    if all(
+        found is not None and found.name == each.name and assignment.fits(each.dataType, found)
+        for each, found in given
+    ):
+        return rows
+    columns = []
+    for each, found in given:
         column = F.col(quote_name_always([each.name]))
-        found = fields.get(each.name if strict else each.name.lower())
         if found is None:
             known = ", ".join(f.name for f in schema.fields)
             raise SchemaMismatchError(
@@ -176,9 +181,8 @@ def assigned(rows: DataFrame, schema: Schema, spark: SparkSession) -> DataFrame:
             )
         value = assignment.value(column, each.dataType, found, found.name)
         columns.append(value.alias(found.name))
-        is_changed = is_changed or value is not column or each.name != found.name
     assignment.finish()
-    return rows.select(*columns) if is_changed else rows
+    return rows.select(*columns)
 
 
 def _with_defaults(text: str, schema: Schema, names: Sequence[str]) -> str:
@@ -248,17 +252,19 @@ def _identity_columns(target: StatementTarget) -> list[str]:
 
 def _by_position(rows: DataFrame, target: StatementTarget) -> DataFrame:
     """Rows whose structs have the table's names for their fields, in the order of the query."""
-    columns, is_changed = [], False
     fields = {field.name.lower(): field for field in target.schema.fields}
+    named = []
     for each in rows.schema.fields:
-        column = F.col(quote_name_always([each.name]))
         field = fields.get(each.name.lower())
         wanted = each.dataType if field is None else type_to_spark(field.field_type)
-        named = _with_names(each.dataType, wanted)
-        is_other = named != each.dataType
-        columns.append(column.cast(named).alias(each.name) if is_other else column)
-        is_changed = is_changed or is_other
-    return rows.select(*columns) if is_changed else rows
+        named.append(_with_names(each.dataType, wanted))
+    if named == [each.dataType for each in rows.schema.fields]:
+        return rows
+    columns = []
+    for each, kind in zip(rows.schema.fields, named, strict=True):
+        column = F.col(quote_name_always([each.name]))
+        columns.append(column if kind == each.dataType else column.cast(kind).alias(each.name))
+    return rows.select(*columns)
 
 
 def _with_names(given: S.DataType, wanted: S.DataType) -> S.DataType:

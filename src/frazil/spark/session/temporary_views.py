@@ -1,0 +1,85 @@
+"""Names for the rows of DataFrames, while a text is analysed that has them."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame, SparkSession
+
+from frazil.spark.session.facts import is_connect, is_stopped
+
+_LOCK: Final = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    """A view of a session as Spark's own catalog holds it, and what makes others of it.
+
+    Attributes:
+        catalog: of the session.
+        view: was made by the public way.
+        about: what the view says beside its rows.
+        option: Scala's class.
+    """
+
+    catalog: Any
+    view: Any
+    about: Any
+    option: Any
+
+
+_MODELS: Final[dict[SparkSession, _Model]] = {}
+
+
+def make_temporary_view(frame: DataFrame, name: str) -> Callable[[], object]:
+    """Give the rows of a DataFrame a name in its session, which no view has.
+
+    Returns:
+        What takes the name away again.
+    """
+    spark = frame.sparkSession
+    if is_connect(spark) or not _is_made_directly(spark, frame, name):
+        frame.createOrReplaceTempView(name)
+    return lambda: spark.catalog.dropTempView(name)
+
+
+def _is_made_directly(spark: SparkSession, frame: DataFrame, name: str) -> bool:
+    """Put the view into Spark's catalog, where this Spark has one of the known form.
+
+    Spark's public way is a command, which takes ten times as long: milliseconds a table of a query.
+    """
+    rows: Any = frame
+    try:
+        model = _model(spark)
+        plan = model.option.apply(rows._jdf.queryExecution().commandExecuted())
+        model.catalog.createTempView(name, model.view.copy(model.about, plan), True)
+    except Py4JError:
+        return False
+    return True
+
+
+def _model(spark: SparkSession) -> _Model:
+    """That of the session, made at the first call; those of stopped ones are forgotten."""
+    with _LOCK:
+        found = _MODELS.get(spark)
+    if found is not None:
+        return found
+    session: Any = spark
+    name = f"frazil_{uuid.uuid4().hex}"
+    spark.range(0).createOrReplaceTempView(name)
+    try:
+        catalog = session._jsparkSession.sessionState().catalog()
+        view = catalog.getRawTempView(name).get()
+        made = _Model(catalog, view, view.tableMeta(), session._jvm.scala.Option)
+    finally:
+        spark.catalog.dropTempView(name)
+    with _LOCK:
+        for stopped in [each for each in _MODELS if is_stopped(each)]:
+            del _MODELS[stopped]
+        _MODELS[spark] = made
+    return made
