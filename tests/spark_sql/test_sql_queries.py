@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 
 from frazil.errors import NoSuchTableError, SqlSyntaxError, ValidationError
 from frazil.spark.sql.parsers.spark_parser import names_by_spark
@@ -229,6 +229,33 @@ def test_errors_name_what_the_user_wrote(sides, no_leftovers):
     assert "frazil_" not in plan.replace("frazil_p", "")
     # It is the plan of the one file that the query would open.
     assert "1 paths" in plan or plan.count(".parquet") <= 2, plan
+
+
+def test_errors_while_rows_are_read_have_the_users_names(sides, no_leftovers, capsys):
+    sides.sql("CREATE OR REPLACE VIEW db.w AS SELECT id, k FROM db.t")
+    query = "SELECT raise_error(concat('no ', a.k)) FROM db.t a, db.t b, db.w WHERE a.id = w.id"
+    for found in (sides.sql(query), sides.sql(query)):
+        with pytest.raises(PySparkException) as raised:
+            found.collect()
+        assert "frazil_" not in str(raised.value)
+        found.explain(True)
+        assert "frazil_" not in capsys.readouterr().out.replace("frazil_p", "")
+    divided = "SELECT id / (id - id) AS x FROM db.t"
+    with pytest.raises(PySparkException, match="DIVIDE_BY_ZERO") as raised:
+        sides.sql(divided).collect()
+    assert "FROM `db.t`" in str(raised.value)
+    assert "frazil_" not in str(raised.value)
+    sides.sql("DROP VIEW db.w")
+
+
+def test_a_view_of_the_users_keeps_its_name(sides, spark):
+    spark.range(7).createOrReplaceTempView("`db.t`")
+    try:
+        assert sides.sql("SELECT count(k) AS n FROM db.t").collect()[0].n == 40
+        assert sides.sql("SELECT max(k) AS n FROM db.t WHERE id < 3").collect()[0].n is not None
+        assert spark.sql("SELECT count(*) AS n FROM `db.t`").collect()[0].n == 7
+    finally:
+        spark.catalog.dropTempView("db.t")
 
 
 def test_variables_and_letters_beyond_16_bits(sides, session):

@@ -5,15 +5,21 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
+from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.session.facts import is_connect, is_stopped
+from frazil.storage.caches import BoundedCache
 
+OWN: Final = "frazil_"
+"""What names that no user has written begin with."""
 _LOCK: Final = threading.Lock()
+_NAMES: Final = 1_000
+"""So many names of views are known in a session; others are made by the public way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +29,16 @@ class _Model:
     Attributes:
         catalog: of the session.
         view: was made by the public way.
-        about: what the view says beside its rows.
+        about: what it says beside its rows.
         option: Scala's class.
+        abouts: what views of other names say, by these.
     """
 
     catalog: Any
     view: Any
     about: Any
     option: Any
+    abouts: BoundedCache[Any] = field(default_factory=lambda: BoundedCache(_NAMES))
 
 
 _MODELS: Final[dict[SparkSession, _Model]] = {}
@@ -44,7 +52,7 @@ def make_temporary_view(frame: DataFrame, name: str) -> Callable[[], object]:
     """
     spark = frame.sparkSession
     if is_connect(spark) or not _is_made_directly(spark, frame, name):
-        frame.createOrReplaceTempView(name)
+        frame.createOrReplaceTempView(quote_name_always([name]))
     return lambda: spark.catalog.dropTempView(name)
 
 
@@ -56,8 +64,14 @@ def _is_made_directly(spark: SparkSession, frame: DataFrame, name: str) -> bool:
     rows: Any = frame
     try:
         model = _model(spark)
+        about = model.about if name.startswith(OWN) else model.abouts.get(name)
+        if about is None:
+            frame.createOrReplaceTempView(quote_name_always([name]))
+            about = model.catalog.getRawTempView(name).get().tableMeta()
+            model.abouts.put(name, about, 1)
+            return True
         plan = model.option.apply(rows._jdf.queryExecution().commandExecuted())
-        model.catalog.createTempView(name, model.view.copy(model.about, plan), True)
+        model.catalog.createTempView(name, model.view.copy(about, plan), True)
     except Py4JError:
         return False
     return True
@@ -70,7 +84,7 @@ def _model(spark: SparkSession) -> _Model:
     if found is not None:
         return found
     session: Any = spark
-    name = f"frazil_{uuid.uuid4().hex}"
+    name = f"{OWN}{uuid.uuid4().hex}"
     spark.range(0).createOrReplaceTempView(name)
     try:
         catalog = session._jsparkSession.sessionState().catalog()

@@ -33,6 +33,7 @@ from frazil.spark.sql.functions.with_functions import TypedCall, as_changes_of, 
 from frazil.spark.sql.parameters import Args
 from frazil.spark.sql.parsers.spark_parser import with_variables
 from frazil.spark.sql.qualifiers import cuts_to_short
+from frazil.spark.sql.shown_names import shown_names
 from frazil.spark.sql.table_uses import TableUse, tables_in
 from frazil.spark.words import Word, words_of
 
@@ -142,16 +143,29 @@ class BoundText:
             rows = {name: apart(frame) for name, frame in rows.items()}
         if is_connect(self.spark):
             return self.spark.sql(self.text, args, **rows)  # type: ignore[arg-type]
-        names = {name: said for name, said in self.names.items() if name in rows}
-        with in_the_users_words(names, self.given, self.changes), ExitStack() as views:
+        wanted = {name: said for name, said in self.names.items() if name in rows}
+        with ExitStack() as views:
+            shown = views.enter_context(shown_names(self.spark, wanted))
+            text, changes = self._with_shown(shown)
+            views.enter_context(in_the_users_words(wanted, self.given, changes))
             for name, frame in rows.items():
-                views.callback(make_temporary_view(frame, name))
-                if name in self.frames and not is_temporary_view(self.spark, name):
+                views.callback(make_temporary_view(frame, shown[name]))
+                if name in self.frames and not is_temporary_view(self.spark, shown[name]):
                     raise ValidationError(
                         "a DataFrame in the statement belongs to another session: make it with "
                         "the lake's (lake.spark)"
                     )
-            return self.spark.sql(self.text, args)  # type: ignore[arg-type]
+            return self.spark.sql(text, args)  # type: ignore[arg-type]
+
+    def _with_shown(self, shown: Mapping[str, str]) -> tuple[str, list[tuple[int, int, str]]]:
+        """The text with other names of tables, and what was replaced in the user's text by it."""
+        text, changes = self.text, list(self.changes)
+        for ours, name in shown.items():
+            if name != ours:
+                quoted = quote_name_always([name])
+                text = text.replace(ours, quoted)
+                changes = [(start, stop, new.replace(ours, quoted)) for start, stop, new in changes]
+        return text, changes
 
 
 @dataclass(frozen=True, slots=True)
