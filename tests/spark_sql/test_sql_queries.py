@@ -258,6 +258,16 @@ def test_a_view_of_the_users_keeps_its_name(sides, spark):
         spark.catalog.dropTempView("db.t")
 
 
+def test_rows_that_the_user_keeps_stay_kept(sides, capsys):
+    whole = sides.sql("TABLE db.u").cache()
+    assert whole.count() == 4
+    assert sides.sql("SELECT count(k) AS n FROM db.u WHERE k < 3").collect()[0].n == 3
+    capsys.readouterr()
+    whole.select("name").explain()
+    assert "InMemoryTableScan" in capsys.readouterr().out
+    whole.unpersist()
+
+
 def test_variables_and_letters_beyond_16_bits(sides, session):
     session(my__low="37")
     query = "SELECT '😀${my.low}' AS face, id FROM db.t /* 😀 */ WHERE id > ${my.low} ORDER BY id"

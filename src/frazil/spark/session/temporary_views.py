@@ -51,30 +51,32 @@ def make_temporary_view(frame: DataFrame, name: str) -> Callable[[], object]:
         What takes the name away again.
     """
     spark = frame.sparkSession
-    if is_connect(spark) or not _is_made_directly(spark, frame, name):
+    if is_connect(spark):
         frame.createOrReplaceTempView(quote_name_always([name]))
-    return lambda: spark.catalog.dropTempView(name)
+        return lambda: spark.catalog.dropTempView(name)
+    try:
+        return _put_into_the_catalog(spark, frame, name)
+    except Py4JError:  # This Spark keeps its views in another form.
+        frame.createOrReplaceTempView(quote_name_always([name]))
+        return lambda: spark.catalog.dropTempView(name)
 
 
-def _is_made_directly(spark: SparkSession, frame: DataFrame, name: str) -> bool:
-    """Put the view into Spark's catalog, where this Spark has one of the known form.
+def _put_into_the_catalog(spark: SparkSession, frame: DataFrame, name: str) -> Callable[[], object]:
+    """Put the view into Spark's catalog, and return what takes it out.
 
     Spark's public way is a command, which takes ten times as long: milliseconds a table of a query.
+    To drop a view by it also forgets cached rows of another one that had the name.
     """
     rows: Any = frame
-    try:
-        model = _model(spark)
-        about = model.about if name.startswith(OWN) else model.abouts.get(name)
-        if about is None:
-            frame.createOrReplaceTempView(quote_name_always([name]))
-            about = model.catalog.getRawTempView(name).get().tableMeta()
-            model.abouts.put(name, about, 1)
-            return True
+    model = _model(spark)
+    about = model.about if name.startswith(OWN) else model.abouts.get(name)
+    if about is None:
+        frame.createOrReplaceTempView(quote_name_always([name]))
+        model.abouts.put(name, model.catalog.getRawTempView(name).get().tableMeta(), 1)
+    else:
         plan = model.option.apply(rows._jdf.queryExecution().commandExecuted())
         model.catalog.createTempView(name, model.view.copy(about, plan), True)
-    except Py4JError:
-        return False
-    return True
+    return lambda: model.catalog.dropTempView(name)
 
 
 def _model(spark: SparkSession) -> _Model:
