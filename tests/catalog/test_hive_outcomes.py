@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from catalog_cases import QUICK_CHECKS, made_table, opened, set_properties
 
-from frazil.catalog.pointer.hive.connection import Connection, Metastores, thrift_types
+from frazil.catalog.pointer.hive.connection import MetastoreConnection, Metastores, thrift_types
 from frazil.catalog.pointer.hive.settings import Address
 from frazil.catalog.protocol import Catalog
 from frazil.errors import (
@@ -224,7 +224,7 @@ class Lake:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> FakeMetastore:
     made = FakeMetastore()
-    connection = Connection(Address("metastore", 9083), made, transport.TMemoryBuffer())
+    connection = MetastoreConnection(Address("metastore", 9083), made, transport.TMemoryBuffer())
     monkeypatch.setattr(Metastores, "_connected", lambda metastores: connection)
     return made
 
