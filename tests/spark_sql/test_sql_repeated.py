@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from py4j.protocol import Py4JError
 from pyspark.sql.types import LongType
 
 import frazil
@@ -62,6 +63,16 @@ def test_the_second_time_nothing_is_asked(filled, query, nothing_is_asked, no_le
         assert again.schema == first.schema
         assert rows_of(again) == expected
         assert set(again.inputFiles()) == files
+
+
+@pytest.mark.parametrize("missing", ["_plan_of", "_lasts", "_settings_of"])
+def test_a_spark_that_lacks_what_is_asked_for(filled, missing, monkeypatch):
+    def fail(*_):
+        raise Py4JError("there is no such method")
+
+    monkeypatch.setattr(f"frazil.spark.sql.pruning.known_queries.{missing}", fail)
+    query = "SELECT id FROM db.t WHERE id = 33"
+    assert [[row.id for row in filled.sql(query).collect()] for _ in range(2)] == [[33], [33]]
 
 
 def test_reserved_columns(filled):

@@ -28,7 +28,7 @@ from frazil.storage.caches import BoundedCache
 from frazil.storage.files import FileIO
 
 _BYTES_PER_READ: Final = 256 * 1024
-_BYTES_PER_FILE: Final = 2_400
+BYTES_PER_FILE: Final = 2_400
 """What Spark's driver keeps of a read, and of each of its files, about."""
 
 
@@ -148,6 +148,6 @@ class PreparedReads:
             return found.frame()
         made = prepare()
         if made.can_be_repeated:
-            size = _BYTES_PER_READ + plan.file_count * _BYTES_PER_FILE + memory_of_plan(plan)
+            size = _BYTES_PER_READ + plan.file_count * BYTES_PER_FILE + memory_of_plan(plan)
             self._kept.put(key, made, size)
         return made.frame()

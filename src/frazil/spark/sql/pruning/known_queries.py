@@ -13,9 +13,11 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.spark.files.parquet.access import access_tag
+from frazil.spark.read.prepared import BYTES_PER_FILE
 from frazil.spark.session.facts import is_connect, prepare_session
 from frazil.spark.sql.binding.bound_text import BoundText
 from frazil.spark.sql.binding.relations import QueriedTable
@@ -26,8 +28,9 @@ from frazil.storage.caches import BoundedCache
 
 _BETWEEN: Final = "\x01"
 _BYTES_PER_QUERY: Final = 128 * 1024
-_BYTES_PER_FILE: Final = 2_400
-"""What Spark's driver keeps of a query, and of each file that it reads, about."""
+"""What Spark's driver keeps of a query beside its files, about."""
+_OTHER_SPARK: Final = (Py4JError, TypeError)
+"""What is raised where this Spark has not what is asked for: a method, or a class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,10 @@ class KnownQuery:
             AnalysisException: of Spark, where the mistake is in the query.
         """
         found = bound.run(args, dict(zip(bound.tables, self.rows, strict=True)))
-        return _with_new_columns(found) if _plan_of(found).sameResult(self.plan) else None
+        try:
+            return _with_new_columns(found) if _plan_of(found).sameResult(self.plan) else None
+        except _OTHER_SPARK:
+            return None
 
 
 class KnownQueries:
@@ -74,7 +80,11 @@ class KnownQueries:
         if None in versions:
             return None
         given = [*args.items()] if isinstance(args, Mapping) else args
-        key = ("query", spark, bound.given, repr(given), _settings_of(spark), *versions)
+        try:
+            settings = _settings_of(spark)
+        except _OTHER_SPARK:
+            return None
+        key = ("query", spark, bound.given, repr(given), settings, *versions)
         return cls(tables[0].named.table.io.caches["reads"], key)
 
     def again(self, bound: BoundText, args: Args) -> DataFrame | None:
@@ -103,11 +113,15 @@ class KnownQueries:
         if any(each.buckets for each in wanted.values()):
             return
         files = [each.kept_files(wanted[name].where) for name, each in tables.items()]
-        plan = _plan_of(found)
-        if None in files or not _lasts(bound.spark, plan):
+        try:
+            plan = _plan_of(found)
+            lasts = _lasts(bound.spark, plan)
+        except _OTHER_SPARK:
+            return
+        if None in files or not lasts:
             return
         known = KnownQuery(tuple(rows[name] for name in tables), plan)
-        size = _BYTES_PER_QUERY + sum(number or 0 for number in files) * _BYTES_PER_FILE
+        size = _BYTES_PER_QUERY + sum(number or 0 for number in files) * BYTES_PER_FILE
         self._kept.put(self._key, known, size)
 
 
