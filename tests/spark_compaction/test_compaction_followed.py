@@ -1,4 +1,4 @@
-"""Rows that others delete and change while a compaction runs, in version 3."""
+"""Rows that others delete and change while a compaction runs."""
 
 from __future__ import annotations
 
@@ -76,6 +76,36 @@ def test_a_compaction_goes_on_with_the_rows_that_others_delete(lake, rival, stra
     made.table.refresh().compact(rewrite_all=True)
     made.check()
     assert made.delete_files() == []
+
+
+@pytest.mark.parametrize("rival", ["delete", "update", "whole partition"])
+def test_without_row_ids_copies_go_on_as_well(lake, rival):
+    """In version 2 the new files' footers say where each row comes from."""
+    made = Modelled(lake, version=2, by=("part",), properties=MARKED)
+    made.append(*range(60), files=3)
+    other = made.other()
+    hear = when(2, lambda: RIVALS[rival](made, other))
+    result = made.table.compact(min_input_files=2, on_progress=hear)
+    assert (result.rewritten_data_files_count, result.failed_data_files_count) == (6, 0)
+    made.check()
+    assert files_on_disk(made.table) >= files_in_metadata(made.other())
+    made.delete("id = 12", lambda r: r[0] == 12)
+    made.table.refresh().compact(rewrite_all=True)
+    made.check()
+    assert made.delete_files() == []
+
+
+def test_without_row_ids_rows_that_spark_wrote_anew_are_given_up(lake):
+    """Their files had deletes, so they were not copied."""
+    made = Modelled(lake, version=2, by=("part",), properties=MARKED)
+    made.append(*range(60), files=3)
+    made.delete("id in (2, 3)", lambda r: r[0] in (2, 3))
+    other = made.other()
+    hear = when(2, lambda: made.delete("id in (6, 7)", lambda r: r[0] in (6, 7), other))
+    result = made.table.compact(min_input_files=2, on_progress=hear)
+    assert result.failed_data_files_count > 0
+    assert all(each.is_conflict for each in result.failures)
+    made.check()
 
 
 def test_deletes_before_each_of_many_tries(lake):

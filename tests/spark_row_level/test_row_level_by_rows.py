@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 from concurrent_changes import before_the_commit, first_rows, frame, make_table, shown
+from rows_of_others import COMMANDS, after, unnamed_files
 
 from ci_share import one_of_each, only_in_soak
 from frazil.errors import ConflictError
@@ -15,17 +14,6 @@ from frazil.errors import ConflictError
 pytestmark = pytest.mark.spark
 
 MARKED = "merge-on-read"
-COMMANDS = {
-    "delete": lambda lake, t, row, **o: t.delete(f"id = {row}", **o),
-    "update": lambda lake, t, row, **o: t.update({"v": "concat(v, '+')"}, f"id = {row}", **o),
-    "merge": lambda lake, t, row, **o: t.upsert(frame(lake, [(row, "a", "new")]), keys="id", **o),
-}
-
-
-def after(command, rows, row):
-    if command == "delete":
-        return [each for each in rows if each[0] != row]
-    return [(n, p, v if n != row else "new" if command == "merge" else f"{v}+") for n, p, v in rows]
 
 
 def summary(table, name):
@@ -57,13 +45,6 @@ def test_other_rows_of_a_file_are_no_conflict_at_any_try(lake, first, rival, ver
     if version == 3 or isolation == "snapshot" or first != "delete":
         assert summary(table, "shared-files") == "1"
     assert not unnamed_files(lake.load_table("db.t"))
-
-
-def unnamed_files(table):
-    """Data and delete files that no snapshot of the table names."""
-    named = {path.rsplit("/", 1)[-1] for path in table.inspect.all_files()["file_path"]}
-    data = Path(urlsplit(table.location).path) / "data"
-    return {path.name for path in data.rglob("*.*") if not path.name.startswith(".")} - named
 
 
 # What another command does after the first has read: whether metadata rules it out is not enough.
@@ -170,13 +151,6 @@ REFUSED = {
             .execute()
         ),
         lambda lake, t: t.append(frame(lake, BETWEEN)),
-    ),
-    "equality deletes": (
-        {},
-        lambda lake, t, **o: COMMANDS["update"](lake, t, 1, **o),
-        lambda lake, t: t.apply_changes(
-            frame(lake, [(2, "a", "x")]), keys=["id"], mode="equality-deletes"
-        ),
     ),
     "the same row": (
         {},

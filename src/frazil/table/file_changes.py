@@ -13,7 +13,12 @@ from frazil.table.manifests.row_filter import Predicate
 from frazil.table.port import TablePort
 from frazil.table.snapshots.append import FastAppend, MergeAppend
 from frazil.table.snapshots.overwrite import DeleteFiles, OverwriteFiles, ReplacePartitions
-from frazil.table.snapshots.producer import BranchSettings, SnapshotSettings, snapshot_options
+from frazil.table.snapshots.producer import (
+    BranchSettings,
+    SnapshotProducer,
+    SnapshotSettings,
+    snapshot_options,
+)
 from frazil.table.snapshots.rewrite import RewriteFiles
 from frazil.table.snapshots.row_delta import RowDelta
 
@@ -21,28 +26,33 @@ from frazil.table.snapshots.row_delta import RowDelta
 class FileChanges(OnDriver):
     """Which files a table has: what engines build their writes on.
 
-    Every method takes files that are already written. All but `rewrite` take the keywords of
-    `SnapshotSettings`, `branch`, `snapshot_properties` and `wap_id` among them.
+    Every method takes files that are already written, and returns the id of the snapshot that it
+    made. All but `rewrite` take the keywords of `SnapshotSettings`, `branch`, `snapshot_properties`
+    and `wap_id` among them.
     """
 
     def __init__(self, port: TablePort) -> None:
         self._port = port
 
+    def _run(self, operation: SnapshotProducer) -> int:
+        self._port.run(operation)
+        return operation.snapshot_id
+
     def append(
         self,
         files: Iterable[DataFile],
         **snapshot: Unpack[SnapshotSettings],
-    ) -> None:
+    ) -> int:
         """Add data files; manifests are merged when enough small ones are there (rule 210)."""
-        self._port.run(MergeAppend(self._port.io, files, snapshot_options(**snapshot)))
+        return self._run(MergeAppend(self._port.io, files, snapshot_options(**snapshot)))
 
     def fast_append(
         self,
         files: Iterable[DataFile],
         **snapshot: Unpack[SnapshotSettings],
-    ) -> None:
+    ) -> int:
         """Add data files and leave every manifest as it is: the shortest commit (rule 210)."""
-        self._port.run(FastAppend(self._port.io, files, snapshot_options(**snapshot)))
+        return self._run(FastAppend(self._port.io, files, snapshot_options(**snapshot)))
 
     def overwrite(
         self,
@@ -54,14 +64,14 @@ class FileChanges(OnDriver):
         validation: Validation | None = None,
         case_sensitive: bool = True,
         **snapshot: Unpack[SnapshotSettings],
-    ) -> None:
+    ) -> int:
         """Remove files by name or by a predicate that all of their rows match, and add others.
 
         Raises:
             ValidationError: a file holds rows that match `where` and others.
             ConflictError: `validation` found a conflict, or a named file is gone.
         """
-        self._port.run(
+        return self._run(
             OverwriteFiles(
                 self._port.io,
                 added=added,
@@ -80,10 +90,10 @@ class FileChanges(OnDriver):
         *,
         validation: Validation | None = None,
         **snapshot: Unpack[SnapshotSettings],
-    ) -> None:
+    ) -> int:
         """Dynamic overwrite: the partitions of the new files lose their old ones."""
         options = snapshot_options(**snapshot)
-        self._port.run(
+        return self._run(
             ReplacePartitions(self._port.io, added, validation=validation, options=options)
         )
 
@@ -96,14 +106,14 @@ class FileChanges(OnDriver):
         validation: Validation | None = None,
         case_sensitive: bool = True,
         **snapshot: Unpack[SnapshotSettings],
-    ) -> None:
+    ) -> int:
         """Remove whole files, by a predicate that all of their rows match or by name (rule 212).
 
         Raises:
             ValidationError: a file holds rows that match `where` and others.
             ConflictError: `validation` found a conflict, or a named file is gone.
         """
-        self._port.run(
+        return self._run(
             DeleteFiles(
                 self._port.io,
                 where=where,
@@ -126,14 +136,14 @@ class FileChanges(OnDriver):
         changed: Iterable[DataFile] | None = None,
         validation: Validation | None = None,
         **snapshot: Unpack[SnapshotSettings],
-    ) -> None:
+    ) -> int:
         """Merge-on-read change: add data files and delete files, replace earlier deletes.
 
         `referenced_data_files` are those that position deletes of several files are about; they
         must still be there if `validation` is given. `changed` are data files whose rows were read
         to make the added ones.
         """
-        self._port.run(
+        return self._run(
             RowDelta(
                 self._port.io,
                 added=added,
@@ -158,7 +168,7 @@ class FileChanges(OnDriver):
         delete_sequence_number: int | None = None,
         from_snapshot: SnapshotId,
         **snapshot: Unpack[BranchSettings],
-    ) -> None:
+    ) -> int:
         """Replace files by files of the same rows, as they were at `from_snapshot`.
 
         With `data_sequence_number`, that of the snapshot which was read, later equality deletes
@@ -168,7 +178,7 @@ class FileChanges(OnDriver):
             ConflictError: a file to replace is gone, or others committed deletes or rewrites since
                 `from_snapshot` that the new files contradict.
         """
-        self._port.run(
+        return self._run(
             RewriteFiles(
                 self._port.io,
                 removed=removed,

@@ -34,6 +34,7 @@ from frazil.spark.write.files import FileWrite
 from frazil.storage.file_kinds import DATA_FILES
 from frazil.storage.files import FileIO, local_path
 from frazil.storage.parquet.field_ids import stored_field_id
+from frazil.storage.parquet.row_sources import RowSource
 
 _LEGACY: Final = b"org.apache.spark.legacy"
 _SOURCES: Final = "file int, place bigint, path string, first_row_id bigint, sequence_number bigint"
@@ -168,7 +169,7 @@ class _Copy:
         ordered = sorted(files, key=lambda file: int(file["place"]))
         try:
             # None of a task's files is written unless all of them can be.
-            written = list(self.task.stored(rows for file in ordered for rows in self._rows(file)))
+            written = list(self.task.copied(rows for file in ordered for rows in self._rows(file)))
         except _MoreThanACopyError:
             yield _told(None, int(ordered[0]["file"]))
             return
@@ -176,7 +177,7 @@ class _Copy:
             for entry in batch.column("entry").to_pylist():
                 yield _told(entry, None)
 
-    def _rows(self, source: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+    def _rows(self, source: Mapping[str, Any]) -> Iterator[tuple[pa.RecordBatch, RowSource]]:
         path = str(source["path"])
         wanted = arrow_schema(self.schema)
         written = arrow_schema(Schema((*self.schema.fields, *self.lineage)))
@@ -192,7 +193,8 @@ class _Copy:
                     columns = [batch.column(name) for name in names]
                     if self.lineage:
                         columns += _lineage(batch, kept, source, position)
-                    yield pa.RecordBatch.from_arrays(columns, schema=written)
+                    rows = pa.RecordBatch.from_arrays(columns, schema=written)
+                    yield rows, RowSource(path, position, batch.num_rows)
                     position += batch.num_rows
         except pa.ArrowInvalid as error:
             raise InvalidDataFileError(f"the file cannot be read: {error}", file=path) from error

@@ -17,9 +17,14 @@ from frazil.planning.removal import data_files
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.delete_files.write import WrittenDeletes, write_deletes
 from frazil.spark.port import SparkPort
-from frazil.spark.row_level.compared_rows import ComparedRows, CountMatching
-from frazil.spark.row_level.figures import ChangeResult, files_skipped, summary_entries
+from frazil.spark.row_level.figures import (
+    ChangeResult,
+    figures_beside_others,
+    files_skipped,
+    summary_entries,
+)
 from frazil.spark.row_level.options import CommitOptions
+from frazil.spark.row_level.rivals.compared_rows import ComparedRows, CountMatching
 from frazil.spark.row_level.start import Start
 from frazil.spark.row_level.target import Target
 from frazil.spark.write.distribute import Placement
@@ -174,7 +179,7 @@ class Command(Start):
         plan = target.plan
         rows = self._compared(target, (), where, tested)
         validation = self._validation(where, rows, check_deletes=False)
-        self._commit(
+        beside = self._commit(
             added,
             (),
             lambda settings: FileChanges(self.port).overwrite(
@@ -182,7 +187,7 @@ class Command(Start):
             ),
             figures,
         )
-        return self._figures(plan, self.mode, figures, files_added=len(added))
+        return self._figures(plan, self.mode, {**figures, **beside}, files_added=len(added))
 
     def commit_rewrite(
         self,
@@ -205,7 +210,7 @@ class Command(Start):
         gone = data_files(self.base, target.plan, removed)
         rows = self._compared(target, (), where, tested)
         validation = self._validation(where, rows, check_deletes=True)
-        self._commit(
+        beside = self._commit(
             added,
             (),
             lambda settings: FileChanges(self.port).overwrite(
@@ -214,7 +219,11 @@ class Command(Start):
             figures,
         )
         return self._figures(
-            target.plan, mode or self.mode, figures, files_added=len(added), files_removed=len(gone)
+            target.plan,
+            mode or self.mode,
+            {**figures, **beside},
+            files_added=len(added),
+            files_removed=len(gone),
         )
 
     def commit_deltas(
@@ -245,7 +254,7 @@ class Command(Start):
         whose_rows = data_files(self.base, target.plan, read)
         rows = self._compared(target, deletes.added, where, tested)
         validation = self._validation(where, rows, check_deletes=bool(read))
-        self._commit(
+        beside = self._commit(
             added,
             deletes.paths,
             lambda settings: FileChanges(self.port).row_delta(
@@ -263,7 +272,7 @@ class Command(Start):
         return self._figures(
             target.plan,
             self.mode,
-            figures,
+            {**figures, **beside},
             files_added=len(added),
             files_removed=len(gone),
             deletes_added=len(deletes.added),
@@ -274,14 +283,17 @@ class Command(Start):
         self,
         added: Sequence[DataFile],
         delete_paths: Sequence[str],
-        commit: Callable[[SnapshotSettings], None],
+        commit: Callable[[SnapshotSettings], int],
         figures: Mapping[str, int],
-    ) -> None:
+    ) -> Mapping[str, int]:
+        """Commit, and return what was done beside the commits of others."""
         own = (*(file.file_path for file in added), *delete_paths)
         self.written.clear()
         given = self.settings.get("snapshot_properties") or {}
         summary = {**given, **summary_entries(self.name, figures)}
-        commit({**self.settings, "own_files": own, "snapshot_properties": summary})
+        made = commit({**self.settings, "own_files": own, "snapshot_properties": summary})
+        snapshot = self.port.metadata.snapshots_by_id.get(made)
+        return {} if snapshot is None else figures_beside_others(snapshot.summary or {})
 
     def _compared(
         self,
@@ -294,10 +306,7 @@ class Command(Start):
         if tested is None or not ROW_LEVEL_CONFLICTS.of(self.base.properties):
             return None
         return ComparedRows(
-            spark=target.spark,
-            metadata=self.base,
-            io=self.port.io,
-            plan=target.plan,
+            target=target,
             deletes=deletes,
             where=where,
             count_matching=tested.count,

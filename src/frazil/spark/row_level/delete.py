@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -50,32 +51,41 @@ class Delete:
                 'delete needs a condition; "true" is one that every row of the table meets'
             )
 
+        tries: list[_Deletion] = []
+
         def once() -> ChangeResult:
             command = Command.begin(port, "delete", self.options)
-            return _Deletion(command.condition(self.where, alias=self.alias)).run(command)
+            tries.append(_Deletion(command.condition(self.where, alias=self.alias)))
+            return tries[-1].run(command)
 
-        return repeated(once, lambda error: self._retries(port, error))
+        return repeated(once, lambda error: self._retries(port, error, tries))
 
-    def _retries(self, port: SparkPort, error: CommitError) -> int:
+    def _retries(self, port: SparkPort, error: CommitError, tries: Sequence[_Deletion]) -> int:
         """How often it is made again: on the new snapshot, as if it had come later.
 
         Under snapshot isolation that is as often as a commit is tried. Under serializable isolation
         it is for the user to say, but where others deleted rows of the same files there is nothing
-        to ask.
+        to ask, and no rows are read again where whole files go.
         """
         properties = port.metadata.properties
         level = self.options.isolation or COMMANDS["delete"].isolation.of(properties)
         asks = isolation_named(level) == "serializable"
-        if asks and not isinstance(error, ReplacedDeletesError):
+        is_cheap = bool(tries) and tries[-1].is_by_metadata
+        if asks and not (is_cheap or isinstance(error, ReplacedDeletesError)):
             return self.options.retry
         return max(self.options.retry, port.retries)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Deletion:
-    """One try of a delete."""
+    """One try of a delete.
+
+    Attributes:
+        is_by_metadata: whether it came to its commit without a look at rows.
+    """
 
     condition: Condition
+    is_by_metadata: bool = False
 
     def run(self, command: Command) -> ChangeResult:
         """Run it, once: files of which every row matches go by metadata alone."""
@@ -98,6 +108,7 @@ class _Deletion:
         gone = every.only(whole).live_row_count if whole else 0
         figures = {"rows_read": rest.plan.record_count, "rows_deleted": gone}
         if not rest.plan.file_count:
+            self.is_by_metadata = True
             return self._whole_files(command, every, whole, figures)
         test = repeatable(rest, self.condition)
         if command.merges_on_read:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from frazil.format.html_text import ShownInNotebooks
+from frazil.format.snapshots.summaries import MOVED_ROWS, RIVAL_SNAPSHOTS, SHARED_FILES
 from frazil.planning.scan_plan import ScanPlan, Skipped
 
 
@@ -32,6 +33,10 @@ class ChangeResult(ShownInNotebooks):
         skipped: why files were not looked at.
         matched_updated, matched_deleted: of the rows above, by clauses of a merge for matched rows.
         by_source_updated, by_source_deleted: by clauses for rows that the source does not match.
+        rivals: snapshots that others committed after the one that the command read.
+        files_shared: data files of which these delete rows too.
+        rows_moved: rows that were found and deleted in files that were written meanwhile, by others
+            or by the command itself.
     """
 
     command: str
@@ -53,6 +58,9 @@ class ChangeResult(ShownInNotebooks):
     matched_deleted: int = 0
     by_source_updated: int = 0
     by_source_deleted: int = 0
+    rivals: int = 0
+    files_shared: int = 0
+    rows_moved: int = 0
     notes: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -82,6 +90,15 @@ class ChangeResult(ShownInNotebooks):
             )
             if count
         ]
+        beside = [
+            f"{count:,} {one if count == 1 else many}"
+            for count, one, many in (
+                (self.rivals, "commit of others", "commits of others"),
+                (self.files_shared, "file shared with them", "files shared with them"),
+                (self.rows_moved, "row moved", "rows moved"),
+            )
+            if count
+        ]
         read = [f"{self.rows_read:,} read"] if self.rows_read else []
         skipped = "" if not self.files_skipped else f", {self.files_skipped:,} skipped"
         return "\n".join(
@@ -96,6 +113,7 @@ class ChangeResult(ShownInNotebooks):
                     f"{each.reason}"
                     for each in self.skipped
                 ),
+                *([f"  beside {', '.join(beside)}"] if beside else []),
             ]
         )
 
@@ -111,6 +129,18 @@ def summary_entries(command: str, figures: Mapping[str, int]) -> dict[str, str]:
     return {entry: str(figures.get(name, 0)) for name, entry in _ENTRIES[command].items()}
 
 
+def figures_beside_others(summary: Mapping[str, str]) -> dict[str, int]:
+    """Return what a snapshot's summary says of commits that it came after."""
+    said = {name: summary.get(entry, "") for name, entry in _BESIDE.items()}
+    # A user may have given an entry of the name.
+    return {name: int(text) for name, text in said.items() if text.isdecimal()}
+
+
+_BESIDE: Final[Mapping[str, str]] = {
+    "rivals": RIVAL_SNAPSHOTS,
+    "files_shared": SHARED_FILES,
+    "rows_moved": MOVED_ROWS,
+}
 _MERGED: Final = "spark.merge-into.num-target-rows-"
 _ENTRIES: Final[Mapping[str, Mapping[str, str]]] = {
     "delete": {

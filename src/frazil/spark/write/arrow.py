@@ -36,6 +36,7 @@ from frazil.spark.write.options import WriteOptions
 from frazil.storage.file_kinds import DATA_FILES, FileKind
 from frazil.storage.files import local_path
 from frazil.storage.parquet.field_ids import field_id_metadata
+from frazil.storage.parquet.row_sources import RowSource, RowSources
 
 _PLAIN: Final[dict[type[I.IcebergType], pa.DataType]] = {
     I.BooleanType: pa.bool_(),
@@ -160,23 +161,31 @@ class ArrowTask:
         """Write the rows; yield one line of JSON for each file."""
         fields = stored_fields(self.finisher.schema.fields)
         return self._written(
-            (key, [to_storage(rows.column(f.name), f.field_type) for f in fields])
+            (key, [to_storage(rows.column(f.name), f.field_type) for f in fields], None)
             for batch in batches
             for key, rows in _runs(batch, self.keys)
         )
 
-    def stored(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write rows of one partition that are in the types of `arrow_schema` already."""
-        return self._written(((), batch.columns) for batch in batches if batch.num_rows)
+    def copied(
+        self, batches: Iterator[tuple[pa.RecordBatch, RowSource]]
+    ) -> Iterator[pa.RecordBatch]:
+        """Write rows of one partition that are in the types of `arrow_schema` already.
+
+        Args:
+            batches: rows, and where they come from, which the files' footers will say.
+        """
+        return self._written(
+            ((), batch.columns, source) for batch, source in batches if batch.num_rows
+        )
 
     def _written(
-        self, runs: Iterator[tuple[tuple[Any, ...], list[pa.Array]]]
+        self, runs: Iterator[tuple[tuple[Any, ...], list[pa.Array], RowSource | None]]
     ) -> Iterator[pa.RecordBatch]:
         current: tuple[Any, ...] | None = None
         file: OpenFile | None = None
         count = 0
         try:
-            for key, arrays in runs:
+            for key, arrays, source in runs:
                 full = file is not None and file.size >= self.options.target_file_size
                 if file is not None and (full or key != current):
                     yield self._line(file)
@@ -187,6 +196,8 @@ class ArrowTask:
                     file = OpenFile(f"{self.folder}/{name}", self.finisher, self.options)
                     current = key
                 file.write(arrays)
+                if source is not None:
+                    file.sources.add(source)
             if file is not None:
                 yield self._line(file)
                 file = None
@@ -218,6 +229,7 @@ class OpenFile:
         rows: that it has.
         pending_size: bytes of rows that wait for a row group.
         row_group_size: so many bytes of rows are a row group.
+        sources: where the rows come from, for the footer.
     """
 
     def __init__(self, path: str, finisher: Finisher, options: WriteOptions) -> None:
@@ -250,6 +262,7 @@ class OpenFile:
         self.row_group_size = _number(settings, "parquet.block.size") or 128 << 20
         self._pending: list[pa.RecordBatch] = []
         self.pending_size = 0
+        self.sources = RowSources()
 
     @property
     def size(self) -> int:
@@ -268,6 +281,8 @@ class OpenFile:
     def entry(self) -> DataFile:
         """Close the file, send it to its store, and return its entry."""
         self.flush()
+        if footer := self.sources.footer():
+            self._writer.add_key_value_metadata(footer)
         self._writer.close()
         local, io = self._local, self._finisher.io
         entry = self._finisher.finish(local, os.path.getsize(local))

@@ -240,11 +240,12 @@ class History:
             )
         )
 
-    def refuse_rows(self, count: int, path: str) -> None:
+    def refuse_rows(self, count: int, path: str, *, what: str = "changes too") -> None:
         """Refuse the operation if others deleted or changed rows that it changes too.
 
         Args:
             count: how many of the data file `path`.
+            what: what the operation does to them.
 
         Raises:
             ConflictError: there are any.
@@ -255,7 +256,7 @@ class History:
                 self._refusal(
                     f"other commits, of snapshots {numbers} (the newest first), have deleted or "
                     f"changed {count} row{'s' if count > 1 else ''} of {path} that this "
-                    f"{self._operation} changes too"
+                    f"{self._operation} {what}"
                 )
             )
 

@@ -7,7 +7,7 @@ positions, and rows that others added are tested with the operation's own condit
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from pyroaring import BitMap64
@@ -56,6 +56,42 @@ class SharedFile:
         return self.own.earlier | self.own.deleted | self.now
 
 
+@dataclass(frozen=True, slots=True)
+class MovedDeletes:
+    """Deletes of rows where they are now: others wrote the rows' files anew.
+
+    Attributes:
+        added: the deletes.
+        removed: deletes of others that these take in.
+        about: the data files that they are about.
+        count: how many rows they delete.
+        missing: by data file that is gone, how many of its rows others have deleted or changed.
+    """
+
+    added: tuple[DataFile, ...] = ()
+    removed: tuple[DataFile, ...] = ()
+    about: tuple[str, ...] = ()
+    count: int = 0
+    missing: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DeletesOfCopies:
+    """Deletes of rows in an operation's new files: others deleted them in the files it replaces.
+
+    Attributes:
+        added: the deletes.
+        count: how many rows they delete.
+        deleted_by_both: by replaced data file, how many of the rows the operation deletes as well.
+        changed_by_both: likewise, how many of the rows it changes.
+    """
+
+    added: tuple[DataFile, ...] = ()
+    count: int = 0
+    deleted_by_both: Mapping[str, int] = field(default_factory=dict)
+    changed_by_both: Mapping[str, int] = field(default_factory=dict)
+
+
 class OperationRows(Protocol):
     """Reads the rows that decide whether an operation and others contradict each other."""
 
@@ -72,10 +108,87 @@ class OperationRows(Protocol):
     ) -> Sequence[DataFile]:
         """Write deletion vectors of data files, which become part of the operation."""
 
+    def deleted_since(
+        self, metadata: TableMetadata, head: Snapshot | None, paths: Collection[str], since: int
+    ) -> Mapping[str, BitMap64] | None:
+        """Return the positions of rows that others deleted since the operation read the table.
+
+        Args:
+            metadata: of the table as it is.
+            head: of the branch as it is.
+            paths: data files that are there still.
+            since: the sequence number that the operation read.
+
+        Returns:
+            the positions by path, without files that have none; those of rows that were deleted
+            before may be among them. None where nobody can tell.
+        """
+
+    def deleted_by_equality(
+        self, metadata: TableMetadata, head: Snapshot | None, paths: Collection[str], since: int
+    ) -> Mapping[str, BitMap64] | None:
+        """Return those of `deleted_since` that equality deletes of others delete."""
+
+    def decisive(self, rows: Mapping[str, BitMap64]) -> Mapping[str, int] | None:
+        """Count those of some rows that decided what the operation does.
+
+        Args:
+            rows: positions by data files that the operation read.
+
+        Returns:
+            how many by path, without files that have none; None where nobody can tell.
+        """
+
+    def moved(
+        self,
+        metadata: TableMetadata,
+        head: Snapshot | None,
+        gone: Collection[str],
+        written: Collection[str],
+        copies: Collection[str],
+        since: int,
+    ) -> MovedDeletes | None:
+        """Write the deletes of the operation's rows anew, where others moved them.
+
+        Args:
+            metadata: of the table as it is.
+            head: of the branch as it is.
+            gone: data files that the operation deletes rows of, and that others removed.
+            written: data files that others added.
+            copies: those of them that have the rows of others, which they replace.
+            since: the sequence number that the operation read.
+
+        Returns:
+            the deletes; None where the rows cannot be told.
+        """
+
+    def deletes_of_copies(
+        self,
+        metadata: TableMetadata,
+        deleted: Mapping[str, BitMap64],
+        copies: Sequence[DataFile],
+    ) -> DeletesOfCopies | None:
+        """Write deletes of rows in the operation's own new files.
+
+        Args:
+            metadata: of the table as it is.
+            deleted: positions that others deleted, by the data files that the operation replaces.
+            copies: the new files.
+
+        Returns:
+            the deletes; None where the rows cannot be told.
+        """
+
     def matching(
-        self, metadata: TableMetadata, head: Snapshot | None, paths: Collection[str]
+        self, metadata: TableMetadata, head: Snapshot | None, paths: Collection[str], since: int
     ) -> Mapping[str, int] | None:
         """Count the rows of live data files that the operation would have been about.
+
+        Args:
+            metadata: of the table as it is.
+            head: of the branch as it is.
+            paths: the data files.
+            since: a sequence number; rows that surely are as they were then do not count.
 
         Returns:
             how many by path, without files that have none; None where nobody can tell, or where it
@@ -133,10 +246,17 @@ class AddedData:
     ) -> list[ChangedFile]:
         paths = {file.path for file in added}
         rewritten = _rewritten(history, paths)
-        counts = rows.matching(metadata, head, paths - rewritten)
+        moved: set[str] = set()
+        if rewritten and metadata.format_version >= 3:
+            # The rows that others added are in these by now, among others.
+            moved = {file.path for file in history.rewritten_data()}
+        since = history.sequence_number_read
+        counts = rows.matching(metadata, head, (paths - rewritten) | moved, since)
         if counts is None:
             return list(added)
-        found = counts.keys() | rewritten
+        found = set(counts) - moved
+        if not moved or not moved.isdisjoint(counts):
+            found |= rewritten
         self._without |= paths - found
         return [file for file in added if file.path in found]
 

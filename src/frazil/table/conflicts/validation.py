@@ -11,7 +11,9 @@ from frazil.format.manifests import (
     Content,
     DataFile,
 )
+from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import AlwaysTrue
+from frazil.format.snapshots import REPLACE, Snapshot
 from frazil.table.conflicts.history import EVERYWHERE, ChangedFile, History, Scope
 from frazil.table.conflicts.rows import OperationRows
 from frazil.table.manifests.file_keys import PartitionSet
@@ -95,17 +97,51 @@ def check_data_files_exist(history: History, paths: Iterable[str]) -> None:
         )
 
 
-def check_read_rows_stay(history: History, data_files: Iterable[DataFile]) -> None:
-    """Refuse that rows were removed of files whose rows decided what the operation does."""
-    files = tuple(data_files)
-    paths = {file.file_path for file in files}
-    if not paths:
+def check_read_rows_stay(
+    history: History,
+    data_files: Iterable[DataFile],
+    *,
+    rows: OperationRows | None = None,
+    metadata: TableMetadata,
+    head: Snapshot | None,
+) -> None:
+    """Refuse that rows were removed that decided what the operation does.
+
+    Where others rewrote the files, what was removed of the new ones conflicts too.
+
+    Args:
+        history: what was committed since the operation read the files.
+        data_files: the files.
+        rows: tells which of their rows decided; without it every row did.
+        metadata: of the table as it is.
+        head: of the branch as it is.
+    """
+    files = tuple(map(Place.of_file, data_files))
+    if not files:
         return
+    paths = {file.path for file in files}
+    rewritten = {
+        each.path
+        for each in history.removed_data(EVERYWHERE)
+        if each.snapshot.operation == REPLACE and each.path in paths
+    }
+    moved = [Place.of_changed(each) for each in history.rewritten_data()] if rewritten else []
+    now = {*(file.path for file in moved), *paths}
     history.refuse(
-        (file for file in history.removed_rows() if file.path in paths),
+        (file for file in history.removed_rows() if file.path in now),
         "removed data files of which this operation read rows",
     )
-    check_no_new_deletes_for(history, files, equality_deletes_still_apply=False)
+    history.refuse(Reached(history, moved).added_deletes(), _DELETES_OF_READ_FILES)
+    deletes = tuple(Reached(history, files).added_deletes())
+    if rows is not None and deletes:
+        since = history.sequence_number_read
+        gone = rows.deleted_since(metadata, head, paths - rewritten, since)
+        counts = None if gone is None else rows.decisive(gone)
+        if counts is not None:
+            for path, count in counts.items():
+                history.refuse_rows(count, path, what="matched")
+            return
+    history.refuse(deletes, _DELETES_OF_READ_FILES)
 
 
 def check_replaced_files_exist(
@@ -162,7 +198,7 @@ def check_no_new_deletes_for(
         equality_deletes_still_apply: the files that take their place keep the old data sequence
             number, so that newer equality deletes reach them as well (rule 178).
     """
-    reached = Reached(history, data_files)
+    reached = Reached(history, map(Place.of_file, data_files))
     history.refuse(
         (
             delete
@@ -173,13 +209,51 @@ def check_no_new_deletes_for(
     )
 
 
-def check_no_new_equality_deletes_for(history: History, data_files: Iterable[DataFile]) -> None:
-    """Refuse equality deletes that were added to data files of which the operation changes rows."""
-    reached = Reached(history, data_files)
-    history.refuse(
-        (each for each in reached.added_deletes() if each.content is Content.EQUALITY_DELETES),
-        _DELETES_OF_READ_FILES,
-    )
+def check_rows_not_deleted_by_equality(
+    history: History,
+    data_files: Iterable[DataFile],
+    rows: OperationRows,
+    *,
+    metadata: TableMetadata,
+    head: Snapshot | None,
+) -> None:
+    """Refuse equality deletes that others added of rows that the operation changes."""
+    files = {file.file_path: Place.of_file(file) for file in data_files}
+    by_equality = [
+        each
+        for each in Reached(history, files.values()).added_deletes()
+        if each.content is Content.EQUALITY_DELETES
+    ]
+    if not by_equality:
+        return
+    since = history.sequence_number_read
+    found = rows.deleted_by_equality(metadata, head, files, since)
+    if found is None:
+        history.refuse(by_equality, _DELETES_OF_READ_FILES)
+        return
+    own = rows.own(found.keys())
+    for path, deleted in found.items():
+        changed = own[path].deleted - own[path].earlier
+        history.refuse_rows(len(deleted & changed), path)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a data file is: deletes reach it by its path or its partition."""
+
+    path: str
+    spec_id: int
+    partition: tuple[object, ...]
+
+    @classmethod
+    def of_file(cls, file: DataFile) -> Place:
+        """That of a data file."""
+        return cls(file.file_path, file.spec_id, file.partition)
+
+    @classmethod
+    def of_changed(cls, file: ChangedFile) -> Place:
+        """That of a data file that others added."""
+        return cls(file.path, file.spec_id, file.partition)
 
 
 class Reached:
@@ -190,10 +264,10 @@ class Reached:
         data_files: the files.
     """
 
-    def __init__(self, history: History, data_files: Iterable[DataFile]) -> None:
+    def __init__(self, history: History, data_files: Iterable[Place]) -> None:
         files = tuple(data_files)
         self._history = history
-        self._paths = frozenset(file.file_path for file in files)
+        self._paths = frozenset(file.path for file in files)
         self._partitions = PartitionSet((file.spec_id, file.partition) for file in files)
 
     def added_deletes(self) -> Iterator[ChangedFile]:

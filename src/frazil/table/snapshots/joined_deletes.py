@@ -6,16 +6,22 @@ from collections.abc import Collection, Iterable, Sequence
 
 from frazil.format.manifests import Content, DataFile, ManifestContent, ManifestFile
 from frazil.format.metadata import TableMetadata
-from frazil.table.conflicts.history import History
-from frazil.table.conflicts.rows import OperationRows, SharedFile, shared_files
-from frazil.table.conflicts.validation import Reached
+from frazil.format.snapshots import Snapshot
+from frazil.table.conflicts.history import EVERYWHERE, History
+from frazil.table.conflicts.rows import MovedDeletes, OperationRows, SharedFile, shared_files
+from frazil.table.conflicts.validation import Place, Reached
 from frazil.table.manifests.entry_columns import (
     ABOUT,
     is_live,
     partition_tuples,
     read_entry_columns,
 )
-from frazil.table.manifests.file_keys import FileKey, PartitionSet, file_key
+from frazil.table.manifests.file_keys import (
+    FileKey,
+    PartitionSet,
+    file_key,
+    referenced_data_file,
+)
 from frazil.table.manifests.files import ManifestFiles
 
 _READ = (
@@ -34,6 +40,7 @@ class JoinedDeletes:
 
     A data file has one deletion vector (rule 217): where others committed one, the operation's own
     takes in what theirs deletes and replaces it. Position delete files stand beside each other.
+    Where others wrote the rows of a data file anew, the deletes are written anew for these.
 
     Args:
         rows: reads and writes positions.
@@ -44,6 +51,7 @@ class JoinedDeletes:
         added: the deletes to add in this try.
         removed: the deletes to remove in this try.
         shared: the data files of which others deleted rows too, as far as that was looked into.
+        moved: the deletes of rows that others wrote anew.
     """
 
     def __init__(
@@ -58,20 +66,59 @@ class JoinedDeletes:
             if file.is_deletion_vector and file.referenced_data_file is not None
         }
         self._made: dict[tuple[str, FileKey], DataFile] = {}
+        self._made_for_moved: list[DataFile] = []
         self.added = self._given_added
         self.removed = self._given_removed
         self.shared: tuple[SharedFile, ...] = ()
+        self.moved = MovedDeletes()
 
     @property
     def unused_paths(self) -> set[str]:
         """Files that were written and that this try does not add."""
-        written = {file.file_path for file in (*self._given_added, *self._made.values())}
+        written = {file.file_path for file in self._given_added} | self.made_paths
         return written - {file.file_path for file in self.added}
 
     @property
     def made_paths(self) -> set[str]:
         """Files that were written for tries."""
-        return {file.file_path for file in self._made.values()}
+        return {file.file_path for file in (*self._made.values(), *self._made_for_moved)}
+
+    def move(
+        self,
+        history: History,
+        gone: Collection[str],
+        changed: Collection[DataFile],
+        metadata: TableMetadata,
+        head: Snapshot | None,
+    ) -> bool:
+        """Write deletes of rows that others wrote anew; return whether these could be found.
+
+        Args:
+            history: what others committed.
+            gone: the data files that these removed, of those that the operation deletes rows of.
+            changed: the data files of which no row may be deleted by others too.
+            metadata: of the table as it is.
+            head: of the branch as it is.
+
+        Raises:
+            ConflictError: a row of a changed file was deleted or changed.
+        """
+        self.moved = MovedDeletes()
+        if not gone:
+            return True
+        copies = {file.path for file in history.rewritten_data()}
+        written = {file.path for file in history.added_data(EVERYWHERE)} | copies
+        since = history.sequence_number_read
+        moved = self._rows.moved(metadata, head, gone, written, copies, since)
+        if moved is None:
+            return False
+        self._made_for_moved += moved.added
+        must_stay = {file.file_path for file in changed}
+        for path, count in moved.missing.items():
+            if path in must_stay:
+                history.refuse_rows(count, path)
+        self.moved = moved
+        return True
 
     def follow(
         self,
@@ -79,6 +126,7 @@ class JoinedDeletes:
         live: Sequence[DataFile],
         metadata: TableMetadata,
         changed: Collection[DataFile],
+        gone: Collection[str],
     ) -> None:
         """Take in what others committed.
 
@@ -87,6 +135,7 @@ class JoinedDeletes:
             live: the table's position deletes and vectors about the operation's data files by now.
             metadata: of the table.
             changed: the data files of which no row may be deleted by others too.
+            gone: data files that others removed, whose rows were moved.
 
         Raises:
             ConflictError: a row of a changed file was.
@@ -103,7 +152,7 @@ class JoinedDeletes:
         if self._vectors:
             self.shared = tuple(shared_files(self._rows, [*overtaken.values()], overtaken.keys()))
         else:
-            deletes = _rivals(history, changed)
+            deletes = _rivals(history, map(Place.of_file, changed))
             paths = {file.file_path for file in changed}
             self.shared = tuple(shared_files(self._rows, deletes, paths) if deletes else ())
         must_stay = {file.file_path for file in changed}
@@ -111,9 +160,14 @@ class JoinedDeletes:
             if file.path in must_stay:
                 history.refuse_rows(file.deleted_by_both, file.path)
         self._join(overtaken, metadata)
+        self.added = (
+            *(file for file in self.added if referenced_data_file(file) not in gone),
+            *self.moved.added,
+        )
         self.removed = (
             *(file for file in self._given_removed if file_key(file) in live_keys),
             *overtaken.values(),
+            *self.moved.removed,
         )
 
     def _join(self, overtaken: dict[str, DataFile], metadata: TableMetadata) -> None:
@@ -185,7 +239,7 @@ def live_deletes_about(
     return found
 
 
-def _rivals(history: History, changed: Collection[DataFile]) -> list[DataFile]:
+def _rivals(history: History, changed: Iterable[Place]) -> list[DataFile]:
     return [
         each.as_position_deletes()
         for each in Reached(history, changed).added_deletes()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from frazil.errors import ConflictError, ValidationError
@@ -24,6 +24,7 @@ from frazil.table.conflicts.validation import (
 )
 from frazil.table.manifests.file_keys import PartitionSet
 from frazil.table.manifests.row_filter import Predicate, RowFilter
+from frazil.table.snapshots.copied_rows import CopiedRows
 from frazil.table.snapshots.merging import MergingProducer
 from frazil.table.snapshots.producer import DEFAULT_OPTIONS, SnapshotOptions
 
@@ -66,6 +67,15 @@ class OverwriteFiles(MergingProducer):
         if self._where is not None:
             self.removed_data.choose_rows(self._where)
             self.removed_deletes.choose_rows(self._where)
+        self._copied: CopiedRows | None = None
+        if validation is not None and validation.rows is not None and self._removes_by_name:
+            self._copied = CopiedRows(
+                validation.rows,
+                replaced=self.removed_data.chosen_files,
+                copies=self.added_data.files,
+                # To delete what is deleted is no contradiction, unless the first is to win.
+                twice=validation.operation == "delete" and validation.isolation == "serializable",
+            )
 
     @property
     def summary_operation(self) -> str:
@@ -88,16 +98,41 @@ class OverwriteFiles(MergingProducer):
         scope = self._scope(options)
         if options.isolation == "serializable":
             self._added_by_others.check(history, scope, base, parent)
-            check_read_rows_stay(history, options.read_files)
+            check_read_rows_stay(
+                history, options.read_files, rows=options.rows, metadata=base, head=parent
+            )
         if not options.check_deletes:
             return
         check_replaced_files_exist(history, data_files=self.removed_data.chosen_files)
         if self._where is not None:
             check_no_added_deletes(history, scope)
             check_no_removed_data(history, scope)
+        if self._copied is not None:
+            self._copied.follow(history, base, parent)
+            self.added_deletes.hold(self._copied.deletes)
+            return
         check_no_new_deletes_for(
             history, self.removed_data.chosen_files, equality_deletes_still_apply=False
         )
+
+    def summary(self, base: TableMetadata, parent: Snapshot | None) -> Mapping[str, str]:
+        """The counts, and how many rows of the new files others had deleted."""
+        counts = super().summary(base, parent)
+        if self._copied is None or not self._copied.rivals:
+            return counts
+        return {**counts, **self._copied.summary()}
+
+    def on_committed(self, metadata: TableMetadata) -> None:
+        """Remove what earlier tries wrote."""
+        super().on_committed(metadata)
+        if self._copied is not None and self._copied.unused_paths:
+            self.files.io.delete_many(self._copied.unused_paths)
+
+    def on_abandoned(self) -> None:
+        """Remove what tries wrote too."""
+        super().on_abandoned()
+        if self._copied is not None and self._copied.made_paths:
+            self.files.io.delete_many(self._copied.made_paths)
 
     def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
         """Kept, filtered, new and merged manifests.

@@ -8,9 +8,14 @@ from frazil.errors import ConflictError, ValidationError
 from frazil.format.manifests import Content, DataFile, ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import APPEND, DELETE, OVERWRITE, Snapshot
-from frazil.format.snapshots.summaries import RIVAL_SNAPSHOTS, SHARED_FILES, TESTED_FILES
+from frazil.format.snapshots.summaries import (
+    MOVED_ROWS,
+    RIVAL_SNAPSHOTS,
+    SHARED_FILES,
+    TESTED_FILES,
+)
 from frazil.storage.files import FileIO
-from frazil.table.conflicts.history import History, Scope
+from frazil.table.conflicts.history import EVERYWHERE, History, Scope
 from frazil.table.conflicts.rows import AddedData
 from frazil.table.conflicts.validation import (
     Validation,
@@ -18,9 +23,9 @@ from frazil.table.conflicts.validation import (
     check_no_added_deletes,
     check_no_added_vectors,
     check_no_new_deletes_for,
-    check_no_new_equality_deletes_for,
     check_read_rows_stay,
     check_replaced_files_exist,
+    check_rows_not_deleted_by_equality,
 )
 from frazil.table.manifests.file_keys import PartitionSet, file_key, referenced_data_file
 from frazil.table.manifests.row_filter import RowFilter
@@ -102,7 +107,10 @@ class RowDelta(MergingProducer):
         history = self.history(base, parent, options.from_snapshot, operation=options.operation)
         if not history.snapshots:
             return
-        check_data_files_exist(history, self._about)
+        changed = (self._changed or ()) if options.check_deletes else ()
+        gone = self._moved(history, changed, base, parent)
+        changed = tuple(file for file in changed if file.file_path not in gone)
+        check_data_files_exist(history, self._about - gone)
         check_replaced_files_exist(history, data_files=self.removed_data.chosen_files)
         partitions = None if options.partitions is None else PartitionSet(options.partitions)
         scope = Scope(
@@ -110,17 +118,20 @@ class RowDelta(MergingProducer):
         )
         if options.isolation == "serializable":
             self._added_by_others.check(history, scope, base, parent)
-            check_read_rows_stay(history, options.read_files)
+            check_read_rows_stay(
+                history, options.read_files, rows=options.rows, metadata=base, head=parent
+            )
         if options.check_deletes:
             if self._changed is None:
                 check_no_added_deletes(history, scope)
             check_no_new_deletes_for(
                 history, self.removed_data.chosen_files, equality_deletes_still_apply=False
             )
-        changed = (self._changed or ()) if options.check_deletes else ()
-        if self._joined is not None:
-            check_no_new_equality_deletes_for(history, changed)
-            self._follow(self._joined, history, base, parent, changed)
+        if self._joined is not None and options.rows is not None:
+            check_rows_not_deleted_by_equality(
+                history, changed, options.rows, metadata=base, head=parent
+            )
+            self._follow(self._joined, history, base, parent, changed, gone)
             return
         check_no_new_deletes_for(history, changed, equality_deletes_still_apply=False)
         # The last: who deletes rows alone may do so again where nothing else contradicts.
@@ -145,6 +156,7 @@ class RowDelta(MergingProducer):
             RIVAL_SNAPSHOTS: str(self._rivals),
             SHARED_FILES: str(len(self._joined.shared)),
             TESTED_FILES: str(self._added_by_others.tested_files),
+            **({MOVED_ROWS: str(moved)} if (moved := self._joined.moved.count) else {}),
         }
 
     def on_committed(self, metadata: TableMetadata) -> None:
@@ -171,6 +183,19 @@ class RowDelta(MergingProducer):
                 raise ValidationError(f"two deletion vectors were given for {about}; merge them")
             self._new_vectors[about] = delete
 
+    def _moved(
+        self,
+        history: History,
+        changed: Sequence[DataFile],
+        base: TableMetadata,
+        parent: Snapshot | None,
+    ) -> frozenset[str]:
+        """Files that others removed and whose rows were found in the files that these wrote."""
+        if self._joined is None:
+            return frozenset()
+        gone = frozenset(each.path for each in history.removed_data(EVERYWHERE)) & self._about
+        return gone if self._joined.move(history, gone, changed, base, parent) else frozenset()
+
     def _follow(
         self,
         joined: JoinedDeletes,
@@ -178,9 +203,11 @@ class RowDelta(MergingProducer):
         base: TableMetadata,
         parent: Snapshot | None,
         changed: Sequence[DataFile],
+        gone: Collection[str],
     ) -> None:
         """Take in what others deleted of the same data files."""
-        joined.follow(history, self._live_deletes(base, parent, self._about), base, changed)
+        live = self._live_deletes(base, parent, self._about)
+        joined.follow(history, live, base, changed, gone)
         self.added_deletes.hold(joined.added)
         self.removed_deletes.choose_only_files(joined.removed)
         self._new_vectors = {

@@ -1,0 +1,1 @@
+"""The rows of a command beside what other commits did since it read the table."""

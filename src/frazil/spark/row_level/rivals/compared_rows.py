@@ -1,0 +1,276 @@
+"""The rows of a command beside those of other commits, read where the two may contradict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from pyroaring import BitMap64
+from pyspark.sql import SparkSession
+
+from frazil.format.manifests import DataFile
+from frazil.format.metadata import TableMetadata
+from frazil.format.predicates.expressions import Expression
+from frazil.format.properties.table import MOST_TESTED_BYTES
+from frazil.format.snapshots import Snapshot
+from frazil.planning.removal import data_files
+from frazil.planning.scan_plan import ScanPlan
+from frazil.spark.delete_files.write import write_deletes, write_deletes_of_new_files
+from frazil.spark.deletes.bitmap import Words, words_by_file
+from frazil.spark.deletes.position_files import comparable_paths, deleted_rows, vector_positions
+from frazil.spark.row_level.rivals.chosen_rows import RowsAt, RowsChangedSince
+from frazil.spark.row_level.rivals.deleted_since import (
+    DeletedSince,
+    deleted_positions,
+    words_of_bitmap,
+)
+from frazil.spark.row_level.rivals.moved_rows import (
+    counts_by_path,
+    moved_by_id,
+    moved_by_order,
+    places_of,
+)
+from frazil.spark.row_level.rivals.rows_by_id import MOST_ROWS, RowIds, rows_in_new_files
+from frazil.spark.row_level.target import Target
+from frazil.storage.files import FileIO
+from frazil.storage.side_by_side import in_threads
+from frazil.table.conflicts.rows import DeletesOfCopies, MovedDeletes, OwnRows
+
+CountMatching = Callable[[Target], Mapping[int, int]]
+"""Counts the rows of a target that a command would have been about, by their files' ordinals."""
+
+_READERS: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedRows:
+    """The rows that a command deletes, and its test of rows that others added.
+
+    Attributes:
+        target: the data files that the command looked at, and what was deleted of them then.
+        deletes: the deletes that the command wrote.
+        where: a predicate of all rows that the command is about.
+        count_matching: counts them.
+        beside: names of columns that stand beside the rows when they are tested.
+    """
+
+    target: Target
+    deletes: Sequence[DataFile]
+    where: Expression
+    count_matching: CountMatching
+    beside: Sequence[str] = ()
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session that reads and writes."""
+        return self.target.spark
+
+    @property
+    def io(self) -> FileIO:
+        """The table's files."""
+        return self.target.io
+
+    @property
+    def plan(self) -> ScanPlan:
+        """The data files that the command looked at."""
+        return self.target.plan
+
+    def own(self, paths: Collection[str]) -> Mapping[str, OwnRows]:
+        """Return what the command deletes of these data files."""
+        if not paths:
+            return {}
+        deleted = self.deleted_by(self.deletes, paths)
+        earlier = deleted_positions(self.target.named(paths))
+        return {
+            path: OwnRows(deleted.get(path, BitMap64()), earlier.get(path, BitMap64()))
+            for path in paths
+        }
+
+    def deleted_by(
+        self, deletes: Sequence[DataFile], paths: Collection[str]
+    ) -> Mapping[str, BitMap64]:
+        """Return the positions that position deletes or vectors delete of these data files."""
+        names = pl.Series("path", list(paths), dtype=pl.String)
+        wanted: dict[str, list[str]] = {}
+        for path, name in zip(names, comparable_paths(names, self.io), strict=True):
+            wanted.setdefault(name, []).append(path)
+        once = {(each.file_path, each.content_offset): each for each in deletes}
+        about = [
+            each
+            for each in once.values()
+            if each.referenced_data_file is None
+            or not each.is_deletion_vector
+            or each.referenced_data_file in paths
+        ]
+        parts: dict[str, BitMap64] = {}
+        for found in in_threads(
+            lambda each: self._read(each, wanted), about, threads=_READERS, name="frazil-rivals"
+        ):
+            for path, positions in found.items():
+                parts[path] = parts.get(path, BitMap64()) | positions
+        return parts
+
+    def write_vectors(
+        self, metadata: TableMetadata, deleted: Mapping[str, BitMap64]
+    ) -> Sequence[DataFile]:
+        """Write deletion vectors of data files."""
+        files = data_files(self.target.metadata, self.plan, self._ordinals(deleted))
+        words = [words_of_bitmap(deleted[file.file_path]) for file in files]
+        written = write_deletes_of_new_files(
+            self.spark, files, words, metadata=metadata, io=self.io
+        )
+        return written.added
+
+    def deleted_since(
+        self, metadata: TableMetadata, head: Snapshot | None, paths: Collection[str], since: int
+    ) -> Mapping[str, BitMap64] | None:
+        """Return the positions of rows that others deleted since the command read the table."""
+        if not paths:
+            return {}
+        compared = self._compared(metadata, head, paths)
+        if compared is None:
+            return None
+        by_position, by_equality = compared.by_position(), compared.by_equality(since)
+        if by_position is None or by_equality is None:
+            return None
+        found = dict(by_position)
+        for path, positions in by_equality.items():
+            found[path] = found.get(path, BitMap64()) | positions
+        return found
+
+    def deleted_by_equality(
+        self, metadata: TableMetadata, head: Snapshot | None, paths: Collection[str], since: int
+    ) -> Mapping[str, BitMap64] | None:
+        """Return those of them that equality deletes of others delete."""
+        compared = self._compared(metadata, head, paths)
+        return None if compared is None else compared.by_equality(since)
+
+    def decisive(self, rows: Mapping[str, BitMap64]) -> Mapping[str, int] | None:
+        """Count those of some rows that the command would have been about."""
+        places = places_of(self.target, rows)
+        return self._counted(RowsAt.among(self.target, places)) if places else {}
+
+    def moved(
+        self,
+        metadata: TableMetadata,
+        head: Snapshot | None,
+        gone: Collection[str],
+        written: Collection[str],
+        copies: Collection[str],
+        since: int,
+    ) -> MovedDeletes | None:
+        """Write the deletes of the command's rows anew, where others moved them."""
+        own = {path: each.deleted - each.earlier for path, each in self.own(gone).items()}
+        if sum(map(len, own.values())) > MOST_ROWS:
+            return None
+        now = self._now(metadata, head).named(written)
+        moved = moved_by_id(self.target, now, own, since)
+        if moved is None:
+            moved = moved_by_order(now, own, copies)
+        if moved is None or not len(moved.files):
+            return None if moved is None else MovedDeletes(missing=moved.missing)
+        places = pa.table({"file": moved.files, "position": moved.positions})
+        deletes = write_deletes(
+            self.spark.createDataFrame(places, "file bigint, position bigint"),
+            plan=now.only(set(moved.files.tolist())).plan,
+            metadata=metadata,
+            io=self.io,
+            most_rows=len(places),
+        )
+        return MovedDeletes(
+            deletes.added, deletes.removed, deletes.referenced_paths, len(places), moved.missing
+        )
+
+    def deletes_of_copies(
+        self,
+        metadata: TableMetadata,
+        deleted: Mapping[str, BitMap64],
+        copies: Sequence[DataFile],
+    ) -> DeletesOfCopies | None:
+        """Write deletes of rows in the command's own new files."""
+        rows = RowIds.at(self.target, places_of(self.target, deleted))
+        if rows is None:
+            return None
+        found = rows_in_new_files(self.spark, self.io, copies, rows)
+        if not found.are_unique:
+            return None
+        written = write_deletes_of_new_files(
+            self.spark,
+            copies,
+            [found.only_those_that_stay().words(n) for n in range(len(copies))],
+            metadata=metadata,
+            io=self.io,
+        )
+        return DeletesOfCopies(
+            written.added,
+            written.deleted_rows,
+            counts_by_path(self.target, rows.files[~np.isin(rows.ids, found.ids)]),
+            counts_by_path(self.target, rows.files[np.isin(rows.ids, found.ids[~found.stays])]),
+        )
+
+    def matching(
+        self, metadata: TableMetadata, head: Snapshot | None, paths: Collection[str], since: int
+    ) -> Mapping[str, int] | None:
+        """Count the rows of live data files that the command would have been about."""
+        if metadata.schema != self.target.metadata.schema:
+            return None
+        added = self._now(metadata, head).named(paths)
+        if int(added.plan.files["file_size_in_bytes"].sum()) > MOST_TESTED_BYTES.of(
+            metadata.properties
+        ):
+            return None
+        if not added.plan.file_count:
+            return {}
+        return self._counted(RowsChangedSince.among(added, since) if added.keeps_lineage else added)
+
+    def _counted(self, target: Target) -> dict[str, int]:
+        """The rows of files that the command would have been about, by path."""
+        by_ordinal = dict(target.plan.files.select("ordinal", "file_path").iter_rows())
+        found: dict[str, int] = {}
+        for ordinal, count in self.count_matching(target).items():
+            path = by_ordinal[ordinal]
+            found[path] = found.get(path, 0) + count
+        return found
+
+    def _now(self, metadata: TableMetadata, head: Snapshot | None) -> Target:
+        """The files that may hold rows which the command is about, as they are."""
+        return Target.of(self.spark, metadata, self.io, head, where=self.where, beside=self.beside)
+
+    def _compared(
+        self, metadata: TableMetadata, head: Snapshot | None, paths: Collection[str]
+    ) -> DeletedSince | None:
+        """Files as the command read them and as they are; None where one is gone."""
+        then, now = self.target.named(paths), self._now(metadata, head).named(paths)
+        if set(then.plan.files["file_path"]) != set(now.plan.files["file_path"]):
+            return None
+        return DeletedSince(then, now)
+
+    def _read(self, delete: DataFile, wanted: Mapping[str, Sequence[str]]) -> dict[str, BitMap64]:
+        if delete.is_deletion_vector:
+            assert delete.referenced_data_file is not None
+            positions = vector_positions(
+                self.io,
+                {
+                    "path": delete.file_path,
+                    "content_offset": delete.content_offset,
+                    "content_size": delete.content_size_in_bytes,
+                    "record_count": delete.record_count,
+                },
+            )
+            return {delete.referenced_data_file: Words.of_values(positions).bitmap()}
+        found: dict[str, BitMap64] = {}
+        for rows in deleted_rows(self.io, delete.file_path, delete.file_format):
+            names = rows.paths.to_list()
+            for code, words in words_by_file(rows.codes, rows.positions).items():
+                for path in wanted.get(names[code], ()):
+                    found[path] = found.get(path, BitMap64()) | words.bitmap()
+        return found
+
+    def _ordinals(self, paths: Collection[str]) -> list[int]:
+        named = pl.Series(list(paths), dtype=pl.String)
+        files = self.plan.files
+        return [int(n) for n in files.filter(files["file_path"].is_in(named.implode()))["ordinal"]]

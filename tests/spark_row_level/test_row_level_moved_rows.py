@@ -1,0 +1,235 @@
+"""Commands whose data files others wrote anew, or deleted rows of, before the commit.
+
+The table is that of `concurrent_changes`: the first command is about the row 1, the rival about
+another row of its file (2), of another file (5), or about the same one.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+import pytest
+from concurrent_changes import before_the_commit, first_rows, frame, make_table, shown
+from rows_of_others import COMMANDS, RIVALS, after, row_ids, rows_moved, unnamed_files
+
+from ci_share import one_of_each
+from frazil.errors import ConflictError
+
+pytestmark = pytest.mark.spark
+
+MARKED, COPIED = "merge-on-read", "copy-on-write"
+LEVELS = ["serializable", "snapshot"]
+
+
+def run(
+    lake,
+    first,
+    rivals,
+    *,
+    mode,
+    version=3,
+    isolation="serializable",
+    refused=False,
+    deleted=(4,),
+):
+    """Run the command with the rivals before its first tries, one before each.
+
+    Args:
+        deleted: rows that are deleted before any of it.
+    """
+    table = make_table(lake, mode, version)
+    for row in deleted:
+        table.delete(f"id = {row}")
+    other = lake.load_table("db.t")
+    expected = [each for each in first_rows() if each[0] not in deleted]
+    ids = row_ids(table) if version == 3 else {}
+    left = list(rivals)
+
+    def next_rival():
+        kind, row = left.pop(0)
+        RIVALS[kind](lake, other.refresh(), row)
+        if left:
+            before_the_commit(table, next_rival)
+
+    before_the_commit(table, next_rival)
+    done = None
+    with pytest.raises(ConflictError) if refused else nullcontext():
+        done = COMMANDS[first](lake, table, 1, isolation=isolation, retry=0)
+    assert not left
+    for kind, row in rivals:
+        expected = after(kind, expected, row)
+    if not refused:
+        expected = after(first, expected, 1)
+    now = lake.load_table("db.t")
+    assert shown(now) == sorted(expected)
+    assert not unnamed_files(now)
+    if done is not None:
+        assert done.rivals >= len(rivals)
+        assert done.rows_moved == rows_moved(now)
+        assert f"beside {done.rivals} commit" in repr(done)
+    if version == 3:
+        # A row that was replaced by its key alone is another one.
+        replaced = {row for kind, row in rivals if kind.startswith("by equality")}
+        kept = {n: i for n, i in row_ids(now).items() if n not in replaced}
+        assert kept.items() <= ids.items()
+    return now
+
+
+REWRITES = ["compaction", "sort", "copied update", "copied delete"]
+
+
+@pytest.mark.parametrize(("first", "rival", "isolation"), one_of_each(COMMANDS, REWRITES, LEVELS))
+def test_marks_go_to_the_files_that_others_wrote(lake, first, rival, isolation):
+    now = run(lake, first, [(rival, 2)], mode=MARKED, isolation=isolation)
+    assert rows_moved(now) == 1
+
+
+@pytest.mark.parametrize(("first", "rival"), one_of_each(COMMANDS, REWRITES[2:]))
+def test_the_same_row_in_files_that_others_wrote_conflicts(lake, first, rival):
+    """A delete of what is deleted is none; that of a row which was changed is made no more."""
+    refused = first != "delete" or rival != "copied delete"
+    run(lake, first, [(rival, 1)], mode=MARKED, refused=refused)
+
+
+@pytest.mark.parametrize("first", COMMANDS)
+def test_marks_follow_a_row_from_file_to_file(lake, first):
+    """Each rival comes before another try, and the last one deletes rows of the newest file."""
+    rivals = [("compaction", 2), ("copied update", 3), ("sort", 2), ("delete", 2)]
+    now = run(lake, first, rivals, mode=MARKED)
+    assert rows_moved(now) == 1
+
+
+@pytest.mark.parametrize("first", COMMANDS)
+def test_a_row_that_was_moved_and_changed_then_conflicts(lake, first):
+    run(lake, first, [("compaction", 2), ("update", 1)], mode=MARKED, refused=True)
+
+
+@pytest.mark.parametrize("rival", ["compaction", "copied update"])
+def test_without_row_ids_a_file_that_is_gone_conflicts(lake, rival):
+    """The compaction did more than to copy: it applied a delete."""
+    run(lake, "update", [(rival, 2)], mode=MARKED, version=2, refused=True)
+
+
+@pytest.mark.parametrize(("first", "isolation"), one_of_each(COMMANDS, LEVELS))
+def test_without_row_ids_marks_go_to_the_copies_of_a_file(lake, first, isolation):
+    now = run(
+        lake,
+        first,
+        [("compaction", 2), ("delete", 2), ("update", 3)],
+        mode=MARKED,
+        version=2,
+        isolation=isolation,
+        deleted=(),
+    )
+    assert rows_moved(now) == 1
+
+
+@pytest.mark.parametrize("rival", ["delete", "update", "by equality"])
+def test_without_row_ids_the_same_row_of_a_copy_of_a_file_conflicts(lake, rival):
+    rivals = [("compaction", 2), (rival, 1)]
+    run(lake, "update", rivals, mode=MARKED, version=2, refused=True, deleted=())
+
+
+def test_without_row_ids_a_copy_that_was_written_anew_conflicts(lake):
+    rivals = [("compaction", 2), ("sort", 2)]
+    run(lake, "update", rivals, mode=MARKED, version=2, refused=True, deleted=())
+
+
+MARKS = ["delete", "update", "merge", "by equality", "by equality, converted"]
+
+
+@pytest.mark.parametrize(("first", "rival", "isolation"), one_of_each(COMMANDS, MARKS, LEVELS))
+def test_copies_lose_the_rows_that_others_deleted(lake, first, rival, isolation):
+    now = run(lake, first, [(rival, 2)], mode=COPIED, isolation=isolation)
+    assert rows_moved(now) == 1
+
+
+@pytest.mark.parametrize("first", COMMANDS)
+def test_copies_lose_the_rows_of_each_try(lake, first):
+    now = run(lake, first, [("delete", 2), ("update", 3)], mode=COPIED)
+    assert rows_moved(now) == 2
+
+
+@pytest.mark.parametrize(("first", "rival"), one_of_each(COMMANDS, MARKS))
+def test_the_same_row_of_a_copy_conflicts(lake, first, rival):
+    gone = rival == "delete"
+    run(lake, first, [(rival, 1)], mode=COPIED, refused=not (first == "delete" and gone))
+
+
+@pytest.mark.parametrize("rival", ["delete", "by equality"])
+def test_without_row_ids_a_copy_of_a_row_that_is_deleted_conflicts(lake, rival):
+    run(lake, "update", [(rival, 2)], mode=COPIED, version=2, refused=True)
+
+
+@pytest.mark.parametrize(("first", "version"), one_of_each(COMMANDS, [2, 3]))
+def test_equality_deletes_of_other_keys_are_no_conflict(lake, first, version):
+    run(lake, first, [("by equality", 2)], mode=MARKED, version=version)
+
+
+@pytest.mark.parametrize(("first", "version"), one_of_each(["update", "merge"], [2, 3]))
+def test_equality_deletes_of_the_same_key_conflict(lake, first, version):
+    run(lake, first, [("by equality", 1)], mode=MARKED, version=version, refused=True)
+
+
+def test_equality_deletes_of_rows_of_other_files_leave_a_copy_alone(lake):
+    """They reach the file by its partition, and delete none of its rows."""
+    run(lake, "update", [("by equality", 5)], mode=COPIED, version=2)
+
+
+DECISIVE = {
+    "another row": ([("delete", 2)], False),
+    "another key": ([("by equality", 2)], False),
+    "the row": ([("delete", 1)], True),
+    "its key": ([("by equality", 1)], True),
+    "the row, moved before": ([("compaction", 2), ("delete", 1)], True),
+}
+
+
+@pytest.mark.parametrize(("case", "version"), one_of_each(DECISIVE, [2, 3]))
+def test_rows_that_a_merge_matched_and_left_alone(lake, case, version):
+    """Because of the row 1 the merge adds none: without it, it would have."""
+    rivals, is_refused = DECISIVE[case]
+    table = make_table(lake, MARKED, version)
+    other = lake.load_table("db.t")
+
+    def come():
+        for kind, row in rivals:
+            RIVALS[kind](lake, other.refresh(), row)
+
+    before_the_commit(table, come)
+    source = frame(lake, [(1, "a", "new"), (9, "a", "new")])
+    merge = table.merge(source, on="target.id = source.id", isolation="serializable", retry=0)
+    with pytest.raises(ConflictError) if is_refused else nullcontext():
+        merge.when_not_matched_insert_all().execute()
+    expected = first_rows()
+    for kind, row in rivals:
+        expected = after(kind, expected, row)
+    if not is_refused:
+        expected = [*expected, (9, "a", "new")]
+    assert shown(lake.load_table("db.t")) == sorted(expected)
+    assert not unnamed_files(lake.load_table("db.t"))
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_rows_that_a_rival_copied_are_no_new_rows(lake, is_refused):
+    """Row 1 matches the condition in the rival's copy too; what the rival changed may as well."""
+    table = make_table(lake, MARKED, 3)
+    other = lake.load_table("db.t")
+    before_the_commit(table, lambda: RIVALS["copied update"](lake, other, 2))
+    where = "id = 1 or v = 'old+'" if is_refused else "id = 1 or v = 'other'"
+    with pytest.raises(ConflictError) if is_refused else nullcontext():
+        table.update({"v": "'own'"}, where, isolation="serializable", retry=0)
+    expected = after("update", first_rows(), 2)
+    if not is_refused:
+        expected = [(n, p, "own" if n == 1 else v) for n, p, v in expected]
+    assert shown(lake.load_table("db.t")) == sorted(expected)
+
+
+@pytest.mark.parametrize(("version", "mode"), [(2, COPIED), (3, MARKED)])
+def test_whole_files_go_whoever_wrote_them_anew(lake, version, mode):
+    """No rows are read for it, so it is made again on the new snapshot without being asked."""
+    table = make_table(lake, mode, version)
+    other = lake.load_table("db.t")
+    before_the_commit(table, lambda: RIVALS["compaction"](lake, other, 1))
+    table.delete("p = 'a'", isolation="serializable", retry=0)
+    assert shown(lake.load_table("db.t")) == [row for row in first_rows() if row[1] != "a"]
