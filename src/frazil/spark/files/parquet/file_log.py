@@ -30,6 +30,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from frazil.errors import ConfigurationError
 from frazil.spark.files.parquet.access import SparkAccess, spark_access
 from frazil.spark.files.parquet.locations import spark_path
+from frazil.spark.files.parquet.row_sizes import with_size_of_rows
 from frazil.spark.files.scan_names import ROW_INDEX_NAME
 from frazil.spark.session.facts import temporary_settings
 from frazil.spark.session.scratch import scratch_folder
@@ -157,6 +158,7 @@ def read_parquet(
     *,
     io: FileIO,
     table_location: str,
+    rows: int,
     numbered: bool = False,
 ) -> ParquetScan:
     """A native Parquet scan of exactly these files.
@@ -180,6 +182,7 @@ def read_parquet(
         data = _read_through_log(
             spark, located, schema, access, io=io, table_location=table_location
         )
+        data = with_size_of_rows(data, rows)
         ordinal, place = partial(_log_ordinal, data), RowPlace(_LOG_ORDINAL, _position(is_reserved))
     else:
         data, ordinal = _read_through_paths(spark, located, schema, access)

@@ -227,6 +227,7 @@ def _scanned(
         schema,
         io=context.io,
         table_location=context.metadata.location,
+        rows=int(files["record_count"].sum()),
         numbered=wanted.position,
     )
     targets = [scan_type(field.field_type, context.support) for field in wanted.fields]
