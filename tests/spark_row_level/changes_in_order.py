@@ -26,6 +26,10 @@ def effect(change, rows):
     match change["kind"]:
         case "append":
             new.update(given)
+        case "by key":
+            keys = {row[:2] for row in given}
+            gone.update({row: n for row, n in rows.items() if row[:2] in keys})
+            new.update(given)
         case "delete" | "overwrite":
             gone.update({row: n for row, n in rows.items() if matches(change["where"], row)})
             new.update(given)

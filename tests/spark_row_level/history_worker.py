@@ -20,6 +20,8 @@ from table_cases import open_catalog
 from frazil.errors import CommitFailedError, ConflictError
 
 KEYS = 40
+UPKEEP = ("compact", "compact", "convert", "positions", "mode")
+MODES = ("merge-on-read", "copy-on-write")
 LEAST = 4
 """Changes, on however slow a machine."""
 
@@ -38,9 +40,9 @@ class Worker:
         r = self.random
         self.count += 1
         op = f"w{self.writer}-{self.count}"
-        kind = r.choice(
-            ["append", "delete", "update", "update", "merge", "merge", "overwrite", "rewrite"]
-        )
+        kinds = ["append", "delete", "update", "update", "merge", "merge", "overwrite", "rewrite"]
+        # One writer in four looks after the table.
+        kind = r.choice(UPKEEP if self.writer % 4 == 3 else [*kinds, "compact", "by key"])
         change = {"op": op, "kind": kind}
         low = r.randrange(KEYS)
         if kind in ("delete", "update", "overwrite"):
@@ -50,9 +52,13 @@ class Worker:
                     {"p": r.choice("abc"), "low": low, "high": low + 9},
                 ]
             )
-        if kind == "rewrite":
+        if kind == "compact":
+            change["strategy"] = r.choice(["binpack", "binpack", "sort"])
+        if kind == "mode":
+            change["mode"] = r.choice(MODES)
+        if kind in ("rewrite", "compact"):
             change["p"] = r.choice("abc")
-        if kind in ("append", "merge", "overwrite"):
+        if kind in ("append", "merge", "overwrite", "by key"):
             keys = r.sample(range(KEYS), 3)
             change["rows"] = [[key, r.choice("abc"), r.randrange(9), op] for key in keys]
         if kind == "merge":
@@ -84,6 +90,27 @@ class Worker:
                 return self.merge(table, change, isolated).snapshot_id
             case "rewrite":
                 self.rewrite(table, change, properties)
+            case "by key":
+                # The table is not read for it.
+                table.apply_changes(
+                    self.frame(change), keys=["id", "p"], mode="equality-deletes", **with_op
+                )
+            case "compact":
+                order = {"sort_order": "id desc"} if change["strategy"] == "sort" else {}
+                table.compact(
+                    f"p = '{change['p']}'",
+                    strategy=change["strategy"],
+                    rewrite_all=True,
+                    **order,
+                    **with_op,
+                )
+            case "convert":
+                table.convert_equality_deletes(**with_op)
+            case "positions":
+                table.maintenance.rewrite_position_deletes(rewrite_all=True, **with_op)
+            case "mode":
+                names = (f"write.{name}.mode" for name in ("delete", "update", "merge"))
+                table.set_properties(dict.fromkeys(names, change["mode"]))
         return None
 
     def merge(self, table, change, isolated):

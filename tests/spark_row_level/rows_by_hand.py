@@ -10,14 +10,14 @@ from pyroaring import BitMap64
 
 from upkeep.independent_walk import local
 
-DATA, POSITIONS = 0, 1
+DATA, POSITIONS, KEYS = 0, 1, 2
 REMOVED = 2
 
 
 class RowsByHand:
     """Reads each manifest, data file and delete file once, whichever snapshots have it.
 
-    Equality deletes are not known here.
+    The table has one partition spec, and equality deletes name their columns.
     """
 
     def __init__(self, columns):
@@ -25,29 +25,54 @@ class RowsByHand:
         self.entries = {}
         self.rows = {}
         self.places = {}
+        self.keys = {}
 
     def of(self, manifest_list):
         """How often a snapshot has each row, by the path of its manifest list."""
-        data, deletes = {}, []
+        data, deletes, by_key = {}, [], []
         with local(manifest_list).open("rb") as listed:
             for manifest in fastavro.reader(listed):
                 for content, sequence, file in self.live(manifest):
                     if content == DATA:
                         assert file["file_path"] not in data, "a file is in a snapshot twice"
-                        data[file["file_path"]] = sequence
+                        data[file["file_path"]] = sequence, file["partition"]
+                    elif content == KEYS:
+                        by_key.append((sequence, file["partition"], *self.keys_of(file)))
                     else:
                         deletes.append((sequence, file))
         gone = defaultdict(set)
         for sequence, file in deletes:
             for path, positions in self.deleted(file).items():
                 # A delete is about files that are not newer than it.
-                if path in data and data[path] <= sequence:
+                if path in data and data[path][0] <= sequence:
                     gone[path] |= positions
         found = Counter()
-        for path in data:
+        for path, (written, partition) in data.items():
             deleted = gone.get(path, ())
-            found.update(row for n, row in enumerate(self.of_file(path)) if n not in deleted)
+            # An equality delete is about older files of its partition.
+            apply = [
+                (places, keys)
+                for sequence, where, places, keys in by_key
+                if written < sequence and where == partition
+            ]
+            found.update(
+                row
+                for n, row in enumerate(self.of_file(path))
+                if n not in deleted
+                and not any(tuple(row[at] for at in places) in keys for places, keys in apply)
+            )
         return found
+
+    def keys_of(self, file):
+        """Which columns an equality delete file compares, by their places, and its keys."""
+        path = file["file_path"]
+        if path not in self.keys:
+            with local(path).open("rb") as stored:
+                table = pq.read_table(stored)
+            assert table.num_rows == file["record_count"]
+            places = [self.columns.index(name) for name in table.column_names]
+            self.keys[path] = places, set(zip(*table.to_pydict().values(), strict=True))
+        return self.keys[path]
 
     def live(self, manifest):
         """What each live entry of a manifest holds, its data sequence number, and its file."""

@@ -144,13 +144,15 @@ class TableAnswers:
     ) -> TableMetadata:
         """The metadata, not parsed again where it is of the file that is kept."""
         content = body.get("metadata")
-        if kept is not None and kept.loaded.metadata_location == location:
-            known = kept.loaded.metadata
-            told = content if isinstance(content, dict) else {}
-            updated, uuid = told.get("last-updated-ms"), told.get("table-uuid")
-            if updated == known.last_updated_ms and uuid == known.table_uuid:
-                return known
-        return metadata_from_json(content, file=location)
+        told = content if isinstance(content, dict) else {}
+        known = None if kept is None else kept.loaded.metadata
+        if known is None or told.get("table-uuid") != known.table_uuid:
+            return metadata_from_json(content, file=location)
+        assert kept is not None
+        is_same_file = kept.loaded.metadata_location == location
+        if is_same_file and told.get("last-updated-ms") == known.last_updated_ms:
+            return known
+        return metadata_from_json(content, file=location, known=known)
 
     def _files(
         self, name: Identifier, body: Mapping[str, Any], metadata: TableMetadata, ahead_ms: int

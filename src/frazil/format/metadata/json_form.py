@@ -26,6 +26,7 @@ from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.snapshots import MAIN_BRANCH, Snapshot, SnapshotRef
 from frazil.format.snapshots.json_form import (
+    is_snapshot,
     metadata_log_entry_from_json,
     metadata_log_entry_to_json,
     ref_from_json,
@@ -103,8 +104,16 @@ def metadata_to_gzip_bytes(metadata: TableMetadata) -> bytes:
     return gzip.compress(metadata_to_bytes(metadata), mtime=0)
 
 
-def metadata_from_json(value: Any, *, file: str | None = None) -> TableMetadata:
-    """The table metadata of a decoded JSON object; the errors are those of `parse_metadata`."""
+def metadata_from_json(
+    value: Any, *, file: str | None = None, known: TableMetadata | None = None
+) -> TableMetadata:
+    """Return the table metadata of a decoded JSON object; the errors are those of `parse_metadata`.
+
+    Args:
+        value: the object.
+        file: what errors call it.
+        known: earlier metadata of the table, whose snapshots are not made again.
+    """
     fields = JsonObject(value, file=file)
     version = fields.integer("format-version")
     if version not in SUPPORTED_FORMAT_VERSIONS:
@@ -122,10 +131,7 @@ def metadata_from_json(value: Any, *, file: str | None = None) -> TableMetadata:
         _check_32_bits(fields, "partition-specs", (spec.spec_id, *ids))
     orders, default_order_id = _read_sort_orders(fields, version)
     _check_32_bits(fields, "sort-orders", (order.order_id for order in orders))
-    snapshots = tuple(
-        snapshot_from_json(snapshot, format_version=version)
-        for snapshot in fields.objects("snapshots")
-    )
+    snapshots = _read_snapshots(fields, version, known)
     _check_unique(fields, "snapshots", (snapshot.snapshot_id for snapshot in snapshots))
     current_snapshot_id = fields.optional_snapshot_id("current-snapshot-id")
     if current_snapshot_id == _NO_SNAPSHOT:
@@ -170,6 +176,23 @@ def metadata_from_json(value: Any, *, file: str | None = None) -> TableMetadata:
         if version >= 3
         else (),
     )
+
+
+def _read_snapshots(
+    fields: JsonObject, version: int, known: TableMetadata | None
+) -> tuple[Snapshot, ...]:
+    """The snapshots; those that are known already are the same objects."""
+    before: Mapping[Any, Snapshot] = {}
+    if known is not None and known.format_version == version:
+        before = known.snapshots_by_id
+    found: list[Snapshot] = []
+    for snapshot in fields.objects("snapshots"):
+        snapshot_id = snapshot.fields.get("snapshot-id")
+        same = before.get(snapshot_id) if isinstance(snapshot_id, int) else None
+        if same is None or not is_snapshot(snapshot, same):
+            same = snapshot_from_json(snapshot, format_version=version)
+        found.append(same)
+    return tuple(found)
 
 
 def metadata_to_json(metadata: TableMetadata) -> dict[str, Any]:

@@ -52,6 +52,28 @@ def snapshot_from_json(fields: JsonObject, *, format_version: int) -> Snapshot:
     )
 
 
+def is_snapshot(fields: JsonObject, known: Snapshot) -> bool:
+    """Return whether a JSON object is that of a snapshot, as today's writers write it.
+
+    A snapshot never changes, so what is known of one need not be read again. Of another form of
+    the same the answer is False.
+    """
+    read = fields.fields.get
+    return (
+        known.manifest_list is not None
+        and read("manifest-list") == known.manifest_list
+        and read("snapshot-id") == known.snapshot_id
+        and read("parent-snapshot-id") == known.parent_snapshot_id
+        and read("sequence-number") == known.sequence_number
+        and read("timestamp-ms") == known.timestamp_ms
+        and read("schema-id") == known.schema_id
+        and read("first-row-id") == known.first_row_id
+        and read("added-rows") == known.added_rows
+        and read("key-id") == known.key_id
+        and read("summary") == known.summary
+    )
+
+
 def snapshot_to_json(snapshot: Snapshot, *, format_version: int) -> dict[str, Any]:
     """The JSON object of a snapshot in a table of that version (rules 154, 292)."""
     return without_nulls(
